@@ -1,0 +1,119 @@
+"""Runs a strategy over all problems of a plan."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+
+from hkbench.engine import Evaluator
+from hkbench.errors import HkbenchError, ModelUnavailable
+from hkbench.lab import Lab, Plan
+from hkbench.lab.prompting import Prompter
+from hkbench.llm import ModelClient
+from hkbench.records import Problem, ProblemClosed, ProblemStarted, RunClosed, RunConfig, RunStarted
+from hkbench.store.recorder import Recorder
+from hkbench.strategies import STRATEGIES
+
+
+@dataclass
+class Outcome:
+    """How a run ended: problems solved, and what the machine or the service failed at, by problem."""
+
+    solved: int = 0
+    finished: int = 0
+    errors: dict[str, HkbenchError] = field(default_factory=dict)
+
+    @property
+    def complete(self) -> bool:
+        return not self.errors
+
+
+class Batch:
+    """One run in one folder. `side_by_side` problems are under way at once."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        recorder: Recorder,
+        evaluator: Evaluator,
+        client: ModelClient,
+        prompter: Prompter,
+        side_by_side: int,
+    ) -> None:
+        self._config = config
+        self._recorder = recorder
+        self._evaluator = evaluator
+        self._client = client
+        self._prompter = prompter
+        self._turns = asyncio.Semaphore(side_by_side)
+        self._service_works = False
+        self._outcome = Outcome()
+
+    async def run(self, problems: tuple[Problem, ...], resumed: bool) -> Outcome:
+        """All problems. A failure of the machine ends its problem only; a service that never answered ends the run."""
+        self._recorder.event(RunStarted(time=time.time(), resumed=resumed))
+        reason: str | None = "interrupted"
+        try:
+            async with asyncio.TaskGroup() as group:
+                for problem in problems:
+                    group.create_task(self._problem(problem))
+            reason = None
+        except* ModelUnavailable as errors:
+            reason = str(errors.exceptions[0])
+            raise
+        finally:
+            if reason is None and self._outcome.errors:
+                reason = f"{len(self._outcome.errors)} problems could not be finished"
+            self._recorder.event(RunClosed(time=time.time(), complete=reason is None, reason=reason))
+        return self._outcome
+
+    async def _problem(self, problem: Problem) -> None:
+        async with self._turns:
+            config = self._config
+            lab = Lab(problem, self._prompter, self._client, self._evaluator, self._recorder, config.model)
+            self._recorder.event(ProblemStarted(time=time.time(), problem=problem.name))
+            plan = Plan(config.samples, config.attempts, config.exhaust)
+            error: HkbenchError | None = None
+            try:
+                await STRATEGIES[config.strategy](lab, plan)
+                self._service_works = True
+            except ModelUnavailable as failure:
+                if not self._service_works and lab.best is None:
+                    raise  # it never answered: the other problems would only repeat this
+                error = failure
+            except HkbenchError as failure:
+                error = failure
+            self._close(lab, error)
+
+    def _close(self, lab: Lab, error: HkbenchError | None) -> None:
+        name = lab.problem.name
+        solved = lab.best is not None and lab.best.succeeded
+        self._outcome.finished += 1
+        self._outcome.solved += solved
+        if error is not None:
+            self._outcome.errors[name] = error
+        speedup = lab.best.verdict.speedup if lab.best is not None and lab.best.verdict is not None else None
+        self._recorder.event(
+            ProblemClosed(
+                time=time.time(),
+                problem=name,
+                solved=solved,
+                best=lab.best.key if lab.best is not None else None,
+                speedup=speedup.value if speedup is not None else None,
+                error=f"{type(error).__name__}: {error}" if error is not None else None,
+            )
+        )
+
+
+async def run_batch(batch: Batch, problems: tuple[Problem, ...], resumed: bool) -> Outcome:
+    """Runs the batch; a failure that ends it comes as itself, not wrapped in a group."""
+    try:
+        return await batch.run(problems, resumed)
+    except* HkbenchError as errors:
+        raise _first(errors) from None
+
+
+def _first(group: BaseExceptionGroup[HkbenchError]) -> HkbenchError:
+    inner = group.exceptions[0]
+    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner

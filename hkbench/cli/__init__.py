@@ -1,0 +1,1 @@
+"""The command line: arguments, printing, exit codes. The only room that prints."""

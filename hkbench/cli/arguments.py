@@ -1,0 +1,122 @@
+"""Arguments that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from hkbench.errors import UsageError
+from hkbench.records import Backend, DeviceKind, JudgeSettings, SizeSet
+
+PROMPTS = Path(__file__).resolve().parents[2] / "prompts"
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse ends with 2 for a wrong argument, which here means "not correct"; this one ends with 64."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(UsageError.exit_code, f"{self.prog}: {message}\n")
+
+
+def positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is less than 1")
+    return value
+
+
+def seconds(text: str) -> float:
+    value = float(text)
+    if not value > 0:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number of seconds")
+    return value
+
+
+def add_device(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("device")
+    group.add_argument(
+        "--device",
+        choices=["auto", *(kind.value for kind in DeviceKind)],
+        default="auto",
+        help="where candidates are measured; auto takes a GPU that torch sees, else the CPU (default: auto)",
+    )
+    group.add_argument(
+        "--backend",
+        choices=[backend.value for backend in Backend],
+        help="the language of the kernels (default: hipkittens on rocm, cuda on cuda, cpp on cpu)",
+    )
+    group.add_argument(
+        "--sizes",
+        choices=[sizes.value for sizes in SizeSet],
+        help="which sizes of the problems (default: cpu on a CPU, else full; see docs/problems.md)",
+    )
+
+
+def add_judge(parser: argparse.ArgumentParser) -> None:
+    defaults = JudgeSettings()
+    group = parser.add_argument_group("judge")
+    group.add_argument("--trials", type=positive, default=defaults.trials, metavar="N",
+                       help=f"correctness trials, each with fresh inputs (default: {defaults.trials})")  # fmt: skip
+    group.add_argument("--timing-runs", type=positive, metavar="N",
+                       help="timed runs of each side, interleaved (default: 100 on a GPU, 30 on a CPU)")  # fmt: skip
+    group.add_argument("--timing-seconds", type=seconds, default=defaults.timing_seconds, metavar="S",
+                       help=f"no timed run is begun after S seconds (default: {defaults.timing_seconds:g})")  # fmt: skip
+    group.add_argument("--build-timeout", type=seconds, default=defaults.build_timeout, metavar="S",
+                       help=f"limit of a candidate's builds (default: {defaults.build_timeout:g})")  # fmt: skip
+    group.add_argument("--load-timeout", type=seconds, default=defaults.load_timeout, metavar="S",
+                       help=f"limit of importing a candidate, builds apart (default: {defaults.load_timeout:g})")  # fmt: skip
+    group.add_argument("--run-timeout", type=seconds, default=defaults.run_timeout, metavar="S",
+                       help=f"limit of one forward pass (default: {defaults.run_timeout:g})")  # fmt: skip
+    group.add_argument("--memory-gib", type=seconds, metavar="G",
+                       help="memory limit of a candidate's processes (default: 80 %% of the machine's)")  # fmt: skip
+    group.add_argument("--no-profile", action="store_true", help="do not profile correct but slow candidates")
+
+
+def judge_settings(options: argparse.Namespace) -> JudgeSettings:
+    return JudgeSettings(
+        trials=options.trials,
+        timing_runs=options.timing_runs,
+        timing_seconds=options.timing_seconds,
+        build_timeout=options.build_timeout,
+        load_timeout=options.load_timeout,
+        run_timeout=options.run_timeout,
+        memory_gib=options.memory_gib,
+        profile_slow=not options.no_profile,
+    )
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("model")
+    group.add_argument("--model", help="the model's name at the endpoint (not needed with --replay)")
+    group.add_argument("--base-url", metavar="URL", help="an OpenAI-compatible endpoint (default: $OPENAI_BASE_URL)")
+    group.add_argument("--api", choices=["chat", "responses"], default="chat",
+                       help="chat completions or the Responses API (default: chat)")  # fmt: skip
+    group.add_argument("--temperature", type=float)
+    group.add_argument("--max-tokens", type=positive, metavar="N", help="limit of one reply")
+    group.add_argument("--reasoning-effort", metavar="LEVEL")
+    group.add_argument("--model-timeout", type=seconds, default=1200.0, metavar="S",
+                       help="limit of one call (default: 1200)")  # fmt: skip
+    group.add_argument("--no-stream", action="store_true", help="for gateways that refuse streamed replies")
+    group.add_argument("--concurrency", type=positive, default=8, metavar="N",
+                       help="model calls, and problems, under way at once (default: 8)")  # fmt: skip
+    group.add_argument("--replay", type=Path, metavar="DIR",
+                       help="serve recorded replies (a results folder, or examples/replies) instead of calling a model")  # fmt: skip
+
+
+def add_prompts(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--prompts", type=Path, default=PROMPTS, metavar="DIR",
+                        help="folder with config.json and the templates (default: the project's prompts/)")  # fmt: skip
+
+
+def device_kind(options: argparse.Namespace) -> DeviceKind | None:
+    return None if options.device == "auto" else DeviceKind(options.device)
+
+
+DEFAULT_BACKEND = {
+    DeviceKind.ROCM: Backend.HIPKITTENS,
+    DeviceKind.CUDA: Backend.CUDA,
+    DeviceKind.CPU: Backend.CPP,
+}

@@ -1,0 +1,65 @@
+"""eval.py: judge one candidate."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import tempfile
+from pathlib import Path
+
+from hkbench.cli.arguments import DEFAULT_BACKEND, add_device, add_judge, device_kind, judge_settings
+from hkbench.cli.verdicts import describe
+from hkbench.engine import Evaluator
+from hkbench.engine.build_only import compile_only
+from hkbench.errors import InputMissing, UsageError
+from hkbench.problems import load_problem
+from hkbench.records import Backend, SizeSet, Status, Verdict
+from hkbench.store.files import write_atomic
+
+DESCRIPTION = """Judge one candidate: build it, compare it with the reference, time both.
+
+Exit code: 0 correct with a speed-up of at least 1.0 (or, with --build-only, compiled), 1 correct but slower,
+2 not correct; 64 and above: no verdict was reached, and the message says why."""
+
+EXIT = {Status.FAST: 0, Status.COMPILED: 0, Status.SLOW: 1, Status.INCORRECT: 2}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--code", type=Path, required=True, metavar="C", help="the candidate: a file with ModelNew")
+    parser.add_argument("--problem", type=Path, required=True, metavar="P", help="the problem's file")
+    parser.add_argument("--output", type=Path, metavar="R.json", help="write the whole verdict as JSON")
+    parser.add_argument("--build-only", action="store_true", help="compile and link, run nothing")
+    parser.add_argument("--arch", metavar="GFX", help="architecture for --build-only: gfx942, gfx950")
+    add_device(parser)
+    add_judge(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints a short verdict, writes the whole one, returns its exit code."""
+    if not options.code.is_file():
+        raise InputMissing(f"{options.code}: there is no such file; name the candidate with --code")
+    if options.arch and not options.build_only:
+        raise UsageError("--arch goes with --build-only; a measured candidate is built for the device it runs on")
+    if options.output is not None and not options.output.absolute().parent.is_dir():
+        raise InputMissing(f"{options.output.parent}: there is no such folder for --output; make it first")
+    verdict = asyncio.run(_verdict(options))
+    if options.output is not None:
+        write_atomic(options.output, verdict.model_dump_json(indent=2) + "\n")
+    print(describe(verdict))
+    return EXIT[verdict.status]
+
+
+async def _verdict(options: argparse.Namespace) -> Verdict:
+    problem = load_problem(options.problem)
+    backend = Backend(options.backend) if options.backend else None
+    with tempfile.TemporaryDirectory(prefix="hkbench-") as scratch:
+        if options.build_only:
+            settings = judge_settings(options)
+            return await compile_only(problem, options.code, Path(scratch), backend or Backend.HIP, options.arch, settings)
+        sizes = SizeSet(options.sizes) if options.sizes else None
+        async with Evaluator(device_kind(options), judge_settings(options), sizes) as evaluator:
+            evaluated = await evaluator.evaluate(
+                problem, options.code, Path(scratch, "build"), backend or DEFAULT_BACKEND[evaluator.device.kind]
+            )
+    assert evaluated.verdict is not None
+    return evaluated.verdict

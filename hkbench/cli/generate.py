@@ -1,0 +1,66 @@
+"""generate.py: one model call, one kernel file."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from pathlib import Path
+
+from hkbench.cli.arguments import DEFAULT_BACKEND, add_device, add_model, add_prompts, device_kind
+from hkbench.cli.models import check_model, make_client
+from hkbench.engine import Evaluator
+from hkbench.errors import InputMissing
+from hkbench.lab.prompting import Prompter
+from hkbench.llm import extract
+from hkbench.problems import load_problem
+from hkbench.prompts import load_prompts
+from hkbench.records import Backend, JudgeSettings, Reply, SampleKey, SizeSet
+from hkbench.store.files import write_atomic
+
+DESCRIPTION = """Ask a model once for a kernel and write the code of its reply to a file.
+
+Exit code: 0 a kernel was found in the reply, 2 the reply holds none; 64 and above: there was no reply."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--problem", type=Path, required=True, metavar="P", help="the problem's file")
+    parser.add_argument("--output", type=Path, required=True, metavar="CODE", help="where the kernel file goes")
+    parser.add_argument("--prompt", type=Path, metavar="FILE", help="a template of your own instead of config.json's choice")
+    parser.add_argument("--response-file", type=Path, metavar="F", help="keep the whole reply here")
+    add_prompts(parser)
+    add_device(parser)
+    add_model(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Calls the model, keeps the reply, writes the code; says which rule found it."""
+    check_model(options)
+    for path in (options.output, options.response_file):
+        if path is not None and not path.absolute().parent.is_dir():
+            raise InputMissing(f"{path.parent}: there is no such folder; make it first")
+    reply = asyncio.run(_reply(options))
+    if options.response_file is not None:
+        write_atomic(options.response_file, reply.text)
+    extraction = extract(reply.text, None)
+    if extraction.source is None:
+        print(f"no kernel in the reply of {reply.model}: {extraction.note}")
+        return 2
+    write_atomic(options.output, extraction.source)
+    print(f"{options.output}: {len(extraction.source.splitlines())} lines from {reply.model} (rule: {extraction.rule})")
+    return 0
+
+
+async def _reply(options: argparse.Namespace) -> Reply:
+    problem = load_problem(options.problem)
+    book = load_prompts(options.prompts)
+    settings = JudgeSettings()
+    sizes = SizeSet(options.sizes) if options.sizes else None
+    async with Evaluator(device_kind(options), settings, sizes) as evaluator:
+        backend = Backend(options.backend) if options.backend else DEFAULT_BACKEND[evaluator.device.kind]
+        prompter = Prompter(book, backend, evaluator, settings.trials, options.prompt)
+        prompt = await prompter.render(problem, None)
+    client = make_client(options, backend)
+    try:
+        return await client.complete(SampleKey(problem=problem.name, attempt=1, sample=1), prompt.text)
+    finally:
+        await client.close()

@@ -1,0 +1,60 @@
+"""`hkbench COMMAND`; the scripts at the top of the project are the same commands."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from types import ModuleType
+
+from hkbench import __version__
+from hkbench.cli import batch, evaluate, generate, monitor, report
+from hkbench.cli.arguments import Parser
+from hkbench.errors import HkbenchError
+from hkbench.store.plain import strip_escapes
+
+COMMANDS: dict[str, ModuleType] = {
+    "generate": generate,
+    "eval": evaluate,
+    "run": batch,
+    "report": report,
+    "monitor": monitor,
+}
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The console command."""
+    parser = Parser(prog="hkbench", description="Measures how well language models write GPU kernels.")
+    parser.add_argument("--version", action="version", version=f"hkbench {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, module in COMMANDS.items():
+        help_line = module.DESCRIPTION.partition("\n")[0]
+        module.add_arguments(commands.add_parser(name, help=help_line, description=module.DESCRIPTION))
+    options = parser.parse_args(arguments)
+    return _guarded(lambda: int(COMMANDS[options.command].run(options)))
+
+
+def door(name: str, arguments: Sequence[str] | None = None) -> int:
+    """One command as a script of its own."""
+    module = COMMANDS[name]
+    parser = Parser(description=module.DESCRIPTION)
+    module.add_arguments(parser)
+    options = parser.parse_args(arguments)
+    return _guarded(lambda: int(module.run(options)))
+
+
+def _guarded(command: Callable[[], int]) -> int:
+    try:
+        return command()
+    except HkbenchError as error:
+        print(f"hkbench: {strip_escapes(str(error))}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("hkbench: interrupted; the same command resumes what it can", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 0
+    except OSError as error:
+        print(f"hkbench: {error}; free space or permissions may be missing", file=sys.stderr)
+        return 70

@@ -1,0 +1,41 @@
+"""The model client that the arguments ask for."""
+
+from __future__ import annotations
+
+import argparse
+
+from hkbench.errors import UsageError
+from hkbench.llm import ModelClient, ModelSettings, OpenAIClient, ReplayClient, api_key, base_url
+from hkbench.records import Backend
+
+
+def check_model(options: argparse.Namespace) -> None:
+    """Before anything is spent or started: a model and a key, or a folder of replies.
+
+    Raises:
+        UsageError, ReplayMissing
+    """
+    if options.replay is not None:
+        ReplayClient(options.replay, Backend.CPP)
+        return
+    api_key()
+    base_url(options.base_url)
+    if not options.model:
+        raise UsageError("name the model with --model, or serve recorded replies with --replay DIR")
+
+
+def make_client(options: argparse.Namespace, backend: Backend) -> ModelClient:
+    if options.replay is not None:
+        return ReplayClient(options.replay, backend)
+    settings = ModelSettings(
+        model=options.model,
+        base_url=base_url(options.base_url),
+        api=options.api,
+        temperature=options.temperature,
+        max_tokens=options.max_tokens,
+        reasoning_effort=options.reasoning_effort,
+        timeout=options.model_timeout,
+        concurrency=options.concurrency,
+        stream=not options.no_stream,
+    )
+    return OpenAIClient(settings, api_key())

@@ -1,0 +1,28 @@
+"""monitor.py: watch a run."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from rich.console import Console
+
+from hkbench.cli.arguments import seconds
+from hkbench.monitor import run_monitor
+from hkbench.store.layout import RunPaths
+
+DESCRIPTION = """Watch a run folder, live or finished: progress, what is being built and measured, failures.
+
+Only reads the folder, so it can be started and stopped at any time, from anywhere."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("results", type=Path, nargs="?", default=Path("results"), metavar="RESULTS",
+                        help="the run folder (default: results)")  # fmt: skip
+    parser.add_argument("--once", action="store_true", help="print one plain frame and end")
+    parser.add_argument("--refresh", type=seconds, default=1.0, metavar="S", help="seconds between looks (default: 1)")
+
+
+def run(options: argparse.Namespace) -> int:
+    run_monitor(RunPaths(options.results), once=options.once, refresh=options.refresh, console=Console())
+    return 0

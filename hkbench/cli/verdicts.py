@@ -1,0 +1,75 @@
+"""A verdict in a few lines."""
+
+from __future__ import annotations
+
+from hkbench.records import Interval, KernelResources, Status, Verdict
+from hkbench.store.plain import strip_escapes
+
+DETAIL_LINES = 30
+
+
+def describe(verdict: Verdict) -> str:
+    """For a terminal: what came out, why, and what to keep in mind."""
+    conditions = verdict.conditions
+    lines = [f"{verdict.problem} on {conditions.device_name} ({conditions.backend})"]
+    if verdict.status is Status.INCORRECT:
+        lines += _failure(verdict)
+    elif verdict.status is Status.COMPILED:
+        lines.append("compiled, not run")
+        lines += [_resources(kernel) for kernel in verdict.resources]
+    else:
+        lines += _figures(verdict)
+    lines += [f"warning: {strip_escapes(warning)}" for warning in conditions.warnings]
+    if conditions.not_checked:
+        lines.append(f"not checked: {'; '.join(conditions.not_checked)}")
+    return "\n".join(lines)
+
+
+def _failure(verdict: Verdict) -> list[str]:
+    failure = verdict.failure
+    assert failure is not None
+    trial = "" if failure.trial is None else f" in trial {failure.trial}"
+    lines = [f"not correct: {failure.kind} at stage {failure.stage}{trial}", f"  {strip_escapes(failure.message)}"]
+    if failure.detail:
+        detail = strip_escapes(failure.detail).splitlines()
+        lines += [f"  | {line}" for line in detail[:DETAIL_LINES]]
+        if len(detail) > DETAIL_LINES:
+            lines.append(f"  | ... {len(detail) - DETAIL_LINES} more lines in the JSON verdict")
+    return lines
+
+
+def _figures(verdict: Verdict) -> list[str]:
+    assert verdict.speedup is not None and verdict.baseline is not None and verdict.candidate is not None
+    word = "correct, at least as fast" if verdict.status is Status.FAST else "correct, slower"
+    runs = len(verdict.candidate.samples)
+    lines = [
+        f"{word}: speed-up {_ratio(verdict.speedup)}",
+        f"  baseline  {_time(verdict.baseline.median)} (eager)",
+        f"  candidate {_time(verdict.candidate.median)}, {runs} interleaved runs, {verdict.candidate.clock}",
+        f"  {len(verdict.trials)} trials passed against a {verdict.conditions.reference_precision} reference",
+    ]
+    if verdict.profile is not None:
+        lines += [f"  profile: {strip_escapes(finding)}" for finding in verdict.profile.findings]
+    return lines
+
+
+def _ratio(interval: Interval) -> str:
+    return f"{interval.value:.2f}x (95 %: {interval.low:.2f} to {interval.high:.2f})"
+
+
+def _time(interval: Interval) -> str:
+    return f"{interval.value * 1e3:.4g} ms (95 %: {interval.low * 1e3:.4g} to {interval.high * 1e3:.4g})"
+
+
+def _resources(kernel: KernelResources) -> str:
+    figures = {
+        "VGPRs": kernel.vgprs,
+        "AGPRs": kernel.agprs,
+        "SGPRs": kernel.sgprs,
+        "LDS bytes": kernel.lds_bytes,
+        "scratch bytes/lane": kernel.scratch_bytes_per_lane,
+        "VGPR spills": kernel.vgpr_spills,
+        "waves/SIMD": kernel.occupancy_waves_per_simd,
+    }
+    said = ", ".join(f"{value} {name}" for name, value in figures.items() if value is not None)
+    return f"  {kernel.arch} {kernel.name}: {said}"

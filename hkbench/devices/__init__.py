@@ -1,0 +1,1 @@
+"""The devices that measure: discovery, peaks, cache sizes."""

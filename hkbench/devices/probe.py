@@ -1,0 +1,114 @@
+"""Asks torch and the operating system what a device is. Runs in a process that may touch the device."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+
+import torch
+
+from hkbench.devices.peaks import find_part
+from hkbench.errors import DeviceUnavailable
+from hkbench.records import DeviceFacts, DeviceKind
+
+DEFAULT_CPU_CACHE = 32 << 20
+
+
+def available_kind() -> DeviceKind:
+    """The best kind of device that torch can use here: a GPU if there is one."""
+    if torch.cuda.is_available():
+        return DeviceKind.ROCM if torch.version.hip else DeviceKind.CUDA
+    return DeviceKind.CPU
+
+
+def probe(kind: DeviceKind) -> tuple[DeviceFacts, ...]:
+    """All devices of a kind.
+
+    Raises:
+        DeviceUnavailable: torch sees none; the message says what to look at.
+    """
+    if kind is DeviceKind.CPU:
+        return (_cpu(),)
+    built_for = DeviceKind.ROCM if torch.version.hip else DeviceKind.CUDA if torch.version.cuda else None
+    if built_for is not kind:
+        raise DeviceUnavailable(
+            f"device {kind}: the installed torch {torch.__version__} is built for {built_for or 'CPU only'}; "
+            f"install a {kind} build of torch in this environment, or use --device cpu"
+        )
+    if not torch.cuda.is_available():
+        tool = "rocminfo" if kind is DeviceKind.ROCM else "nvidia-smi"
+        raise DeviceUnavailable(
+            f"device {kind}: torch {torch.__version__} finds no GPU; check that {tool} lists one and that this user "
+            "may open its device files, or use --device cpu"
+        )
+    return tuple(_gpu(kind, index) for index in range(torch.cuda.device_count()))
+
+
+def _gpu(kind: DeviceKind, index: int) -> DeviceFacts:
+    props = torch.cuda.get_device_properties(index)
+    rocm = kind is DeviceKind.ROCM
+    arch = props.gcnArchName.partition(":")[0] if rocm else f"sm_{props.major}{props.minor}"
+    part = find_part(props.name)
+    l2 = int(getattr(props, "L2_cache_size", 0))
+    return DeviceFacts(
+        kind=kind,
+        index=index,
+        name=props.name,
+        arch=arch,
+        memory_bytes=props.total_memory,
+        compute_units=props.multi_processor_count,
+        wave_size=getattr(props, "warp_size", None),
+        lds_bytes=getattr(props, "shared_memory_per_multiprocessor", None),
+        llc_bytes=max(l2, part.llc if part else 0) or None,
+        bandwidth=part.bandwidth if part else None,
+        peak_flops=part.flops if part else {},
+        versions=versions(),
+    )
+
+
+def _cpu() -> DeviceFacts:
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return DeviceFacts(
+        kind=DeviceKind.CPU,
+        index=0,
+        name=_cpu_name(),
+        arch=platform.machine(),
+        memory_bytes=pages,
+        compute_units=len(os.sched_getaffinity(0)),
+        llc_bytes=_cpu_cache(),
+        versions=versions(),
+    )
+
+
+def _cpu_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.machine())
+
+
+def _cpu_cache() -> int:
+    """The largest cache of core 0 in bytes, as the kernel reports it."""
+    sizes = [0]
+    for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
+        text = path.read_text().strip()
+        sizes.append(int(text[:-1]) * {"K": 1 << 10, "M": 1 << 20}.get(text[-1], 1))
+    return max(sizes) or DEFAULT_CPU_CACHE
+
+
+def versions() -> dict[str, str]:
+    """What a verdict depends on: interpreter, torch and what torch was built with."""
+    found = {"python": platform.python_version(), "torch": torch.__version__}
+    if torch.version.cuda:
+        found["cuda"] = torch.version.cuda
+    if torch.version.hip:
+        found["hip"] = torch.version.hip
+    return found
+
+
+def flush_bytes(facts: DeviceFacts) -> int:
+    """Twice the last-level cache: a buffer of just its size can leave lines behind (MI300X: 256 MiB)."""
+    return 2 * (facts.llc_bytes or 128 << 20)

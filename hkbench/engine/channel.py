@@ -1,0 +1,53 @@
+"""The engine's end of a judge's socket, for asyncio. Same frames as `runner.wire`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+from typing import Any
+
+from hkbench.errors import WorkerLost
+from hkbench.runner.wire import HEADER, MAGIC
+
+
+class Channel:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def open(cls, sock: socket.socket) -> Channel:
+        return cls(*await asyncio.open_connection(sock=sock))
+
+    async def send(self, message: dict[str, Any]) -> None:
+        body = json.dumps(message).encode()
+        self._writer.write(HEADER.pack(MAGIC, len(body)) + body)
+        try:
+            await self._writer.drain()
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise WorkerLost("a judge process ended early; its message stands above") from error
+
+    async def receive(self) -> dict[str, Any]:
+        """Raises WorkerLost when the judge process ended without a result."""
+        try:
+            magic, length = HEADER.unpack(await self._reader.readexactly(HEADER.size))
+            message = json.loads(await self._reader.readexactly(length))
+        except (asyncio.IncompleteReadError, ConnectionResetError) as error:
+            raise WorkerLost(
+                "a judge process ended without a result (killed for memory?); the sample is judged again on resume"
+            ) from error
+        assert magic == MAGIC and isinstance(message, dict)
+        return message
+
+    async def close(self) -> None:
+        self._writer.close()
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the other end went first
+            await self._writer.wait_closed()
+
+    async def __aenter__(self) -> Channel:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()

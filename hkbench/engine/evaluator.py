@@ -1,0 +1,211 @@
+"""Judges candidates: one judge process and one guarded runner each, forked from servers that have imported torch."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import psutil
+
+from hkbench import errors
+from hkbench.engine.channel import Channel
+from hkbench.engine.slots import BuildSlots, Devices
+from hkbench.judge.job import DescribeJob, EvaluateJob, FactsJob
+from hkbench.records import (
+    Backend,
+    DeviceFacts,
+    DeviceKind,
+    JudgeSettings,
+    Problem,
+    ProblemFacts,
+    SizeSet,
+    Stage,
+    Verdict,
+)
+from hkbench.sandbox.client import ForkServer, ForkServerLost, memory_file
+from hkbench.sandbox.environment import runner_environment
+
+GIB = 1 << 30
+MEMORY_SHARE = 0.8
+LOADED_AHEAD = 2  #: candidates that may wait, loaded, for the device, beyond the builds under way
+DESCRIBE_SECONDS = 300.0
+FACTS_SECONDS = 600.0
+
+OnStage = Callable[[Stage], None]
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """The verdict, or for a build-only evaluation what the candidate wanted built."""
+
+    verdict: Verdict | None
+    extensions: tuple[dict[str, Any], ...] = ()
+    output: str | None = None
+
+
+class Evaluator:
+    """Use as an async context manager; `open` starts both fork servers at once (seconds, while torch is imported)."""
+
+    def __init__(
+        self, kind: DeviceKind | None, settings: JudgeSettings, sizes: SizeSet | None = None, builds: int | None = None
+    ) -> None:
+        self._kind = kind
+        self._settings = settings
+        self._sizes = sizes
+        self._builds = builds or len(os.sched_getaffinity(0))
+        self._judges = ForkServer("hkbench.judge.worker")
+        self._runners = ForkServer("hkbench.runner.main")
+        self._memory = int((settings.memory_gib or 0) * GIB) or int(MEMORY_SHARE * psutil.virtual_memory().total)
+        self.devices: tuple[DeviceFacts, ...] = ()
+
+    async def __aenter__(self) -> Evaluator:
+        self._judges.start()
+        self._runners.start()
+        try:
+            await asyncio.gather(
+                asyncio.to_thread(self._judges.wait_ready), asyncio.to_thread(self._runners.wait_ready)
+            )
+            self.devices = await self._describe()
+        except BaseException as error:
+            await self.__aexit__()
+            if isinstance(error, ForkServerLost):
+                raise errors.WorkerLost(f"{error}; does `python -c 'import torch'` work?") from error
+            raise
+        kind = self.devices[0].kind
+        self._slots = BuildSlots(self._builds, exclusive_measurement=kind is DeviceKind.CPU)
+        self._loaded = asyncio.Semaphore(self._builds + LOADED_AHEAD)
+        self._lent = Devices([facts.index for facts in self.devices])
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self._judges.close)
+        await asyncio.to_thread(self._runners.close)
+
+    @property
+    def device(self) -> DeviceFacts:
+        return self.devices[0]
+
+    @property
+    def sizes(self) -> SizeSet:
+        """The sizes in force: the problems' CPU sizes on a CPU unless told otherwise."""
+        if self._sizes is not None:
+            return self._sizes
+        return SizeSet.CPU if self.device.kind is DeviceKind.CPU else SizeSet.FULL
+
+    async def _describe(self) -> tuple[DeviceFacts, ...]:
+        job = DescribeJob(kind=self._kind)
+        result = await self._simple(job.model_dump(mode="json"), DESCRIBE_SECONDS)
+        return tuple(DeviceFacts.model_validate(item) for item in result)
+
+    async def problem_facts(self, problem: Problem) -> ProblemFacts:
+        """Shapes and dtypes, by running the problem's own code in a process of its own."""
+        job = FactsJob(problem=problem, sizes=self.sizes)
+        return ProblemFacts.model_validate(await self._simple(job.model_dump(mode="json"), FACTS_SECONDS))
+
+    async def _simple(self, job: dict[str, Any], seconds: float) -> Any:
+        ours, theirs = socket.socketpair()
+        try:
+            self._judges.fork([theirs.fileno()])
+        finally:
+            theirs.close()
+        async with await Channel.open(ours) as channel:
+            await channel.send(job)
+            async with asyncio.timeout(seconds):
+                return _result(await channel.receive())
+
+    async def evaluate(
+        self,
+        problem: Problem,
+        code: Path,
+        folder: Path,
+        backend: Backend,
+        on_stage: OnStage = lambda _stage: None,
+        build_only: Literal["capture", "real"] | None = None,
+    ) -> Evaluated:
+        """Judges the candidate in the file `code`; `folder` is made for its builds and removed afterwards.
+
+        Raises:
+            HkbenchError: the machine failed, not the candidate.
+        """
+        folder = folder.resolve()
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        job = EvaluateJob(
+            problem=problem,
+            code=str(code.resolve()),
+            folder=str(folder),
+            backend=backend,
+            device=self.device.kind,
+            sizes=self.sizes,
+            settings=self._settings,
+            build_only=build_only,
+        )
+        try:
+            async with self._loaded:
+                return await self._evaluate(job, on_stage)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    async def _evaluate(self, job: EvaluateJob, on_stage: OnStage) -> Evaluated:
+        async with self._slots.build():
+            channel = await self._start(job)
+            try:
+                message = await self._until_news(channel, on_stage)
+            except BaseException:
+                await channel.close()
+                raise
+        async with channel:
+            if "ready" in message:
+                async with self._slots.measure(), self._lent.one() as index:
+                    await channel.send({"device": index})
+                    message = await self._until_news(channel, on_stage)
+            result = _result(message)
+        if "verdict" in result:
+            return Evaluated(Verdict.model_validate(result["verdict"]))
+        return Evaluated(None, tuple(result["extensions"]), result["output"])
+
+    async def _until_news(self, channel: Channel, on_stage: OnStage) -> dict[str, Any]:
+        while "stage" in (message := await channel.receive()):
+            on_stage(Stage(message["stage"]))
+        return message
+
+    async def _start(self, job: EvaluateJob) -> Channel:
+        """Forks judge and runner with the sockets and files between them."""
+        engine, judge_engine = socket.socketpair()
+        judge_channel, runner_channel = socket.socketpair()
+        judge_control, guard_control = socket.socketpair()
+        files = [memory_file("inbox"), memory_file("outbox")]
+        guard = {
+            "limits": {"memory_bytes": self._memory},
+            "folder": job.folder,
+            "environment": runner_environment(Path(job.folder)),
+        }
+        ours = [judge_engine, judge_channel, judge_control]
+        theirs = [guard_control, runner_channel]
+        try:
+            self._runners.fork([sock.fileno() for sock in theirs] + files, guard)
+            self._judges.fork([sock.fileno() for sock in ours] + files)
+        except ForkServerLost as error:
+            engine.close()
+            raise errors.WorkerLost(f"{error}; start the command again") from error
+        finally:
+            for sock in ours + theirs:
+                sock.close()
+            for fd in files:
+                os.close(fd)
+        channel = await Channel.open(engine)
+        await channel.send(job.model_dump(mode="json") | {"memory_bytes": self._memory})
+        return channel
+
+
+def _result(message: dict[str, Any]) -> Any:
+    if "error" in message:
+        kind = getattr(errors, message["error"], errors.InternalError)
+        raise kind(message["message"])
+    return message["result"]

@@ -1,0 +1,83 @@
+"""Every error that hkbench raises on purpose.
+
+HkbenchError
+  UsageError               the command line or a setting is wrong                       exit 64
+    ConfigurationError     a file that configures the run is wrong (prompts, run.json)
+    RunMismatch            the results folder belongs to a run with other settings
+  InputMissing             a file or folder that was named does not exist               exit 66
+    ProblemError           a problem file cannot be used
+    ReplayMissing          there is no recorded reply for what was asked
+  Unavailable              a device or a service is not there                           exit 69
+    DeviceUnavailable      no such device, or it stopped answering
+    ToolchainUnavailable   a compiler that the backend needs is not installed
+    ModelUnavailable       the model endpoint refused, or kept failing
+  InternalError            hkbench itself went wrong                                    exit 70
+    WorkerLost             a trusted worker process died or broke its protocol
+
+A candidate that fails is not an error: it is a `Verdict`. Each message names the thing that failed and the
+next step.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class HkbenchError(Exception):
+    """Base of all errors raised on purpose; `exit_code` is what the command line returns for it."""
+
+    exit_code: ClassVar[int] = 70
+
+
+class UsageError(HkbenchError):
+    """The command line or a setting is wrong."""
+
+    exit_code = 64
+
+
+class ConfigurationError(UsageError):
+    """A configuration file is wrong."""
+
+
+class RunMismatch(UsageError):
+    """The results folder holds a run that was started with other settings."""
+
+
+class InputMissing(HkbenchError):
+    """A file or folder that was named does not exist."""
+
+    exit_code = 66
+
+
+class ProblemError(InputMissing):
+    """A problem file cannot be used."""
+
+
+class ReplayMissing(InputMissing):
+    """No recorded reply answers the request."""
+
+
+class Unavailable(HkbenchError):
+    """A device or a service is not there."""
+
+    exit_code = 69
+
+
+class DeviceUnavailable(Unavailable):
+    """The device does not exist or stopped answering."""
+
+
+class ToolchainUnavailable(Unavailable):
+    """A compiler that the backend needs is not installed."""
+
+
+class ModelUnavailable(Unavailable):
+    """The model endpoint refused the request or kept failing."""
+
+
+class InternalError(HkbenchError):
+    """hkbench itself went wrong."""
+
+
+class WorkerLost(InternalError):
+    """A trusted worker process died or broke its protocol."""

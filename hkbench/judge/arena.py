@@ -1,0 +1,128 @@
+"""The memory that judge and runner share: regions that the judge allocates, lays out, poisons and reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from hkbench.runner.memory import dtype_name, map_host, view
+from hkbench.sandbox.client import seal_memory
+
+ALIGNMENT = 256  #: bytes; what device allocators give, and enough for any vector load
+POISON = 0xFF  #: as a byte; as a float of any width it is a NaN
+
+
+@dataclass
+class Layout:
+    """Assigns places one after another. A place is what the wire carries: dtype, shape, strides, offset, span."""
+
+    size: int = 0
+
+    def place(self, tensor: torch.Tensor) -> dict[str, Any]:
+        """A place for a tensor like this one; overlapping tensors (expanded ones) become contiguous."""
+        strides, span = _extent(tensor)
+        place = {
+            "dtype": dtype_name(tensor.dtype),
+            "shape": list(tensor.shape),
+            "strides": strides,
+            "offset": self.size,
+            "span": span,
+        }
+        self.size += -(-span * tensor.element_size() // ALIGNMENT) * ALIGNMENT
+        return place
+
+    def argument(self, value: object) -> dict[str, Any]:
+        """An argument of `forward` or of the constructor, as the wire carries it."""
+        if isinstance(value, torch.Tensor):
+            return {"tensor": self.place(value)}
+        if isinstance(value, (list, tuple)):
+            return {"list": [self.argument(item) for item in value], "tuple": isinstance(value, tuple)}
+        if isinstance(value, dict):
+            return {"dict": {str(key): self.argument(item) for key, item in value.items()}}
+        return {"value": value}
+
+
+def _extent(tensor: torch.Tensor) -> tuple[list[int], int]:
+    """Strides and number of elements that the tensor's storage needs."""
+    if tensor.numel() == 0:
+        return list(tensor.contiguous().stride()), 0
+    span = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    if span < tensor.numel():
+        return list(torch.empty(tensor.shape, device="meta").stride()), tensor.numel()
+    return list(tensor.stride()), span
+
+
+class Arena:
+    """One region, on the host (sealed memory file) or on the device (shared by handle)."""
+
+    def __init__(self, region: torch.Tensor, description: dict[str, Any]) -> None:
+        self.region = region
+        self.description = description
+
+    @classmethod
+    def on_host(cls, fd: int, size: int) -> Arena:
+        size = max(size, ALIGNMENT)
+        seal_memory(fd, size)
+        return cls(map_host(fd, size), {"kind": "host", "size": size})
+
+    @classmethod
+    def on_device(cls, size: int, device: torch.device) -> Arena:
+        """Raises RuntimeError where the platform has no inter-process handles."""
+        region = torch.empty(max(size, ALIGNMENT), dtype=torch.uint8, device=device)
+        names = ("device", "handle", "size", "offset", "ref_counter", "ref_counter_offset", "event", "event_sync")
+        shared = zip(names, region.untyped_storage()._share_cuda_(), strict=True)
+        plain = {name: value.hex() if isinstance(value, bytes) else value for name, value in shared}
+        return cls(region, {"kind": "device", **plain})
+
+    def put(self, place: dict[str, Any], tensor: torch.Tensor) -> None:
+        view(self.region, place).copy_(tensor)
+
+    def get(self, place: dict[str, Any]) -> torch.Tensor:
+        """The tensor at a place; it aliases the region."""
+        return view(self.region, place)
+
+    def poison(self) -> None:
+        """Fills the region so that whatever is not written reads as NaN."""
+        self.region.fill_(POISON)
+
+
+def fill(arena: Arena, places: Any, value: object) -> None:
+    """Writes the tensors of an argument to the places that `Layout.argument` gave it."""
+    if "tensor" in places:
+        assert isinstance(value, torch.Tensor)
+        arena.put(places["tensor"], value)
+    elif "list" in places:
+        assert isinstance(value, (list, tuple))
+        for place, item in zip(places["list"], value, strict=True):
+            fill(arena, place, item)
+    elif "dict" in places:
+        assert isinstance(value, dict)
+        for place, item in zip(places["dict"].values(), value.values(), strict=True):
+            fill(arena, place, item)
+
+
+def same(arena: Arena, places: Any, value: object) -> bool:
+    """Whether the tensors at these places still hold `value`, bit for bit."""
+    if "tensor" in places:
+        assert isinstance(value, torch.Tensor)
+        return _same_bits(arena.get(places["tensor"]), value)
+    if "list" in places:
+        assert isinstance(value, (list, tuple))
+        return all(same(arena, place, item) for place, item in zip(places["list"], value, strict=True))
+    if "dict" in places:
+        assert isinstance(value, dict)
+        pairs = zip(places["dict"].values(), value.values(), strict=True)
+        return all(same(arena, place, item) for place, item in pairs)
+    return True
+
+
+def _same_bits(left: torch.Tensor, right: torch.Tensor) -> bool:
+    if left.device.type != right.device.type:
+        right = right.to(left.device)
+    if left.is_floating_point():
+        # Equality of values would call NaN a change; and -0.0 for 0.0 none.
+        kind = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[left.element_size()]
+        return torch.equal(left.contiguous().view(kind), right.contiguous().view(kind))
+    return torch.equal(left, right)

@@ -1,0 +1,125 @@
+"""Compares outputs with what is expected, leaf by leaf."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from hkbench.judge.tolerances import RTOL_BY_NAME
+from hkbench.records import Mismatch, Tolerance
+
+CHUNK = 1 << 25  #: elements compared at a time, which bounds the memory that float64 copies take
+
+RTOL = {getattr(torch, name): rtol for name, rtol in RTOL_BY_NAME.items()}
+WIDEST = 10.0  #: eager's own error may widen a tolerance by at most this factor
+
+
+@dataclass
+class LeafResult:
+    """`worst` is the largest error over its tolerance, which passes up to 1; `not_finite` counts NaN/Inf for a number."""
+
+    worst: float
+    max_abs_error: float | None
+    not_finite: int
+    mismatch: Mismatch | None
+
+
+def root_mean_square(expected: torch.Tensor) -> float:
+    """Of the finite elements; 0 for an empty tensor."""
+    flat = expected.reshape(-1)
+    total, count = 0.0, 0
+    for part in flat.split(CHUNK):
+        finite = part[torch.isfinite(part)].abs().double()
+        total += float(finite.square().sum())
+        count += finite.numel()
+    return math.sqrt(total / count) if count else 0.0
+
+
+def tolerance_for(native: torch.Tensor, precise: torch.Tensor, path: str) -> Tolerance:
+    """The tolerance of one floating output.
+
+    Eager PyTorch has to pass by a factor of two: where its own error against the precise reference is more than half of
+    the tolerance (long sums in half precision), the tolerance grows to twice eager's error, up to `WIDEST` times.
+    """
+    rtol = RTOL[native.dtype]
+    plain = Tolerance(dtype=str(native.dtype).removeprefix("torch."), rtol=rtol)
+    eager = compare_leaf(path, precise, native, plain).worst
+    if eager <= 0.5 or not math.isfinite(eager):
+        return plain
+    return plain.model_copy(update={"rtol": rtol * min(2.0 * eager, WIDEST), "widened_by_eager": True})
+
+
+def compare_leaf(path: str, expected: torch.Tensor, got: torch.Tensor, tolerance: Tolerance) -> LeafResult:
+    """|got - expected| <= rtol * (|expected| + rms(expected)); NaN and Inf have to be where they are expected."""
+    if expected.is_complex():
+        return compare_leaf(f"{path}.view_as_real", torch.view_as_real(expected), torch.view_as_real(got), tolerance)
+    scale = root_mean_square(expected)
+    worst, worst_at, max_abs, max_rel, wrong, not_finite = 0.0, -1, 0.0, 0.0, 0, 0
+    flat_expected, flat_got = expected.reshape(-1), got.reshape(-1)
+    for start in range(0, flat_expected.numel(), CHUNK):
+        want = flat_expected[start : start + CHUNK].double()
+        have = flat_got[start : start + CHUNK].double()
+        equal = (want == have) | (torch.isnan(want) & torch.isnan(have))
+        finite = torch.isfinite(want) & torch.isfinite(have)
+        error = torch.where(equal, 0.0, (have - want).abs())
+        allowed = tolerance.rtol * (want.abs() + scale)
+        ratio = torch.where(equal, 0.0, torch.where(finite, error / allowed, math.inf))
+        ratio = torch.nan_to_num(ratio, nan=math.inf, posinf=math.inf)
+        bad = ratio > 1.0
+        wrong += int(bad.sum())
+        not_finite += int((torch.isfinite(want) & ~torch.isfinite(have)).sum())
+        top = int(ratio.argmax())
+        if float(ratio[top]) > worst:
+            worst, worst_at = float(ratio[top]), start + top
+        if bool(finite.any()):
+            max_abs = max(max_abs, float(error[finite].max()))
+            relative = (error / want.abs())[finite & (want != 0)]
+            max_rel = max(max_rel, float(relative.max())) if relative.numel() else max_rel
+    mismatch = None
+    if wrong:
+        mismatch = Mismatch(
+            output=path,
+            index=_unravel(worst_at, tuple(expected.shape)),
+            expected=_number(flat_expected[worst_at]),
+            got=_number(flat_got[worst_at]),
+            max_abs_error=max_abs,
+            max_rel_error=max_rel,
+            wrong_elements=wrong,
+            elements=flat_expected.numel(),
+        )
+    return LeafResult(worst, max_abs, not_finite, mismatch)
+
+
+def compare_exact(path: str, native: torch.Tensor, precise: torch.Tensor, got: torch.Tensor) -> Mismatch | None:
+    """Integers and booleans: equal to eager's answer or, where rounding decides a tie, to the precise one's."""
+    wrong = (got != native) & (got != precise.to(got.dtype))
+    count = int(wrong.sum())
+    if not count:
+        return None
+    at = int(wrong.reshape(-1).int().argmax())
+    return Mismatch(
+        output=path,
+        index=_unravel(at, tuple(native.shape)),
+        expected=_number(native.reshape(-1)[at]),
+        got=_number(got.reshape(-1)[at]),
+        max_abs_error=None,
+        max_rel_error=None,
+        wrong_elements=count,
+        elements=native.numel(),
+    )
+
+
+def _number(element: torch.Tensor) -> float | int | bool:
+    value = element.item()
+    assert isinstance(value, (bool, int, float))
+    return value
+
+
+def _unravel(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    index: list[int] = []
+    for size in reversed(shape):
+        flat, digit = divmod(flat, size)
+        index.append(digit)
+    return tuple(reversed(index))

@@ -1,0 +1,256 @@
+"""The stages of one evaluation, from a file to a verdict."""
+
+from __future__ import annotations
+
+import ast
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from hkbench.devices.probe import probe, versions
+from hkbench.errors import DeviceUnavailable
+from hkbench.judge import failures
+from hkbench.judge.job import EvaluateJob
+from hkbench.judge.link import RunnerBabble, RunnerGone, RunnerLink, RunnerTimeout
+from hkbench.judge.measure import Measurement
+from hkbench.judge.reference import Reference
+from hkbench.judge.session import Session, draw_seed
+from hkbench.profile import kernel_profile
+from hkbench.records import (
+    Conditions,
+    DeviceFacts,
+    DeviceKind,
+    Failure,
+    FailureKind,
+    KernelProfile,
+    Stage,
+    StageTime,
+    Status,
+    Trial,
+    Verdict,
+)
+
+ISOLATION = "process, rlimits, private folder, scrubbed environment, tree killed at the end"
+NOT_CHECKED = (
+    "fresh inputs for each timed run (the timed runs share one seed)",
+    "whose kernels did the work",
+    "parameters changed after construction",
+)
+
+
+class Evaluation:
+    """Runs the stages in order and keeps what the verdict will say of them."""
+
+    def __init__(
+        self,
+        job: EvaluateJob,
+        link: RunnerLink,
+        files: tuple[int, int],
+        enter: Callable[[Stage], None],
+        memory_bytes: int,
+    ) -> None:
+        self._job = job
+        self._link = link
+        self._files = files
+        self._enter = enter
+        self._memory_bytes = memory_bytes
+        self._source = Path(job.code).read_bytes()
+        self._times: dict[Stage, float] = {}
+        self._stage = Stage.PARSE
+        self._trial_count = 0
+        self._session: Session | None = None
+        self._reference: Reference | None = None
+        self._facts: DeviceFacts | None = None
+        self.extensions: list[dict[str, Any]] = []
+
+    def load(self) -> Failure | None:
+        """Parse, build and import: everything that needs no device."""
+        return self._guarded(self._load)
+
+    def run(self, device_index: int) -> Verdict:
+        """The rest, with the device to ourselves."""
+        trials: tuple[Trial, ...] = ()
+        measured: Measurement | None = None
+        profile: KernelProfile | None = None
+
+        def stages() -> None:
+            nonlocal trials, measured, profile
+            trials = self._compare(device_index)
+            measured = self._measure()
+            if measured.speedup.value < 1.0 and self._job.settings.profile_slow:
+                profile = self._profile()
+
+        failure = self._guarded(stages)
+        return self.verdict(failure, trials, measured, profile)
+
+    def _guarded(self, work: Callable[[], None]) -> Failure | None:
+        """Runs a part; what the candidate or its runner did wrong comes back as a failure."""
+        try:
+            work()
+        except failures.CandidateFailed as error:
+            return error.failure
+        except RunnerTimeout as error:
+            self._link.end()
+            return self._timeout(error)
+        except RunnerGone:
+            end = self._link.end()
+            return failures.from_end(self._stage, end, self._memory_bytes).failure
+        except RunnerBabble as error:
+            return failures.failed(self._stage, FailureKind.PROTOCOL, str(error)).failure
+        return None
+
+    def _timeout(self, error: RunnerTimeout) -> Failure:
+        settings = self._job.settings
+        if error.building:
+            message = f"the build did not end within {settings.build_timeout:g} s"
+            return Failure(stage=Stage.BUILD, kind=FailureKind.BUILD_TIMEOUT, message=message)
+        limit = settings.load_timeout if self._stage is Stage.LOAD else settings.run_timeout
+        what = "importing the candidate" if self._stage is Stage.LOAD else "one forward pass"
+        message = f"{what} did not end within {limit:g} s"
+        return Failure(stage=self._stage, kind=FailureKind.TIMEOUT, message=message)
+
+    @contextmanager
+    def _timed(self, stage: Stage) -> Iterator[None]:
+        self._stage = stage
+        self._enter(stage)
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._times[stage] = self._times.get(stage, 0.0) + time.perf_counter() - start
+
+    def _load(self) -> None:
+        with self._timed(Stage.PARSE):
+            _parse(self._source)
+        with self._timed(Stage.LOAD):
+            settings = self._job.settings
+            answer = self._link.request(
+                "load",
+                settings.load_timeout,
+                settings.build_timeout,
+                lambda: self._enter(Stage.BUILD),
+                path=self._job.code,
+                capture=self._job.build_only == "capture",
+            )
+            if not answer["ok"]:
+                raise failures.from_exception(Stage.LOAD, answer)
+            if answer.get("has_model_new") is not True:
+                message = "the file defines no class ModelNew; the judge looks for that name"
+                raise failures.failed(Stage.LOAD, FailureKind.NO_MODEL_NEW, message)
+            extensions = answer.get("extensions")
+            self.extensions = extensions if isinstance(extensions, list) else []
+
+    def _compare(self, device_index: int) -> tuple[Trial, ...]:
+        job = self._job
+        with self._timed(Stage.LOAD):
+            self._facts = probe(job.device)[device_index]
+            device = torch.device("cpu" if job.device is DeviceKind.CPU else f"cuda:{device_index}")
+            weights_seed = draw_seed()
+            self._reference = Reference(job.problem, job.sizes, device, weights_seed)
+            self._session = Session(self._reference, self._link, self._facts, job.settings, self._files, weights_seed)
+            self._session.prepare()
+        with self._timed(Stage.RUN):
+            return self._session.trials()
+
+    def _measure(self) -> Measurement:
+        assert self._session is not None
+        with self._timed(Stage.TIME):
+            return self._session.measure()
+
+    def _profile(self) -> KernelProfile | None:
+        """A profiler that fails costs the verdict nothing but the profile."""
+        assert self._session is not None
+        try:
+            answer = self._session.profile()
+        except (RunnerGone, RunnerTimeout, RunnerBabble) as error:
+            self._session.notes.append(f"the profiler did not finish: {error}")
+            return None
+        if not answer["ok"]:
+            self._session.notes.append(f"the profiler failed: {answer.get('message')}")
+            return None
+        return kernel_profile(answer)
+
+    def verdict(
+        self,
+        failure: Failure | None,
+        trials: tuple[Trial, ...] = (),
+        measured: Measurement | None = None,
+        profile: KernelProfile | None = None,
+    ) -> Verdict:
+        """Closes the runner and puts everything together.
+
+        Raises:
+            DeviceUnavailable: a process of the candidate could not be killed, so the device is not free.
+        """
+        end = self._link.end()
+        if end.survivors:
+            raise DeviceUnavailable(
+                f"{end.survivors} processes of {self._job.code} cannot be killed (a hung driver call?); "
+                "the device needs a reset before anything else is measured on it"
+            )
+        if failure is not None:
+            status, measured, profile = Status.INCORRECT, None, None
+        else:
+            assert measured is not None
+            status = Status.FAST if measured.speedup.value >= 1.0 else Status.SLOW
+        build = self._link.build_seconds
+        times = dict(self._times)
+        if build:
+            times[Stage.LOAD] = max(0.0, times.get(Stage.LOAD, 0.0) - build)
+            times[Stage.BUILD] = build
+        return Verdict(
+            problem=self._job.problem.name,
+            status=status,
+            failure=failure,
+            trials=trials if failure is None else (),
+            baseline=measured.baseline if measured else None,
+            candidate=measured.candidate if measured else None,
+            speedup=measured.speedup if measured else None,
+            profile=profile,
+            stages=tuple(StageTime(stage=s, seconds=times[s]) for s in Stage if s in times),
+            conditions=self._conditions(measured),
+            output=end.output or None,
+        )
+
+    def _conditions(self, measured: Measurement | None) -> Conditions:
+        session, facts = self._session, self._facts
+        warnings = (*(session.notes if session else ()), *(measured.warnings if measured else ()))
+        return Conditions(
+            backend=self._job.backend,
+            device=self._job.device,
+            device_name=facts.name if facts else "not reached",
+            arch=facts.arch if facts else None,
+            sizes=self._job.sizes,
+            versions=versions(),
+            candidate_sha256=sha256(self._source).hexdigest(),
+            problem_sha256=self._job.problem.sha256,
+            isolation=ISOLATION,
+            seeds=tuple(session.seeds) if session else (),
+            tolerances=tuple(session.tolerances.values()) if session else (),
+            weights=session.weights if session else None,
+            reference_precision=self._reference.precision if self._reference and session else None,
+            flush_bytes=session.flush_bytes if session else None,
+            not_checked=NOT_CHECKED,
+            warnings=warnings,
+        )
+
+
+def _parse(source: bytes) -> None:
+    """Refuses what is not Python or never mentions ModelNew, before a process is spent on it."""
+    try:
+        ast.parse(source)
+    except (SyntaxError, ValueError) as error:
+        place = f"line {error.lineno}: " if isinstance(error, SyntaxError) else ""
+        text = error.msg if isinstance(error, SyntaxError) else str(error)
+        raise failures.failed(Stage.PARSE, FailureKind.SYNTAX_ERROR, f"{place}{text}") from error
+    except (RecursionError, MemoryError) as error:
+        message = "the file is nested too deeply to be parsed"
+        raise failures.failed(Stage.PARSE, FailureKind.SYNTAX_ERROR, message) from error
+    if b"ModelNew" not in source:
+        message = "the file never mentions ModelNew; the judge looks for a class of that name"
+        raise failures.failed(Stage.PARSE, FailureKind.NO_MODEL_NEW, message)

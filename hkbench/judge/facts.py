@@ -1,0 +1,68 @@
+"""What a problem's own code says of its tensors."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import torch
+
+from hkbench.errors import ProblemError
+from hkbench.judge.reference import Reference
+from hkbench.records import Problem, ProblemFacts, ScalarFact, SizeSet, TensorFact
+from hkbench.runner.wire import leaves
+
+
+def problem_facts(problem: Problem, sizes: SizeSet) -> ProblemFacts:
+    """Shapes and dtypes of inputs, constructor arguments, outputs and parameters.
+
+    Runs the problem on the meta device, which computes shapes and allocates nothing; code that needs real numbers
+    is run on the CPU instead.
+
+    Raises:
+        ProblemError: the problem's own code fails.
+    """
+    try:
+        return _facts(problem, sizes, torch.device("meta"))
+    except (RuntimeError, NotImplementedError, TypeError, ValueError, ProblemError):
+        pass
+    try:
+        return _facts(problem, sizes, torch.device("cpu"))
+    except (RuntimeError, NotImplementedError, TypeError, ValueError) as error:
+        raise ProblemError(f"{problem.path}: its own code fails: {error}") from error
+
+
+def _facts(problem: Problem, sizes: SizeSet, device: torch.device) -> ProblemFacts:
+    with torch.device(device):
+        reference = Reference(problem, sizes, device, seed=0)
+    inputs = reference.inputs(0)
+    outputs = reference.native(inputs)
+    names = list(inspect.signature(reference.model.forward).parameters)
+    init_names = list(inspect.signature(type(reference.model).__init__).parameters)[1:]
+    return ProblemFacts(
+        sizes=sizes,
+        inputs=_named(names, inputs),
+        init_inputs=_named(init_names, reference.init_inputs),
+        outputs=tuple(_fact(path, leaf) for path, leaf in outputs.items()),
+        parameters=tuple(_tensor(name, value) for name, value in reference.model.state_dict().items()),
+    )
+
+
+def _named(names: list[str], values: list[Any]) -> tuple[TensorFact | ScalarFact, ...]:
+    padded = names + [f"argument_{number}" for number in range(len(names), len(values))]
+    return tuple(
+        _fact(path, leaf) for name, value in zip(padded, values, strict=False) for path, leaf in leaves(value, name)
+    )
+
+
+def _fact(name: str, value: object) -> TensorFact | ScalarFact:
+    return _tensor(name, value) if isinstance(value, torch.Tensor) else ScalarFact(name=name, value=repr(value))
+
+
+def _tensor(name: str, value: torch.Tensor) -> TensorFact:
+    return TensorFact(
+        name=name,
+        shape=tuple(value.shape),
+        dtype=str(value.dtype).removeprefix("torch."),
+        strides=tuple(value.stride()),
+    )

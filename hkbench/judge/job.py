@@ -1,0 +1,36 @@
+"""What the engine asks of a judge process, and the words between the two (wire frames on a private socket)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from hkbench.records import Backend, DeviceKind, JudgeSettings, Problem, Record, SizeSet
+
+
+class EvaluateJob(Record):
+    """Judge one candidate. Files: `code` is the candidate, `folder` the runner's private folder."""
+
+    job: Literal["evaluate"] = "evaluate"
+    problem: Problem
+    code: str
+    folder: str
+    backend: Backend
+    device: DeviceKind
+    sizes: SizeSet
+    settings: JudgeSettings
+    build_only: Literal["capture", "real"] | None = None  #: record the extension calls, or really build and load
+
+
+class DescribeJob(Record):
+    """Which devices there are; `kind` None asks for the best one."""
+
+    job: Literal["describe"] = "describe"
+    kind: DeviceKind | None
+
+
+class FactsJob(Record):
+    """The shapes and dtypes of a problem, by running its own code."""
+
+    job: Literal["facts"] = "facts"
+    problem: Problem
+    sizes: SizeSet

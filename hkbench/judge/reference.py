@@ -1,0 +1,116 @@
+"""The reference: the problem's own code, its inputs, and what its outputs ought to be."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from hkbench.errors import ProblemError
+from hkbench.problems import apply_sizes
+from hkbench.records import Problem, SizeSet
+from hkbench.runner.wire import leaves
+
+Leaves = dict[str, object]  #: by path: tensors, and whatever else the reference returns
+
+
+class Reference:
+    """The `Model` of one problem on one device."""
+
+    def __init__(self, problem: Problem, sizes: SizeSet, device: torch.device, seed: int) -> None:
+        self.problem = problem
+        self.device = device
+        self._namespace = _execute(problem, sizes)
+        self.init_inputs = list(self._namespace["get_init_inputs"]())
+        torch.manual_seed(seed)
+        try:
+            self.model = self._namespace["Model"](*self.init_inputs).to(device)
+        except Exception as error:
+            raise ProblemError(f"{problem.path}: Model(*get_init_inputs()) raised {error!r}") from error
+        self._precise_model: torch.nn.Module | None = None
+        self.precision = "native"
+
+    def inputs(self, seed: int) -> list[Any]:
+        """Fresh inputs, made on the device itself: `get_inputs` runs under the seed and the device's context."""
+        torch.manual_seed(seed)
+        with torch.device(self.device):
+            made = list(self._namespace["get_inputs"]())
+        return [_to(value, self.device) for value in made]
+
+    def native(self, inputs: list[Any]) -> Leaves:
+        """The reference's outputs as eager PyTorch gives them."""
+        with torch.no_grad():
+            return dict(leaves(self.model(*inputs), "output"))
+
+    def precise(self, inputs: list[Any], native: Leaves) -> Leaves:
+        """The same in higher precision: float64, or float32 where everything is half; native where that fails.
+
+        `precision` says which it was. Code that insists on a dtype, or that needs more memory than there is, cannot
+        be widened.
+        """
+        wide = self._wide_dtype(inputs, native)
+        try:
+            if self._precise_model is None:
+                self._precise_model = _cast_model(self.model, wide)
+            with torch.no_grad():
+                made = dict(leaves(self._precise_model(*[_cast(value, wide) for value in inputs]), "output"))
+        except (RuntimeError, TypeError, ValueError, NotImplementedError):
+            self.precision = "native"
+            return native
+        if made.keys() != native.keys():
+            self.precision = "native"
+            return native
+        self.precision = str(wide).removeprefix("torch.")
+        return made
+
+    def _wide_dtype(self, inputs: list[Any], native: Leaves) -> torch.dtype:
+        tensors = [leaf for _, leaf in leaves(inputs, "")] + list(native.values())
+        tensors += [*self.model.state_dict().values()]
+        dtypes = {t.dtype for t in tensors if isinstance(t, torch.Tensor) and t.is_floating_point()}
+        return torch.float64 if dtypes & {torch.float32, torch.float64} else torch.float32
+
+
+def _execute(problem: Problem, sizes: SizeSet) -> dict[str, Any]:
+    module = ModuleType(f"problem_{problem.number}")
+    module.__file__ = str(problem.path)
+    sys.modules[module.__name__] = module
+    try:
+        exec(compile(problem.source, str(problem.path), "exec"), module.__dict__)  # noqa: S102 - trusted
+    except Exception as error:
+        raise ProblemError(f"{problem.path}: importing it raised {error!r}") from error
+    apply_sizes(module.__dict__, sizes, problem.cpu_sizes)
+    return module.__dict__
+
+
+def _to(value: Any, device: torch.device) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.to(device)
+    if isinstance(value, (list, tuple)):
+        return type(value)(_to(item, device) for item in value)
+    if isinstance(value, dict):
+        return {key: _to(item, device) for key, item in value.items()}
+    return value
+
+
+def _cast(value: Any, dtype: torch.dtype) -> Any:
+    """Floating tensors in `dtype`; integers stay: a cast token id would lose digits. Tensors are always copies."""
+    if isinstance(value, torch.Tensor):
+        return value.to(dtype) if value.is_floating_point() else value.clone()
+    if isinstance(value, (list, tuple)):
+        return type(value)(_cast(item, dtype) for item in value)
+    if isinstance(value, dict):
+        return {key: _cast(item, dtype) for key, item in value.items()}
+    return value
+
+
+def _cast_model(model: torch.nn.Module, dtype: torch.dtype) -> torch.nn.Module:
+    """A copy whose floating parameters, buffers and plain tensor attributes are in `dtype`."""
+    wide = copy.deepcopy(model).to(dtype)
+    for module in wide.modules():
+        for name, value in list(vars(module).items()):
+            if isinstance(value, torch.Tensor) and value.is_floating_point():
+                setattr(module, name, value.to(dtype))
+    return wide

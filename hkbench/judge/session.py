@@ -1,0 +1,292 @@
+"""One candidate on its device: memory, parameters, calls, comparison, measurement."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from typing import Any, Literal
+
+import torch
+
+from hkbench.devices.probe import flush_bytes
+from hkbench.errors import DeviceUnavailable
+from hkbench.judge import compare, failures, measure
+from hkbench.judge.arena import Arena, Layout, fill, same
+from hkbench.judge.link import RunnerLink
+from hkbench.judge.reference import Leaves, Reference
+from hkbench.records import (
+    DeviceFacts,
+    DeviceKind,
+    Failure,
+    FailureKind,
+    JudgeSettings,
+    Mismatch,
+    Stage,
+    Tolerance,
+    Trial,
+)
+from hkbench.runner.clock import Flusher, timed_call
+from hkbench.runner.wire import Message
+
+CHECKED_TIMED_RUNS = 6  #: timed runs whose outputs are compared too, at places that the judge draws
+
+
+def draw_seed() -> int:
+    return secrets.randbits(31)
+
+
+class Session:
+    """From a loaded candidate to its measurement. Raises `CandidateFailed` where the candidate fails."""
+
+    def __init__(
+        self,
+        reference: Reference,
+        link: RunnerLink,
+        facts: DeviceFacts,
+        settings: JudgeSettings,
+        files: tuple[int, int],
+        weights_seed: int,
+    ) -> None:
+        self._reference = reference
+        self._link = link
+        self._facts = facts
+        self._settings = settings
+        self._files = files
+        self._weights_seed = weights_seed
+        self._flush = Flusher(reference.device, flush_bytes(facts))
+        self.flush_bytes = self._flush.size
+        self.tolerances: dict[str, Tolerance] = {}
+        self.seeds: list[int] = []
+        self.weights: Literal["state_dict", "seed", "none"] = "none"
+        self.notes: list[str] = []
+        self._inputs = reference.inputs(draw_seed())
+        self._native = self._run_reference(self._inputs)
+        self._lay_out()
+
+    def _run_reference(self, inputs: list[Any]) -> Leaves:
+        try:
+            return self._reference.native(inputs)
+        except torch.OutOfMemoryError as error:
+            raise DeviceUnavailable(
+                f"{self._reference.problem.name} does not fit into the memory of {self._facts.name} ({error}); "
+                "free the device or run the problem on a larger one"
+            ) from error
+
+    def _lay_out(self) -> None:
+        inbox, outbox = Layout(), Layout()
+        self._state = {name: inbox.place(value) for name, value in self._reference.model.state_dict().items()}
+        self._init_places = [inbox.argument(value) for value in self._reference.init_inputs]
+        self._input_places = [inbox.argument(value) for value in self._inputs]
+        self._output_places = {
+            path: outbox.place(leaf.detach().contiguous())
+            for path, leaf in self._native.items()
+            if isinstance(leaf, torch.Tensor)
+        }
+        self._inbox, self._outbox = self._arenas(inbox.size, outbox.size)
+        for name, value in self._reference.model.state_dict().items():
+            self._inbox.put(self._state[name], value)
+        for places, value in zip(self._init_places, self._reference.init_inputs, strict=True):
+            fill(self._inbox, places, value)
+
+    def _arenas(self, inbox: int, outbox: int) -> tuple[Arena, Arena]:
+        device = self._reference.device
+        if device.type == "cuda":
+            try:
+                return Arena.on_device(inbox, device), Arena.on_device(outbox, device)
+            except RuntimeError as error:
+                self.notes.append(f"no device memory handles between processes here ({error}); copies go by the host")
+        return Arena.on_host(self._files[0], inbox), Arena.on_host(self._files[1], outbox)
+
+    def prepare(self) -> None:
+        """Gives the runner its device and memory, has it make ModelNew, and binds inputs and outputs."""
+        device = self._reference.device
+        self._ask(
+            Stage.LOAD,
+            "device",
+            device=str(device),
+            threads=torch.get_num_threads(),
+            inbox=self._inbox.description,
+            outbox=self._outbox.description,
+            flush_bytes=self.flush_bytes,
+        )
+        answer = self._ask(
+            Stage.LOAD,
+            "construct",
+            seed=self._weights_seed,
+            init_inputs=self._init_places,
+            state=self._state,
+        )
+        said = answer.get("weights")
+        if said == "state_dict" or said == "seed":
+            self.weights = said
+        self._ask(Stage.LOAD, "bind", inputs=self._input_places, outputs=self._output_places)
+
+    def trials(self) -> tuple[Trial, ...]:
+        """Correctness on fresh inputs, one seed a trial, drawn now. Stops at the first failing trial."""
+        done = []
+        for number in range(1, self._settings.trials + 1):
+            seed = draw_seed()
+            self.seeds.append(seed)
+            inputs = self._reference.inputs(seed)
+            native = self._run_reference(inputs)
+            precise = self._reference.precise(inputs, native)
+            self._call(inputs, number)
+            worst, error = self._check(native, precise, number)
+            done.append(Trial(seed=seed, passed=True, max_abs_error=error, max_error_over_tolerance=worst))
+        return tuple(done)
+
+    def measure(self) -> measure.Measurement:
+        """Baseline and candidate in turn, on inputs of a seed of their own; some timed outputs are checked too."""
+        inputs = self._inputs
+        native = self._native
+        precise = self._reference.precise(inputs, native)
+        runs = self._settings.timing_runs or measure.DEFAULT_RUNS[self._facts.kind]
+        checked = {0, *(secrets.randbelow(runs) for _ in range(CHECKED_TIMED_RUNS - 1))}
+
+        def baseline(samples: measure.Samples) -> None:
+            started = time.perf_counter()
+            with torch.no_grad():
+                _, seconds, idle = timed_call(
+                    lambda: self._reference.model(*inputs), self._reference.device, self._flush
+                )
+            samples.add(seconds, idle, time.perf_counter() - started)
+
+        def candidate(samples: measure.Samples, number: int) -> None:
+            started = time.perf_counter()
+            seconds, idle = self._call(inputs, None, stage=Stage.TIME)
+            samples.add(seconds, idle, time.perf_counter() - started)
+            if number in checked:
+                self._check(native, precise, None)
+
+        left, right = measure.interleave(
+            baseline, candidate, runs, self._settings.timing_seconds, self._settings.warmups
+        )
+        clock = "perf_counter" if self._facts.kind is DeviceKind.CPU else "device events"
+        return measure.conclude(left, right, clock, self._settings.warmups)
+
+    def profile(self) -> Message:
+        """What torch's profiler sees of the candidate; the inputs of the measurement are still in place."""
+        return self._link.request("profile", self._settings.run_timeout + 30.0)
+
+    def _call(self, inputs: list[Any], trial: int | None, stage: Stage = Stage.RUN) -> tuple[float, float]:
+        """One forward pass of the candidate on `inputs`; checks its form and that the inputs are as they were."""
+        for places, value in zip(self._input_places, inputs, strict=True):
+            fill(self._inbox, places, value)
+        self._outbox.poison()
+        self._synchronise()
+        answer = self._ask(stage, "call", trial=trial, flush=stage is Stage.TIME)
+        self._check_form(answer.get("leaves"), trial)
+        for number, (places, value) in enumerate(zip(self._input_places, inputs, strict=True)):
+            if not same(self._inbox, places, value):
+                message = f"forward changed its input {number} in place; inputs have to stay as they were given"
+                raise failures.failed(Stage.COMPARE, FailureKind.INPUT_MODIFIED, message, trial=trial)
+        seconds, idle = answer.get("seconds"), answer.get("idle_seconds")
+        if not isinstance(seconds, float) or not isinstance(idle, float) or not 0 < seconds < 1e6:
+            message = f"the runner reported {seconds!r} as the time of a call"
+            raise failures.failed(stage, FailureKind.PROTOCOL, message, trial=trial)
+        return seconds, idle
+
+    def _synchronise(self) -> None:
+        if self._reference.device.type == "cuda":
+            torch.cuda.synchronize(self._reference.device)
+
+    def _ask(self, stage: Stage, op: str, trial: int | None = None, **fields: Any) -> Message:
+        limit = self._settings.load_timeout if stage is Stage.LOAD else self._settings.run_timeout
+        # A Triton kernel is compiled at its first launch; building inside forward has the build's own limit.
+        answer = self._link.request(op, limit, self._settings.build_timeout, **fields)
+        if not answer["ok"]:
+            raise failures.from_exception(stage, answer, trial)
+        return answer
+
+    def _check_form(self, described: Any, trial: int | None) -> None:
+        problem = form_mismatch(described, self._native, self._reference.device.type)
+        if problem is not None:
+            raise failures.failed(Stage.COMPARE, problem[0], problem[1], trial=trial)
+
+    def _check(self, native: Leaves, precise: Leaves, trial: int | None) -> tuple[float, float | None]:
+        """The largest error over its tolerance, and the largest absolute error. Raises at a mismatch."""
+        worst, error = 0.0, None
+        for path, place in self._output_places.items():
+            eager, wanted = native[path], precise[path]
+            assert isinstance(eager, torch.Tensor) and isinstance(wanted, torch.Tensor)
+            got = self._outbox.get(place)
+            got = got.to(eager.device)
+            if eager.dtype not in compare.RTOL:
+                mismatch = compare.compare_exact(path, eager, wanted, got)
+                if mismatch is not None:
+                    raise _wrong(FailureKind.WRONG_VALUES, mismatch, trial)
+                continue
+            if path not in self.tolerances:
+                self.tolerances[path] = compare.tolerance_for(eager, wanted, path)
+            result = compare.compare_leaf(path, wanted, got, self.tolerances[path])
+            if result.mismatch is not None:
+                kind = FailureKind.NOT_FINITE if result.not_finite else FailureKind.WRONG_VALUES
+                raise _wrong(kind, result.mismatch, trial, result.not_finite)
+            worst = max(worst, result.worst)
+            error = max(error or 0.0, result.max_abs_error or 0.0)
+        return worst, error
+
+
+def _wrong(kind: FailureKind, found: Mismatch, trial: int | None, not_finite: int = 0) -> failures.CandidateFailed:
+    share = f"{found.wrong_elements} of {found.elements} elements"
+    text = f"{found.output}{list(found.index)}: expected {found.expected!r}, got {found.got!r}; {share} are wrong"
+    if not_finite:
+        text += f", {not_finite} of them NaN or Inf (an element that is never written reads as NaN)"
+    failure = Failure(stage=Stage.COMPARE, kind=kind, message=text, mismatch=found, trial=trial)
+    return failures.CandidateFailed(failure)
+
+
+def form_mismatch(described: Any, native: Leaves, device: str) -> tuple[FailureKind, str] | None:
+    """Why the described outputs do not have the form of the reference's, or None."""
+    if not isinstance(described, list) or not all(isinstance(item, dict) for item in described):
+        return FailureKind.PROTOCOL, "the runner did not describe the outputs"
+    paths = [item.get("path") for item in described]
+    if paths != list(native):
+        return FailureKind.WRONG_TYPE, f"forward returns {paths}, the reference {list(native)}"
+    checks: tuple[Callable[[dict[str, Any], object, str], tuple[FailureKind, str] | None], ...]
+    checks = (_type_mismatch, _tensor_mismatch)
+    for item, leaf in zip(described, native.values(), strict=True):
+        for check in checks:
+            found = check(item, leaf, device)
+            if found is not None:
+                return found
+    return None
+
+
+def _type_mismatch(item: dict[str, Any], leaf: object, _device: str) -> tuple[FailureKind, str] | None:
+    expected = "Tensor" if isinstance(leaf, torch.Tensor) else type(leaf).__name__
+    if item.get("type") != expected:
+        return FailureKind.WRONG_TYPE, f"{item['path']} is of type {item.get('type')}, expected {expected}"
+    if not isinstance(leaf, torch.Tensor) and item.get("value") != leaf:
+        return FailureKind.WRONG_VALUES, f"{item['path']} is {item.get('value')!r}, expected {leaf!r}"
+    return None
+
+
+def _tensor_mismatch(item: dict[str, Any], leaf: object, device: str) -> tuple[FailureKind, str] | None:
+    if not isinstance(leaf, torch.Tensor):
+        return None
+    path = item["path"]
+    dtype = str(leaf.dtype).removeprefix("torch.")
+    if item.get("dtype") != dtype:
+        return FailureKind.WRONG_DTYPE, f"{path} has dtype {item.get('dtype')}, expected {dtype}"
+    if item.get("shape") != list(leaf.shape):
+        return FailureKind.WRONG_SHAPE, f"{path} has shape {item.get('shape')}, expected {list(leaf.shape)}"
+    if item.get("device") != device:
+        return FailureKind.WRONG_TYPE, f"{path} is on device {item.get('device')}, expected {device}"
+    strides = item.get("strides")
+    if not _overlaps(list(leaf.shape), list(leaf.stride())) and _overlaps(list(leaf.shape), strides):
+        return FailureKind.WRONG_STRIDES, f"{path} has strides {strides}: several elements share one place in memory"
+    return None
+
+
+def _overlaps(shape: list[int], strides: Any) -> bool:
+    """Whether an element of a larger dimension repeats memory (expanded tensors, unfinished views)."""
+    if not isinstance(strides, list) or len(strides) != len(shape):
+        return True
+    reach = 0
+    for stride, size in sorted((s, n) for s, n in zip(strides, shape, strict=True) if n > 1):
+        if stride <= reach:
+            return True
+        reach += stride * (size - 1)
+    return False

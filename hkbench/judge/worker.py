@@ -1,0 +1,79 @@
+"""A judge process: forked from a server that has imported torch, does one job, says what came of it.
+
+To the engine it sends frames: {"stage": ...} as stages begin, {"ready": true} when the candidate is loaded and the
+device is wanted (the engine answers {"device": INDEX}), and last {"result": ...} or {"error": ..., "message": ...}.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import traceback
+from typing import Any
+
+import torch  # forks share it
+
+from hkbench import errors
+from hkbench.devices.probe import available_kind, probe
+from hkbench.judge.evaluate import Evaluation
+from hkbench.judge.facts import problem_facts
+from hkbench.judge.job import DescribeJob, EvaluateJob, FactsJob
+from hkbench.judge.link import RunnerLink
+from hkbench.records import Stage
+from hkbench.runner import wire
+
+
+def serve(engine_fd: int, *fds: int) -> None:
+    """Does the one job that comes over the engine's socket."""
+    engine = socket.socket(fileno=engine_fd)
+    try:
+        result = _dispatch(engine, wire.receive(engine), fds)
+        wire.send(engine, {"result": result})
+    except wire.PeerClosed:
+        pass  # the engine is gone: nobody wants the result
+    except errors.HkbenchError as error:
+        wire.send(engine, {"error": type(error).__name__, "message": str(error)})
+    except Exception as error:  # noqa: BLE001 - the end of a process; the engine is told everything
+        detail = "".join(traceback.format_exception(error))[-8000:]
+        name = (
+            "DeviceUnavailable"
+            if isinstance(error, torch.AcceleratorError | torch.OutOfMemoryError)
+            else "InternalError"
+        )
+        wire.send(engine, {"error": name, "message": f"{error!r}\n{detail}"})
+    finally:
+        engine.close()
+    os._exit(0)
+
+
+def _dispatch(engine: socket.socket, message: wire.Message, fds: tuple[int, ...]) -> Any:
+    match message["job"]:
+        case "describe":
+            kind = DescribeJob.model_validate(message).kind or available_kind()
+            return [facts.model_dump(mode="json") for facts in probe(kind)]
+        case "facts":
+            job = FactsJob.model_validate(message)
+            return problem_facts(job.problem, job.sizes).model_dump(mode="json")
+        case _:
+            return _evaluate(engine, message, fds)
+
+
+def _evaluate(engine: socket.socket, message: wire.Message, fds: tuple[int, ...]) -> Any:
+    memory_bytes = message.pop("memory_bytes")
+    job = EvaluateJob.model_validate(message)
+    channel, control, inbox, outbox = fds
+    link = RunnerLink(socket.socket(fileno=channel), socket.socket(fileno=control))
+
+    def enter(stage: Stage) -> None:
+        wire.send(engine, {"stage": stage.value})
+
+    evaluation = Evaluation(job, link, (inbox, outbox), enter, memory_bytes)
+    failure = evaluation.load()
+    if failure is not None:
+        return {"verdict": evaluation.verdict(failure).model_dump(mode="json")}
+    if job.build_only is not None:
+        end = link.end()
+        return {"extensions": evaluation.extensions, "output": end.output}
+    wire.send(engine, {"ready": True})
+    index = wire.receive(engine)["device"]
+    return {"verdict": evaluation.run(index).model_dump(mode="json")}

@@ -1,0 +1,6 @@
+"""What a strategy works with: prompts, generations, verdicts, hints. Everything that it does is recorded."""
+
+from hkbench.lab.lab import Lab, Plan
+from hkbench.lab.samples import Sample, best_of
+
+__all__ = ["Lab", "Plan", "Sample", "best_of"]

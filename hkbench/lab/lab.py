@@ -1,0 +1,254 @@
+"""The lab of one problem. A step that the run folder holds already is read from there instead of done again."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+
+from hkbench.engine import Evaluator
+from hkbench.errors import HkbenchError, ModelUnavailable
+from hkbench.lab.prompting import Prompter
+from hkbench.lab.samples import Sample, best_of, rank
+from hkbench.llm import ModelClient, extract
+from hkbench.prompts import Reflection, reflect_on
+from hkbench.records import (
+    AttemptClosed,
+    Candidate,
+    CandidateExtracted,
+    Conditions,
+    EvaluationFailed,
+    Extraction,
+    Failure,
+    FailureKind,
+    GenerationFailed,
+    GenerationStarted,
+    Problem,
+    Prompt,
+    PromptRendered,
+    Reply,
+    ReplyReceived,
+    SampleKey,
+    Stage,
+    StageEntered,
+    Status,
+    Verdict,
+    VerdictReached,
+)
+from hkbench.store.recorder import Recorder
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much a strategy may do for one problem."""
+
+    samples: int
+    attempts: int
+    exhaust: bool
+
+
+class Lab:
+    """Offers a strategy what it needs for one problem: `prompt`, `generate`, `evaluate`, `reflect_on`."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        prompter: Prompter,
+        client: ModelClient,
+        evaluator: Evaluator,
+        recorder: Recorder,
+        model: str,
+    ) -> None:
+        self.problem = problem
+        self.best: Sample | None = None
+        self._prompter = prompter
+        self._client = client
+        self._evaluator = evaluator
+        self._recorder = recorder
+        self._model = model
+
+    async def prompt(self, attempt: int, reflection: Reflection | None) -> Prompt:
+        """The prompt of an attempt; the one that was sent, when it was sent before."""
+        book, name = self._prompter.book, self.problem.name
+        text = self._recorder.prompt(name, attempt)
+        if text is not None:
+            template = book.choose(name, self._prompter.backend)
+            return Prompt(text=text, template=template, sha256=sha256(text.encode()).hexdigest())
+        prompt = await self._prompter.render(self.problem, reflection)
+        self._recorder.save_prompt(name, attempt, prompt)
+        self._recorder.event(
+            PromptRendered(
+                time=time.time(), problem=name, attempt=attempt, template=prompt.template, sha256=prompt.sha256
+            )
+        )
+        return prompt
+
+    async def generate(self, prompt: Prompt, attempt: int, n: int, parent: Sample | None = None) -> list[Sample]:
+        """N generations side by side, each recorded before it is used.
+
+        Raises:
+            ExceptionGroup of HkbenchError: some calls failed for good. The others' replies are kept for the resume.
+        """
+        keys = [SampleKey(problem=self.problem.name, attempt=attempt, sample=i + 1) for i in range(n)]
+        results = await asyncio.gather(*(self._reply(key, prompt) for key in keys), return_exceptions=True)
+        replies = [reply for reply in results if isinstance(reply, Reply)]
+        if len(replies) < n:
+            _raise_failures(results)
+        source = parent.candidate.source if parent is not None and parent.candidate is not None else None
+        return [self._extract(key, reply, source) for key, reply in zip(keys, replies, strict=True)]
+
+    async def _reply(self, key: SampleKey, prompt: Prompt) -> Reply:
+        known = self._recorder.reply(key, self._model)
+        if known is not None:
+            return known
+        self._recorder.event(GenerationStarted(time=time.time(), key=key))
+        try:
+            reply = await self._client.complete(key, prompt.text)
+        except HkbenchError as error:
+            failed = GenerationFailed(time=time.time(), key=key, error=type(error).__name__, message=str(error))
+            self._recorder.event(failed)
+            raise
+        self._recorder.save_reply(key, reply)
+        self._recorder.event(
+            ReplyReceived(
+                time=time.time(),
+                key=key,
+                model=reply.model,
+                usage=reply.usage,
+                seconds=reply.seconds,
+                tries=reply.tries,
+                replayed=reply.replayed,
+                finish_reason=reply.finish_reason,
+            )
+        )
+        return reply
+
+    def _extract(self, key: SampleKey, reply: Reply, parent_source: str | None) -> Sample:
+        extraction = extract(reply.text, parent_source)
+        candidate = None
+        if extraction.source is not None:
+            digest = sha256(extraction.source.encode()).hexdigest()
+            candidate = Candidate(source=extraction.source, sha256=digest, key=key)
+        if not self._recorder.sample(key).extraction.exists():
+            self._recorder.save_extraction(key, extraction, candidate)
+            self._recorder.event(
+                CandidateExtracted(
+                    time=time.time(),
+                    key=key,
+                    rule=extraction.rule,
+                    sha256=candidate.sha256 if candidate else None,
+                )
+            )
+        elif candidate is not None and not self._recorder.sample(key).code.exists():
+            self._recorder.save_extraction(key, extraction, candidate)
+        return Sample(key, reply, extraction, candidate)
+
+    async def evaluate(self, samples: Sequence[Sample]) -> list[Sample]:
+        """The same samples with their verdicts; builds run side by side, measurements one at a time.
+
+        Raises:
+            ExceptionGroup of HkbenchError: the machine failed. The verdicts that were reached are kept.
+        """
+        results = await asyncio.gather(*(self._verdict(sample) for sample in samples), return_exceptions=True)
+        verdicts = [verdict for verdict in results if isinstance(verdict, Verdict)]
+        if len(verdicts) < len(samples):
+            _raise_failures(results)
+        judged = [replace(sample, verdict=v) for sample, v in zip(samples, verdicts, strict=True)]
+        best = best_of(judged)
+        self._close_attempt(best)
+        return judged
+
+    async def _verdict(self, sample: Sample) -> Verdict:
+        known = self._recorder.verdict(sample.key, sample.candidate.sha256 if sample.candidate else None)
+        if known is not None:
+            return known
+        started = time.monotonic()
+        if sample.candidate is None:
+            verdict = no_code(self.problem, sample.extraction, self._prompter, self._evaluator)
+        else:
+            verdict = await self._judge(sample)
+        self._recorder.save_verdict(sample.key, verdict)
+        failure = verdict.failure
+        self._recorder.event(
+            VerdictReached(
+                time=time.time(),
+                key=sample.key,
+                status=verdict.status,
+                kind=failure.kind if failure else None,
+                stage=failure.stage if failure else None,
+                speedup=verdict.speedup.value if verdict.speedup else None,
+                seconds=time.monotonic() - started,
+            )
+        )
+        return verdict
+
+    async def _judge(self, sample: Sample) -> Verdict:
+        paths = self._recorder.sample(sample.key)
+
+        def entered(stage: Stage) -> None:
+            self._recorder.event(StageEntered(time=time.time(), key=sample.key, stage=stage))
+
+        try:
+            evaluated = await self._evaluator.evaluate(
+                self.problem, paths.code, paths.build, self._prompter.backend, entered
+            )
+        except HkbenchError as error:
+            failed = EvaluationFailed(time=time.time(), key=sample.key, error=type(error).__name__, message=str(error))
+            self._recorder.event(failed)
+            raise
+        assert evaluated.verdict is not None
+        return evaluated.verdict
+
+    def _close_attempt(self, best: Sample) -> None:
+        assert best.verdict is not None
+        if self.best is None or rank(best.verdict) > rank(self.best.verdict):  # type: ignore[arg-type]
+            self.best = best
+            self._recorder.copy_best(best.key, "best", with_prompt=True)
+        self._recorder.copy_best(best.key, "attempt", with_prompt=False)
+        self._recorder.event(
+            AttemptClosed(
+                time=time.time(),
+                problem=self.problem.name,
+                attempt=best.key.attempt,
+                best_sample=best.key.sample,
+                status=best.verdict.status,
+                speedup=best.verdict.speedup.value if best.verdict.speedup else None,
+            )
+        )
+
+    def reflect_on(self, sample: Sample) -> Reflection:
+        """What the next prompt says of this sample: its error, or its profile when it is correct but slow."""
+        assert sample.verdict is not None
+        source = sample.candidate.source if sample.candidate else None
+        return reflect_on(sample.verdict, source, sample.key.attempt, self._prompter.book, self._prompter.backend)
+
+
+def _raise_failures(results: Sequence[object]) -> None:
+    """Raises what went wrong; a cancellation or a fault of hkbench itself goes first, alone."""
+    failures = [result for result in results if isinstance(result, BaseException)]
+    for failure in failures:
+        if not isinstance(failure, HkbenchError):
+            raise failure
+    service = [failure for failure in failures if isinstance(failure, ModelUnavailable)]
+    raise (service or failures)[0]
+
+
+def no_code(problem: Problem, extraction: Extraction, prompter: Prompter, evaluator: Evaluator) -> Verdict:
+    """The verdict on a reply without a candidate: a result like any other."""
+    message = extraction.note or "the reply holds no code"
+    return Verdict(
+        problem=problem.name,
+        status=Status.INCORRECT,
+        failure=Failure(stage=Stage.EXTRACT, kind=FailureKind.NO_CODE, message=message),
+        conditions=Conditions(
+            backend=prompter.backend,
+            device=evaluator.device.kind,
+            device_name=evaluator.device.name,
+            sizes=evaluator.sizes,
+            candidate_sha256=None,
+            problem_sha256=problem.sha256,
+            isolation="none: nothing was run",
+        ),
+    )

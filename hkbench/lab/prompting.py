@@ -1,0 +1,76 @@
+"""Prompts of a run: the template chosen by name, filled with the problem's facts and the device's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hkbench.engine import Evaluator
+from hkbench.judge.tolerances import RTOL_BY_NAME
+from hkbench.prompts import (
+    DeviceSheet,
+    PromptBook,
+    PromptContext,
+    Reflection,
+    contract,
+    dialect_of,
+    render,
+    render_file,
+)
+from hkbench.records import Backend, DeviceFacts, Problem, ProblemFacts, Prompt, ScalarFact
+
+GB = 1e9
+KIB, MIB = 1 << 10, 1 << 20
+
+
+class Prompter:
+    """Renders prompts for one backend on one device; the facts of a problem are read once."""
+
+    def __init__(
+        self, book: PromptBook, backend: Backend, evaluator: Evaluator, trials: int, template: Path | None = None
+    ) -> None:
+        self.book = book
+        self.backend = backend
+        self._evaluator = evaluator
+        self._trials = trials
+        self._template = template
+        self._facts: dict[str, ProblemFacts] = {}
+
+    async def render(self, problem: Problem, reflection: Reflection | None) -> Prompt:
+        if problem.name not in self._facts:
+            self._facts[problem.name] = await self._evaluator.problem_facts(problem)
+        facts = self._facts[problem.name]
+        device = self._evaluator.device
+        used = _dtypes(facts)
+        tolerances = {name: rtol for name, rtol in RTOL_BY_NAME.items() if name in used}
+        context = PromptContext(
+            problem=problem,
+            facts=facts,
+            backend=self.backend,
+            device=sheet(device),
+            contract=contract(self._trials, tolerances, device.kind, self.backend),
+            dialect=dialect_of(device.arch) if self.backend is Backend.HIPKITTENS else None,
+            reflection=reflection,
+        )
+        if self._template is not None:
+            return render_file(self.book, self._template, context)
+        return render(self.book, self.book.choose(problem.name, self.backend), context)
+
+
+def _dtypes(facts: ProblemFacts) -> set[str]:
+    return {fact.dtype for fact in facts.outputs if not isinstance(fact, ScalarFact)}
+
+
+def sheet(device: DeviceFacts) -> DeviceSheet:
+    """The device as a prompt describes it."""
+    return DeviceSheet(
+        name=device.name,
+        arch=device.arch,
+        kind=device.kind,
+        memory_gb=round((device.memory_bytes or 0) / GB, 1),
+        bandwidth_gbs=device.bandwidth / GB if device.bandwidth else None,
+        peak_tflops={name: flops / 1e12 for name, flops in device.peak_flops.items()},
+        lds_kib=device.lds_bytes // KIB if device.lds_bytes else None,
+        compute_units=device.compute_units,
+        wave_size=device.wave_size,
+        llc_mib=device.llc_bytes // MIB if device.llc_bytes else None,
+    )

@@ -1,0 +1,43 @@
+"""A generation on its way: reply, candidate, verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hkbench.records import Candidate, Extraction, Reply, SampleKey, Stage, Status, Verdict
+
+_STAGES = {stage: number for number, stage in enumerate(Stage)}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One of the N generations of an attempt."""
+
+    key: SampleKey
+    reply: Reply
+    extraction: Extraction
+    candidate: Candidate | None
+    verdict: Verdict | None = None
+
+    @property
+    def succeeded(self) -> bool:
+        """Correct and at least as fast as the baseline."""
+        return self.verdict is not None and self.verdict.status is Status.FAST
+
+
+def rank(verdict: Verdict) -> tuple[float, float, float]:
+    """Larger is better: correct before incorrect; then the speed-up; else how far it came and how little is wrong."""
+    if verdict.speedup is not None:
+        return (2.0, verdict.speedup.value, 0.0)
+    if verdict.failure is None:
+        return (1.0, 0.0, 0.0)
+    found = verdict.failure.mismatch
+    right = 1.0 - found.wrong_elements / max(found.elements, 1) if found else 0.0
+    return (0.0, float(_STAGES[verdict.failure.stage]), right)
+
+
+def best_of(samples: Sequence[Sample]) -> Sample:
+    """The best judged sample; of equals the first."""
+    judged = [sample for sample in samples if sample.verdict is not None]
+    return max(judged, key=lambda sample: (rank(sample.verdict), -sample.key.sample))  # type: ignore[arg-type]

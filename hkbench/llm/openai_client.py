@@ -1,0 +1,211 @@
+"""A client of any service that speaks OpenAI's chat completions or Responses API."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt
+
+from hkbench.errors import ModelUnavailable
+from hkbench.llm.answers import (
+    Answer,
+    BadAnswer,
+    ChatStream,
+    ResponsesStream,
+    Stream,
+    chat_answer,
+    responses_answer,
+)
+from hkbench.llm.key import redact
+from hkbench.llm.retry import PoliteWait, Transient, is_retried, requested_wait
+from hkbench.llm.settings import ModelSettings
+from hkbench.records import Reply, SampleKey
+
+if TYPE_CHECKING:
+    from openai import APIError, AsyncOpenAI, AsyncStream
+
+_PATHS = {"chat": "/chat/completions", "responses": "/responses"}
+_MESSAGE_LIMIT = 500  #: characters of a server's own message that are worth showing
+_NEXT_STEP = {
+    401: "check LLM_GATEWAY_KEY (or OPENAI_API_KEY)",
+    403: "this key may not use the model: choose another --model or another key",
+    404: "check --model and --base-url",
+    422: "check --model, the sampling options and whether the service accepts streams",
+    400: "check --model, the sampling options and whether the service accepts streams",
+}
+
+
+class OpenAIClient:
+    """Asks one model. Retries what may pass, refuses at once what will not, and never shows the key."""
+
+    def __init__(self, settings: ModelSettings, key: str) -> None:
+        """`key` is sent to the service and kept nowhere else (see `hkbench.llm.api_key`)."""
+        self._settings = settings
+        self._key = key
+        self._slots = asyncio.Semaphore(settings.concurrency)
+        self._library: AsyncOpenAI | None = None
+
+    async def complete(self, key: SampleKey, prompt: str) -> Reply:
+        """One reply. Raises ModelUnavailable when the service refuses, or after `max_tries` failures."""
+        settings = self._settings
+        retrying = AsyncRetrying(
+            retry=retry_if_exception_type(Transient),
+            wait=PoliteWait(settings),
+            stop=stop_after_attempt(settings.max_tries),
+            reraise=True,
+        )
+        cause = ""
+        try:
+            async for attempt in retrying:
+                with attempt:
+                    return await self._try(prompt, attempt.retry_state.attempt_number)
+        except Transient as error:
+            cause = str(error)
+        # Raised out here so that no library error, which may quote the key, hangs on it as its context.
+        raise ModelUnavailable(
+            f"{self._endpoint()} kept failing: {settings.max_tries} tries for {key.problem}, attempt "
+            f"{key.attempt}, sample {key.sample}; the last one: {cause}. Start the same command again later: "
+            "finished replies are kept"
+        )
+
+    async def close(self) -> None:
+        if self._library is not None:
+            await self._library.close()
+            self._library = None
+
+    async def _try(self, prompt: str, number: int) -> Reply:
+        """One call, within a slot and a time limit. Raises Transient or ModelUnavailable."""
+        import httpx2  # comes with openai; both are imported late because they take a second
+        import openai
+
+        failure: Transient | ModelUnavailable
+        async with self._slots:
+            begun = time.perf_counter()
+            try:
+                async with asyncio.timeout(self._settings.timeout):
+                    answer, request_id = await self._call(prompt)
+                return self._reply(answer, request_id, time.perf_counter() - begun, number)
+            except (TimeoutError, openai.APITimeoutError):
+                failure = Transient(f"no whole reply within {self._settings.timeout:g} s")
+            except openai.APIError as error:
+                failure = self._judge(error)
+            except httpx2.HTTPError as error:
+                failure = Transient(self._clean(f"the connection broke: {error}"))
+            except BadAnswer as error:
+                failure = Transient(self._clean(str(error)))
+            except (json.JSONDecodeError, UnicodeDecodeError) as error:
+                failure = Transient(self._clean(f"the body is not JSON: {error}"))
+        raise failure
+
+    async def _call(self, prompt: str) -> tuple[Answer, str | None]:
+        import httpx2
+        from openai import AsyncStream
+
+        library = self._open()
+        path, body = _PATHS[self._settings.api], self._request(prompt)
+        if not self._settings.stream:
+            response = await library.post(path, body=body, cast_to=httpx2.Response)
+            return self._whole(response.text, response.headers), _request_id(response.headers)
+        events = await library.post(
+            path, body=body, cast_to=object, stream=True, stream_cls=AsyncStream[object]
+        )
+        async with events:
+            headers = events.response.headers
+            if "event-stream" in headers.get("content-type", "event-stream"):
+                return await self._streamed(events), _request_id(headers)
+            # A service that does not stream answers with the whole object, and a proxy with its own page.
+            await events.response.aread()
+            return self._whole(events.response.text, headers), _request_id(headers)
+
+    async def _streamed(self, events: AsyncStream[object]) -> Answer:
+        from openai import APIConnectionError
+
+        stream: Stream = ChatStream() if self._settings.api == "chat" else ResponsesStream()
+        try:
+            async for event in events:
+                stream.add(event)
+        except APIConnectionError:
+            if not stream.finished:  # else the whole reply is here, and it is paid for
+                raise
+        return stream.answer()
+
+    def _whole(self, text: str, headers: Mapping[str, str]) -> Answer:
+        try:
+            body = json.loads(text)
+        except (json.JSONDecodeError, RecursionError):
+            kind = headers.get("content-type", "no content type")
+            raise BadAnswer(f"the body is not JSON ({kind}): {text[:200]!r}") from None
+        return chat_answer(body) if self._settings.api == "chat" else responses_answer(body)
+
+    def _request(self, prompt: str) -> dict[str, object]:
+        """The request's JSON; only what the settings name is sent."""
+        settings = self._settings
+        chat = settings.api == "chat"
+        optional = {
+            "temperature": settings.temperature,
+            ("max_completion_tokens" if chat else "max_output_tokens"): settings.max_tokens,
+            ("reasoning_effort" if chat else "reasoning"): settings.reasoning_effort
+            if chat or settings.reasoning_effort is None
+            else {"effort": settings.reasoning_effort},
+            "stream": True if settings.stream else None,
+            "stream_options": {"include_usage": True} if chat and settings.stream else None,
+        }
+        asked = {"messages": [{"role": "user", "content": prompt}]} if chat else {"input": prompt}
+        given = {name: value for name, value in optional.items() if value is not None}
+        return {"model": settings.model, **asked, **given, **settings.extra_body}
+
+    def _judge(self, error: APIError) -> Transient | ModelUnavailable:
+        """Sort the library's error into what may pass and what will not."""
+        from openai import APIConnectionError, APIStatusError
+
+        if isinstance(error, APIConnectionError):
+            return Transient(self._clean(f"the connection broke: {error.__cause__ or error.message}"))
+        if not isinstance(error, APIStatusError):  # an error event inside a stream
+            return Transient(self._clean(f"the service reported: {error.message}"))
+        said = f"HTTP {error.status_code}: {self._clean(error.message)}"
+        if is_retried(error.status_code):
+            return Transient(said, requested_wait(error.response.headers))
+        step = _NEXT_STEP.get(error.status_code, "check --base-url and the request's options")
+        return ModelUnavailable(f"{self._endpoint()} refused the request with {said}; {step}")
+
+    def _reply(self, answer: Answer, request_id: str | None, seconds: float, tries: int) -> Reply:
+        return Reply(
+            text=redact(answer.text, self._key),
+            model=redact(answer.model or self._settings.model, self._key),
+            finish_reason=answer.finish_reason,
+            usage=answer.usage,
+            seconds=seconds,
+            tries=tries,
+            request_id=redact(request_id, self._key) if request_id else None,
+        )
+
+    def _open(self) -> AsyncOpenAI:
+        if self._library is None:
+            from openai import AsyncOpenAI, Timeout
+
+            settings = self._settings
+            self._library = AsyncOpenAI(
+                api_key=self._key,
+                base_url=settings.base_url,
+                timeout=Timeout(settings.timeout, connect=settings.connect_timeout),
+                max_retries=0,
+            )
+        return self._library
+
+    def _endpoint(self) -> str:
+        """The address that is called, without any user and password in it."""
+        url = urlsplit(str(self._open().base_url))
+        return f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path.rstrip('/')}{_PATHS[self._settings.api]}"
+
+    def _clean(self, message: str) -> str:
+        line = " ".join(redact(message, self._key).split())
+        return line if len(line) <= _MESSAGE_LIMIT else line[:_MESSAGE_LIMIT] + "..."
+
+
+def _request_id(headers: Mapping[str, str]) -> str | None:
+    return headers.get("x-request-id")

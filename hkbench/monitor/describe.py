@@ -1,0 +1,102 @@
+"""An event in one line of English, safe for a terminal."""
+
+from __future__ import annotations
+
+from hkbench.records import (
+    AnyEvent,
+    AttemptClosed,
+    CandidateExtracted,
+    EvaluationFailed,
+    GenerationFailed,
+    GenerationStarted,
+    ProblemClosed,
+    ProblemStarted,
+    PromptRendered,
+    ReplyReceived,
+    RunClosed,
+    RunStarted,
+    SampleKey,
+    StageEntered,
+    VerdictReached,
+)
+from hkbench.store.plain import one_line
+
+_MESSAGE = 200  # characters of a message
+
+
+def matters(event: AnyEvent) -> bool:
+    """Whether someone who waits for the run wants to know: results, failures, beginnings and ends."""
+    return isinstance(
+        event,
+        RunStarted | ProblemStarted | GenerationFailed | VerdictReached | EvaluationFailed | ProblemClosed | RunClosed,
+    )
+
+
+def describe(event: AnyEvent) -> str:
+    """`4_RMSNorm attempt 1 sample 2: incorrect, build_error (12.3 s)`."""
+    key = getattr(event, "key", None)
+    if isinstance(key, SampleKey):
+        return f"{_name(key.problem)} attempt {key.attempt} sample {key.sample}: {_of_sample(event)}"
+    match event:
+        case RunStarted():
+            return "the run goes on" if event.resumed else "the run begins"
+        case ProblemStarted():
+            return f"{_name(event.problem)}: begun"
+        case PromptRendered():
+            return f"{_name(event.problem)} attempt {event.attempt}: prompt from {_name(event.template)}"
+        case AttemptClosed():
+            best = f"best is sample {event.best_sample}" if event.best_sample is not None else "no sample"
+            ratio = f", {event.speedup:.2f}x" if event.speedup is not None else ""
+            status = f", {event.status}" if event.status is not None else ""
+            return f"{_name(event.problem)} attempt {event.attempt}: closed, {best}{status}{ratio}"
+        case ProblemClosed():
+            return f"{_name(event.problem)}: {_end_of_problem(event)}"
+        case RunClosed():
+            return _end_of_run(event)
+        case _:
+            return event.event
+
+
+def _of_sample(event: AnyEvent) -> str:
+    match event:
+        case GenerationStarted():
+            return "model asked"
+        case ReplyReceived():
+            how = "replayed" if event.replayed else f"answered by {_name(event.model)}"
+            tokens = f", {event.usage.output} tokens" if event.usage.output is not None else ""
+            return f"{how}{tokens}{_seconds(event.seconds)}"
+        case GenerationFailed():
+            return f"model call failed, {_name(event.error)}: {one_line(event.message, _MESSAGE)}"
+        case CandidateExtracted():
+            return "no code found" if event.sha256 is None else f"code found ({event.rule})"
+        case StageEntered():
+            return f"stage {event.stage}"
+        case VerdictReached():
+            ratio = f" {event.speedup:.2f}x" if event.speedup is not None else ""
+            kind = f", {event.kind}" if event.kind is not None else ""
+            return f"{event.status}{ratio}{kind}{_seconds(event.seconds)}"
+        case EvaluationFailed():
+            return f"evaluation failed, {_name(event.error)}: {one_line(event.message, _MESSAGE)}"
+        case _:
+            return event.event
+
+
+def _end_of_problem(event: ProblemClosed) -> str:
+    if event.error is not None:
+        return f"ended early: {one_line(event.error, _MESSAGE)}"
+    word = "solved" if event.solved else "not solved"
+    return word if event.speedup is None else f"{word}, best {event.speedup:.2f}x"
+
+
+def _end_of_run(event: RunClosed) -> str:
+    if event.complete:
+        return "the run is complete"
+    return "the run stopped" + (f": {one_line(event.reason, _MESSAGE)}" if event.reason else "")
+
+
+def _name(text: str) -> str:
+    return one_line(text, 100)
+
+
+def _seconds(value: float | None) -> str:
+    return "" if value is None else f" ({value:.1f} s)"

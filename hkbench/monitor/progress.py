@@ -1,0 +1,126 @@
+"""The four faces of `run_batch.py --display`: each is told the run's events and shows them its own way."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Protocol, TextIO
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+
+from hkbench.errors import UsageError
+from hkbench.monitor.describe import describe, matters
+from hkbench.monitor.render import frame
+from hkbench.monitor.state import RunState
+from hkbench.records import AnyEvent, RunConfig, RunFacts
+
+KINDS = ("rich", "plain", "log", "json")
+
+
+class Display(Protocol):
+    """Shows a run while it goes on. `OSError` of the stream (a closed pipe) passes through."""
+
+    def on_event(self, event: AnyEvent) -> None:
+        """Take the next event of the run."""
+
+    def close(self) -> None:
+        """Show the last state and let go of the terminal. The stream stays open."""
+
+
+class PlainDisplay:
+    """A line for every event that matters to whoever waits."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def on_event(self, event: AnyEvent) -> None:
+        if matters(event):
+            self._stream.write(describe(event) + "\n")
+            self._stream.flush()
+
+    def close(self) -> None:
+        self._stream.flush()
+
+
+class LogDisplay:
+    """A line for every event, with its time (UTC)."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def on_event(self, event: AnyEvent) -> None:
+        stamp = datetime.fromtimestamp(event.time, UTC).isoformat(timespec="milliseconds")
+        self._stream.write(f"{stamp} {describe(event)}\n")
+        self._stream.flush()
+
+    def close(self) -> None:
+        self._stream.flush()
+
+
+class JsonDisplay:
+    """The events as the journal has them, one JSON object a line."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def on_event(self, event: AnyEvent) -> None:
+        self._stream.write(event.model_dump_json() + "\n")
+        self._stream.flush()
+
+    def close(self) -> None:
+        self._stream.flush()
+
+
+class RichDisplay:
+    """The monitor's view, redrawn in place four times a second by a thread of its own."""
+
+    def __init__(self, console: Console, state: RunState, name: str, facts: RunFacts | None) -> None:
+        self._console, self._state, self._name, self._facts = console, state, name, facts
+        self._lock = threading.Lock()  # events come while the other thread draws
+        self._live = Live(console=console, get_renderable=self._view, refresh_per_second=4, vertical_overflow="crop")
+        self._live.start()
+
+    def _view(self) -> RenderableType:
+        height = self._console.height if self._console.is_terminal else None
+        with self._lock:
+            return frame(self._state, self._name, time.time(), facts=self._facts, height=height)
+
+    def on_event(self, event: AnyEvent) -> None:
+        with self._lock:
+            self._state.apply(event)
+
+    def close(self) -> None:
+        self._live.stop()
+
+
+def make_display(
+    kind: str | None,
+    stream: TextIO,
+    config: RunConfig,
+    *,
+    name: str = "run",
+    facts: RunFacts | None = None,
+    history: Iterable[AnyEvent] = (),
+) -> Display:
+    """The display called `kind`, on `stream`; `None` picks rich on a terminal and plain elsewhere.
+
+    `name` is what the rich view calls the run; `history` are the events of the sessions before a resume, which
+    it takes in without showing them one by one. `UsageError` for an unknown kind.
+    """
+    match kind or ("rich" if stream.isatty() else "plain"):
+        case "rich":
+            state = RunState(config)
+            for event in history:
+                state.apply(event)
+            return RichDisplay(Console(file=stream), state, name, facts)
+        case "plain":
+            return PlainDisplay(stream)
+        case "log":
+            return LogDisplay(stream)
+        case "json":
+            return JsonDisplay(stream)
+        case unknown:
+            raise UsageError(f"there is no display {unknown!r}: choose one of {', '.join(KINDS)}")

@@ -1,0 +1,152 @@
+"""Read a problem file without running it.
+
+Loading never imports or executes the file: what is needed of it before an evaluation (its name, its text,
+which names it defines, its CPU sizes) is found in its syntax tree.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import re
+import warnings
+from pathlib import Path
+
+from hkbench.errors import ProblemError
+from hkbench.records import Problem
+
+#: What a problem must define at its top level, in KernelBench's format.
+REQUIRED = ("Model", "get_inputs", "get_init_inputs")
+
+_NUMBERED = re.compile(r"(\d+)_")
+_LEVEL = re.compile(r"level(\d+)")
+
+
+def load_problem(path: Path) -> Problem:
+    """The problem in the file `path`.
+
+    `19_ReLU.py` gets number 19 and name `19_ReLU`; a file without a leading number gets number 0. The level
+    is that of a parent folder called `levelN`, else `None`.
+
+    Raises `ProblemError` when the file is missing, is not UTF-8, is not Python, lacks one of `REQUIRED`, or
+    has a `CPU_SIZES` that cannot be used.
+    """
+    data = _read(path)
+    source = _decode(path, data)
+    tree = _parse(path, source)
+    defined = _top_level_names(tree)
+    missing = [name for name in REQUIRED if name not in defined]
+    if missing:
+        raise ProblemError(
+            f"{path}: does not define {', '.join(missing)}; a problem needs {', '.join(REQUIRED)} "
+            "at its top level (docs/problems.md)"
+        )
+    return Problem(
+        number=problem_number(path) or 0,
+        name=path.stem,
+        level=_level(path),
+        path=path,
+        source=source,
+        sha256=hashlib.sha256(data).hexdigest(),
+        cpu_sizes=_cpu_sizes(path, tree, defined),
+    )
+
+
+def problem_number(path: Path) -> int | None:
+    """The number before the first underscore of a file name, or `None`: 19 for `19_ReLU.py`."""
+    found = _NUMBERED.match(path.name)
+    return int(found.group(1)) if found else None
+
+
+def _level(path: Path) -> int | None:
+    found = _LEVEL.fullmatch(path.absolute().parent.name)
+    return int(found.group(1)) if found else None
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise ProblemError(f"{path}: no such problem file; check the path") from error
+    except OSError as error:
+        raise ProblemError(f"{path}: cannot be read ({error.strerror}); name a Python file") from error
+
+
+def _decode(path: Path, data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ProblemError(
+            f"{path}: not UTF-8 at byte {error.start}; save the problem as UTF-8 text"
+        ) from error
+
+
+def _parse(path: Path, source: str) -> ast.Module:
+    try:
+        with warnings.catch_warnings():
+            # A stray backslash in somebody's docstring is no reason to warn, or to refuse the file.
+            warnings.simplefilter("ignore", SyntaxWarning)
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return ast.parse(source)
+    except SyntaxError as error:
+        where = f"line {error.lineno}: " if error.lineno else ""
+        raise ProblemError(f"{path}: not Python: {where}{error.msg}; mend the file") from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        # Null bytes (before Python 3.12), and brackets nested deeper than the parser goes.
+        reason = str(error) or type(error).__name__
+        raise ProblemError(f"{path}: cannot be parsed: {reason}; mend the file") from error
+
+
+def _top_level_names(tree: ast.Module) -> set[str]:
+    """Names bound by the module's own statements: classes, functions, assignments and imports."""
+    names: set[str] = set()
+    for node in tree.body:
+        match node:
+            case ast.ClassDef() | ast.FunctionDef():
+                names.add(node.name)
+            case ast.Assign():
+                leaves = (leaf for target in node.targets for leaf in ast.walk(target))
+                names.update(leaf.id for leaf in leaves if isinstance(leaf, ast.Name))
+            case ast.AnnAssign(target=ast.Name(id=name)) if node.value is not None:
+                names.add(name)
+            case ast.Import() | ast.ImportFrom():
+                names.update(alias.asname or alias.name.partition(".")[0] for alias in node.names)
+    return names
+
+
+def _cpu_sizes(path: Path, tree: ast.Module, defined: set[str]) -> dict[str, int | float] | None:
+    """The file's `CPU_SIZES`, a literal dict of constants that the file defines, or `None`."""
+    value = _assigned(tree, "CPU_SIZES")
+    if value is None:
+        return None
+    try:
+        sizes = ast.literal_eval(value)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as error:
+        raise ProblemError(
+            f"{path}: CPU_SIZES (line {value.lineno}) is not a literal; write a dict of names and numbers"
+        ) from error
+    if not isinstance(sizes, dict):
+        raise ProblemError(f"{path}: CPU_SIZES (line {value.lineno}) is a {type(sizes).__name__}, not a dict")
+    for name, size in sizes.items():
+        if not isinstance(name, str) or isinstance(size, bool) or not isinstance(size, int | float):
+            raise ProblemError(
+                f"{path}: CPU_SIZES[{name!r}] = {size!r} (line {value.lineno}); map names to numbers"
+            )
+        if name not in defined:
+            raise ProblemError(
+                f"{path}: CPU_SIZES names {name!r}, which the file does not define at its top level; "
+                "correct the name or define the constant"
+            )
+    return sizes
+
+
+def _assigned(tree: ast.Module, name: str) -> ast.expr | None:
+    """The expression last assigned to `name` at the top level."""
+    found: ast.expr | None = None
+    for node in tree.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=target)], value=value) if target == name:
+                found = value
+            case ast.AnnAssign(target=ast.Name(id=target), value=ast.expr() as value) if target == name:
+                found = value
+    return found

@@ -1,0 +1,74 @@
+"""What a template can see."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from hkbench.records import (
+    Backend,
+    DeviceKind,
+    FailureKind,
+    Problem,
+    ProblemFacts,
+    Record,
+    Stage,
+    Status,
+)
+
+Dialect = Literal["cdna3", "cdna4"]
+
+_DIALECTS: dict[str, Dialect] = {"gfx942": "cdna3", "gfx950": "cdna4"}
+
+
+def dialect_of(arch: str | None) -> Dialect | None:
+    """The HipKittens dialect of an AMD architecture ("gfx942:sramecc+" counts as "gfx942"), if it has one."""
+    return _DIALECTS.get((arch or "").split(":")[0])
+
+
+class DeviceSheet(Record):
+    """What a prompt says of the device. Units are in the names; `None` is left out of the prompt."""
+
+    name: str
+    arch: str | None = None  #: "gfx942", "sm_90", or the CPU's instruction sets
+    kind: DeviceKind
+    memory_gb: float
+    bandwidth_gbs: float | None = None
+    peak_tflops: dict[str, float] = Field(default_factory=dict)  #: dense peak by dtype
+    lds_kib: int | None = None  #: LDS of a compute unit, shared memory of a multiprocessor
+    compute_units: int | None = None  #: compute units, multiprocessors or cores
+    wave_size: int | None = None
+    llc_mib: int | None = None  #: last-level cache
+    notes: tuple[str, ...] = ()
+
+
+class Reflection(Record):
+    """What the next prompt says about the parent: its code and what became of it."""
+
+    attempt: int  #: of the parent, counted from 1
+    code: str | None  #: `None` when the reply held none
+    status: Status
+    kind: FailureKind | None = None
+    stage: Stage | None = None
+    message: str | None = None
+    detail: str | None = None
+    mismatch: str | None = None
+    speedup: float | None = None
+    baseline_ms: float | None = None
+    candidate_ms: float | None = None
+    profile: tuple[str, ...] = ()  #: lines: the kernels of a pass, then the findings
+    resources: tuple[str, ...] = ()  #: lines: registers, spills, LDS as the compiler reports them
+    hints: tuple[str, ...] = ()
+
+
+class PromptContext(Record):
+    """Everything a prompt is made from."""
+
+    problem: Problem
+    facts: ProblemFacts
+    backend: Backend
+    device: DeviceSheet
+    contract: str  #: the judge's rules (rules.contract)
+    dialect: Dialect | None = None
+    reflection: Reflection | None = None

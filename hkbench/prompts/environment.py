@@ -1,0 +1,61 @@
+"""The jinja2 environment that prompts are checked and rendered in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import jinja2
+import jinja2.meta
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from hkbench.errors import ConfigurationError
+from hkbench.prompts import figures
+from hkbench.prompts.context import PromptContext
+from hkbench.prompts.text import fenced
+
+#: Names a template may use besides the functions of `environment`.
+VARIABLES = frozenset(PromptContext.model_fields)
+
+
+def environment(templates: Mapping[str, str]) -> jinja2.Environment:
+    """A sandboxed environment over `templates`; an undefined name is an error."""
+    # Nothing is escaped: prompts are plain text, and no browser ever shows them as HTML.
+    made = ImmutableSandboxedEnvironment(
+        loader=jinja2.DictLoader(templates),
+        undefined=jinja2.StrictUndefined,
+        autoescape=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    made.filters |= {"fenced": fenced, "describe": figures.describe, "divisibility": figures.divisibility}
+    made.globals |= {
+        "tensors": figures.tensors,
+        "traffic_bytes": figures.traffic_bytes,
+        "least_ms": figures.least_ms,
+        "dtypes": figures.dtypes,
+    }
+    return made
+
+
+def check_template(path: Path, text: str) -> list[str]:
+    """Parses a template and returns the names of the templates it refers to.
+
+    Raises ConfigurationError for a syntax error, an unknown filter, an unknown variable, or a reference whose
+    name is not a constant (it could not be checked before the run).
+    """
+    made = environment({})
+    try:
+        tree = made.parse(text)
+        used = jinja2.meta.find_undeclared_variables(tree)
+    except jinja2.TemplateSyntaxError as error:
+        raise ConfigurationError(f"{path}, line {error.lineno}: {error.message}; mend it") from error
+    unknown = sorted(used - VARIABLES - set(made.globals))
+    if unknown:
+        known = ", ".join(sorted(VARIABLES))
+        raise ConfigurationError(f"{path}: unknown variable {unknown[0]!r}; a template can use: {known}")
+    referred = list(jinja2.meta.find_referenced_templates(tree))
+    if None in referred:
+        raise ConfigurationError(f"{path}: include and extends need a constant name; choose by if")
+    return [name for name in referred if name is not None]

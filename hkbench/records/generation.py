@@ -1,0 +1,73 @@
+"""What is asked of a model, what comes back, and the candidate found in it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from hkbench.records.base import Record
+
+
+class SampleKey(Record):
+    """Names one generation of a run; the same key always gets the same recorded reply."""
+
+    problem: str
+    attempt: int  #: counted from 1
+    sample: int  #: counted from 1
+
+
+class Prompt(Record):
+    """The text sent to the model, with where it came from."""
+
+    text: str
+    template: str  #: path of the template below the prompts folder
+    sha256: str
+
+
+class Usage(Record):
+    """Tokens of one call. `None` where the endpoint did not say; `reasoning` is part of `output`."""
+
+    input: int | None = None
+    output: int | None = None
+    reasoning: int | None = None
+    cached_input: int | None = None
+
+
+class Reply(Record):
+    """One answer of a model, as text."""
+
+    text: str
+    model: str
+    finish_reason: str | None = None
+    usage: Usage = Usage()
+    seconds: float | None = None  #: wall time of the successful call
+    tries: int = 1  #: calls made until one succeeded
+    replayed: bool = False
+    request_id: str | None = None
+
+
+class ExtractionRule(StrEnum):
+    """Which rule found the kernel in a reply."""
+
+    ONLY_BLOCK = "only_block"  #: the reply has one code block that is a Python candidate
+    LAST_MODEL_NEW = "last_model_new"  #: the last block that defines ModelNew, of several
+    BARE_SOURCE = "bare_source"  #: no code block; the whole reply parses as Python and defines ModelNew
+    UNCLOSED_BLOCK = "unclosed_block"  #: the fence was never closed (a reply cut at its token limit)
+    APPLIED_DIFF = "applied_diff"  #: a unified diff that applies to the parent's code
+    LARGEST_BLOCK = "largest_block"  #: no block defines ModelNew; the longest Python block is taken
+    NONE = "none"  #: nothing that could be code
+
+
+class Extraction(Record):
+    """The code found in a reply; `source` is `None` when there is none, and `note` says why."""
+
+    rule: ExtractionRule
+    source: str | None
+    note: str | None = None
+
+
+class Candidate(Record):
+    """One Python file with `ModelNew`."""
+
+    source: str
+    sha256: str
+    key: SampleKey | None = None  #: absent for a file judged by eval.py

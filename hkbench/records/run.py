@@ -1,0 +1,185 @@
+"""The settings of a run, and its journal's events."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from hkbench.records.base import Backend, DeviceKind, Record
+from hkbench.records.generation import ExtractionRule, SampleKey, Usage
+from hkbench.records.problem import SizeSet
+from hkbench.records.verdict import FailureKind, Stage, Status
+
+
+class JudgeSettings(Record):
+    """How strictly and how long a candidate is judged."""
+
+    trials: int = 5
+    timing_runs: int | None = None  #: of each side; `None`: 100 on a GPU, 30 on a CPU
+    timing_seconds: float = 30.0  #: no new timed run is begun after this long
+    warmups: int = 3
+    build_timeout: float = 600.0  #: seconds
+    load_timeout: float = 120.0
+    run_timeout: float = 60.0  #: of one forward pass
+    memory_gib: float | None = None  #: of the runner's process tree; `None`: 80 % of the machine's
+    profile_slow: bool = True
+
+
+class RunConfig(Record):
+    """What defines a run: the same settings resume it, other ones are refused."""
+
+    schema_version: Literal[1] = 1
+    strategy: str = "reflect"
+    problems: tuple[str, ...]
+    problem_hashes: tuple[str, ...]
+    level: int | None
+    backend: Backend
+    device: DeviceKind
+    sizes: SizeSet
+    samples: int = 3
+    attempts: int = 3
+    exhaust: bool = False  #: use every attempt, also after a success
+    model: str
+    base_url: str | None = None
+    api: Literal["chat", "responses"] = "chat"
+    temperature: float | None = None
+    max_tokens: int | None = None
+    reasoning_effort: str | None = None
+    replay: str | None = None
+    prompts_sha256: str
+    judge: JudgeSettings = JudgeSettings()
+
+
+class RunFacts(Record):
+    """Where and with what a run was made (written to run.json beside the settings)."""
+
+    started: str  #: ISO 8601, UTC
+    hkbench: str
+    versions: dict[str, str]
+    hardware: dict[str, str]
+
+
+class Event(Record):
+    """One line of journal.jsonl. `time` is seconds since the epoch."""
+
+    time: float
+
+
+class RunStarted(Event):
+    event: Literal["run_started"] = "run_started"
+    resumed: bool
+
+
+class ProblemStarted(Event):
+    event: Literal["problem_started"] = "problem_started"
+    problem: str
+
+
+class PromptRendered(Event):
+    event: Literal["prompt_rendered"] = "prompt_rendered"
+    problem: str
+    attempt: int
+    template: str
+    sha256: str
+
+
+class GenerationStarted(Event):
+    event: Literal["generation_started"] = "generation_started"
+    key: SampleKey
+
+
+class ReplyReceived(Event):
+    event: Literal["reply_received"] = "reply_received"
+    key: SampleKey
+    model: str
+    usage: Usage
+    seconds: float | None
+    tries: int
+    replayed: bool
+    finish_reason: str | None
+
+
+class GenerationFailed(Event):
+    """The service failed, not the model's answer: never counted as a candidate's failure."""
+
+    event: Literal["generation_failed"] = "generation_failed"
+    key: SampleKey
+    error: str
+    message: str
+
+
+class CandidateExtracted(Event):
+    event: Literal["candidate_extracted"] = "candidate_extracted"
+    key: SampleKey
+    rule: ExtractionRule
+    sha256: str | None
+
+
+class StageEntered(Event):
+    """The evaluation of a sample has reached a stage (for whoever watches)."""
+
+    event: Literal["stage_entered"] = "stage_entered"
+    key: SampleKey
+    stage: Stage
+
+
+class VerdictReached(Event):
+    event: Literal["verdict_reached"] = "verdict_reached"
+    key: SampleKey
+    status: Status
+    kind: FailureKind | None
+    stage: Stage | None
+    speedup: float | None
+    seconds: float
+
+
+class EvaluationFailed(Event):
+    """The machine failed, not the candidate: the sample is judged again on resume."""
+
+    event: Literal["evaluation_failed"] = "evaluation_failed"
+    key: SampleKey
+    error: str
+    message: str
+
+
+class AttemptClosed(Event):
+    event: Literal["attempt_closed"] = "attempt_closed"
+    problem: str
+    attempt: int
+    best_sample: int | None
+    status: Status | None
+    speedup: float | None
+
+
+class ProblemClosed(Event):
+    event: Literal["problem_closed"] = "problem_closed"
+    problem: str
+    solved: bool
+    best: SampleKey | None
+    speedup: float | None
+    error: str | None = None  #: a failure of the machine or the service that ended it early
+
+
+class RunClosed(Event):
+    event: Literal["run_closed"] = "run_closed"
+    complete: bool
+    reason: str | None = None
+
+
+AnyEvent = Annotated[
+    RunStarted
+    | ProblemStarted
+    | PromptRendered
+    | GenerationStarted
+    | ReplyReceived
+    | GenerationFailed
+    | CandidateExtracted
+    | StageEntered
+    | VerdictReached
+    | EvaluationFailed
+    | AttemptClosed
+    | ProblemClosed
+    | RunClosed,
+    Field(discriminator="event"),
+]

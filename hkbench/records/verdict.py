@@ -1,0 +1,184 @@
+"""A verdict: what became of one candidate, and how that was established."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal, Self
+
+from pydantic import model_validator
+
+from hkbench.records.base import Backend, DeviceKind, Record
+from hkbench.records.problem import SizeSet
+from hkbench.records.profile import KernelProfile, KernelResources
+
+
+class Stage(StrEnum):
+    """The steps of an evaluation, in order."""
+
+    EXTRACT = "extract"
+    PARSE = "parse"
+    BUILD = "build"
+    LOAD = "load"
+    RUN = "run"
+    COMPARE = "compare"
+    TIME = "time"
+
+
+class Status(StrEnum):
+    """What a verdict comes to."""
+
+    FAST = "fast"  #: correct, speed-up >= 1.0 (exit 0)
+    SLOW = "slow"  #: correct, slower than the baseline (exit 1)
+    INCORRECT = "incorrect"  #: not correct: any failure (exit 2)
+    COMPILED = "compiled"  #: built only, never run (exit 0 of --build-only)
+
+
+class FailureKind(StrEnum):
+    """Why a candidate is not correct; `SLOW` names the one failing of a correct one. Keys of reflection_hints."""
+
+    NO_CODE = "no_code"  #: the reply holds nothing that could be code
+    SYNTAX_ERROR = "syntax_error"  #: the file is not Python
+    NO_MODEL_NEW = "no_model_new"  #: the file defines no class ModelNew
+    BUILD_ERROR = "build_error"  #: a compiler or linker refused it
+    BUILD_TIMEOUT = "build_timeout"  #: the compiler did not end in time
+    LOAD_ERROR = "load_error"  #: importing the file, or making ModelNew, raised
+    RUNTIME_ERROR = "runtime_error"  #: forward raised
+    CRASH = "crash"  #: the process died by a signal or left without a word
+    TIMEOUT = "timeout"  #: load or forward did not end in time
+    OUT_OF_MEMORY = "out_of_memory"  #: host or device memory limit reached
+    WRONG_TYPE = "wrong_type"  #: not the tensors (or number of them) that the reference returns
+    WRONG_SHAPE = "wrong_shape"
+    WRONG_DTYPE = "wrong_dtype"
+    WRONG_STRIDES = "wrong_strides"  #: elements share memory where the reference's do not
+    NOT_FINITE = "not_finite"  #: NaN or Inf where the reference has a number
+    WRONG_VALUES = "wrong_values"
+    INPUT_MODIFIED = "input_modified"
+    PROTOCOL = "protocol"  #: the runner's messages were not what a runner sends
+    SLOW = "slow"
+
+
+class Mismatch(Record):
+    """Where an output differs most from what is expected."""
+
+    output: str  #: path of the output leaf, e.g. "output" or "output[1]"
+    index: tuple[int, ...]  #: of the largest excess over the tolerance
+    expected: float | int | bool
+    got: float | int | bool
+    max_abs_error: float | None
+    max_rel_error: float | None  #: error over |expected|, where expected is not 0
+    wrong_elements: int
+    elements: int
+
+
+class Failure(Record):
+    """The stage that failed, what kind of failure, and the useful part of the message."""
+
+    stage: Stage
+    kind: FailureKind
+    message: str
+    detail: str | None = None  #: longer text of the tool that failed (compiler output, traceback), cut to size
+    mismatch: Mismatch | None = None
+    signal: str | None = None  #: "SIGSEGV", for a crash
+    trial: int | None = None
+
+
+class Tolerance(Record):
+    """|got - expected| <= rtol * |expected| + rtol * scale, scale the root mean square of the expected output."""
+
+    dtype: str
+    rtol: float
+    widened_by_eager: bool = False  #: eager's own error asked for more (see judge/tolerance.py)
+
+
+class Trial(Record):
+    """One correctness trial: fresh inputs from one seed."""
+
+    seed: int
+    passed: bool
+    max_abs_error: float | None = None
+    max_error_over_tolerance: float | None = None  #: <= 1 passes
+
+
+class Interval(Record):
+    """An estimate with its 95 % confidence interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Timing(Record):
+    """Times of one side. Seconds everywhere."""
+
+    samples: tuple[float, ...]
+    median: Interval
+    clock: str  #: "device events" or "perf_counter"
+    warmups: int
+    judge_wall: tuple[float, ...] | None = None  #: the same calls by the judge's own clock, transfer included
+
+
+class StageTime(Record):
+    stage: Stage
+    seconds: float
+
+
+class Conditions(Record):
+    """How the verdict was reached."""
+
+    backend: Backend
+    device: DeviceKind
+    device_name: str
+    arch: str | None = None
+    sizes: SizeSet = SizeSet.FULL
+    versions: dict[str, str] = {}
+    candidate_sha256: str | None  #: `None` when the reply held no code
+    problem_sha256: str
+    isolation: str  #: what confines the runner, e.g. "process, rlimits"
+    seeds: tuple[int, ...] = ()
+    tolerances: tuple[Tolerance, ...] = ()
+    weights: Literal["state_dict", "seed", "none"] | None = None
+    reference_precision: str | None = None  #: "float64", "float32" or "native"
+    flush_bytes: int | None = None
+    not_checked: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class Verdict(Record):
+    """The whole result of one evaluation."""
+
+    schema_version: Literal[1] = 1
+    problem: str
+    status: Status
+    failure: Failure | None = None
+    trials: tuple[Trial, ...] = ()
+    baseline: Timing | None = None
+    candidate: Timing | None = None
+    speedup: Interval | None = None  #: baseline median / candidate median
+    profile: KernelProfile | None = None
+    resources: tuple[KernelResources, ...] = ()  #: from the compiler, where it reports them
+    stages: tuple[StageTime, ...] = ()
+    conditions: Conditions
+    output: str | None = None  #: what the candidate printed, capped
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        timed = self.baseline is not None or self.candidate is not None or self.speedup is not None
+        match self.status:
+            case Status.INCORRECT:
+                if self.failure is None or self.failure.kind is FailureKind.SLOW:
+                    raise ValueError("an incorrect verdict names its failure")
+                if timed:
+                    raise ValueError("an incorrect candidate has no timing and no speed-up")
+            case Status.COMPILED:
+                if self.failure is not None or timed or self.trials:
+                    raise ValueError("what was only compiled has no failure, trial or timing")
+            case Status.FAST | Status.SLOW:
+                if self.speedup is None or self.baseline is None or self.candidate is None:
+                    raise ValueError("a correct verdict carries both timings and the speed-up")
+                if self.failure is not None:
+                    raise ValueError("a correct verdict has no failure")
+                if (self.speedup.value >= 1.0) is not (self.status is Status.FAST):
+                    raise ValueError("fast means a speed-up of at least 1.0")
+                if not self.trials or not all(t.passed for t in self.trials):
+                    raise ValueError("a correct verdict has passed every trial")
+        return self

@@ -1,0 +1,277 @@
+"""From a run folder's view to the reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from hkbench.records import EvaluationFailed, GenerationFailed, Interval, Usage
+from hkbench.report import tally
+from hkbench.report.model import (
+    DEFINITIONS,
+    FAST_P,
+    AttemptGain,
+    AttemptReport,
+    DamageReport,
+    Estimate,
+    Overall,
+    PassAtK,
+    ProblemReport,
+    ProblemState,
+    Report,
+    SampleReport,
+    Summary,
+    SummaryRow,
+)
+from hkbench.stats import bootstrap_interval, fast_p, geometric_mean, pass_at_k
+from hkbench.store.reader import ProblemView, RunView, SampleView
+
+
+def detail(run: RunView) -> Report:
+    """The detailed report: a pure function of the folder, so the same folder gives the same bytes."""
+    because = _incomplete_because(run)
+    return Report(
+        complete=because is None,
+        incomplete_because=because,
+        config=run.config,
+        facts=run.facts,
+        overall=_overall(run),
+        problems=tuple(_problem(run, problem) for problem in run.problems),
+        damage=tuple(DamageReport(file=d.file, line=d.line, message=d.message) for d in run.damage),
+        definitions=DEFINITIONS,
+    )
+
+
+def summarise(run: RunView) -> Summary:
+    """The short report, a row a problem."""
+    return summary_of(detail(run))
+
+
+def summary_of(report: Report) -> Summary:
+    return Summary(
+        complete=report.complete,
+        incomplete_because=report.incomplete_because,
+        started=report.facts.started,
+        model=report.config.model,
+        backend=report.config.backend,
+        device=report.config.device,
+        sizes=report.config.sizes,
+        overall=report.overall,
+        problems=tuple(map(_row, report.problems)),
+    )
+
+
+def _row(problem: ProblemReport) -> SummaryRow:
+    best = problem.best_speedup
+    return SummaryRow(
+        problem=problem.problem,
+        state=problem.state,
+        solved=problem.solved,
+        correct=problem.correct,
+        best_speedup=best.value if best else None,
+        best_speedup_low=best.low if best else None,
+        best_speedup_high=best.high if best else None,
+        best_attempt=problem.best_attempt,
+        best_sample=problem.best_sample,
+        solved_at_attempt=problem.solved_at_attempt,
+        attempts=len(problem.attempts),
+        samples_judged=problem.judged,
+        samples_correct=problem.correct_samples,
+        calls_made=problem.calls.made,
+        calls_replayed=problem.calls.replayed,
+        tokens_input=problem.tokens.input.total,
+        tokens_output=problem.tokens.output.total,
+        tokens_reasoning=problem.tokens.reasoning.total,
+        tokens_cached_input=problem.tokens.cached_input.total,
+        wall_seconds=problem.wall_seconds,
+        error=problem.error,
+    )
+
+
+def _incomplete_because(run: RunView) -> str | None:
+    closed = run.journal.closed
+    if closed is not None:
+        if closed.complete:
+            return None
+        return tally.message_of(closed.reason) if closed.reason else "the run ended before its plan did"
+    open_ = sum(not problem.closed for problem in run.problems)
+    if open_:
+        return f"{open_} of {len(run.problems)} problems are not finished: the run goes on, or was stopped"
+    failed = sum(problem.error is not None for problem in run.problems)
+    if failed:
+        return f"{failed} of {len(run.problems)} problems were ended by the machine or the service"
+    return None
+
+
+def _problem(run: RunView, problem: ProblemView) -> ProblemReport:
+    samples = problem.samples
+    judged = [sample for sample in samples if tally.is_judged(sample)]
+    best = tally.best_of(samples)
+    verdict = best.verdict if best is not None else None
+    attempts = tuple(_attempt(problem, attempt) for attempt in range(1, len(problem.attempts) + 1))
+    return ProblemReport(
+        problem=problem.name,
+        state=_state(problem),
+        error=tally.message_of(problem.error) if problem.error is not None else None,
+        judged=len(judged),
+        compiled=sum(sample.verdict is not None for sample in samples) - len(judged),
+        correct_samples=sum(map(tally.is_correct, samples)),
+        correct=best is not None,
+        solved=any(map(tally.is_fast, samples)),
+        solved_at_attempt=next((a.attempt for a in attempts if a.solved_so_far), None),
+        best_attempt=best.key.attempt if best is not None else None,
+        best_sample=best.key.sample if best is not None else None,
+        best_speedup=_estimate(verdict.speedup) if verdict is not None else None,
+        baseline_seconds=_value(verdict.baseline) if verdict is not None else None,
+        candidate_seconds=_value(verdict.candidate) if verdict is not None else None,
+        fast_p=_fast_p([best] if best is not None else [], 1) if judged else None,
+        pass_at_k=_pass_at_k([problem], run.config.samples),
+        attempts=attempts,
+        model_failures=tally.model_failures(samples),
+        tokens=tally.tokens(samples),
+        calls=tally.calls(samples, _failures_of(run, problem.name)),
+        wall_seconds=tally.seconds([problem.seconds]),
+        generation_seconds=tally.seconds(sample.generation_seconds for sample in samples),
+        evaluation_seconds=tally.seconds(sample.evaluation_seconds for sample in samples),
+        samples=tuple(map(_sample, samples)),
+    )
+
+
+def _failures_of(run: RunView, problem: str) -> list[GenerationFailed | EvaluationFailed]:
+    return [event for event in run.journal.machine_failures if event.key.problem == problem]
+
+
+def _state(problem: ProblemView) -> ProblemState:
+    if problem.closed and problem.error is None:
+        return ProblemState.FINISHED
+    return ProblemState.UNFINISHED if problem.started else ProblemState.NOT_STARTED
+
+
+def _sample(sample: SampleView) -> SampleReport:
+    verdict = sample.verdict
+    failure = verdict.failure if verdict is not None else None
+    return SampleReport(
+        attempt=sample.key.attempt,
+        sample=sample.key.sample,
+        status=verdict.status if verdict is not None else None,
+        stage=failure.stage if failure is not None else None,
+        kind=failure.kind if failure is not None else None,
+        message=tally.message_of(failure.message) if failure is not None else None,
+        speedup=_estimate(verdict.speedup) if verdict is not None else None,
+        baseline_seconds=_value(verdict.baseline) if verdict is not None else None,
+        candidate_seconds=_value(verdict.candidate) if verdict is not None else None,
+        replayed=sample.replayed,
+        finish_reason=sample.finish_reason,
+        tokens=sample.usage or Usage(),
+        generation_seconds=tally.seconds([sample.generation_seconds]),
+        evaluation_seconds=tally.seconds([sample.evaluation_seconds]),
+        warnings=tuple(map(tally.message_of, verdict.warnings)) if verdict is not None else (),
+    )
+
+
+def _attempt(problem: ProblemView, attempt: int) -> AttemptReport:
+    these = problem.attempts[attempt - 1]
+    so_far = _until(problem, attempt)
+    best = tally.best_of(so_far)
+    return AttemptReport(
+        attempt=attempt,
+        judged=sum(map(tally.is_judged, these)),
+        correct=sum(map(tally.is_correct, these)),
+        fast=sum(map(tally.is_fast, these)),
+        solved_so_far=any(map(tally.is_fast, so_far)),
+        best_speedup_so_far=tally.speedup_of(best) if best is not None else None,
+    )
+
+
+def _until(problem: ProblemView, attempt: int) -> list[SampleView]:
+    return [sample for samples in problem.attempts[:attempt] for sample in samples]
+
+
+def _overall(run: RunView) -> Overall:
+    samples = [sample for problem in run.problems for sample in problem.samples]
+    judged = [problem for problem in run.problems if any(map(tally.is_judged, problem.samples))]
+    best = _best_samples(judged)
+    planned = set(run.config.problems)
+    failures = [event for event in run.journal.machine_failures if event.key.problem in planned]
+    return Overall(
+        problems=len(run.problems),
+        finished=sum(_state(problem) is ProblemState.FINISHED for problem in run.problems),
+        judged=len(judged),
+        correct=len(best),
+        solved=sum(any(map(tally.is_fast, problem.samples)) for problem in judged),
+        samples_judged=sum(map(tally.is_judged, samples)),
+        samples_correct=sum(map(tally.is_correct, samples)),
+        samples_compiled=sum(s.verdict is not None and not tally.is_judged(s) for s in samples),
+        fast_p=_fast_p(best, len(judged)) if judged else None,
+        pass_at_k=_pass_at_k(run.problems, run.config.samples),
+        geometric_mean_speedup=_mean_speedup(best),
+        attempts=_gains(run.problems),
+        model_failures=tally.model_failures(samples),
+        machine_failures=tally.machine_failures(failures, run.problems),
+        tokens=tally.tokens(samples),
+        calls=tally.calls(samples, failures),
+        sessions=run.journal.sessions,
+        wall_seconds=tally.seconds([run.journal.seconds]),
+        generation_seconds=tally.seconds(sample.generation_seconds for sample in samples),
+        evaluation_seconds=tally.seconds(sample.evaluation_seconds for sample in samples),
+    )
+
+
+def _best_samples(problems: Iterable[ProblemView]) -> list[SampleView]:
+    found = (tally.best_of(problem.samples) for problem in problems)
+    return [sample for sample in found if sample is not None]
+
+
+def _fast_p(best: Sequence[SampleView], total: int) -> dict[str, float]:
+    speedups = list(map(tally.speedup_of, best))
+    return {f"{p:g}": fast_p(speedups, total, p) for p in FAST_P}
+
+
+def _pass_at_k(problems: Sequence[ProblemView], largest: int) -> tuple[PassAtK, ...]:
+    counts = []  # (n, c) of each problem
+    for problem in problems:
+        first = [s for s in problem.attempts[0] if tally.is_judged(s)] if problem.attempts else []
+        counts.append((len(first), sum(map(tally.is_correct, first))))
+    rows = []
+    for k in range(1, largest + 1):
+        values = [pass_at_k(n, c, k) for n, c in counts if n >= k]
+        rows.append(PassAtK(k=k, value=sum(values) / len(values) if values else None, problems=len(values)))
+    return tuple(rows)
+
+
+def _mean_speedup(best: Sequence[SampleView]) -> Estimate | None:
+    speedups = list(map(tally.speedup_of, best))
+    if not speedups:
+        return None
+    if len(speedups) == 1:  # a resample of one value is that value: no interval rather than one of no width
+        return Estimate(value=speedups[0], low=None, high=None)
+    return _estimate(bootstrap_interval(speedups, geometric_mean))
+
+
+def _gains(problems: Sequence[ProblemView]) -> tuple[AttemptGain, ...]:
+    rows: list[AttemptGain] = []
+    for attempt in range(1, max((len(problem.attempts) for problem in problems), default=0) + 1):
+        so_far = [_until(problem, attempt) for problem in problems]
+        speedups = [tally.speedup_of(b) for b in map(tally.best_of, so_far) if b is not None]
+        solved = sum(any(map(tally.is_fast, samples)) for samples in so_far)
+        tried = [p.attempts[attempt - 1] for p in problems if len(p.attempts) >= attempt]
+        rows.append(
+            AttemptGain(
+                attempt=attempt,
+                problems_tried=sum(any(map(tally.is_judged, samples)) for samples in tried),
+                solved=solved,
+                newly_solved=solved - (rows[-1].solved if rows else 0),
+                correct=len(speedups),
+                geometric_mean_speedup=geometric_mean(speedups) if speedups else None,
+            )
+        )
+    return tuple(rows)
+
+
+def _estimate(interval: Interval | None) -> Estimate | None:
+    if interval is None:
+        return None
+    return Estimate(value=interval.value, low=interval.low, high=interval.high)
+
+
+def _value(interval: Interval | None) -> float | None:
+    return interval.value if interval is not None else None

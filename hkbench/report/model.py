@@ -1,0 +1,255 @@
+"""The reports as data. `detailed_report.schema.json` is generated from `Report`.
+
+Seconds everywhere; `null` where a figure is not known, never 0; no NaN and no infinity. Fields are only ever
+added within one `schema_version`.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import ConfigDict
+
+from hkbench.records import FailureKind, Record, RunConfig, RunFacts, Stage, Status, Usage
+
+FAST_P = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0)  #: the thresholds of fast_p
+
+DEFINITIONS = {
+    "solved": "some sample is correct with a speed-up of at least 1.0",
+    "correct": "some sample passed every trial of the comparison",
+    "judged": "some sample reached a verdict on its correctness; shares are of the judged problems, so that "
+    "a failing machine or service is not a failing model",
+    "speedup": "median time of the baseline / median time of the candidate; never of an incorrect kernel",
+    "fast_p": "share of the judged problems whose best correct sample has a speed-up above p (p = 0: that "
+    "have a correct sample)",
+    "pass_at_k": "chance that at least one of k samples of attempt 1 (drawn from one prompt, before any "
+    "feedback) is correct: unbiased estimator 1 - C(n-c, k) / C(n, k) over the n judged samples, c of them "
+    "correct; overall the mean over the problems with n >= k",
+    "geometric_mean_speedup": "over the best correct sample of each correct problem, slow ones included; the "
+    "interval is a 95 % percentile bootstrap over problems, absent for fewer than two",
+    "tokens": "of all replies, replayed ones included; total is of the replies that reported the figure, "
+    "null when none did; reasoning is part of output, cached_input of input",
+    "model_failures": "verdicts on candidates that are not correct, by stage and kind",
+    "machine_failures": "failures of the service or the machine; never counted against the model",
+    "wall_seconds": "while the run was alive; the time between a crash and the resume is not in it",
+}
+
+
+class ReportRecord(Record):
+    """A part of a report: as `Record`, and every number finite."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
+
+
+class Estimate(ReportRecord):
+    """A figure with its 95 % interval, where there is one."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+class PassAtK(ReportRecord):
+    """pass@k; `value` is `None` when no problem has k judged samples in attempt 1."""
+
+    k: int
+    value: float | None
+    problems: int  #: it is the mean over so many
+
+
+class TokenCount(ReportRecord):
+    """Sum over the replies that reported the figure, and how many did not."""
+
+    total: int | None
+    unreported_replies: int
+
+
+class Tokens(ReportRecord):
+    input: TokenCount
+    output: TokenCount
+    reasoning: TokenCount
+    cached_input: TokenCount
+
+
+class Calls(ReportRecord):
+    """Model calls."""
+
+    made: int  #: answered by the model
+    replayed: int  #: answered from a recording
+    retries: int  #: further tries that the answered calls took
+    failed: int  #: given up
+
+
+class FailureCount(ReportRecord):
+    stage: Stage
+    kind: FailureKind
+    count: int
+
+
+class MachineFailure(ReportRecord):
+    step: Literal["generation", "evaluation", "problem"]
+    error: str
+    count: int
+    last_message: str
+
+
+class SampleReport(ReportRecord):
+    """One sample; `status` is `None` when it was not judged."""
+
+    attempt: int
+    sample: int
+    status: Status | None
+    stage: Stage | None  #: that failed
+    kind: FailureKind | None
+    message: str | None
+    speedup: Estimate | None
+    baseline_seconds: float | None
+    candidate_seconds: float | None
+    replayed: bool | None
+    finish_reason: str | None
+    tokens: Usage
+    generation_seconds: float | None
+    evaluation_seconds: float | None
+    warnings: tuple[str, ...]
+
+
+class AttemptReport(ReportRecord):
+    """One attempt of a problem; what it came to together with the attempts before it."""
+
+    attempt: int
+    judged: int
+    correct: int
+    fast: int
+    solved_so_far: bool
+    best_speedup_so_far: float | None
+
+
+class ProblemState(StrEnum):
+    FINISHED = "finished"
+    UNFINISHED = "unfinished"  #: begun, and not closed in the journal (or closed by an error)
+    NOT_STARTED = "not_started"
+
+
+class ProblemReport(ReportRecord):
+    problem: str
+    state: ProblemState
+    error: str | None
+    judged: int  #: samples with a verdict on correctness
+    compiled: int  #: samples that were built only
+    correct_samples: int
+    correct: bool
+    solved: bool
+    solved_at_attempt: int | None
+    best_attempt: int | None
+    best_sample: int | None
+    best_speedup: Estimate | None
+    baseline_seconds: float | None  #: of the best sample
+    candidate_seconds: float | None
+    fast_p: dict[str, float] | None  #: 1.0 or 0.0 by its best correct sample; `None` when not judged
+    pass_at_k: tuple[PassAtK, ...]
+    attempts: tuple[AttemptReport, ...]
+    model_failures: tuple[FailureCount, ...]
+    tokens: Tokens
+    calls: Calls
+    wall_seconds: float | None
+    generation_seconds: float | None  #: summed over samples, which overlap
+    evaluation_seconds: float | None
+    samples: tuple[SampleReport, ...]
+
+
+class AttemptGain(ReportRecord):
+    """Where the run stood after attempt k of every problem (a problem solved earlier counts as it was)."""
+
+    attempt: int
+    problems_tried: int  #: problems with a judged sample in this very attempt
+    solved: int
+    newly_solved: int
+    correct: int
+    geometric_mean_speedup: float | None  #: of the best correct samples so far
+
+
+class Overall(ReportRecord):
+    problems: int
+    finished: int
+    judged: int
+    correct: int
+    solved: int
+    samples_judged: int
+    samples_correct: int
+    samples_compiled: int
+    fast_p: dict[str, float] | None
+    pass_at_k: tuple[PassAtK, ...]
+    geometric_mean_speedup: Estimate | None
+    attempts: tuple[AttemptGain, ...]
+    model_failures: tuple[FailureCount, ...]
+    machine_failures: tuple[MachineFailure, ...]
+    tokens: Tokens
+    calls: Calls
+    sessions: int  #: 1 + the number of resumes
+    wall_seconds: float | None
+    generation_seconds: float | None
+    evaluation_seconds: float | None
+
+
+class DamageReport(ReportRecord):
+    """A file or a line of the run folder that could not be read."""
+
+    file: str
+    line: int | None
+    message: str
+
+
+class Report(ReportRecord):
+    """detailed_report.json."""
+
+    schema_version: Literal[1] = 1
+    complete: bool
+    incomplete_because: str | None
+    config: RunConfig
+    facts: RunFacts
+    overall: Overall
+    problems: tuple[ProblemReport, ...]
+    damage: tuple[DamageReport, ...]
+    definitions: dict[str, str]
+
+
+class SummaryRow(ReportRecord):
+    """A problem on one line: a row of summary.csv."""
+
+    problem: str
+    state: ProblemState
+    solved: bool
+    correct: bool
+    best_speedup: float | None
+    best_speedup_low: float | None
+    best_speedup_high: float | None
+    best_attempt: int | None
+    best_sample: int | None
+    solved_at_attempt: int | None
+    attempts: int
+    samples_judged: int
+    samples_correct: int
+    calls_made: int
+    calls_replayed: int
+    tokens_input: int | None
+    tokens_output: int | None
+    tokens_reasoning: int | None
+    tokens_cached_input: int | None
+    wall_seconds: float | None
+    error: str | None
+
+
+class Summary(ReportRecord):
+    """summary.json."""
+
+    schema_version: Literal[1] = 1
+    complete: bool
+    incomplete_because: str | None
+    started: str
+    model: str
+    backend: str
+    device: str
+    sizes: str
+    overall: Overall
+    problems: tuple[SummaryRow, ...]

@@ -1,0 +1,114 @@
+"""Counting over samples: failures, tokens, calls, times."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
+
+from hkbench.records import EvaluationFailed, FailureKind, GenerationFailed, Stage, Status, Usage
+from hkbench.report.model import Calls, FailureCount, MachineFailure, TokenCount, Tokens
+from hkbench.store.plain import one_line
+from hkbench.store.reader import ProblemView, SampleView
+
+_STAGES = tuple(Stage)
+_KINDS = tuple(FailureKind)
+_MESSAGE = 300  # characters of a message in the report; result.json has the whole of it
+
+
+def is_judged(sample: SampleView) -> bool:
+    """Whether there is a verdict on the sample's correctness."""
+    return sample.verdict is not None and sample.verdict.status is not Status.COMPILED
+
+
+def is_correct(sample: SampleView) -> bool:
+    return sample.verdict is not None and sample.verdict.status in (Status.FAST, Status.SLOW)
+
+
+def is_fast(sample: SampleView) -> bool:
+    return sample.verdict is not None and sample.verdict.status is Status.FAST
+
+
+def speedup_of(sample: SampleView) -> float:
+    """The speed-up of a correct sample."""
+    if sample.verdict is None or sample.verdict.speedup is None:
+        raise ValueError(f"{sample.key} has no speed-up")
+    return sample.verdict.speedup.value
+
+
+def best_of(samples: Iterable[SampleView]) -> SampleView | None:
+    """The correct sample with the highest speed-up, the earliest of equals; `None` when none is correct."""
+    return max(filter(is_correct, samples), key=speedup_of, default=None)
+
+
+def message_of(text: str) -> str:
+    return one_line(text, _MESSAGE)
+
+
+def model_failures(samples: Iterable[SampleView]) -> tuple[FailureCount, ...]:
+    """Incorrect verdicts by stage and kind, in the order of the stages."""
+    found = Counter(
+        (sample.verdict.failure.stage, sample.verdict.failure.kind)
+        for sample in samples
+        if sample.verdict is not None and sample.verdict.failure is not None
+    )
+    order = sorted(found, key=lambda pair: (_STAGES.index(pair[0]), _KINDS.index(pair[1])))
+    return tuple(FailureCount(stage=stage, kind=kind, count=found[stage, kind]) for stage, kind in order)
+
+
+def machine_failures(
+    events: Sequence[GenerationFailed | EvaluationFailed], problems: Iterable[ProblemView]
+) -> tuple[MachineFailure, ...]:
+    """Failures of service and machine by step and error, most frequent first."""
+    generation = [(e.error, e.message) for e in events if isinstance(e, GenerationFailed)]
+    evaluation = [(e.error, e.message) for e in events if isinstance(e, EvaluationFailed)]
+    ended = [("ended early", f"{p.name}: {p.error}") for p in problems if p.error is not None]
+    return (
+        *_by_error("generation", generation),
+        *_by_error("evaluation", evaluation),
+        *_by_error("problem", ended),
+    )
+
+
+def _by_error(
+    step: Literal["generation", "evaluation", "problem"], found: Sequence[tuple[str, str]]
+) -> list[MachineFailure]:
+    counts = Counter(error for error, _ in found)
+    last = dict(found)
+    return [
+        MachineFailure(step=step, error=message_of(error), count=count, last_message=message_of(last[error]))
+        for error, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    ]
+
+
+def tokens(samples: Iterable[SampleView]) -> Tokens:
+    """Tokens of the samples that were answered."""
+    usages = [sample.usage or Usage() for sample in samples if sample.answered]
+    return Tokens(
+        input=_tokens(usages, lambda usage: usage.input),
+        output=_tokens(usages, lambda usage: usage.output),
+        reasoning=_tokens(usages, lambda usage: usage.reasoning),
+        cached_input=_tokens(usages, lambda usage: usage.cached_input),
+    )
+
+
+def _tokens(usages: list[Usage], figure: Callable[[Usage], int | None]) -> TokenCount:
+    known = [value for value in map(figure, usages) if value is not None]
+    return TokenCount(total=sum(known) if known else None, unreported_replies=len(usages) - len(known))
+
+
+def calls(samples: Sequence[SampleView], failures: Iterable[GenerationFailed | EvaluationFailed]) -> Calls:
+    made = [sample for sample in samples if sample.replayed is False]
+    return Calls(
+        made=len(made),
+        replayed=sum(sample.replayed is True for sample in samples),
+        retries=sum((sample.tries or 1) - 1 for sample in made),
+        failed=sum(isinstance(event, GenerationFailed) for event in failures),
+    )
+
+
+def seconds(values: Iterable[float | None]) -> float | None:
+    """Sum of the known values to the microsecond; `None` when none is known."""
+    known = [value for value in values if value is not None and math.isfinite(value)]
+    return round(sum(known), 6) if known else None

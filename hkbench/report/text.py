@@ -1,0 +1,295 @@
+"""detailed_report.txt: the report for a person, at most 100 columns, no colours."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+
+from hkbench.records import Status
+from hkbench.report.model import Estimate, Overall, ProblemReport, Report, SampleReport, TokenCount
+from hkbench.store.plain import one_line
+
+WIDTH = 100
+_UNKNOWN = "-"
+
+
+def render_text(report: Report) -> str:
+    """The whole text, ending with a newline."""
+    sections = [
+        _head(report),
+        _overall(report.overall),
+        _gains(report.overall),
+        _problems(report.problems),
+        _failures(report.overall),
+        _tokens(report),
+        *([_damage(report)] if report.damage else []),
+        _samples(report.problems),
+        _definitions(report),
+    ]
+    return "\n\n".join("\n".join(line.rstrip() for line in section) for section in sections) + "\n"
+
+
+def _head(report: Report) -> list[str]:
+    config, facts = report.config, report.facts
+    lines = [*_title("hkbench report", "=")]
+    if not report.complete:
+        lines += [*_wrapped("INCOMPLETE: " + (report.incomplete_because or "")), ""]
+    plan = (
+        f"{len(config.problems)} problems, up to {config.attempts} attempts of {config.samples} samples, "
+        f"strategy {config.strategy}"
+    )
+    settings = [
+        ("Started", f"{facts.started}, hkbench {facts.hkbench}"),
+        ("Model", config.model + (f", replayed from {config.replay}" if config.replay else "")),
+        ("Backend", f"{config.backend} on {config.device}, {config.sizes} sizes"),
+        *((name.capitalize(), value) for name, value in sorted(facts.hardware.items())),
+        ("Versions", ", ".join(f"{name} {value}" for name, value in sorted(facts.versions.items()))),
+        ("Plan", plan),
+    ]
+    return [*lines, *_pairs(settings)]
+
+
+def _overall(overall: Overall) -> list[str]:
+    judged = overall.judged
+    mean = overall.geometric_mean_speedup
+    rows = [
+        ("Finished", f"{overall.finished} of {overall.problems} problems; {judged} judged"),
+        ("Solved", f"{_share(overall.solved, judged)} (correct, speed-up at least 1.0)"),
+        ("Correct", _share(overall.correct, judged)),
+        (
+            "Speed-up",
+            f"{_estimate(mean)} geometric mean of the best kernel of {overall.correct} correct problems",
+        ),
+        ("fast_p", _fast_p(overall.fast_p)),
+        (
+            "pass@k",
+            ", ".join(f"k={p.k}: {_percent(p.value)} ({p.problems} problems)" for p in overall.pass_at_k),
+        ),
+        ("Samples", _sample_counts(overall)),
+        ("Wall time", f"{_seconds(overall.wall_seconds)} in {overall.sessions} session(s)"),
+        (
+            "Work",
+            f"{_seconds(overall.generation_seconds)} of model calls, "
+            f"{_seconds(overall.evaluation_seconds)} of evaluations, which overlap",
+        ),
+    ]
+    return [*_title("Overall"), *_pairs(rows)]
+
+
+def _sample_counts(overall: Overall) -> str:
+    compiled = f", {overall.samples_compiled} built only" if overall.samples_compiled else ""
+    return f"{overall.samples_correct} correct of {overall.samples_judged} judged{compiled}"
+
+
+def _gains(overall: Overall) -> list[str]:
+    rows = [
+        (
+            f"{gain.attempt}",
+            f"{gain.problems_tried}",
+            f"{gain.solved}",
+            f"+{gain.newly_solved}",
+            f"{gain.correct}",
+            _ratio(gain.geometric_mean_speedup),
+        )
+        for gain in overall.attempts
+    ]
+    header = ("after attempt", "problems in it", "solved", "gained", "correct", "mean of these")
+    return [*_title("What each attempt gained"), *_table(header, rows, right=range(6))]
+
+
+def _problems(problems: Sequence[ProblemReport]) -> list[str]:
+    rows = [
+        (
+            one_line(problem.problem, WIDTH),
+            _outcome(problem),
+            _estimate(problem.best_speedup),
+            f"{problem.best_attempt}.{problem.best_sample}" if problem.best_attempt else _UNKNOWN,
+            f"{problem.correct_samples}/{problem.judged}",
+            _count(problem.tokens.output),
+            _seconds(problem.wall_seconds),
+        )
+        for problem in problems
+    ]
+    note = "from: attempt.sample of the best; out: output tokens; *: not finished"
+    header = ("problem", "outcome", "best speed-up", "from", "correct", "out", "wall")
+    return [*_title("Problems"), *_table(header, rows, right=(3, 4, 5, 6)), note]
+
+
+def _outcome(problem: ProblemReport) -> str:
+    if problem.solved:
+        word = "solved"
+    elif problem.correct:
+        word = "slow"
+    elif problem.judged:
+        word = "failed"
+    elif problem.compiled:
+        word = "built only"
+    else:
+        word = "not judged"
+    return word if problem.state == "finished" else f"{word}*"
+
+
+def _failures(overall: Overall) -> list[str]:
+    lines = _title("Failures of candidates")
+    if overall.model_failures:
+        rows = [(f.stage, f.kind, f"{f.count}") for f in overall.model_failures]
+        lines += _table(("stage", "kind", "samples"), rows, right=(2,))
+    else:
+        lines.append("none")
+    lines += ["", *_title("Failures of the machine or the service (not the model's)")]
+    if not overall.machine_failures:
+        return [*lines, "none"]
+    for failure in overall.machine_failures:
+        lines += _wrapped(f"{failure.step}: {failure.error} x {failure.count}; last: {failure.last_message}")
+    return lines
+
+
+def _tokens(report: Report) -> list[str]:
+    tokens, calls = report.overall.tokens, report.overall.calls
+    rows = [
+        ("Input", _tokens_line(tokens.input, tokens.cached_input, "cached")),
+        ("Output", _tokens_line(tokens.output, tokens.reasoning, "reasoning")),
+        (
+            "Calls",
+            f"{calls.made} made, {calls.replayed} replayed, {calls.retries} retries, {calls.failed} given up",
+        ),
+    ]
+    return [*_title("Tokens and model calls"), *_pairs(rows)]
+
+
+def _tokens_line(whole: TokenCount, part: TokenCount, name: str) -> str:
+    silent = f"; {whole.unreported_replies} replies did not say" if whole.unreported_replies else ""
+    return f"{_count(whole)} ({name}: {_count(part)}){silent}"
+
+
+def _damage(report: Report) -> list[str]:
+    lines = _title("Parts of the run folder that could not be read")
+    for damage in report.damage:
+        where = damage.file if damage.line is None else f"{damage.file}, line {damage.line}"
+        lines += _wrapped(f"{where}: {damage.message}")
+    return lines
+
+
+def _samples(problems: Iterable[ProblemReport]) -> list[str]:
+    lines = _title("Samples")
+    for problem in problems:
+        best = " ".join(_ratio(attempt.best_speedup_so_far) for attempt in problem.attempts)
+        lines += _wrapped(problem.problem + (f": best after each attempt {best}" if best else ""))
+        if problem.error is not None:
+            lines += _wrapped(f"ended early: {problem.error}", "  ")
+        if not problem.samples:
+            lines.append("  none")
+        for sample in problem.samples:
+            where = f"  {sample.attempt}.{sample.sample}  "
+            lines += _wrapped(_sample(sample), where, " " * len(where))
+    return lines
+
+
+def _sample(sample: SampleReport) -> str:
+    if sample.status is None:
+        return "no verdict"
+    if sample.status is Status.COMPILED:
+        return "built, not run"
+    if sample.speedup is not None:
+        times = f"{_time(sample.candidate_seconds)} against {_time(sample.baseline_seconds)}"
+        return f"{sample.status}  {_estimate(sample.speedup)}  {times}"
+    return f"{sample.status}  {sample.kind} at {sample.stage}: {sample.message}"
+
+
+def _definitions(report: Report) -> list[str]:
+    lines = _title("What the words mean")
+    for word, meaning in report.definitions.items():
+        lines += _wrapped(f"{word}: {meaning}", "", "  ")
+    return lines
+
+
+def _title(text: str, rule: str = "-") -> list[str]:
+    return [text, rule * len(text)]
+
+
+def _pairs(rows: Iterable[tuple[str, str]]) -> list[str]:
+    lines: list[str] = []
+    for name, value in rows:
+        lines += _wrapped(value, f"{name:<11} ", " " * 12)
+    return lines
+
+
+def _wrapped(text: str, first: str = "", rest: str | None = None) -> list[str]:
+    """`text` without escapes in lines of at most WIDTH; words too long for a line are cut."""
+    return textwrap.wrap(
+        one_line(text, 100_000),
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=first if rest is None else rest,
+        break_on_hyphens=False,
+    ) or [first.rstrip()]
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> list[str]:
+    """Columns as wide as their widest cell, two spaces apart; `right` ones are right-aligned.
+
+    Where that is wider than the page, the first column is cut.
+    """
+    widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
+    widths[0] = max(len(header[0]), min(widths[0], WIDTH - sum(widths[1:]) - 2 * (len(widths) - 1)))
+    aligned = set(right)
+    lines = []
+    for row in (header, ["-" * width for width in widths], *rows):
+        cells = [one_line(row[0], widths[0]), *row[1:]]
+        lines.append(
+            "  ".join(
+                cell.rjust(widths[i]) if i in aligned else cell.ljust(widths[i])
+                for i, cell in enumerate(cells)
+            )
+        )
+    return lines
+
+
+def _share(count: int, total: int) -> str:
+    return f"{count} of {total} judged problems" + (f", {_percent(count / total)}" if total else "")
+
+
+def _percent(value: float | None) -> str:
+    return _UNKNOWN if value is None else f"{100 * value:.1f} %"
+
+
+def _fast_p(found: dict[str, float] | None) -> str:
+    return _UNKNOWN if found is None else ", ".join(f"p={p}: {_percent(x)}" for p, x in found.items())
+
+
+def _ratio(value: float | None) -> str:
+    return _UNKNOWN if value is None else f"{value:.3g}x"
+
+
+def _estimate(found: Estimate | None) -> str:
+    if found is None:
+        return _UNKNOWN
+    if found.low is None or found.high is None:
+        return f"{found.value:.3g}x"
+    return f"{found.value:.3g}x [{found.low:.3g}, {found.high:.3g}]"
+
+
+def _count(found: TokenCount) -> str:
+    if found.total is None:
+        return _UNKNOWN
+    return f"{found.total:,}" + ("+" if found.unreported_replies else "")
+
+
+def _seconds(value: float | None) -> str:
+    if value is None:
+        return _UNKNOWN
+    if value < 60:
+        return f"{value:.1f} s"
+    minutes, seconds = divmod(round(value), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {seconds:02} s"
+
+
+def _time(value: float | None) -> str:
+    """A kernel's time with the unit that fits it."""
+    if value is None:
+        return _UNKNOWN
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value / 1e-9:.3g} ns"

@@ -1,0 +1,79 @@
+"""Watches, or replaces, the candidate's calls of torch's extension builder."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from torch.utils import cpp_extension
+
+#: What is kept of a call for a build without the device (the rest does not change the object code).
+_KEPT = (
+    "name", "cpp_sources", "cuda_sources", "functions", "extra_cflags", "extra_cuda_cflags", "extra_ldflags",
+    "extra_include_paths", "with_pytorch_error_handling", "no_implicit_headers",
+)  # fmt: skip
+_DEVICE_SUFFIXES = (".cu", ".hip", ".cuh")
+
+
+def announce_builds(say: Callable[[str], None]) -> None:
+    """Says "build_begin" and "build_end" around each build, so that the judge knows which limit applies."""
+    for name in ("load", "load_inline"):
+        setattr(cpp_extension, name, _announced(getattr(cpp_extension, name), say))
+
+
+def _announced(build: Callable[..., Any], say: Callable[[str], None]) -> Callable[..., Any]:
+    @functools.wraps(build)
+    def announced(*args: Any, **kwargs: Any) -> Any:
+        say("build_begin")
+        try:
+            return build(*args, **kwargs)
+        finally:
+            say("build_end")
+
+    return announced
+
+
+class _Unbuilt(ModuleType):
+    """Stands for an extension that is not built here: any function may be looked up, none may be called."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+
+        def not_built(*_args: Any, **_kwargs: Any) -> Any:
+            raise RuntimeError(f"{self.__name__}.{name} was called, but this run only compiles")
+
+        return not_built
+
+
+def record_extension_calls(calls: list[dict[str, Any]]) -> None:
+    """Makes `load_inline` and `load` append their arguments to `calls` and return a stand-in module.
+
+    A `load` call is recorded with the text of its files, since the place that compiles may not see them.
+    """
+
+    def record_inline(*args: Any, **kwargs: Any) -> Any:
+        given = {**dict(zip(("name", "cpp_sources", "cuda_sources"), args, strict=False)), **kwargs}
+        return keep(given)
+
+    def record_load(*args: Any, **kwargs: Any) -> Any:
+        given = {**dict(zip(("name", "sources"), args, strict=False)), **kwargs}
+        sources = given.pop("sources")
+        paths = [Path(sources)] if isinstance(sources, (str, Path)) else [Path(path) for path in sources]
+        device = [path for path in paths if path.suffix in _DEVICE_SUFFIXES]
+        host = [path for path in paths if path.suffix not in _DEVICE_SUFFIXES]
+        given["cpp_sources"] = [path.read_text() for path in host]
+        given["cuda_sources"] = [path.read_text() for path in device]
+        return keep(given | {"functions": None, "no_implicit_headers": True})
+
+    def keep(given: dict[str, Any]) -> Any:
+        kept = {key: given[key] for key in _KEPT if given.get(key) is not None}
+        calls.append(kept | ({"cxx": os.environ["CXX"]} if os.environ.get("CXX") else {}))
+        return _Unbuilt(str(given["name"]))
+
+    cpp_extension.load_inline = record_inline
+    cpp_extension.load = record_load

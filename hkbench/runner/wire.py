@@ -1,0 +1,102 @@
+"""The messages between judge and runner: framed JSON over a private socket, tensors beside it in shared memory.
+
+A frame is the magic, the length of the body (32 bits, big-endian) and the body, one JSON object in UTF-8. What
+the runner says is data that the judge checks field by field; nothing is ever unpickled. Tensor bytes do not travel in
+frames: the judge owns two regions, `inbox` (parameters and inputs) and `outbox` (outputs), whose layout only the
+judge decides.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from typing import Any
+
+MAGIC = b"HKW1"
+HEADER = struct.Struct(">4sI")
+MAX_BODY = 4 * 1024 * 1024
+
+Message = dict[str, Any]
+
+
+class WireError(Exception):
+    """The peer sent something that is not a frame, or left."""
+
+
+class PeerClosed(WireError):
+    """The peer closed its end."""
+
+
+def send(sock: socket.socket, message: Message) -> None:
+    """Sends one frame.
+
+    Raises:
+        PeerClosed: the peer is gone.
+    """
+    body = json.dumps(message, separators=(",", ":")).encode()
+    if len(body) > MAX_BODY:
+        raise WireError(f"message of {len(body)} bytes is over the limit of {MAX_BODY}")
+    try:
+        sock.settimeout(None)
+        sock.sendall(HEADER.pack(MAGIC, len(body)) + body)
+    except (BrokenPipeError, ConnectionResetError) as error:
+        raise PeerClosed("the peer closed the channel") from error
+
+
+def receive(sock: socket.socket, deadline: float | None = None) -> Message:
+    """Reads one frame; `deadline` is on `time.monotonic`'s clock.
+
+    Raises:
+        TimeoutError: the deadline passed.
+        PeerClosed: the peer is gone.
+        WireError: what came is not a frame.
+    """
+    magic, length = HEADER.unpack(_read(sock, HEADER.size, deadline))
+    if magic != MAGIC or length > MAX_BODY:
+        raise WireError("the peer sent bytes that are not a frame")
+    try:
+        message = json.loads(_read(sock, length, deadline))
+    except (ValueError, RecursionError) as error:
+        raise WireError("the peer sent a frame that is not JSON") from error
+    if not isinstance(message, dict):
+        raise WireError("the peer sent a frame that is not a JSON object")
+    return message
+
+
+def _read(sock: socket.socket, count: int, deadline: float | None) -> bytes:
+    parts: list[bytes] = []
+    while count:
+        if deadline is None:
+            sock.settimeout(None)
+        else:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            sock.settimeout(left)
+        try:
+            part = sock.recv(min(count, 1 << 20))
+        except ConnectionResetError as error:
+            raise PeerClosed("the peer closed the channel") from error
+        if not part:
+            raise PeerClosed("the peer closed the channel")
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)
+
+
+def leaves(value: object, path: str) -> Iterator[tuple[str, object]]:
+    """The leaves of nested tuples, lists and dicts with their paths: `output[1]["key"]`, in a fixed order.
+
+    The path names the structure, so equal lists of paths mean equal structure (a list and a tuple count as the same).
+    """
+    if isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            yield from leaves(item, f"{path}[{index}]")
+    elif isinstance(value, dict):
+        for key in value:
+            yield from leaves(value[key], f"{path}[{key!r}]")
+    else:
+        yield path, value

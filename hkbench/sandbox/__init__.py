@@ -1,0 +1,1 @@
+"""How a runner is started, limited, watched and killed. Standard library only: every process here starts fast."""

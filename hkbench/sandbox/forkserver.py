@@ -1,0 +1,76 @@
+"""A process that has imported torch and nothing else happened in it, and forks a fresh child for each request.
+
+`python -m hkbench.sandbox.forkserver FD MODULE` imports MODULE (whose imports are what the children share), then reads
+requests from the socket FD: a JSON object with file descriptors beside it. The child calls `MODULE.serve(*fds)`,
+guarded (see guard.py) when the request says so. Importing torch costs seconds, a fork of this process milliseconds;
+since it never touched a GPU, a child gets a device context of its own.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from hkbench.sandbox import guard, linux
+
+MAX_REQUEST = 1 << 18
+MAX_FDS = 8
+
+
+def main() -> None:
+    """Serves until the other end closes."""
+    requests = socket.socket(fileno=int(sys.argv[1]))
+    serve: Callable[..., None] = importlib.import_module(sys.argv[2]).serve
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children are nobody's zombies
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the engine, which then closes the socket
+    requests.send(b"ready")
+    while True:
+        data, fds, _, _ = socket.recv_fds(requests, MAX_REQUEST, MAX_FDS)
+        if not data:
+            return
+        pid = os.fork()
+        if pid == 0:
+            requests.close()
+            _child(json.loads(data), fds, serve)
+        for fd in fds:
+            os.close(fd)
+
+
+def _child(request: dict[str, Any], fds: list[int], serve: Callable[..., None]) -> None:
+    status = 70
+    try:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.setsid()
+        for fd in fds:
+            os.set_inheritable(fd, False)
+        if request["guard"] is None:
+            linux.die_with_parent()  # a judge whose engine is gone must not keep the device busy
+            serve(*fds)
+        else:
+            control, channel, *files = fds
+            sock = socket.socket(fileno=channel)
+            guard.run(
+                socket.socket(fileno=control),
+                lambda: serve(sock, *files),
+                guard.Limits(**request["guard"]["limits"]),
+                request["guard"]["folder"],
+                request["guard"]["environment"],
+                [sock, *files],
+            )
+        status = 0
+    except BaseException:  # noqa: BLE001 - the end of a process: nobody above could handle it
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The run folder on disk: layout, atomic writes, journal, resume."""

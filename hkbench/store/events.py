@@ -1,0 +1,117 @@
+"""Reading journal.jsonl: all at once, or as it grows."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from hkbench.records import AnyEvent
+
+_EVENT: TypeAdapter[AnyEvent] = TypeAdapter(AnyEvent)
+
+
+@dataclass(frozen=True)
+class Damage:
+    """Something in the run folder that could not be read. Reported, and otherwise passed over."""
+
+    file: str  #: relative to the run folder
+    line: int | None  #: counted from 1, for a line of the journal
+    message: str
+
+
+def read_events(path: Path) -> Iterator[AnyEvent | Damage]:
+    """The journal's events in order, a line at a time; a missing journal has none.
+
+    A last line without its newline is what a crash in the middle of a write leaves: it is an event when it is
+    whole, and otherwise a `Damage` that says so.
+    """
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        return
+    with file:
+        for number, line in enumerate(file, start=1):
+            found = _parse(line, path.name, number)
+            if found is not None:
+                yield found
+
+
+@dataclass(frozen=True)
+class News:
+    """What one look at the journal brought."""
+
+    events: tuple[AnyEvent, ...] = ()
+    damage: tuple[Damage, ...] = ()
+    restarted: bool = False  #: the journal was replaced, cut or removed: forget what came before `events`
+
+
+class JournalTail:
+    """Reads a journal as it grows: each `poll` gives what was added since the last one.
+
+    Only whole lines are taken, so a line that is being written waits for the next poll. A journal that does
+    not exist (yet, or any more) gives no events. One that became shorter, or is another file, is read anew.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+        self._line = 0
+        self._file: tuple[int, int] | None = None
+
+    def poll(self) -> News:
+        try:
+            file = self._path.open("rb")
+        except FileNotFoundError:
+            return News(restarted=self._rewind(None))
+        with file:
+            status = os.fstat(file.fileno())
+            identity = (status.st_dev, status.st_ino)
+            restarted = False
+            if self._file != identity or status.st_size < self._offset:
+                restarted = self._rewind(identity)
+            file.seek(self._offset)
+            data = file.read()
+        whole = data[: data.rfind(b"\n") + 1]
+        self._offset += len(whole)
+        return self._take(whole, restarted)
+
+    def _rewind(self, identity: tuple[int, int] | None) -> bool:
+        """Start from the top of `identity`; whether anything had been read before."""
+        had_read = self._offset > 0
+        self._file, self._offset, self._line = identity, 0, 0
+        return had_read
+
+    def _take(self, whole: bytes, restarted: bool) -> News:
+        events: list[AnyEvent] = []
+        damage: list[Damage] = []
+        for line in io.BytesIO(whole):  # splits at newlines only, as a file does
+            self._line += 1
+            found = _parse(line, self._path.name, self._line)
+            if isinstance(found, Damage):
+                damage.append(found)
+            elif found is not None:
+                events.append(found)
+        return News(tuple(events), tuple(damage), restarted)
+
+
+def _parse(line: bytes, file: str, number: int) -> AnyEvent | Damage | None:
+    """The event on a line; `None` for an empty line."""
+    if not line.strip():
+        return None
+    try:
+        event = _EVENT.validate_json(line)
+    except ValidationError as error:
+        if not line.endswith(b"\n"):
+            return Damage(file, number, "the last line was cut in the middle of a write")
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        return Damage(file, number, f"not an event: {where + ': ' if where else ''}{first['msg']}")
+    if not math.isfinite(event.time):
+        return Damage(file, number, "not an event: time is not a finite number")
+    return event

@@ -1,0 +1,36 @@
+"""Writing a file so that a reader sees the old text or the new one, never a part."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+
+def write_atomic(path: Path, text: str) -> None:
+    """Put `text` at `path` (UTF-8, as it is) by way of a temporary file beside it; on disk when it returns.
+
+    The folder must exist; `OSError` passes through (a full disk is the machine's failure, and the old file
+    stays). A lone surrogate, which UTF-8 cannot hold and a JSON reply can, is written as its escape.
+    """
+    data = text.encode("utf-8", errors="backslashreplace")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
+    try:
+        # Not tempfile: its files are private to the user, and results are there to be read.
+        with temporary.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """The rename itself lives in the folder: without this a power cut can undo it."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

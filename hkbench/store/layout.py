@@ -1,0 +1,140 @@
+"""The run folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class SamplePaths:
+    """One generation and its verdict::
+
+    attempt_K/sample_N/
+        response.txt      the reply's text, written before it is used
+        exchange.json     request, usage, model, timing of the call (records.Reply without its text)
+        code.py           the candidate, when the reply holds one
+        extraction.json   which rule found it (records.Extraction without the source)
+        result.json       records.Verdict
+        build/            the private build folder; removed when the verdict is in
+    """
+
+    root: Path
+
+    @property
+    def response(self) -> Path:
+        return self.root / "response.txt"
+
+    @property
+    def exchange(self) -> Path:
+        return self.root / "exchange.json"
+
+    @property
+    def code(self) -> Path:
+        return self.root / "code.py"
+
+    @property
+    def extraction(self) -> Path:
+        return self.root / "extraction.json"
+
+    @property
+    def result(self) -> Path:
+        return self.root / "result.json"
+
+    @property
+    def build(self) -> Path:
+        return self.root / "build"
+
+
+@dataclass(frozen=True)
+class ProblemPaths:
+    """One problem::
+
+    PROBLEM/
+        prompt_K.txt      the prompt of attempt K
+        response_K.txt    the reply, code and verdict of attempt K's best sample
+        code_K.py
+        result_K.json
+        attempt_K/sample_N/   all samples (SamplePaths)
+        best_prompt.txt, best_code.py, best_result.json    of the whole problem
+    """
+
+    root: Path
+
+    def prompt(self, attempt: int) -> Path:
+        return self.root / f"prompt_{attempt}.txt"
+
+    def response(self, attempt: int) -> Path:
+        return self.root / f"response_{attempt}.txt"
+
+    def code(self, attempt: int) -> Path:
+        return self.root / f"code_{attempt}.py"
+
+    def result(self, attempt: int) -> Path:
+        return self.root / f"result_{attempt}.json"
+
+    def sample(self, attempt: int, sample: int) -> SamplePaths:
+        return SamplePaths(self.root / f"attempt_{attempt}" / f"sample_{sample}")
+
+    @property
+    def best_prompt(self) -> Path:
+        return self.root / "best_prompt.txt"
+
+    @property
+    def best_code(self) -> Path:
+        return self.root / "best_code.py"
+
+    @property
+    def best_result(self) -> Path:
+        return self.root / "best_result.json"
+
+
+@dataclass(frozen=True)
+class RunPaths:
+    """The whole run::
+
+    RESULTS/
+        run.json              settings (RunConfig) and where it ran (RunFacts): {"config": ..., "facts": ...}
+        journal.jsonl         every step, one event a line, append-only
+        batch_run.log         the same for people
+        summary.json, summary.csv
+        detailed_report.json, detailed_report.txt
+        PROBLEM/              one folder a problem, named as its file (ProblemPaths)
+    """
+
+    root: Path
+
+    @property
+    def run(self) -> Path:
+        return self.root / "run.json"
+
+    @property
+    def journal(self) -> Path:
+        return self.root / "journal.jsonl"
+
+    @property
+    def log(self) -> Path:
+        return self.root / "batch_run.log"
+
+    @property
+    def lock(self) -> Path:
+        return self.root / ".lock"
+
+    @property
+    def summary_json(self) -> Path:
+        return self.root / "summary.json"
+
+    @property
+    def summary_csv(self) -> Path:
+        return self.root / "summary.csv"
+
+    @property
+    def report_json(self) -> Path:
+        return self.root / "detailed_report.json"
+
+    @property
+    def report_text(self) -> Path:
+        return self.root / "detailed_report.txt"
+
+    def problem(self, name: str) -> ProblemPaths:
+        return ProblemPaths(self.root / name)

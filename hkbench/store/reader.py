@@ -1,0 +1,260 @@
+"""A read-only view of a run folder: what was asked, answered and judged, as far as it came.
+
+Verdict files are the truth about verdicts; the journal tells the rest (usage, times, what the machine or the
+service failed at, how the run ended). Raw timing samples are not kept.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from hkbench.errors import ConfigurationError, InputMissing
+from hkbench.records import (
+    Failure,
+    Interval,
+    Record,
+    Reply,
+    ReplyReceived,
+    RunConfig,
+    RunFacts,
+    SampleKey,
+    Status,
+    Usage,
+    Verdict,
+)
+from hkbench.store.events import Damage, JournalTail, News, read_events
+from hkbench.store.fold import JournalFold
+from hkbench.store.layout import RunPaths, SamplePaths
+
+__all__ = [
+    "Damage", "JournalTail", "News", "ProblemView", "RunFile", "RunView", "SampleView", "VerdictView",
+    "read_events", "read_run", "read_run_file",
+]  # fmt: skip
+
+_ATTEMPT = re.compile(r"attempt_([1-9][0-9]*)")
+_SAMPLE = re.compile(r"sample_([1-9][0-9]*)")
+
+
+class RunFile(Record):
+    """run.json: the settings, and where the run was made."""
+
+    config: RunConfig
+    facts: RunFacts
+
+
+@dataclass(frozen=True)
+class VerdictView:
+    """A verdict without its raw samples. Seconds."""
+
+    status: Status
+    failure: Failure | None
+    speedup: Interval | None
+    baseline: Interval | None  #: median time
+    candidate: Interval | None
+    device_name: str
+    warnings: tuple[str, ...]
+    not_checked: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SampleView:
+    """One sample. `None`: not known, or it did not come that far."""
+
+    key: SampleKey
+    usage: Usage | None
+    replayed: bool | None
+    tries: int | None
+    finish_reason: str | None
+    generation_seconds: float | None
+    evaluation_seconds: float | None
+    verdict: VerdictView | None
+
+    @property
+    def answered(self) -> bool:
+        """Whether the model's reply arrived."""
+        return self.replayed is not None
+
+
+@dataclass(frozen=True)
+class ProblemView:
+    """One problem of the plan with its samples by attempt, in order."""
+
+    name: str
+    attempts: tuple[tuple[SampleView, ...], ...]  #: attempt k is at k - 1; empty where none was begun
+    started: bool
+    closed: bool
+    error: str | None  #: a failure of the machine or the service that ended it
+    seconds: float | None  #: while the run was alive, see `fold.py`
+
+    @property
+    def samples(self) -> tuple[SampleView, ...]:
+        return tuple(sample for attempt in self.attempts for sample in attempt)
+
+
+@dataclass(frozen=True)
+class RunView:
+    """A run folder as it stands."""
+
+    paths: RunPaths
+    config: RunConfig
+    facts: RunFacts
+    problems: tuple[ProblemView, ...]  #: in the order of the plan
+    journal: JournalFold
+    damage: tuple[Damage, ...]
+
+
+def read_run_file(paths: RunPaths) -> RunFile:
+    """run.json. `InputMissing` when there is none, `ConfigurationError` when it cannot be read."""
+    try:
+        text = paths.run.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        raise InputMissing(
+            f"{paths.root} holds no run (there is no {paths.run.name}): "
+            "name the folder that run_batch.py was given as --results"
+        ) from None
+    try:
+        return RunFile.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise ConfigurationError(
+            f"{paths.run}: {where}: {first['msg']}; restore the file, or run into another folder"
+        ) from None
+
+
+def read_run(paths: RunPaths) -> RunView:
+    """The whole folder. Damaged files and lines are listed in `damage`, and otherwise passed over."""
+    run = read_run_file(paths)
+    damage: list[Damage] = []
+    journal = JournalFold()
+    for item in read_events(paths.journal):
+        if isinstance(item, Damage):
+            damage.append(item)
+        else:
+            journal.apply(item)
+    planned = set(run.config.problems)
+    damage.extend(
+        Damage(paths.journal.name, None, f"names {name}, which is not in the plan")
+        for name in journal.problem_names()
+        if name not in planned
+    )
+    problems = tuple(_problem(paths, run.config, name, journal, damage) for name in run.config.problems)
+    return RunView(paths, run.config, run.facts, problems, journal, tuple(damage))
+
+
+def _problem(paths: RunPaths, config: RunConfig, name: str, journal: JournalFold, damage: list[Damage]) -> ProblemView:
+    found = journal.problem(name)
+    keys = set(found.samples) | set(_sample_folders(paths.problem(name).root))
+    attempts = tuple(
+        tuple(
+            _sample(paths, config, SampleKey(problem=name, attempt=attempt, sample=sample), journal, damage)
+            for sample in sorted(sample for a, sample in keys if a == attempt)
+        )
+        for attempt in range(1, max((attempt for attempt, _ in keys), default=0) + 1)
+    )
+    return ProblemView(
+        name=name,
+        attempts=attempts,
+        started=found.started or bool(keys),
+        closed=found.closed,
+        error=found.error,
+        seconds=found.seconds,
+    )
+
+
+def _sample_folders(root: Path) -> Iterator[tuple[int, int]]:
+    """(attempt, sample) of every sample's folder below a problem's."""
+    if not root.is_dir():
+        return
+    for attempt in root.iterdir():
+        first = _ATTEMPT.fullmatch(attempt.name)
+        if first is None or not attempt.is_dir():
+            continue
+        for sample in attempt.iterdir():
+            second = _SAMPLE.fullmatch(sample.name)
+            if second is not None and sample.is_dir():
+                yield int(first[1]), int(second[1])
+
+
+def _sample(
+    paths: RunPaths, config: RunConfig, key: SampleKey, journal: JournalFold, damage: list[Damage]
+) -> SampleView:
+    folder = paths.problem(key.problem).sample(key.attempt, key.sample)
+    told = journal.problem(key.problem).samples.get((key.attempt, key.sample))
+    verdict = _verdict(paths, folder, damage)
+    if verdict is None and told is not None and told.verdict is not None and not folder.result.exists():
+        name = str(folder.result.relative_to(paths.root))
+        damage.append(Damage(name, None, "the journal tells of a verdict, but the file is missing"))
+    reply: Reply | ReplyReceived | None = told.reply if told is not None else None
+    if reply is None:
+        reply = _exchange(paths, folder, config.replay is not None, damage)
+    return SampleView(
+        key=key,
+        usage=reply.usage if reply is not None else None,
+        replayed=reply.replayed if reply is not None else None,
+        tries=reply.tries if reply is not None else None,
+        finish_reason=reply.finish_reason if reply is not None else None,
+        generation_seconds=reply.seconds if reply is not None else None,
+        evaluation_seconds=told.verdict.seconds if told is not None and told.verdict is not None else None,
+        verdict=verdict,
+    )
+
+
+def _verdict(paths: RunPaths, folder: SamplePaths, damage: list[Damage]) -> VerdictView | None:
+    name = str(folder.result.relative_to(paths.root))
+    try:
+        verdict = Verdict.model_validate_json(folder.result.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        damage.append(Damage(name, None, f"not a verdict: {first['msg']}"))
+        return None
+    if not _has_sound_figures(verdict):
+        damage.append(Damage(name, None, "a time or the speed-up is not a positive finite number"))
+        return None
+    return VerdictView(
+        status=verdict.status,
+        failure=verdict.failure,
+        speedup=verdict.speedup,
+        baseline=verdict.baseline.median if verdict.baseline is not None else None,
+        candidate=verdict.candidate.median if verdict.candidate is not None else None,
+        device_name=verdict.conditions.device_name,
+        warnings=verdict.conditions.warnings,
+        not_checked=verdict.conditions.not_checked,
+    )
+
+
+def _has_sound_figures(verdict: Verdict) -> bool:
+    timings = (verdict.baseline, verdict.candidate)
+    figures = [verdict.speedup, *(timing.median for timing in timings if timing is not None)]
+    return all(
+        math.isfinite(x) and x > 0
+        for figure in figures
+        if figure is not None
+        for x in (figure.value, figure.low, figure.high)
+    )
+
+
+def _exchange(paths: RunPaths, folder: SamplePaths, replayed: bool, damage: list[Damage]) -> Reply | None:
+    """exchange.json: for a reply that was stored just before a crash, and never made it into the journal.
+
+    The text is stored before the exchange, so a crash can leave it alone: answered, usage unknown.
+    """
+    text_only = Reply(text="", model="", replayed=replayed) if folder.response.exists() else None
+    try:
+        data = json.loads(folder.exchange.read_bytes())
+        return Reply.model_validate({**data, "text": ""})
+    except (FileNotFoundError, NotADirectoryError):
+        return text_only
+    except (ValueError, TypeError) as error:  # not JSON, not a record, not an object
+        name = str(folder.exchange.relative_to(paths.root))
+        damage.append(Damage(name, None, f"not a recorded exchange: {str(error).splitlines()[0]}"))
+        return text_only

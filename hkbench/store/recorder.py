@@ -1,0 +1,193 @@
+"""Writes a run folder, and finds in it what a run before this one finished already."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from hkbench.errors import RunMismatch, UsageError
+from hkbench.records import (
+    AnyEvent,
+    Candidate,
+    Extraction,
+    Prompt,
+    Reply,
+    RunConfig,
+    RunFacts,
+    SampleKey,
+    Usage,
+    Verdict,
+)
+from hkbench.store.files import write_atomic
+from hkbench.store.layout import RunPaths, SamplePaths
+from hkbench.store.reader import RunFile, read_run_file
+
+
+class Recorder:
+    """The one writer of a run folder. Opening takes the folder's lock; `close` gives it back."""
+
+    def __init__(self, paths: RunPaths, on_event: Callable[[AnyEvent], None]) -> None:
+        self.paths = paths
+        self._on_event = on_event
+        paths.root.mkdir(parents=True, exist_ok=True)
+        self._lock = _lock(paths.lock)
+        self._journal: int | None = None
+
+    def begin(self, config: RunConfig, facts: RunFacts) -> bool:
+        """Starts the run, or resumes the one that stands in the folder; returns whether it resumes.
+
+        Raises:
+            RunMismatch: the folder's run has other settings; the message lists the differences.
+        """
+        resumed = self.paths.run.exists()
+        if resumed:
+            check_same(read_run_file(self.paths).config, config, self.paths.root)
+        else:
+            self._refuse_strangers()
+            write_atomic(self.paths.run, RunFile(config=config, facts=facts).model_dump_json(indent=2) + "\n")
+        self._journal = _open_journal(self.paths.journal)
+        return resumed
+
+    def _refuse_strangers(self) -> None:
+        """A folder that holds other things is not a place for a run."""
+        own = {self.paths.lock.name, self.paths.log.name}
+        # A run that was killed in its first moment leaves a temporary file and nothing else.
+        strangers = sorted(
+            path.name
+            for path in self.paths.root.iterdir()
+            if path.name not in own and not (path.name.startswith(".") and path.name.endswith(".tmp"))
+        )
+        if strangers:
+            raise UsageError(
+                f"{self.paths.root} is not empty and holds no run (it has {strangers[0]}); "
+                "name an empty or new folder with --results"
+            )
+
+    def close(self) -> None:
+        if self._journal is not None:
+            os.fsync(self._journal)
+            os.close(self._journal)
+            self._journal = None
+        os.close(self._lock)
+
+    def event(self, event: AnyEvent) -> None:
+        """Appends one line, in one write, and tells whoever watches."""
+        assert self._journal is not None
+        line = event.model_dump_json().encode() + b"\n"
+        if os.write(self._journal, line) != len(line):
+            raise OSError(errno.ENOSPC, "the disk is full", str(self.paths.journal))
+        self._on_event(event)
+
+    def sample(self, key: SampleKey) -> SamplePaths:
+        return self.paths.problem(key.problem).sample(key.attempt, key.sample)
+
+    def prompt(self, problem: str, attempt: int) -> str | None:
+        """The prompt that this attempt was begun with, if it was."""
+        path = self.paths.problem(problem).prompt(attempt)
+        return _text(path) if path.exists() else None
+
+    def save_prompt(self, problem: str, attempt: int, prompt: Prompt) -> None:
+        path = self.paths.problem(problem).prompt(attempt)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, prompt.text)
+
+    def reply(self, key: SampleKey, model: str) -> Reply | None:
+        """The reply that was paid for already, if there is one."""
+        paths = self.sample(key)
+        if not paths.response.exists():
+            return None
+        text = _text(paths.response)
+        try:
+            return Reply.model_validate(json.loads(_text(paths.exchange)) | {"text": text})
+        except (OSError, ValueError):
+            # The run was cut between the two files: the text is what was paid for, its usage is not known.
+            return Reply(text=text, model=model, usage=Usage())
+
+    def save_reply(self, key: SampleKey, reply: Reply) -> None:
+        """The text first: it is what cannot be had again for nothing."""
+        paths = self.sample(key)
+        paths.root.mkdir(parents=True, exist_ok=True)
+        write_atomic(paths.response, reply.text)
+        write_atomic(paths.exchange, reply.model_dump_json(indent=2, exclude={"text"}) + "\n")
+
+    def save_extraction(self, key: SampleKey, extraction: Extraction, candidate: Candidate | None) -> None:
+        paths = self.sample(key)
+        write_atomic(paths.extraction, extraction.model_dump_json(indent=2, exclude={"source"}) + "\n")
+        if candidate is not None:
+            write_atomic(paths.code, candidate.source)
+
+    def verdict(self, key: SampleKey, candidate_sha256: str | None) -> Verdict | None:
+        """The verdict on this very candidate, if it was reached already."""
+        try:
+            verdict = Verdict.model_validate_json(_text(self.sample(key).result))
+        except (OSError, ValidationError):
+            return None
+        return verdict if verdict.conditions.candidate_sha256 == candidate_sha256 else None
+
+    def save_verdict(self, key: SampleKey, verdict: Verdict) -> None:
+        write_atomic(self.sample(key).result, verdict.model_dump_json(indent=2) + "\n")
+
+    def copy_best(self, key: SampleKey, prefix: str, with_prompt: bool) -> None:
+        """Puts a sample's files where people look first: `code_K.py`, or `best_code.py` (`prefix` "best")."""
+        problem = self.paths.problem(key.problem)
+        source = self.sample(key)
+        if prefix == "best":
+            targets = {source.code: problem.best_code, source.result: problem.best_result}
+        else:
+            targets = {
+                source.code: problem.code(key.attempt),
+                source.result: problem.result(key.attempt),
+                source.response: problem.response(key.attempt),
+            }
+        if with_prompt:
+            targets[problem.prompt(key.attempt)] = problem.best_prompt
+        for origin, target in targets.items():
+            if origin.exists():
+                write_atomic(target, _text(origin))
+
+
+def check_same(before: RunConfig, now: RunConfig, root: Path) -> None:
+    """Raises RunMismatch with a line for each setting that differs."""
+    old, new = before.model_dump(mode="json"), now.model_dump(mode="json")
+    different = [f"  {name}: {_short(old[name])} -> {_short(new[name])}" for name in old if old[name] != new[name]]
+    if different:
+        raise RunMismatch(
+            f"{root} holds a run with other settings:\n" + "\n".join(different) + "\n"
+            "Give the same settings to resume it, or name another folder with --results."
+        )
+
+
+def _short(value: object) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 120 else f"{text[:117]}..."
+
+
+def _text(path: Path) -> str:
+    return path.read_bytes().decode("utf-8", errors="replace")
+
+
+def _open_journal(path: Path) -> int:
+    """Appends; a line that a crash cut in the middle is ended first, so that it spoils no other."""
+    fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    size = os.fstat(fd).st_size
+    if size and os.pread(fd, 1, size - 1) != b"\n":
+        os.write(fd, b"\n")
+    return fd
+
+
+def _lock(path: Path) -> int:
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(fd)
+        raise UsageError(
+            f"{path.parent} is in use by another hkbench; wait for it, or name another folder with --results"
+        ) from error
+    return fd

@@ -1,0 +1,1 @@
+"""From a candidate's sources to a compiled extension."""

@@ -1,0 +1,191 @@
+"""Compiles a captured extension for an AMD GPU architecture, with or without such a GPU (or ROCm) in the machine."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from hkbench.errors import InternalError
+from hkbench.records import KernelResources, Record
+from hkbench.toolchain.diagnostics import first_error, unresolved_symbols
+from hkbench.toolchain.extension import ExtensionCall, SourceFiles, write_sources
+from hkbench.toolchain.flags import refused_compile_flags, split_link_flags
+from hkbench.toolchain.hip import TORCH_HIP_FLAGS, HipToolchain, TorchFiles, find_torch
+from hkbench.toolchain.process import ToolResult, run_tool
+from hkbench.toolchain.resources import demangled, parse_resources, without_remarks
+
+LOG_LIMIT = 64_000  #: characters of compiler output kept in a result
+_HIPIFY = "hipify"
+_WORKER = Path(__file__).with_name("hipify_worker.py")
+
+
+class BuildResult(Record):
+    """What one build came to. `error` is None exactly when `ok`."""
+
+    ok: bool
+    timed_out: bool = False
+    error: str | None = None  #: the first real error, with the lines that the compiler shows for it
+    seconds: float
+    resources: tuple[KernelResources, ...] = ()
+    log: str = ""  #: everything the tools printed but the resource remarks, cut to LOG_LIMIT characters
+    library: Path | None = None
+    not_checked: tuple[str, ...] = ()  #: what this build leaves open, for the verdict's conditions
+
+
+class _Failed(Exception):
+    """Ends a build and becomes its BuildResult: the text to report, and whether time ran out."""
+
+    def __init__(self, message: str, *, timed_out: bool = False) -> None:
+        super().__init__(message)
+        self.message = message
+        self.timed_out = timed_out
+
+
+class _Build:
+    """One build in its own folder; `log` grows as the tools run."""
+
+    def __init__(self, folder: Path, arch: str, timeout: float, toolchain: HipToolchain, torch: TorchFiles) -> None:
+        self.folder = folder
+        self.arch = arch
+        self.toolchain = toolchain
+        self.torch = torch
+        self.deadline = time.monotonic() + timeout
+        self.timeout = timeout
+        self.log: list[str] = []
+
+    def run(self, what: str, command: Sequence[str]) -> ToolResult:
+        """Runs one tool in what is left of the time. Raises _Failed when it fails."""
+        result = run_tool(command, self.folder, self.deadline - time.monotonic())
+        shown = "" if what == _HIPIFY and result.returncode == 0 else result.output
+        self.log.append(f"== {what} ({result.seconds:.1f} s)\n{shown}")
+        if result.returncode is None:
+            raise _Failed(f"{what}: not done within the build's {self.timeout:.0f} s; stopped", timed_out=True)
+        if result.returncode != 0:
+            text = first_error(without_remarks(result.output)) or result.output.strip()[-2000:]
+            raise _Failed(text or f"{what}: ended with code {result.returncode} and printed nothing")
+        return result
+
+    def hipify(self, *arguments: str) -> dict[str, str | None]:
+        """Runs hipify_worker.py; returns source -> hipified file."""
+        command = [sys.executable, "-I", str(_WORKER), str(self.torch.root), *arguments]
+        printed = self.run(_HIPIFY, command).output.strip()
+        try:
+            mapping = json.loads(printed.rpartition("\n")[2] or printed)
+        except json.JSONDecodeError as error:
+            raise InternalError(f"PyTorch's hipify printed no result: {printed[-500:]}") from error
+        return {str(key): value for key, value in mapping.items()}
+
+
+def build_hip(
+    call: ExtensionCall, arch: str, folder: Path, timeout: float, toolchain: HipToolchain
+) -> BuildResult:
+    """Hipifies, compiles and links `call` for `arch` ("gfx942") in `folder`, within `timeout` seconds altogether.
+
+    A candidate that does not compile is a result, not an exception. Raises ToolchainUnavailable when this
+    interpreter has no PyTorch, InternalError when PyTorch's hipify is not what is expected.
+    """
+    folder = folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    build = _Build(folder, arch, timeout, toolchain, find_torch())
+    begin = time.monotonic()
+    resources: tuple[KernelResources, ...] = ()
+    library: Path | None = None
+    failed: _Failed | None = None
+    link_flags, refused, left_out = split_link_flags(call.extra_ldflags)
+    try:
+        refused += refused_compile_flags(call.extra_cflags) + refused_compile_flags(call.extra_cuda_cflags)
+        if refused:
+            raise _Failed(f"error: a build does not pass on these flags: {' '.join(refused)}")
+        objects, remarks = _compile(build, call, _hipified(build, call))
+        resources = demangled(parse_resources(remarks, arch))
+        library = _link(build, call.name, objects, link_flags)
+    except _Failed as reason:
+        failed = reason
+    return BuildResult(
+        ok=failed is None,
+        timed_out=failed is not None and failed.timed_out,
+        error=None if failed is None else failed.message,
+        seconds=time.monotonic() - begin,
+        resources=resources,
+        log=without_remarks("\n".join(build.log))[:LOG_LIMIT],
+        library=library,
+        not_checked=_not_checked(arch, toolchain, left_out),
+    )
+
+
+def _hipified(build: _Build, call: ExtensionCall) -> SourceFiles:
+    """The sources as PyTorch on ROCm would compile them, and its c10/hip and ATen/hip headers below the folder."""
+    written = write_sources(call, build.folder / "src")
+    headers = build.folder / "torch_hip"
+    if not (build.torch.root / "include" / "c10" / "hip").is_dir():
+        # PyTorch's ROCm wheel has these headers; they are made from the CUDA ones by the same tool at its own build.
+        for part in ("c10", "ATen"):
+            shutil.copytree(build.torch.root / "include" / part / "cuda", headers / part / "cuda")
+        build.hipify(str(headers), "--headers")
+        macros = headers / "c10" / "hip" / "impl" / "hip_cmake_macros.h"
+        macros.write_text("#pragma once\n#define C10_HIP_BUILD_SHARED_LIBS\n#define C10_CUDA_BUILD_SHARED_LIBS\n")
+    if written.cuda is None:
+        return written  # PyTorch hipifies only what has device code
+    files = [str(written.main), str(written.cuda)]
+    became = build.hipify(str(written.main.parent), *files)
+    main, cuda = (Path(became.get(name) or name) for name in files)
+    return SourceFiles(main, cuda)
+
+
+def _compile(build: _Build, call: ExtensionCall, files: SourceFiles) -> tuple[list[Path], str]:
+    """Compiles both translation units side by side; returns the objects and the device compiler's output."""
+    includes = [flag for path in call.extra_include_paths for flag in ("-I", path)]
+    system = [build.folder / "torch_hip", *build.torch.includes]
+    system += [build.toolchain.include] if files.cuda is not None else []
+    common = [f"-DTORCH_EXTENSION_NAME={call.name}", "-DTORCH_API_INCLUDE_EXTENSION_H", *includes]
+    common += [flag for path in system for flag in ("-isystem", str(path))]
+    device_flags = [*common, *call.extra_cflags, *TORCH_HIP_FLAGS, "-std=c++20", *call.extra_cuda_cflags]
+
+    main_object = build.folder / "main.o"
+    if call.cxx is not None and Path(call.cxx).name == "hipcc":
+        flags = [*common, "-D__HIP_PLATFORM_AMD__=1", *call.extra_cflags]
+        main = build.toolchain.compile_command(files.main, main_object, build.arch, flags)
+    else:
+        main = ["c++", *common, "-fPIC", "-std=c++20", *call.extra_cflags]
+        main += ["-c", str(files.main), "-o", str(main_object)]
+    commands = [("C++ source", main)]
+    objects = [main_object]
+    if files.cuda is not None:
+        objects.append(build.folder / "device.o")
+        device = build.toolchain.compile_command(files.cuda, objects[-1], build.arch, device_flags)
+        commands.insert(0, (f"device source for {build.arch}", device))
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        running = [pool.submit(build.run, what, command) for what, command in commands]
+    return objects, "\n".join(task.result().output for task in running)
+
+
+def _link(build: _Build, name: str, objects: Sequence[Path], flags: Sequence[str]) -> Path:
+    """Links the shared library. Raises _Failed for a name that nothing on a ROCm machine would define."""
+    library = build.folder / f"{name}.so"
+    command = ["c++", "-shared", *map(str, objects), "-o", str(library), f"-L{build.torch.libraries}"]
+    command += ["-lc10", "-ltorch_cpu", "-ltorch", "-ltorch_python"]
+    command += [f"-L{path}" for path in build.toolchain.library_folders()] + ["-lamdhip64", *flags]
+    # A shared library may leave names open, and PyTorch loads it late: an undefined function would show up at import.
+    command += ["-Wl,-z,defs", "-Wl,--warn-unresolved-symbols"]
+    missing = unresolved_symbols(build.run("link", command).output)
+    if missing:
+        raise _Failed("error: undefined symbol" + ("s: " if len(missing) > 1 else ": ") + ", ".join(missing[:8]))
+    return library
+
+
+def _not_checked(arch: str, toolchain: HipToolchain, left_out: Sequence[str]) -> tuple[str, ...]:
+    open_points = [f"only compiled for {arch}, never run: correctness, speed, launch limits and alignment are unknown"]
+    if not toolchain.is_rocm:
+        open_points.append(
+            f"compiled with {toolchain.compiler} and HIP {toolchain.version} headers, not with a ROCm release; "
+            "PyTorch's c10/hip and ATen/hip headers were made from the CUDA ones by PyTorch's own hipify, and "
+            "symbols of libtorch_hip, libc10_hip and ROCm's libraries were not resolved"
+        )
+    if left_out:
+        open_points.append(f"not linked with: {', '.join(left_out)}")
+    return tuple(open_points)

@@ -1,0 +1,67 @@
+"""Runs one compiler command on text that nobody trusts: bounded in time, output and file size."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+OUTPUT_LIMIT = 4 << 20  #: bytes kept of what a tool prints; the first error comes first
+_FILE_BLOCKS = 8 << 20  #: the largest file a tool may write, in 512-byte blocks: 4 GiB
+_KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH")
+
+
+@dataclass(frozen=True)
+class ToolResult:
+    """What one command came to; `returncode` is None when it did not end in time."""
+
+    returncode: int | None
+    output: str  #: stdout and stderr together
+    seconds: float
+
+
+def run_tool(command: Sequence[str], folder: Path, timeout: float) -> ToolResult:
+    """Runs `command` in `folder`, which also holds its temporary files; never raises for a failing tool.
+
+    The tool gets a session of its own, no standard input, no core dump and an environment of a few harmless
+    variables (no key ever reaches a compiler). When `timeout` seconds are over, or this process is interrupted, the
+    whole session's process group is killed: a compiler driver runs its passes as children.
+    """
+    scratch = folder / "tmp"
+    scratch.mkdir(parents=True, exist_ok=True)
+    environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    environment |= {"TMPDIR": str(scratch), "LC_ALL": "C"}
+    limited = ["/bin/sh", "-c", f'ulimit -c 0; ulimit -f {_FILE_BLOCKS}; exec "$@"', "sh", *command]
+    begin = time.monotonic()
+    with tempfile.TemporaryFile(dir=scratch) as printed:
+        process = subprocess.Popen(
+            limited,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=printed,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        returncode: int | None = None
+        try:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                returncode = process.wait(timeout=max(timeout, 0.0))
+        finally:
+            _kill_group(process)
+        printed.seek(0)
+        output = printed.read(OUTPUT_LIMIT).decode("utf-8", "replace")
+    return ToolResult(returncode, output, time.monotonic() - begin)
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    """Ends whatever is left of the tool's process group, also when the tool itself has ended."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

@@ -1,0 +1,24 @@
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    """Inclusive running sum along every row."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """x: (rows, columns) float32. Returns the same shape and dtype."""
+        return torch.cumsum(x, dim=-1)
+
+
+rows = 8192
+columns = 16384
+
+CPU_SIZES = {"rows": 1024, "columns": 4096}
+
+
+def get_inputs():
+    return [torch.randn(rows, columns)]
+
+
+def get_init_inputs():
+    return []

@@ -1,0 +1,24 @@
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    """Sum of every row."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """x: (rows, columns) float32. Returns (rows,) float32."""
+        return x.sum(dim=-1)
+
+
+rows = 16384
+columns = 16384
+
+CPU_SIZES = {"rows": 4096, "columns": 4096}
+
+
+def get_inputs():
+    return [torch.randn(rows, columns)]
+
+
+def get_init_inputs():
+    return []

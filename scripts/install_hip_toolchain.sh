@@ -1,0 +1,169 @@
+#!/usr/bin/env bash
+# Sets up a HIP compiler for gfx942 and gfx950 on a machine without ROCm and without an AMD GPU.
+#
+#   scripts/install_hip_toolchain.sh [PREFIX]        default PREFIX: .hip in the repository's root
+#
+# The compiler is clang (21 or newer) with lld, installed from the machine's own package suites. HIP's headers and
+# the device libraries come from the distribution's newest suite: they are only unpacked below PREFIX, never
+# installed, and are fetched with a private apt configuration, so the machine's own package sources stay as they are.
+# PREFIX then looks like a ROCm folder: bin/hipcc, include/, lib/. Delete it to start again.
+# What it proves, and what it does not: docs/toolchain.md.
+set -euo pipefail
+
+REPO="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+PREFIX="${1:-$REPO/.hip}"
+STAMP_NAME=.complete
+LAYOUT=1 # raise it when an older prefix must be made anew
+
+# Headers that a HIP extension for PyTorch includes; the first line is needed, the others are taken where they exist.
+NEEDED=(libamdhip64-dev libamdhip64-6 libhsa-runtime-dev libamd-comgr-dev librocprim-dev librocthrust-dev)
+WANTED=(libhipcub-dev libhipblas-dev libhipblas-common-dev libhipblaslt-dev librocblas-dev libhipsparse-dev
+    librocsparse-dev libhipsolver-dev librocsolver-dev libhiprand-dev librocrand-dev)
+
+say() { printf 'install_hip_toolchain: %s\n' "$*"; }
+fail() {
+    printf 'install_hip_toolchain: %s\n' "$*" >&2
+    exit 1
+}
+
+find_clang() { # prints the version of a clang++ that has its linker and bundler
+    local version
+    for version in 23 22 21; do
+        if command -v "clang++-$version" >/dev/null && [ -x "/usr/lib/llvm-$version/bin/lld" ] &&
+            [ -x "/usr/lib/llvm-$version/bin/clang-offload-bundler" ]; then
+            echo "$version"
+            return
+        fi
+    done
+    return 1
+}
+
+install_clang() {
+    find_clang >/dev/null && return
+    [ "$(id -u)" -eq 0 ] || fail "installing clang needs root: run it as root, or install clang-22, clang-tools-22, lld-22 and llvm-22 first"
+    local version
+    apt-get update -qq || say "apt-get update reported an error; going on with the package lists there are"
+    for version in 22 21; do
+        [ -n "$(apt-cache madison "clang-$version")" ] || continue
+        say "installing clang-$version, clang-tools-$version, lld-$version, llvm-$version"
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq -o DPkg::Lock::Timeout=300 --no-install-recommends --no-upgrade \
+            "clang-$version" "clang-tools-$version" "lld-$version" "llvm-$version" g++ >"$WORK/install.log" 2>&1 ||
+            fail "apt-get install failed: $(tail -n 5 "$WORK/install.log")"
+        return
+    done
+    fail "this machine's package sources have neither clang-22 nor clang-21 (gfx950 needs one of them);" \
+        "add the suite that carries it (Debian 12: its security suite), or install ROCm"
+}
+
+write_private_apt() { # suite, components, origin: options for an apt that knows only this one suite of the machine's mirror
+    local mirror origin="$3" keyring="/usr/share/keyrings/${3,,}-archive-keyring.gpg" signed=""
+    mirror="$(apt-get indextargets --format '$(ORIGIN)|$(LABEL)|$(REPO_URI)' 'Created-By: Packages' |
+        awk -F'|' -v o="$origin" '$1 == o && $2 == o { print $3; exit }')"
+    [ -n "$mirror" ] || fail "no $origin mirror among this machine's apt sources (run apt-get update first)"
+    [ -f "$keyring" ] && signed="[signed-by=$keyring] "
+    mkdir -p "$WORK/apt/lists/partial" "$WORK/apt/cache/archives/partial" "$WORK/debs"
+    : >"$WORK/apt/status"
+    echo "deb $signed$mirror $1 $2" >"$WORK/apt/sources.list"
+    APT=(-qq -o "Dir::Etc::sourcelist=$WORK/apt/sources.list" -o Dir::Etc::sourceparts=/dev/null -o "Dir::State=$WORK/apt"
+        -o "Dir::State::lists=$WORK/apt/lists" -o "Dir::State::status=$WORK/apt/status"
+        -o "Dir::Cache=$WORK/apt/cache" -o APT::Sandbox::User= -o Acquire::Languages=none
+        # A mirror's snapshot of a rolling suite is often past its validity date; its signature is still checked.
+        -o Acquire::Check-Valid-Until=false)
+}
+
+unpack_packages() { # the HIP headers, the runtime to link with, and the device libraries
+    local origin suite components package device_libs="" chosen=()
+    # shellcheck source=/dev/null
+    . /etc/os-release
+    case "${ID:-}" in
+    debian) origin=Debian suite=unstable components=main ;;
+    ubuntu) origin=Ubuntu suite="${VERSION_CODENAME:?}" components="main universe" ;;
+    esac
+    write_private_apt "$suite" "$components" "$origin"
+    say "reading the package list of $origin $suite"
+    apt-get "${APT[@]}" update || fail "cannot read the package list of $origin $suite from this machine's mirror"
+    available() { [ -n "$(apt-cache "${APT[@]}" madison "$1" 2>/dev/null)" ]; }
+    for package in rocm-device-libs-22 rocm-device-libs-21; do
+        if available "$package"; then device_libs="$package" && break; fi
+    done
+    [ -n "$device_libs" ] || fail "$origin $suite has no rocm-device-libs-22 or -21"
+    for package in "${NEEDED[@]}"; do
+        available "$package" || fail "$origin $suite has no package $package"
+        chosen+=("$package")
+    done
+    for package in "${WANTED[@]}"; do
+        if available "$package"; then chosen+=("$package"); else say "$package is not in $origin $suite: left out"; fi
+    done
+    say "unpacking ${#chosen[@]} packages and $device_libs below $PREFIX"
+    (cd "$WORK/debs" && apt-get "${APT[@]}" download "$device_libs" "${chosen[@]}") || fail "a download failed"
+    for package in "$WORK"/debs/*.deb; do dpkg -x "$package" "$WORK/root"; done
+    PACKAGES="$(cd "$WORK/debs" && ls ./*.deb | sed 's|^\./||; s/%3a/:/')"
+}
+
+arrange() { # gives what was unpacked the shape of a ROCm folder
+    local version="$1" bitcode multiarch
+    mkdir -p "$WORK/rocm/bin"
+    mv "$WORK"/root/usr/* "$WORK/rocm/"
+    bitcode="$(cd "$WORK/rocm" && find . -name ocml.bc -printf '%h\n' -quit)"
+    [ -n "$bitcode" ] || fail "the device libraries hold no ocml.bc"
+    ln -s "$bitcode" "$WORK/rocm/bitcode"
+    multiarch="$(cd "$WORK/rocm" && find lib -name libamdhip64.so -printf '%h\n' -quit)"
+    [ -n "$multiarch" ] || fail "libamdhip64-dev holds no libamdhip64.so"
+    cat >"$WORK/rocm/bin/hipcc" <<WRAPPER
+#!/bin/sh
+# clang++ told where this folder's HIP headers, runtime and device libraries are; -O3 is what ROCm's hipcc starts from.
+root="\$(dirname "\$(dirname "\$(readlink -f "\$0")")")"
+exec /usr/lib/llvm-$version/bin/clang++ --rocm-path="\$root" --hip-path="\$root" --rocm-device-lib-path="\$root/bitcode" \\
+    -D__AMDGCN_WAVEFRONT_SIZE=64 -Wno-unused-command-line-argument -isystem "\$root/include" -L"\$root/$multiarch" \\
+    -O3 "\$@"
+WRAPPER
+    chmod +x "$WORK/rocm/bin/hipcc"
+}
+
+check() { # a compiler that cannot compile is not finished
+    local arch
+    cat >"$WORK/check.hip" <<'KERNEL'
+#include <hip/hip_runtime.h>
+#include <hip/hip_bf16.h>
+__global__ void scale(float* x, float a) { x[blockIdx.x * blockDim.x + threadIdx.x] *= expf(a); }
+void run(float* x, hipStream_t stream) { scale<<<1, 64, 0, stream>>>(x, 2.0f); }
+KERNEL
+    for arch in gfx942 gfx950; do
+        "$WORK/rocm/bin/hipcc" -x hip --offload-arch="$arch" -fPIC -shared -O2 "$WORK/check.hip" -o "$WORK/check.so" \
+            >"$WORK/check.log" 2>&1 || fail "the new compiler does not compile for $arch: $(head -n 5 "$WORK/check.log")"
+    done
+}
+
+main() {
+    if [ -z "${1:-}" ] && { command -v hipcc >/dev/null || [ -x /opt/rocm/bin/hipcc ]; }; then
+        say "ROCm is installed ($(command -v hipcc || echo /opt/rocm/bin/hipcc)): nothing to do"
+        return
+    fi
+    if [ "$(head -n 1 "$PREFIX/$STAMP_NAME" 2>/dev/null)" = "layout $LAYOUT" ] && "$PREFIX/bin/hipcc" --version >/dev/null; then
+        say "already there: $PREFIX"
+        return
+    fi
+    [ "$(uname -m)" = x86_64 ] || fail "only x86_64 machines are supported"
+    [ -f /etc/debian_version ] && command -v apt-get >/dev/null && command -v dpkg >/dev/null ||
+        fail "this is not a Debian or Ubuntu machine: install ROCm, or clang 21+ with HIP's headers, and set ROCM_HOME"
+    if [ -e "$PREFIX" ] && [ -n "$(ls -A "$PREFIX")" ] && [ ! -e "$PREFIX/bin/hipcc" ]; then
+        fail "$PREFIX exists and is not a HIP prefix of this script; name another folder"
+    fi
+    mkdir -p "$PREFIX"
+    PREFIX="$(cd "$PREFIX" && pwd)"
+    WORK="$(mktemp -d "$PREFIX/.new.XXXXXX")"
+    trap 'rm -rf "$WORK"' EXIT
+    install_clang
+    local version
+    version="$(find_clang)" || fail "clang was installed, but its clang++, lld or clang-offload-bundler is not there"
+    unpack_packages
+    arrange "$version"
+    check
+    rm -rf "${PREFIX:?}"/{bin,bitcode,include,lib,share,"$STAMP_NAME"}
+    mv "$WORK"/rocm/* "$PREFIX/"
+    { echo "layout $LAYOUT" && echo "clang $version" && echo "$PACKAGES"; } >"$WORK/$STAMP_NAME"
+    mv "$WORK/$STAMP_NAME" "$PREFIX/"
+    say "done: $PREFIX/bin/hipcc (clang $version)"
+}
+
+main "$@"

@@ -1,0 +1,305 @@
+"""The client against a real HTTP server that answers well and badly."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+import traceback
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from email.utils import formatdate
+from typing import Any
+
+import pytest
+from support.model_server import ModelServer, Request, Scripted, prompt_of, script
+
+from hkbench.errors import ModelUnavailable
+from hkbench.llm import ModelSettings, OpenAIClient
+from hkbench.records import Reply, SampleKey, Usage
+
+KEY = "sk-test-0123456789abcdef"
+SAMPLE = SampleKey(problem="1_Add", attempt=1, sample=2)
+GOOD = Scripted(text="the whole text", headers={"x-request-id": "req-7"})
+EVERY_WAY = [("chat", True), ("chat", False), ("responses", True), ("responses", False)]
+
+every_way = pytest.mark.parametrize(("api", "stream"), EVERY_WAY)
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+
+
+@asynccontextmanager
+async def serving(
+    handler: Callable[[Request], Scripted], **settings: Any
+) -> AsyncIterator[tuple[OpenAIClient, ModelServer]]:
+    with ModelServer(handler) as server:
+        chosen = {"model": "test-model", "first_wait": 0.001, "timeout": 20.0, "max_tries": 3, **settings}
+        client = OpenAIClient(ModelSettings(base_url=server.base_url, **chosen), KEY)
+        try:
+            yield client, server
+        finally:
+            await client.close()
+
+
+async def ask(*answers: Scripted, **settings: Any) -> tuple[Reply, ModelServer]:
+    async with serving(script(*answers), **settings) as (client, server):
+        return await client.complete(SAMPLE, "write a kernel"), server
+
+
+async def refused(*answers: Scripted, **settings: Any) -> tuple[ModelUnavailable, ModelServer]:
+    async with serving(script(*answers), **settings) as (client, server):
+        with pytest.raises(ModelUnavailable) as caught:
+            await client.complete(SAMPLE, "write a kernel")
+        return caught.value, server
+
+
+@every_way
+async def test_good_reply(api: str, stream: bool) -> None:
+    reply, server = await ask(GOOD, api=api, stream=stream)
+    assert reply.text == "the whole text"
+    assert reply.model == "test-model"
+    assert reply.finish_reason == "stop"
+    assert reply.usage == Usage(input=11, output=29, reasoning=17, cached_input=3)
+    assert reply.request_id == "req-7"
+    assert reply.tries == 1
+    assert reply.seconds is not None
+    assert reply.seconds > 0
+    assert not reply.replayed
+    assert prompt_of(server.requests[0]) == "write a kernel"
+    assert server.authorizations == [f"Bearer {KEY}"]
+
+
+@every_way
+async def test_only_given_options_are_sent(api: str, stream: bool) -> None:
+    _, plain = await ask(GOOD, api=api, stream=stream)
+    asked = {"messages"} if api == "chat" else {"input"}
+    streaming = ({"stream", "stream_options"} if api == "chat" else {"stream"}) if stream else set()
+    assert set(plain.requests[0]) == {"model"} | asked | streaming
+    _, full = await ask(
+        GOOD, api=api, stream=stream, temperature=0.5, max_tokens=9, reasoning_effort="high", extra_body={"k": 1}
+    )
+    request = full.requests[0]
+    assert request["temperature"] == 0.5
+    assert request["k"] == 1
+    if api == "chat":
+        assert request["max_completion_tokens"] == 9
+        assert request["reasoning_effort"] == "high"
+    else:
+        assert request["max_output_tokens"] == 9
+        assert request["reasoning"] == {"effort": "high"}
+
+
+@every_way
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529])
+async def test_passing_failures_are_tried_again(api: str, stream: bool, status: int) -> None:
+    error = Scripted(status=status, body=b'{"error": {"message": "busy"}}')
+    reply, server = await ask(error, error, GOOD, api=api, stream=stream)
+    assert reply.text == "the whole text"
+    assert reply.tries == 3
+    assert server.count == 3
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"retry-after": "0"}, {"retry-after-ms": "2"}, {"retry-after": formatdate(0, usegmt=True)}],
+)
+async def test_retry_after_replaces_our_own_wait(headers: dict[str, str]) -> None:
+    # Our own wait would be an hour: only by taking the server's does the test end.
+    limit = Scripted(status=429, headers=headers, body=b"{}")
+    reply, _ = await ask(limit, GOOD, first_wait=7200.0, longest_backoff=7200.0)
+    assert reply.tries == 2
+
+
+async def test_retry_after_is_capped() -> None:
+    limit = Scripted(status=429, headers={"retry-after": "86400"}, body=b"{}")
+    reply, _ = await ask(limit, GOOD, longest_wait=0.01)
+    assert reply.tries == 2
+
+
+BROKEN = {
+    "cut stream": Scripted(text="the whole text", cut_after=2),
+    "stream without an end": Scripted(text="the whole text", ends_early=True),
+    "empty text": Scripted(text=""),
+    "only white space": Scripted(text=" \n"),
+    "html": Scripted(body=b"<html>Bad gateway</html>", content_type="text/html"),
+    "not json": Scripted(body=b'{"choices": [', content_type="application/json"),
+    "not even text": Scripted(body=b"\xff\xfe\x00", content_type="application/json"),
+    "no fields": Scripted(body=b"{}"),
+    "a list": Scripted(body=b"[1, 2]"),
+    "empty choices": Scripted(body=b'{"choices": [], "output": []}'),
+    "null choices": Scripted(body=b'{"choices": null, "output": null}'),
+    "junk in choices": Scripted(body=b'{"choices": [3], "output": [3]}'),
+    "error with 200": Scripted(body=b'{"error": {"message": "upstream is gone"}}'),
+    "junk events": Scripted(body=b"data: {oops\n\n", content_type="text/event-stream"),
+    "junk bytes in a stream": Scripted(body=b"data: \xff\xfe\n\n", content_type="text/event-stream"),
+    "number events": Scripted(body=b"data: 5\n\ndata: null\n\n", content_type="text/event-stream"),
+    "error event": Scripted(
+        body=b'event: error\ndata: {"type": "error", "error": {"message": "overloaded"}}\n\n',
+        content_type="text/event-stream",
+    ),
+    "failed response": Scripted(
+        body=b'{"status": "failed", "error": {"message": "oom"}, "output": []}',
+    ),
+    "short body": Scripted(body=b"{}", headers={"content-length": "100"}),
+    "short error body": Scripted(status=500, body=b"{}", headers={"content-length": "100"}),
+    "empty stream": Scripted(body=b"", content_type="text/event-stream"),
+}
+
+
+@pytest.mark.parametrize(
+    ("api", "stream", "fault"),
+    [
+        (api, stream, fault)
+        for api, stream in EVERY_WAY
+        for fault, answer in BROKEN.items()
+        if stream or not (answer.cut_after is not None or answer.ends_early)  # these are faults of streams
+    ],
+)
+async def test_broken_answers_are_tried_again(api: str, stream: bool, fault: str) -> None:
+    reply, server = await ask(BROKEN[fault], GOOD, api=api, stream=stream)
+    assert reply.text == "the whole text"
+    assert (reply.tries, server.count) == (2, 2)
+
+
+async def test_a_cut_after_the_end_of_the_text_loses_nothing() -> None:
+    # Four events: role, two halves, finish_reason; the usage event never comes.
+    reply, server = await ask(Scripted(text="the whole text", cut_after=4))
+    assert reply.text == "the whole text"
+    assert reply.usage == Usage()
+    assert server.count == 1
+
+
+@every_way
+async def test_exhausted_tries_name_count_and_cause(api: str, stream: bool) -> None:
+    error, server = await refused(
+        Scripted(status=503, body=b'{"error": {"message": "no capacity"}}'), api=api, stream=stream
+    )
+    assert server.count == 3
+    for part in ("3 tries", "no capacity", "503", server.base_url, "1_Add", "sample 2"):
+        assert part in str(error)
+
+
+@every_way
+@pytest.mark.parametrize(
+    ("status", "step"),
+    [(400, "--model"), (401, "LLM_GATEWAY_KEY"), (403, "--model"), (404, "--base-url"), (422, "options")],
+)
+async def test_refusals_of_the_service_are_final(api: str, stream: bool, status: int, step: str) -> None:
+    body = json.dumps({"error": {"message": f"not with {KEY}, friend"}}).encode()
+    error, server = await refused(Scripted(status=status, body=body), api=api, stream=stream)
+    assert server.count == 1
+    for part in (str(status), "not with [key], friend", step, server.base_url):
+        assert part in str(error)
+
+
+@pytest.mark.parametrize("status", [401, 500, 200])
+async def test_the_key_is_never_shown(status: int) -> None:
+    body = json.dumps({"error": {"message": f"bad key {KEY}"}}).encode()
+    error, _ = await refused(Scripted(status=status, body=body))
+    seen: BaseException | None = error
+    while seen is not None:
+        assert KEY not in str(seen)
+        seen = seen.__cause__ or seen.__context__
+    assert KEY not in "".join(traceback.format_exception(error))
+    assert "bad key [key]" in str(error)
+
+
+async def test_the_key_is_taken_out_of_a_reply() -> None:
+    reply, _ = await ask(Scripted(text=f"your key is {KEY}", headers={"x-request-id": KEY}))
+    assert KEY not in reply.model_dump_json()
+    assert reply.text == "your key is [key]"
+
+
+@every_way
+async def test_a_hang_ends_at_the_timeout(api: str, stream: bool) -> None:
+    error, server = await refused(Scripted(hang=True), api=api, stream=stream, timeout=0.1, max_tries=2)
+    assert server.count == 2
+    assert "no whole reply within 0.1 s" in str(error)
+
+
+async def test_no_server_at_all() -> None:
+    with ModelServer(script(GOOD)) as server:
+        gone = server.base_url
+    client = OpenAIClient(ModelSettings(model="m", base_url=gone, first_wait=0.001, max_tries=2), KEY)
+    with pytest.raises(ModelUnavailable, match="2 tries"):
+        await client.complete(SAMPLE, "x")
+    await client.close()
+
+
+async def test_user_and_password_of_the_address_are_not_shown() -> None:
+    client = OpenAIClient(
+        ModelSettings(model="m", base_url="http://user:word@127.0.0.1:1/v1", first_wait=0.001, max_tries=1), KEY
+    )
+    with pytest.raises(ModelUnavailable) as caught:
+        await client.complete(SAMPLE, "x")
+    assert "http://127.0.0.1:1/v1/chat/completions" in str(caught.value)
+    assert "word@" not in str(caught.value)
+    await client.close()
+
+
+@every_way
+async def test_cut_at_the_token_limit_is_a_reply(api: str, stream: bool) -> None:
+    reply, _ = await ask(Scripted(text="```python\nhalf", finish_reason="length"), api=api, stream=stream)
+    assert (reply.text, reply.finish_reason) == ("```python\nhalf", "length")
+    empty, server = await ask(Scripted(finish_reason="length"), api=api, stream=stream)
+    assert (empty.text, empty.finish_reason, server.count) == ("", "length", 1)
+
+
+@every_way
+async def test_refusal_and_filter_are_replies(api: str, stream: bool) -> None:
+    reply, server = await ask(Scripted(refusal="I will not"), api=api, stream=stream)
+    assert (reply.text, reply.finish_reason, server.count) == ("", "refusal", 1)
+    reply, server = await ask(Scripted(finish_reason="content_filter"), api=api, stream=stream)
+    assert (reply.text, reply.finish_reason, server.count) == ("", "content_filter", 1)
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+async def test_a_service_that_ignores_stream(api: str) -> None:
+    reply, _ = await ask(Scripted(text="whole", ignore_stream=True), api=api, stream=True)
+    assert reply.text == "whole"
+    assert reply.usage.reasoning == 17
+
+
+@every_way
+async def test_missing_usage_is_none(api: str, stream: bool) -> None:
+    reply, _ = await ask(Scripted(text="x", usage=None), api=api, stream=stream)
+    assert reply.usage == Usage(input=None, output=None, reasoning=None, cached_input=None)
+
+
+async def test_half_a_surrogate_pair_is_replaced() -> None:
+    reply, _ = await ask(Scripted(text="a\ud800b"), stream=False)
+    assert reply.text == "a?b"
+
+
+async def test_concurrency_limit() -> None:
+    together = threading.Barrier(3, timeout=20)  # passes only when three requests are there at once
+
+    def handler(request: Request) -> Scripted:
+        together.wait()
+        time.sleep(0.1)  # room for a fourth to arrive, were there no limit
+        return Scripted(text=prompt_of(request))
+
+    async with serving(handler, concurrency=3) as (client, server):
+        replies = await asyncio.gather(*(client.complete(SAMPLE, f"p{i}") for i in range(9)))
+    assert [reply.text for reply in replies] == [f"p{i}" for i in range(9)]
+    assert server.most_at_once == 3
+
+
+async def test_a_waiting_prompt_leaves_its_slot_to_others() -> None:
+    def handler(request: Request) -> Scripted:
+        if prompt_of(request) == "first":
+            return Scripted(status=429, headers={"retry-after": "3600"}, body=b"{}")
+        return Scripted(text="ok")
+
+    async with serving(handler, concurrency=1, longest_wait=3600) as (client, server):
+        waiting = asyncio.create_task(client.complete(SAMPLE, "first"))
+        while server.count == 0:
+            await asyncio.sleep(0.01)
+        assert (await client.complete(SAMPLE, "second")).text == "ok"
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting

@@ -1,0 +1,235 @@
+"""Builds run folders from real records, with a clock of their own."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hkbench.records import (
+    AnyEvent,
+    Backend,
+    Conditions,
+    DeviceKind,
+    ExtractionRule,
+    Failure,
+    FailureKind,
+    Interval,
+    Record,
+    Reply,
+    ReplyReceived,
+    RunConfig,
+    RunFacts,
+    SampleKey,
+    SizeSet,
+    Stage,
+    Status,
+    Timing,
+    Trial,
+    Usage,
+    Verdict,
+    VerdictReached,
+)
+from hkbench.records.run import (
+    CandidateExtracted,
+    GenerationStarted,
+    ProblemClosed,
+    ProblemStarted,
+    RunClosed,
+    RunStarted,
+    StageEntered,
+)
+from hkbench.store.files import write_atomic
+from hkbench.store.layout import RunPaths
+
+START = 1_700_000_000.0  # seconds since the epoch
+FACTS = RunFacts(
+    started="2026-01-02T03:04:05Z",
+    hkbench="0.1.0",
+    versions={"torch": "2.13.0", "python": "3.11.9"},
+    hardware={"cpu": "a CPU of two cores"},
+)
+
+
+def run_config(problems: tuple[str, ...] = ("1_ReLU",), *, samples: int = 2, attempts: int = 2) -> RunConfig:
+    return RunConfig(
+        problems=problems,
+        problem_hashes=tuple("0" * 64 for _ in problems),
+        level=1,
+        backend=Backend.CPP,
+        device=DeviceKind.CPU,
+        sizes=SizeSet.CPU,
+        samples=samples,
+        attempts=attempts,
+        model="test-model",
+        prompts_sha256="0" * 64,
+    )
+
+
+def _conditions() -> Conditions:
+    return Conditions(
+        backend=Backend.CPP,
+        device=DeviceKind.CPU,
+        device_name="a CPU",
+        candidate_sha256="0" * 64,
+        problem_sha256="0" * 64,
+        isolation="process",
+    )
+
+
+def correct(problem: str, speedup: float, *, baseline: float = 1e-3) -> Verdict:
+    """A correct verdict with this speed-up, its interval ten per cent to either side."""
+
+    def timing(median: float) -> Timing:
+        interval = Interval(value=median, low=median, high=median)
+        return Timing(samples=(median,) * 3, median=interval, clock="perf_counter", warmups=1)
+
+    return Verdict(
+        problem=problem,
+        status=Status.FAST if speedup >= 1.0 else Status.SLOW,
+        trials=(Trial(seed=1, passed=True),),
+        baseline=timing(baseline),
+        candidate=timing(baseline / speedup),
+        speedup=Interval(value=speedup, low=speedup * 0.9, high=speedup * 1.1),
+        conditions=_conditions(),
+    )
+
+
+def incorrect(
+    problem: str,
+    kind: FailureKind = FailureKind.BUILD_ERROR,
+    stage: Stage = Stage.BUILD,
+    message: str = "error: expected ';'",
+) -> Verdict:
+    return Verdict(
+        problem=problem,
+        status=Status.INCORRECT,
+        failure=Failure(stage=stage, kind=kind, message=message),
+        conditions=_conditions(),
+    )
+
+
+def compiled(problem: str) -> Verdict:
+    return Verdict(problem=problem, status=Status.COMPILED, conditions=_conditions())
+
+
+@dataclass
+class RunFolder:
+    """A run being written: every event takes one second."""
+
+    root: Path
+    config: RunConfig = field(default_factory=run_config)
+    now: float = START
+
+    def __post_init__(self) -> None:
+        self.paths = RunPaths(self.root)
+        self.root.mkdir(parents=True, exist_ok=True)
+        self._write(self.paths.run, {"config": self.config, "facts": FACTS})
+
+    @staticmethod
+    def _write(path: Path, parts: dict[str, Record]) -> None:
+        data = {name: part.model_dump(mode="json") for name, part in parts.items()}
+        write_atomic(path, json.dumps(data))  # a monitor may be looking
+
+    def tick(self, seconds: float = 1.0) -> float:
+        self.now += seconds
+        return self.now
+
+    def emit(self, *events: AnyEvent) -> None:
+        with self.paths.journal.open("a") as file:
+            for event in events:
+                file.write(event.model_dump_json() + "\n")
+
+    def start(self, *, resumed: bool = False) -> None:
+        self.emit(RunStarted(time=self.tick(), resumed=resumed))
+
+    def close(self, *, complete: bool = True, reason: str | None = None) -> None:
+        self.emit(RunClosed(time=self.tick(), complete=complete, reason=reason))
+
+    def begin(self, problem: str) -> None:
+        self.emit(ProblemStarted(time=self.tick(), problem=problem))
+
+    def end(self, problem: str, *, solved: bool = False, error: str | None = None) -> None:
+        self.emit(ProblemClosed(time=self.tick(), problem=problem, solved=solved, best=None, speedup=None, error=error))
+
+    def asked(self, problem: str, attempt: int, sample: int) -> SampleKey:
+        key = SampleKey(problem=problem, attempt=attempt, sample=sample)
+        self.emit(GenerationStarted(time=self.tick(), key=key))
+        return key
+
+    def answered(self, key: SampleKey, usage: Usage | None = None, *, replayed: bool = False, tries: int = 1) -> None:
+        usage = usage or Usage()
+        self.paths.problem(key.problem).sample(key.attempt, key.sample).root.mkdir(parents=True, exist_ok=True)
+        self.emit(
+            ReplyReceived(
+                time=self.tick(), key=key, model="test-model", usage=usage, seconds=2.5, tries=tries,
+                replayed=replayed, finish_reason="stop",
+            ),
+            CandidateExtracted(
+                time=self.tick(), key=key, rule=ExtractionRule.ONLY_BLOCK, sha256="0" * 64
+            ),
+        )  # fmt: skip
+
+    def entered(self, key: SampleKey, stage: Stage) -> None:
+        self.emit(StageEntered(time=self.tick(), key=key, stage=stage))
+
+    def judged(self, key: SampleKey, verdict: Verdict) -> None:
+        folder = self.paths.problem(key.problem).sample(key.attempt, key.sample)
+        folder.root.mkdir(parents=True, exist_ok=True)
+        folder.result.write_text(verdict.model_dump_json())
+        failure = verdict.failure
+        self.emit(
+            VerdictReached(
+                time=self.tick(), key=key, status=verdict.status, kind=failure.kind if failure else None,
+                stage=failure.stage if failure else None,
+                speedup=verdict.speedup.value if verdict.speedup else None, seconds=4.0,
+            )
+        )  # fmt: skip
+
+    def sample(
+        self, problem: str, attempt: int, sample: int, verdict: Verdict, usage: Usage | None = None
+    ) -> SampleKey:
+        """A sample from the question to the verdict."""
+        key = self.asked(problem, attempt, sample)
+        self.answered(key, usage)
+        self.entered(key, Stage.BUILD)
+        self.judged(key, verdict)
+        return key
+
+    def store_exchange(self, key: SampleKey, reply: Reply) -> None:
+        """exchange.json alone, as a crash between the file and the journal leaves it."""
+        folder = self.paths.problem(key.problem).sample(key.attempt, key.sample)
+        folder.root.mkdir(parents=True, exist_ok=True)
+        folder.exchange.write_text(reply.model_dump_json(exclude={"text"}))
+
+
+def sample_run(root: Path) -> RunFolder:
+    """A finished run of four problems: solved at once, solved by the second attempt, slow, never correct."""
+    names = ("1_ReLU", "2_Sum", "3_Softmax", "4_RMSNorm_fp32")
+    run = RunFolder(root, run_config(names))
+    known = Usage(input=100, output=50, reasoning=20)
+    run.start()
+    run.begin(names[0])
+    run.sample(names[0], 1, 1, correct(names[0], 2.0), known)
+    run.sample(names[0], 1, 2, incorrect(names[0]), known)
+    run.end(names[0], solved=True)
+    run.begin(names[1])
+    wrong = incorrect(names[1], FailureKind.WRONG_VALUES, Stage.COMPARE, "output[0] at (3, 7): expected 1.0")
+    run.sample(names[1], 1, 1, wrong, known)
+    run.sample(names[1], 1, 2, incorrect(names[1]), known)
+    run.sample(names[1], 2, 1, correct(names[1], 1.25), known)
+    run.sample(names[1], 2, 2, correct(names[1], 0.75), Usage())
+    run.end(names[1], solved=True)
+    run.begin(names[2])
+    for attempt in (1, 2):
+        for sample in (1, 2):
+            run.sample(names[2], attempt, sample, correct(names[2], 0.4 + 0.1 * attempt), known)
+    run.end(names[2])
+    run.begin(names[3])
+    crash = incorrect(names[3], FailureKind.CRASH, Stage.RUN, "\x1b[31mdied by SIGSEGV\x1b[0m\nin forward")
+    for attempt in (1, 2):
+        for sample in (1, 2):
+            run.sample(names[3], attempt, sample, crash, known)
+    run.end(names[3])
+    run.close()
+    return run

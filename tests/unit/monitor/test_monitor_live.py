@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import io
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from support.run_folder import FACTS, RunFolder, incorrect, run_config, sample_run
+
+from hkbench.errors import ConfigurationError, InputMissing
+from hkbench.monitor import run_monitor
+from hkbench.monitor.live import Watch
+from hkbench.monitor.render import duration, frame
+from hkbench.monitor.state import RunState
+from hkbench.records import GenerationFailed, Stage
+from hkbench.store.events import Damage, read_events
+from hkbench.store.layout import RunPaths
+
+
+def text_of(run: RunFolder, *, height: int | None = None, width: int = 80, after: float = 0.0) -> str:
+    state = RunState(run.config)
+    for event in read_events(run.paths.journal):
+        assert not isinstance(event, Damage)
+        state.apply(event)
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    with console.capture() as capture:
+        console.print(frame(state, "results", run.now + after, facts=FACTS, height=height))
+    return capture.get()
+
+
+def once(paths: RunPaths) -> str:
+    out = io.StringIO()
+    run_monitor(paths, once=True, console=Console(file=out, width=100))
+    return out.getvalue()
+
+
+def test_the_frame_of_a_finished_run(tmp_path: Path) -> None:
+    lines = text_of(sample_run(tmp_path), width=100).splitlines()
+    assert lines[:8] == [
+        "hkbench results  finished",
+        "cpp on cpu (cpu sizes) | test-model | 2 x 2 samples | a CPU of two cores",
+        "elapsed 1 min 19 s",
+        "problems     4/4 finished, 0 running, 2 solved",
+        "samples      14 judged: 2 fast, 5 slow, 7 incorrect",
+        "model calls  none",
+        "in hand      none",
+        "failures     crash 4, build_error 2, wrong_values 1",
+    ]
+    assert [line.split() for line in lines[8:13]] == [
+        ["problem", "try", "1", "try", "2", "best"],
+        ["1_ReLU", "Fx", "..", "2.00x"],
+        ["2_Sum", "xx", "Fs", "1.25x"],
+        ["3_Softmax", "ss", "ss", "0.60x"],
+        ["4_RMSNorm_fp32", "xx", "xx"],
+    ]
+
+
+def test_the_frame_of_a_run_at_work(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path, run_config(samples=5))
+    run.start()
+    run.begin("1_ReLU")
+    for sample, stage in ((1, Stage.BUILD), (2, Stage.TIME)):
+        key = run.asked("1_ReLU", 1, sample)
+        run.answered(key)
+        run.entered(key, stage)
+    run.answered(run.asked("1_ReLU", 1, 3))
+    run.asked("1_ReLU", 1, 4)
+    lost = run.asked("1_ReLU", 1, 5)
+    run.emit(GenerationFailed(time=run.tick(), key=lost, error="ModelUnavailable", message="503"))
+    text = text_of(run, width=120, after=2)
+    assert "running" in text.splitlines()[0]
+    assert "model calls  1: 1_ReLU 1.4 4 s" in text
+    assert "in hand      2: 1_ReLU 1.1 build 12 s, 1_ReLU 1.2 time 8 s" in text
+    assert "failures     none | machine or service: ModelUnavailable 1" in text
+    assert "bm-?!" in text
+    assert "last event 2 s ago" in text
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (80, 14), (40, 24), (200, 60)])
+def test_the_frame_fits_its_terminal(tmp_path: Path, width: int, height: int) -> None:
+    names = tuple(f"{i}_a_problem_with_quite_a_long_name_to_show" for i in range(1, 41))
+    run = RunFolder(tmp_path, run_config(names, samples=3, attempts=3))
+    run.start()
+    for name in names[:20]:
+        run.begin(name)
+        run.sample(name, 1, 1, incorrect(name))
+        run.end(name)
+    for name in names[20:25]:
+        run.begin(name)
+        for sample in (1, 2, 3):
+            run.asked(name, 1, sample)
+    lines = text_of(run, height=height, width=width).splitlines()
+    assert len(lines) < height  # one line is the cursor's
+    assert max(map(len, lines)) <= width
+    text = "\n".join(lines)
+    assert "21_a_prob" in text  # the first problem that is not finished
+    assert ("more problems" in text) == (height < 60)
+
+
+def test_text_of_models_brings_no_escape_to_the_screen(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path, run_config(("1_\x1b[2Jevil",)))
+    run.start()
+    key = run.asked("1_\x1b[2Jevil", 1, 1)
+    run.emit(GenerationFailed(time=run.tick(), key=key, error="\x1b]0;x\x07Bad", message="[bold]m"))
+    run.close(complete=False, reason="[red]why\x9b31m\nnow")
+    text = text_of(run, width=200)
+    assert "\x1b" not in text
+    assert "\x9b" not in text
+    assert "stopped: [red]why now" in text  # markup of others is text
+    assert "1_evil" in text
+
+
+def test_once_prints_one_plain_frame(tmp_path: Path) -> None:
+    run = sample_run(tmp_path / "results")
+    text = once(run.paths)
+    assert text.startswith("hkbench results  finished\n")
+    assert text.count("hkbench results") == 1
+    assert "\x1b" not in text
+
+
+def test_not_a_terminal_is_once(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path / "results")
+    run.start()  # never closed: a live view would not end
+    out = io.StringIO()
+    run_monitor(run.paths, console=Console(file=out, width=100))
+    assert "running" in out.getvalue()
+
+
+def test_once_shows_every_problem(tmp_path: Path) -> None:
+    names = tuple(f"{i}_p" for i in range(1, 101))
+    text = once(RunFolder(tmp_path, run_config(names)).paths)
+    assert all(name in text for name in names)
+
+
+def test_once_of_nothing_is_missing_input(tmp_path: Path) -> None:
+    with pytest.raises(InputMissing, match="holds no run"):
+        once(RunPaths(tmp_path / "none"))
+
+
+def test_a_damaged_run_file_is_an_error(tmp_path: Path) -> None:
+    RunPaths(tmp_path).run.write_text("{")
+    with pytest.raises(ConfigurationError):
+        once(RunPaths(tmp_path))
+
+
+def test_unreadable_lines_are_counted_in_the_title(tmp_path: Path) -> None:
+    run = sample_run(tmp_path / "results")
+    with run.paths.journal.open("a") as file:
+        file.write("junk\njunk\n")
+    assert "results (2 unreadable lines in the journal)" in once(run.paths)
+
+
+def test_watch_follows_a_folder_that_comes_goes_and_comes_back(tmp_path: Path) -> None:
+    paths = RunPaths(tmp_path / "results")
+    watch = Watch(paths)
+    with pytest.raises(InputMissing):
+        watch.look()
+    run = RunFolder(paths.root)
+    run.start()
+    run.close()
+    watch.look()
+    assert watch.ended
+    paths.root.rename(tmp_path / "away")
+    with pytest.raises(InputMissing):
+        watch.look()
+    assert not watch.ended
+    again = RunFolder(paths.root, run_config(("7_Other",)))
+    again.start()
+    watch.look()
+    assert not watch.ended
+    console = Console(file=io.StringIO(), width=100)
+    with console.capture() as capture:
+        console.print(watch.view(again.now))
+    assert "7_Other" in capture.get()
+
+
+def test_the_live_view_waits_for_a_run_and_ends_with_it(tmp_path: Path) -> None:
+    paths = RunPaths(tmp_path / "results")
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=300, height=24, color_system=None)
+
+    def wait_for(text: str) -> None:
+        deadline = time.monotonic() + 60
+        while text not in out.getvalue():
+            assert time.monotonic() < deadline, f"{text!r} was never shown"
+            time.sleep(0.01)
+
+    watcher = threading.Thread(
+        target=run_monitor, args=(paths,), kwargs={"refresh": 0.02, "console": console}, daemon=True
+    )
+    watcher.start()
+    wait_for("waiting for a run in")
+    run = RunFolder(paths.root)
+    run.start()
+    wait_for("running")
+    run.close()
+    wait_for("finished")
+    watcher.join(timeout=60)
+    assert not watcher.is_alive()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.2, "0 s"), (59.6, "1 min 00 s"), (187, "3 min 07 s"), (7440, "2 h 04 min")],
+)
+def test_duration(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from support.run_folder import RunFolder, correct, incorrect, run_config, sample_run
+
+from hkbench.errors import UsageError
+from hkbench.monitor import make_display
+from hkbench.monitor.describe import describe
+from hkbench.monitor.progress import PlainDisplay, RichDisplay
+from hkbench.records import (
+    AnyEvent,
+    AttemptClosed,
+    EvaluationFailed,
+    GenerationFailed,
+    PromptRendered,
+    RunClosed,
+    SampleKey,
+    Status,
+)
+from hkbench.store.events import Damage, read_events
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def events_of(run: RunFolder) -> list[AnyEvent]:
+    return [event for event in read_events(run.paths.journal) if not isinstance(event, Damage)]
+
+
+def shown(kind: str | None, run: RunFolder, stream: io.StringIO | None = None) -> str:
+    stream = stream or io.StringIO()
+    display = make_display(kind, stream, run.config, name="results")
+    for event in events_of(run):
+        display.on_event(event)
+    display.close()
+    assert not stream.closed
+    return stream.getvalue()
+
+
+def test_plain_has_a_line_for_what_matters(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path, run_config(("4_RMSNorm_fp32",)))
+    run.start()
+    run.begin("4_RMSNorm_fp32")
+    run.sample("4_RMSNorm_fp32", 1, 2, incorrect("4_RMSNorm_fp32"))
+    run.sample("4_RMSNorm_fp32", 2, 1, correct("4_RMSNorm_fp32", 1.5))
+    run.end("4_RMSNorm_fp32", solved=True)
+    run.close()
+    assert shown("plain", run).splitlines() == [
+        "the run begins",
+        "4_RMSNorm_fp32: begun",
+        "4_RMSNorm_fp32 attempt 1 sample 2: incorrect, build_error (4.0 s)",
+        "4_RMSNorm_fp32 attempt 2 sample 1: fast 1.50x (4.0 s)",
+        "4_RMSNorm_fp32: solved",
+        "the run is complete",
+    ]
+
+
+def test_log_has_every_event_with_its_time(tmp_path: Path) -> None:
+    run = sample_run(tmp_path)
+    lines = shown("log", run).splitlines()
+    assert len(lines) == len(events_of(run))
+    assert lines[0] == "2023-11-14T22:13:21.000+00:00 the run begins"
+    assert any(line.endswith("1_ReLU attempt 1 sample 1: code found (only_block)") for line in lines)
+    assert any(line.endswith("sample 1: answered by test-model, 50 tokens (2.5 s)") for line in lines)
+
+
+def test_json_is_the_journal(tmp_path: Path) -> None:
+    run = sample_run(tmp_path)
+    assert shown("json", run) == run.paths.journal.read_text()
+
+
+def test_rich_shows_the_last_state(tmp_path: Path) -> None:
+    text = shown("rich", sample_run(tmp_path))
+    assert "hkbench results  finished" in text
+    assert "2_Sum" in text
+
+
+def test_rich_takes_in_the_history_of_a_resumed_run(tmp_path: Path) -> None:
+    run = sample_run(tmp_path)
+    stream = io.StringIO()
+    display = make_display("rich", stream, run.config, history=events_of(run))
+    display.close()
+    assert "4/4 finished" in stream.getvalue()
+
+
+def test_none_picks_by_the_stream(tmp_path: Path) -> None:
+    config = run_config()
+    plain = make_display(None, io.StringIO(), config)
+    rich = make_display(None, Terminal(), config)
+    rich.close()
+    assert isinstance(plain, PlainDisplay)
+    assert isinstance(rich, RichDisplay)
+
+
+def test_an_unknown_display_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="rich, plain, log, json"):
+        make_display("fancy", io.StringIO(), run_config())
+
+
+KEY = SampleKey(problem="1_\x1b[31mReLU", attempt=1, sample=1)
+
+
+@pytest.mark.parametrize(
+    ("event", "line"),
+    [
+        (
+            GenerationFailed(time=0, key=KEY, error="ModelUnavailable", message="503\n\x1b[2Jbusy"),
+            "1_ReLU attempt 1 sample 1: model call failed, ModelUnavailable: 503 busy",
+        ),
+        (
+            EvaluationFailed(time=0, key=KEY, error="WorkerLost", message="gone"),
+            "1_ReLU attempt 1 sample 1: evaluation failed, WorkerLost: gone",
+        ),
+        (
+            PromptRendered(time=0, problem="1_ReLU", attempt=2, template="hip/gemm.txt", sha256="0"),
+            "1_ReLU attempt 2: prompt from hip/gemm.txt",
+        ),
+        (
+            AttemptClosed(time=0, problem="1_ReLU", attempt=1, best_sample=2, status=Status.SLOW, speedup=0.5),
+            "1_ReLU attempt 1: closed, best is sample 2, slow, 0.50x",
+        ),
+        (
+            AttemptClosed(time=0, problem="1_ReLU", attempt=1, best_sample=None, status=None, speedup=None),
+            "1_ReLU attempt 1: closed, no sample",
+        ),
+        (RunClosed(time=0, complete=False, reason="interrupted"), "the run stopped: interrupted"),
+        (RunClosed(time=0, complete=False), "the run stopped"),
+    ],
+)
+def test_describe(event: AnyEvent, line: str) -> None:
+    assert describe(event) == line

@@ -1,0 +1,154 @@
+"""Finding the problems of a level and choosing among them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hkbench.errors import HkbenchError, InputMissing, ProblemError, UsageError
+from hkbench.problems import SHIPPED, find_problems, level_folder, problems_root, select
+
+SOURCE = "class Model: ...\ndef get_inputs(): ...\ndef get_init_inputs(): ...\n"
+
+
+def folder(path: Path, *names: str) -> Path:
+    path.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        (path / f"{name}.py").write_text(SOURCE)
+    return path
+
+
+def names(root: Path, level: int | None = None) -> list[str]:
+    return [problem.name for problem in find_problems(root, level)]
+
+
+class TestRoot:
+    def test_the_option_wins_over_the_environment(self, tmp_path: Path) -> None:
+        option, environment = folder(tmp_path / "a"), folder(tmp_path / "b")
+        assert problems_root(option, {"KERNELBENCH_DIR": str(environment)}) == option
+        assert problems_root(None, {"KERNELBENCH_DIR": str(environment)}) == environment
+
+    @pytest.mark.parametrize("environment", [{}, {"KERNELBENCH_DIR": ""}])
+    def test_else_the_shipped_problems(self, environment: dict[str, str]) -> None:
+        assert problems_root(None, environment) == SHIPPED
+        assert len(find_problems(SHIPPED, 1)) == 40
+
+    def test_a_root_that_is_no_folder_says_where_it_came_from(self, tmp_path: Path) -> None:
+        with pytest.raises(InputMissing, match=r"nowhere \(KERNELBENCH_DIR\) is not a folder"):
+            problems_root(None, {"KERNELBENCH_DIR": str(tmp_path / "nowhere")})
+        with pytest.raises(InputMissing, match=r"nowhere \(--problems\) is not a folder"):
+            problems_root(tmp_path / "nowhere", {})
+
+
+class TestFind:
+    def test_sorted_by_number_not_by_text(self, tmp_path: Path) -> None:
+        folder(tmp_path / "level1", "10_J", "9_I", "1_A", "100_C")
+        assert names(tmp_path, 1) == ["1_A", "9_I", "10_J", "100_C"]
+
+    @pytest.mark.parametrize("inner", ["", "KernelBench"])
+    def test_a_checkout_and_its_inner_folder(self, tmp_path: Path, inner: str) -> None:
+        folder(tmp_path / inner / "level1", "1_A")
+        folder(tmp_path / inner / "level2", "1_B", "2_C")
+        assert names(tmp_path, 2) == ["1_B", "2_C"]
+        assert names(tmp_path) == ["1_A"]
+
+    def test_a_folder_that_holds_the_files_itself(self, tmp_path: Path) -> None:
+        mine = folder(tmp_path / "mine", "1_A", "2_B")
+        assert names(mine) == names(mine, 3) == ["1_A", "2_B"]
+
+    def test_a_levels_own_folder(self, tmp_path: Path) -> None:
+        second = folder(tmp_path / "level2", "1_A")
+        assert names(second) == names(second, 2) == ["1_A"]
+        with pytest.raises(UsageError, match="holds level 2, but level 1 was asked for"):
+            level_folder(second, 1)
+
+    def test_a_missing_level_names_those_there_are(self, tmp_path: Path) -> None:
+        folder(tmp_path / "level1", "1_A")
+        folder(tmp_path / "level3", "1_A")
+        with pytest.raises(InputMissing, match="has no level2; choose --level from 1, 3"):
+            find_problems(tmp_path, 2)
+
+    def test_other_files_are_passed_over(self, tmp_path: Path) -> None:
+        level = folder(tmp_path / "level1", "1_A", "__init__", "helpers")
+        (level / "2_notes.txt").write_text("no problem")
+        assert names(tmp_path, 1) == ["1_A"]
+
+    def test_nothing_to_find(self, tmp_path: Path) -> None:
+        with pytest.raises(InputMissing, match="holds no problem file"):
+            find_problems(folder(tmp_path / "level1", "helpers"))
+        with pytest.raises(InputMissing, match="is not a folder"):
+            find_problems(tmp_path / "level1" / "helpers.py")
+
+    def test_two_files_of_one_number(self, tmp_path: Path) -> None:
+        folder(tmp_path / "level1", "7_A", "07_B")
+        with pytest.raises(ProblemError, match=r"07_B\.py and 7_A\.py are both number 7"):
+            find_problems(tmp_path, 1)
+
+    def test_a_broken_file_outside_the_range_is_not_read(self, tmp_path: Path) -> None:
+        level = folder(tmp_path / "level1", "1_A", "2_B")
+        (level / "3_C.py").write_text("def")
+        assert [problem.number for problem in find_problems(tmp_path, 1, 1, 2)] == [1, 2]
+        with pytest.raises(ProblemError, match=r"3_C\.py"):
+            find_problems(tmp_path, 1)
+
+
+class TestSelect:
+    @pytest.fixture
+    def choose(self, tmp_path: Path) -> Callable[..., tuple[list[int], tuple[int, ...]]]:
+        folder(tmp_path / "level1", "1_Matmul_a", "2_Softmax", "4_Matmul_b", "9_Sum")
+        problems = find_problems(tmp_path, 1)
+
+        def run(*args: object, **kwargs: object) -> tuple[list[int], tuple[int, ...]]:
+            selection = select(list(reversed(problems)), *args, **kwargs)  # type: ignore[arg-type]
+            return [problem.number for problem in selection.problems], selection.missing
+
+        return run
+
+    def test_a_range_includes_both_ends_and_reports_holes(self, choose: Callable[..., object]) -> None:
+        assert choose(2, 5) == ([2, 4], (3, 5))
+        assert choose(1, 2) == ([1, 2], ())
+
+    def test_open_ranges_have_no_holes(self, choose: Callable[..., object]) -> None:
+        assert choose() == ([1, 2, 4, 9], ())
+        assert choose(first=3) == ([4, 9], ())
+        assert choose(last=2) == ([1, 2], ())
+
+    def test_match_and_limit_change_nothing_about_what_is_missing(
+        self, choose: Callable[..., object]
+    ) -> None:
+        assert choose(1, 4, match="Mat") == ([1, 4], (3,))
+        assert choose(1, 4, match="^2_|b$") == ([2, 4], (3,))
+        assert choose(1, 9, match="Mat", limit=1) == ([1], (3, 5, 6, 7, 8))
+
+    @pytest.mark.parametrize(
+        ("arguments", "error", "message"),
+        [
+            ({"first": 5, "last": 2}, UsageError, "give the smaller number first"),
+            ({"limit": 0}, UsageError, "give at least 1"),
+            ({"match": "("}, UsageError, r"--match '\(' is not a regular expression"),
+            ({"match": "Conv"}, UsageError, "no problem from 1 to 9 matches 'Conv'"),
+            ({"first": 5, "last": 8}, InputMissing, "no problem from 5 to 8; the folder has numbers 1 to 9"),
+            ({"first": 10}, InputMissing, "no problem from 10 to any"),
+        ],
+    )
+    def test_errors(
+        self,
+        choose: Callable[..., object],
+        arguments: dict[str, object],
+        error: type[HkbenchError],
+        message: str,
+    ) -> None:
+        with pytest.raises(error, match=message):
+            choose(**arguments)
+
+    def test_no_problems_at_all(self) -> None:
+        with pytest.raises(InputMissing, match="no problem at all"):
+            select([], 1, 2)
+
+    def test_a_number_that_occurs_twice(self, tmp_path: Path) -> None:
+        one = find_problems(folder(tmp_path / "a", "7_A"))
+        other = find_problems(folder(tmp_path / "b", "7_B"))
+        with pytest.raises(ProblemError, match="are both number 7"):
+            select(one + other)

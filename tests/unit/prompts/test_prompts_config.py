@@ -1,0 +1,149 @@
+"""config.json: what is refused, and what is chosen."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hkbench.errors import ConfigurationError
+from hkbench.prompts import load_prompts
+from hkbench.records import Backend, FailureKind
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("a.txt", "b.txt", "c.txt"):
+        (tmp_path / name).write_text(f"{name}: {{{{ problem.name }}}}\n")
+    return tmp_path
+
+
+def write(folder: Path, config: dict[str, Any] | str) -> Path:
+    text = config if isinstance(config, str) else json.dumps(config)
+    (folder / "config.json").write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        ({}, "the key 'default_prompt' is missing"),
+        ({"default_prompt": "a.txt", "pattern": {}}, "unknown key 'pattern'; known here: default_prompt, patterns"),
+        ({"default_prompt": "a.txt", "backends": {"hip": {"model": "x"}}}, "unknown key 'backends.hip.model'"),
+        ({"default_prompt": "a.txt", "backends": {"opencl": {}}}, "'backends.opencl': no such backend; use one of"),
+        ({"default_prompt": "a.txt", "reflection_hints": {"sad": ["x"]}}, "'reflection_hints.sad': no such failure"),
+        (
+            {"default_prompt": "a.txt", "backends": {"hip": {"reflection_hints": {"sad": []}}}},
+            "'backends.hip.reflection_hints.sad': no such failure kind; use one of no_code",
+        ),
+        ({"default_prompt": "a.txt", "reflection_hints": {"slow": "x"}}, "'reflection_hints.slow'"),
+        ({"default_prompt": 3}, "'default_prompt'"),
+        ({"default_prompt": "a.txt", "patterns": {"(": "b.txt"}}, "patterns: '(' is no regular expression"),
+        (
+            {"default_prompt": "a.txt", "backends": {"cpp": {"patterns": {"[z-a]": "b.txt"}}}},
+            "backends.cpp.patterns: '[z-a]' is no regular expression",
+        ),
+        ({"default_prompt": "none.txt"}, "config.json: default_prompt names it: create it"),
+        ({"default_prompt": "a.txt", "patterns": {"x": "none.txt"}}, "patterns['x'] names it"),
+        ({"default_prompt": "a.txt", "patterns": {"x": "../x.txt"}}, "leads out of"),
+        ({"default_prompt": "/etc/hostname"}, "leads out of"),
+        ([], "the whole file"),
+    ],
+)  # fmt: skip
+def test_a_wrong_config_is_refused(folder: Path, config: Any, says: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load_prompts(write(folder, json.dumps(config)))
+    assert says in str(caught.value)
+    assert "config.json" in str(caught.value)
+
+
+def test_json_errors_name_line_and_column(folder: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"config\.json, line 2, column 19: not JSON"):
+        load_prompts(write(folder, '{\n"default_prompt": a.txt}'))
+
+
+def test_a_key_that_stands_twice_is_refused(folder: Path) -> None:
+    text = '{"default_prompt": "a.txt", "patterns": {"ReLU": "a.txt", "ReLU": "b.txt"}}'
+    with pytest.raises(ConfigurationError, match="'ReLU' stands twice"):
+        load_prompts(write(folder, text))
+
+
+def test_a_missing_config_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"config\.json cannot be read .*create it"):
+        load_prompts(tmp_path)
+
+
+def test_a_file_that_is_not_utf8_is_refused(folder: Path) -> None:
+    (folder / "a.txt").write_bytes(b"caf\xe9")
+    with pytest.raises(ConfigurationError, match=r"a\.txt is not UTF-8"):
+        load_prompts(write(folder, {"default_prompt": "a.txt"}))
+
+
+@pytest.mark.parametrize(
+    ("template", "says"),
+    [
+        ("one\n{% if %}", "a.txt, line 2"),
+        ("{{ problem.name | shout }}", "a.txt, line 1: No filter named 'shout'"),
+        ("{{ colour }}", "a.txt: unknown variable 'colour'; a template can use: backend"),
+        ('{% include "gone.txt" %}', "gone.txt cannot be read"),
+        ("{% include backend %}", "a.txt: include and extends need a constant name"),
+        ('{% include "../up.txt" %}', "leads out of"),
+    ],
+)
+def test_a_wrong_template_is_found_at_load(folder: Path, template: str, says: str) -> None:
+    (folder / "a.txt").write_text(template)
+    with pytest.raises(ConfigurationError) as caught:
+        load_prompts(write(folder, {"default_prompt": "a.txt"}))
+    assert says in str(caught.value)
+
+
+def test_a_link_out_of_the_folder_is_refused(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    outside = tmp_path_factory.mktemp("outside") / "x.txt"
+    outside.write_text("secret")
+    (folder / "link.txt").symlink_to(outside)
+    with pytest.raises(ConfigurationError, match="leads out of"):
+        load_prompts(write(folder, {"default_prompt": "link.txt"}))
+
+
+def test_the_first_pattern_in_file_order_wins(folder: Path) -> None:
+    text = '{"default_prompt": "a.txt", "patterns": {"ReLU": "b.txt", "Leaky": "c.txt", "Z": "a.txt"}}'
+    book = load_prompts(write(folder, text))
+    assert book.choose("20_LeakyReLU", Backend.HIP) == "b.txt"
+    assert book.choose("20_Leaky", Backend.HIP) == "c.txt"
+    assert book.choose("1_Other", Backend.HIP) == "a.txt"
+    turned = '{"default_prompt": "a.txt", "patterns": {"Leaky": "c.txt", "ReLU": "b.txt"}}'
+    assert load_prompts(write(folder, turned)).choose("20_LeakyReLU", Backend.HIP) == "c.txt"
+
+
+def test_a_backends_own_rules_come_first(folder: Path) -> None:
+    book = load_prompts(write(folder, {
+        "default_prompt": "a.txt",
+        "patterns": {"ReLU": "b.txt"},
+        "reflection_hints": {"crash": ["general", "both"], "slow": ["slow"]},
+        "backends": {
+            "hip": {"patterns": {"Leaky": "c.txt"}, "reflection_hints": {"crash": ["own", "both"]}},
+            "cpp": {"default_prompt": "c.txt"},
+        },
+    }))  # fmt: skip
+    assert book.choose("20_LeakyReLU", Backend.HIP) == "c.txt"
+    assert book.choose("20_LeakyReLU", Backend.CPP) == "b.txt"
+    assert book.choose("1_Other", Backend.CPP) == "c.txt"
+    assert book.choose("1_Other", Backend.HIP) == "a.txt"
+    assert book.hints(FailureKind.CRASH, Backend.HIP) == ["own", "both", "general"]
+    assert book.hints(FailureKind.CRASH, Backend.CPP) == ["general", "both"]
+    assert book.hints(FailureKind.TIMEOUT, Backend.HIP) == []
+
+
+def test_the_hash_covers_config_and_every_template(folder: Path) -> None:
+    (folder / "a.txt").write_text('{% include "b.txt" %}')
+    (folder / "unused.txt").write_text("one")
+    first = load_prompts(write(folder, {"default_prompt": "a.txt"})).sha256
+    assert load_prompts(folder).sha256 == first
+    (folder / "unused.txt").write_text("two")
+    assert load_prompts(folder).sha256 == first
+    (folder / "b.txt").write_text("changed")
+    second = load_prompts(folder).sha256
+    assert second != first
+    assert load_prompts(write(folder, {"default_prompt": "a.txt", "patterns": {}})).sha256 != second

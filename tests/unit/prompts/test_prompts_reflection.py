@@ -1,0 +1,138 @@
+"""What the next prompt says about a verdict, and the judge's rules."""
+
+from __future__ import annotations
+
+import pytest
+from prompts_samples import CPU, PROMPTS, ROOT, context, failed, problem, timed, verdict_of
+
+from hkbench.prompts import contract, load_prompts, reflect_on, render
+from hkbench.records import (
+    Backend,
+    DeviceKind,
+    Failure,
+    FailureKind,
+    KernelProfile,
+    KernelResources,
+    KernelUse,
+    Mismatch,
+    Owner,
+    Stage,
+    Status,
+    Trial,
+)
+
+BOOK = load_prompts(PROMPTS)
+SWIGLU = problem(ROOT / "problems" / "level1" / "2_SwiGLU_fp32.py")
+
+
+@pytest.mark.parametrize("kind", FailureKind)
+@pytest.mark.parametrize("backend", Backend)
+def test_every_failure_kind_has_hints(kind: FailureKind, backend: Backend) -> None:
+    assert BOOK.hints(kind, backend)
+
+
+@pytest.mark.parametrize("kind", FailureKind)
+def test_every_failure_kind_renders_with_its_hints(kind: FailureKind) -> None:
+    code = None if kind is FailureKind.NO_CODE else "class ModelNew: pass  # the parent"
+    reflection = reflect_on(verdict_of(kind), code, 2, BOOK, Backend.CPP)
+    assert reflection.kind is kind
+    text = render(BOOK, "elementwise.txt", context(SWIGLU, Backend.CPP, CPU, reflection)).text
+    assert "## Your attempt 2" in text
+    for hint in BOOK.hints(kind, Backend.CPP):
+        assert f"- {hint}" in text
+    assert ("# the parent" in text) is (code is not None)
+    if kind is not FailureKind.SLOW:
+        assert f"({kind}): the judge saw {kind}" in text
+
+
+def test_a_build_error_speaks_in_the_compilers_words() -> None:
+    lines = ["[1/2] c++ " + "-DX " * 2000, "main.cpp:3:1: \x1b[31merror:\x1b[0m 'foo' undeclared", "  foo();"]
+    detail = "\n".join(lines)
+    failure = Failure(stage=Stage.BUILD, kind=FailureKind.BUILD_ERROR, message="main.cpp:3:1", detail=detail)
+    reflection = reflect_on(failed(failure), "x", 1, BOOK, Backend.CPP)
+    assert reflection.detail is not None
+    assert "error: 'foo' undeclared\n  foo();" in reflection.detail
+    assert len(reflection.detail) <= 4000
+    assert (reflection.stage, reflection.speedup, reflection.candidate_ms) == (Stage.BUILD, None, None)
+
+
+def test_a_traceback_keeps_its_end() -> None:
+    detail = "Traceback\n" + "  File x\n" * 2000 + "TypeError: wrong argument"
+    failure = Failure(stage=Stage.RUN, kind=FailureKind.RUNTIME_ERROR, message="TypeError", detail=detail)
+    reflection = reflect_on(failed(failure), "x", 1, BOOK, Backend.CPP)
+    assert reflection.detail is not None
+    assert reflection.detail.endswith("TypeError: wrong argument")
+    assert len(reflection.detail) <= 4000
+
+
+def test_a_mismatch_is_readable() -> None:
+    mismatch = Mismatch(
+        output="output[1]", index=(3, 17), expected=0.5, got=float("nan"), max_abs_error=0.25, max_rel_error=None,
+        wrong_elements=12, elements=4096,
+    )  # fmt: skip
+    failure = Failure(stage=Stage.COMPARE, kind=FailureKind.WRONG_VALUES, message="values differ", mismatch=mismatch)
+    said = reflect_on(failed(failure), "x", 1, BOOK, Backend.CPP).mismatch
+    assert said == (
+        "output[1][3, 17]: expected 0.5, got nan; 12 of 4096 elements are wrong (0.293 %); largest absolute error 0.25"
+    )
+
+
+def test_trials_that_passed_point_to_a_race() -> None:
+    failure = Failure(stage=Stage.COMPARE, kind=FailureKind.WRONG_VALUES, message="values differ")
+    some = (Trial(seed=1, passed=True), Trial(seed=2, passed=False))
+    said = reflect_on(failed(failure, some), "x", 1, BOOK, Backend.CPP).message
+    assert said is not None
+    assert "1 of the 2 trials" in said
+    none = reflect_on(failed(failure, some[1:]), "x", 1, BOOK, Backend.CPP).message
+    assert none == "values differ"
+
+
+def test_a_crash_names_its_signal_once() -> None:
+    failure = Failure(stage=Stage.RUN, kind=FailureKind.CRASH, message="the runner died", signal="SIGSEGV")
+    assert reflect_on(failed(failure), "x", 1, BOOK, Backend.CPP).message == "the runner died (signal SIGSEGV)"
+    named = failure.model_copy(update={"message": "died of SIGSEGV"})
+    assert reflect_on(failed(named), "x", 1, BOOK, Backend.CPP).message == "died of SIGSEGV"
+
+
+def test_a_slow_candidate_gets_times_profile_and_hints() -> None:
+    kernels = [
+        KernelUse(name="my_kernel", owner=Owner.CANDIDATE, calls=1, seconds=3e-3, share=0.75),
+        KernelUse(name="aten::to\x1b[1m" + "x" * 300, owner=Owner.PYTORCH, calls=2, seconds=1e-3, share=0.25),
+    ]
+    kernels += [KernelUse(name=f"k{n}", owner=Owner.LIBRARY, calls=1, seconds=0.0, share=0.0) for n in range(9)]
+    profile = KernelProfile(source="s", kernels=tuple(kernels), seconds=4e-3, findings=("25 % of the pass is a cast",))
+    verdict = timed(0.5, profile).model_copy(update={
+        "resources": (KernelResources(name="my_kernel", arch="gfx942", vgprs=96, vgpr_spills=4),),
+    })  # fmt: skip
+    reflection = reflect_on(verdict, "x = 1", 1, BOOK, Backend.HIP)
+    assert (reflection.status, reflection.kind) == (Status.SLOW, FailureKind.SLOW)
+    assert (reflection.baseline_ms, reflection.candidate_ms) == (pytest.approx(2.0), pytest.approx(4.0))
+    assert reflection.profile[0] == "my_kernel: 3 ms, 75% of the pass, 1 call, your kernel"
+    assert reflection.profile[1].endswith("...: 1 ms, 25% of the pass, 2 calls, PyTorch's own")
+    assert "\x1b" not in reflection.profile[1]
+    assert reflection.profile[-2:] == ("3 more kernels", "25 % of the pass is a cast")
+    assert reflection.resources == ("my_kernel (gfx942): 96 VGPRs, 4 VGPR spills",)
+    text = render(BOOK, "elementwise.txt", context(SWIGLU, Backend.CPP, CPU, reflection)).text
+    assert "speed-up 0.5 (reference 2 ms, yours 4 ms)" in text
+    assert "- my_kernel: 3 ms" in text
+    assert "- my_kernel (gfx942): 96 VGPRs" in text
+
+
+def test_a_fast_candidate_may_become_faster() -> None:
+    reflection = reflect_on(timed(1.5), "x = 1", 1, BOOK, Backend.CPP)
+    assert (reflection.status, reflection.kind) == (Status.FAST, None)
+    assert list(reflection.hints) == BOOK.hints(FailureKind.SLOW, Backend.CPP)
+    text = render(BOOK, "elementwise.txt", context(SWIGLU, Backend.CPP, CPU, reflection)).text
+    assert "speed-up 1.5" in text
+
+
+def test_the_rules_carry_the_judges_numbers() -> None:
+    said = contract(7, {"float32": 1e-4, "bfloat16": 0.016}, DeviceKind.CUDA, Backend.TRITON)
+    assert "7 trials" in said
+    assert "float32 0.0001, bfloat16 0.016" in said
+    assert "kernels are written in Triton" in said
+    assert "device events" in said
+    on_cpu = contract(3, {}, DeviceKind.CPU, Backend.CPP)
+    assert "wall clock" in on_cpu
+    assert "stream" not in on_cpu
+    assert "rtol" not in on_cpu

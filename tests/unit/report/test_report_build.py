@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from support.run_folder import RunFolder, compiled, correct, incorrect, run_config, sample_run
+
+from hkbench.records import (
+    EvaluationFailed,
+    FailureKind,
+    GenerationFailed,
+    SampleKey,
+    Stage,
+    Usage,
+)
+from hkbench.report import Report, detail
+from hkbench.report.model import FailureCount, PassAtK, ProblemState
+from hkbench.store.reader import read_run
+
+
+def report_of(run: RunFolder) -> Report:
+    return detail(read_run(run.paths))
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> Report:
+    return report_of(sample_run(tmp_path))
+
+
+def test_counts(report: Report) -> None:
+    overall = report.overall
+    assert report.complete
+    assert report.incomplete_because is None
+    assert (overall.problems, overall.finished, overall.judged) == (4, 4, 4)
+    assert (overall.solved, overall.correct) == (2, 3)
+    assert (overall.samples_judged, overall.samples_correct) == (14, 7)
+
+
+def test_fast_p_by_hand(report: Report) -> None:
+    # best speed-ups 2.0, 1.25, 0.6 and one never correct
+    assert report.overall.fast_p == {"0": 0.75, "0.5": 0.75, "0.8": 0.5, "1": 0.5, "1.5": 0.25, "2": 0.0}
+    assert report.problems[1].fast_p == {"0": 1, "0.5": 1, "0.8": 1, "1": 1, "1.5": 0, "2": 0}
+
+
+def test_overall_fast_p_is_the_mean_over_problems(report: Report) -> None:
+    assert report.overall.fast_p is not None
+    for p, share in report.overall.fast_p.items():
+        values = [problem.fast_p[p] for problem in report.problems if problem.fast_p is not None]
+        assert share == sum(values) / len(values)
+
+
+def test_pass_at_k_uses_attempt_one_only(report: Report) -> None:
+    # correct of two in attempt 1: 1, 0, 2, 0
+    assert report.overall.pass_at_k == (
+        PassAtK(k=1, value=(0.5 + 0 + 1 + 0) / 4, problems=4),
+        PassAtK(k=2, value=(1 + 0 + 1 + 0) / 4, problems=4),
+    )
+    assert report.problems[1].pass_at_k[1].value == 0.0  # solved, but by attempt 2
+
+
+def test_geometric_mean_of_the_best_kernels(report: Report) -> None:
+    mean = report.overall.geometric_mean_speedup
+    assert mean is not None
+    assert mean.value == pytest.approx((2.0 * 1.25 * 0.6) ** (1 / 3))
+    assert mean.low is not None
+    assert mean.high is not None
+    assert 0.6 - 1e-9 <= mean.low < mean.value < mean.high <= 2.0 + 1e-9
+
+
+def test_what_each_attempt_gained(report: Report) -> None:
+    one, two = report.overall.attempts
+    assert (one.problems_tried, one.solved, one.newly_solved, one.correct) == (4, 1, 1, 2)
+    assert one.geometric_mean_speedup == pytest.approx(math.sqrt(2.0 * 0.5))
+    assert (two.problems_tried, two.solved, two.newly_solved, two.correct) == (3, 2, 1, 3)
+    slow = report.problems[2].attempts
+    assert [a.best_speedup_so_far for a in slow] == pytest.approx([0.5, 0.6])
+    assert report.problems[1].solved_at_attempt == 2
+    assert report.problems[2].solved_at_attempt is None
+
+
+def test_failures_are_in_the_order_of_the_stages(report: Report) -> None:
+    assert report.overall.model_failures == (
+        FailureCount(stage=Stage.BUILD, kind=FailureKind.BUILD_ERROR, count=2),
+        FailureCount(stage=Stage.RUN, kind=FailureKind.CRASH, count=4),
+        FailureCount(stage=Stage.COMPARE, kind=FailureKind.WRONG_VALUES, count=1),
+    )
+    assert report.overall.machine_failures == ()
+
+
+def test_an_incorrect_sample_never_has_a_speedup(report: Report) -> None:
+    samples = [sample for problem in report.problems for sample in problem.samples]
+    failed = [sample for sample in samples if sample.kind is not None]
+    assert len(failed) == 7
+    assert all(sample.speedup is None and sample.candidate_seconds is None for sample in failed)
+    assert report.problems[3].best_speedup is None
+    assert report.problems[3].fast_p == dict.fromkeys(("0", "0.5", "0.8", "1", "1.5", "2"), 0.0)
+
+
+def test_unknown_tokens_are_null_and_counted(report: Report) -> None:
+    tokens = report.overall.tokens
+    assert (tokens.output.total, tokens.output.unreported_replies) == (13 * 50, 1)
+    assert (tokens.cached_input.total, tokens.cached_input.unreported_replies) == (None, 14)
+
+
+def test_a_reported_zero_stays_zero(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    run.sample("1_ReLU", 1, 1, incorrect("1_ReLU"), Usage(cached_input=0))
+    assert report_of(run).overall.tokens.cached_input.total == 0
+
+
+def test_calls_and_times(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    run.start()
+    run.begin("1_ReLU")
+    run.answered(run.asked("1_ReLU", 1, 1), tries=3)
+    run.answered(run.asked("1_ReLU", 1, 2), replayed=True)
+    calls = report_of(run).overall.calls
+    assert (calls.made, calls.replayed, calls.retries, calls.failed) == (1, 1, 2, 0)
+    assert report_of(run).overall.generation_seconds == 5.0
+    assert report_of(run).overall.evaluation_seconds is None
+
+
+def test_failures_of_the_machine_are_apart_from_the_models(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path, run_config(("1_ReLU", "2_Sum")))
+    run.start()
+    run.begin("1_ReLU")
+    key = run.asked("1_ReLU", 1, 1)
+    for message in ("503", "504 \x1b[2Jat the gateway"):
+        run.emit(GenerationFailed(time=run.tick(), key=key, error="ModelUnavailable", message=message))
+    other = SampleKey(problem="1_ReLU", attempt=1, sample=2)
+    run.answered(other)
+    run.emit(EvaluationFailed(time=run.tick(), key=other, error="DeviceUnavailable", message="gone"))
+    run.end("1_ReLU", error="the device is gone")
+    run.sample("2_Sum", 1, 1, incorrect("2_Sum"))
+    run.end("2_Sum")
+    run.close(complete=False, reason="1 problem was ended early")
+    report = report_of(run)
+    overall = report.overall
+    assert [(f.step, f.error, f.count) for f in overall.machine_failures] == [
+        ("generation", "ModelUnavailable", 2),
+        ("evaluation", "DeviceUnavailable", 1),
+        ("problem", "ended early", 1),
+    ]
+    assert overall.machine_failures[0].last_message == "504 at the gateway"
+    assert [f.count for f in overall.model_failures] == [1]
+    assert overall.calls.failed == 2
+    assert overall.judged == 1  # the problem that the machine ended is in no share
+    assert overall.fast_p is not None
+    assert overall.fast_p["0"] == 0.0
+    assert report.problems[0].state is ProblemState.UNFINISHED
+    assert report.problems[0].fast_p is None
+    assert report.incomplete_because == "1 problem was ended early"
+
+
+def test_an_empty_run_is_incomplete_and_has_no_figures(tmp_path: Path) -> None:
+    report = report_of(RunFolder(tmp_path))
+    assert not report.complete
+    assert report.overall.fast_p is None
+    assert report.overall.geometric_mean_speedup is None
+    assert [p.value for p in report.overall.pass_at_k] == [None, None]
+    assert report.overall.tokens.input.total is None
+    assert report.overall.wall_seconds is None
+    assert report.overall.attempts == ()
+    assert report.problems[0].state is ProblemState.NOT_STARTED
+
+
+def test_a_killed_run_says_how_far_it_came(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path, run_config(("1_ReLU", "2_Sum")))
+    run.start()
+    run.begin("1_ReLU")
+    run.sample("1_ReLU", 1, 1, correct("1_ReLU", 2.0))
+    run.end("1_ReLU", solved=True)
+    run.begin("2_Sum")
+    run.asked("2_Sum", 1, 1)
+    report = report_of(run)
+    assert report.incomplete_because is not None
+    assert report.incomplete_because.startswith("1 of 2 problems are not finished")
+    assert [problem.state for problem in report.problems] == ["finished", "unfinished"]
+    mean = report.overall.geometric_mean_speedup
+    assert mean is not None
+    assert (mean.value, mean.low, mean.high) == (2.0, None, None)  # one problem: no interval
+
+
+def test_all_problems_finished_is_complete_before_the_run_is_closed(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    run.start()
+    run.begin("1_ReLU")
+    run.end("1_ReLU")
+    assert report_of(run).complete
+
+
+def test_a_resumed_run_is_open_again(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path, run_config(("1_ReLU", "2_Sum")))
+    run.start()
+    run.close(complete=False, reason="interrupted")
+    assert report_of(run).incomplete_because == "interrupted"
+    run.start(resumed=True)
+    because = report_of(run).incomplete_because
+    assert because is not None
+    assert because.startswith("2 of 2")
+
+
+def test_what_was_only_compiled_is_neither_correct_nor_a_failure(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    run.sample("1_ReLU", 1, 1, compiled("1_ReLU"))
+    report = report_of(run)
+    assert report.problems[0].compiled == 1
+    assert report.problems[0].judged == 0
+    assert not report.problems[0].correct
+    assert report.overall.judged == 0
+    assert report.overall.model_failures == ()
+
+
+def test_a_problem_with_fewer_samples_than_k_is_left_out_of_that_k(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path, run_config(("1_ReLU", "2_Sum")))
+    run.sample("1_ReLU", 1, 1, correct("1_ReLU", 2.0))
+    run.sample("1_ReLU", 1, 2, incorrect("1_ReLU"))
+    run.sample("2_Sum", 1, 1, incorrect("2_Sum"))
+    assert report_of(run).overall.pass_at_k == (
+        PassAtK(k=1, value=0.25, problems=2),
+        PassAtK(k=2, value=1.0, problems=1),
+    )

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+from support.run_folder import RunFolder, incorrect, run_config, sample_run
+
+from hkbench.errors import InputMissing
+from hkbench.records import FailureKind, Stage
+from hkbench.report import detail, summarise, write_reports
+from hkbench.report.text import WIDTH
+from hkbench.report.write import SCHEMA, csv_text, schema_text
+from hkbench.store.reader import read_run
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "detailed_report.txt"
+FILES = ("summary.json", "summary.csv", "detailed_report.json", "detailed_report.txt")
+
+
+def test_the_text_report_is_the_golden_one(tmp_path: Path) -> None:
+    run = sample_run(tmp_path)
+    write_reports(tmp_path)
+    found = run.paths.report_text.read_text()
+    assert found == GOLDEN.read_text(), f"if the change is meant, put the new text into {GOLDEN}:\n{found}"
+
+
+def test_the_same_folder_gives_the_same_bytes(tmp_path: Path) -> None:
+    sample_run(tmp_path)
+    write_reports(tmp_path)
+    first = {name: (tmp_path / name).read_bytes() for name in FILES}
+    write_reports(tmp_path)
+    assert {name: (tmp_path / name).read_bytes() for name in FILES} == first
+    assert not list(tmp_path.glob(".*.tmp"))
+
+
+def test_the_schema_is_up_to_date() -> None:
+    assert SCHEMA.read_text() == schema_text(), "write hkbench.report.write.schema_text() to SCHEMA"
+
+
+@pytest.mark.parametrize("kind", ["whole", "empty", "damaged"])
+def test_reports_validate_against_the_schema(tmp_path: Path, kind: str) -> None:
+    run = RunFolder(tmp_path) if kind == "empty" else sample_run(tmp_path)
+    if kind == "damaged":
+        run.paths.journal.write_bytes(b"junk\n" + run.paths.journal.read_bytes()[:-9])
+        run.paths.problem("1_ReLU").sample(1, 1).result.write_text("{")
+    report = write_reports(tmp_path)
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} in the report")
+
+    data = json.loads(run.paths.report_json.read_text(), parse_constant=refuse)
+    schema = json.loads(SCHEMA.read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(data, schema)
+    assert len(report.damage) == (3 if kind == "damaged" else 0)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**data, "surprise": 1}, schema)
+
+
+def test_the_csv_has_a_row_a_problem_and_empty_cells_for_the_unknown(tmp_path: Path) -> None:
+    run = sample_run(tmp_path)
+    write_reports(tmp_path)
+    rows = list(csv.DictReader(run.paths.summary_csv.read_text().splitlines()))
+    assert [row["problem"] for row in rows] == list(run.config.problems)
+    assert rows[0]["solved"] == "true"
+    assert float(rows[1]["best_speedup"]) == 1.25
+    assert rows[3]["best_speedup"] == ""
+    assert rows[0]["tokens_cached_input"] == ""
+
+
+def test_summary_agrees_with_the_detailed_report(tmp_path: Path) -> None:
+    run = read_run(sample_run(tmp_path).paths)
+    assert summarise(run).overall == detail(run).overall
+    assert [row.problem for row in summarise(run).problems] == [p.problem for p in detail(run).problems]
+
+
+def test_an_incomplete_run_says_so_at_the_top(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    run.start()
+    run.close(complete=False, reason="the gateway refused the key")
+    write_reports(tmp_path)
+    assert run.paths.report_text.read_text().splitlines()[2] == "INCOMPLETE: the gateway refused the key"
+
+
+def test_text_of_models_cannot_break_the_text_report(tmp_path: Path) -> None:
+    name = "7_" + "very_long_name_" * 12
+    run = RunFolder(tmp_path, run_config((name,)))
+    evil = "\x1b]0;owned\x07\x1b[2J" + "w" * 250 + "\r\nnext\x9b31m" + " words" * 30
+    run.start()
+    run.sample(name, 1, 1, incorrect(name, FailureKind.LOAD_ERROR, Stage.LOAD, evil))
+    run.end(name, error="tool said \x1b[5mblink")
+    write_reports(tmp_path)
+    text = run.paths.report_text.read_text()
+    assert max(map(len, text.splitlines())) <= WIDTH
+    assert not any((ord(c) < 32 and c != "\n") or 0x7F <= ord(c) < 0xA0 for c in text)
+    assert "owned" not in text
+    assert "\x1b" not in csv_text(summarise(read_run(run.paths)))
+
+
+def test_no_run_is_missing_input(tmp_path: Path) -> None:
+    with pytest.raises(InputMissing):
+        write_reports(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_journal_cut_at_any_byte_still_gives_a_report(tmp_path: Path) -> None:
+    run = sample_run(tmp_path)
+    whole = run.paths.journal.read_bytes()
+    for cut in range(0, len(whole), 1009):
+        run.paths.journal.write_bytes(whole[:cut])
+        report = write_reports(tmp_path)
+        torn = not (whole[:cut].endswith((b"\n", b"}")) or cut == 0)
+        assert sum("cut in the middle" in damage.message for damage in report.damage) == torn
+        assert report.overall.solved == 2  # verdicts are files

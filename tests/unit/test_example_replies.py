@@ -1,0 +1,142 @@
+"""The replies and candidates below examples/: complete, readable, labelled, and what their labels say.
+
+What a candidate does when it is built and run is the demo's business; these tests compile nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from hkbench.llm.extract import extract
+from hkbench.records import Backend, ExtractionRule, FailureKind, Reply, Status
+
+ROOT = Path(__file__).resolve().parents[2]
+REPLIES = ROOT / "examples" / "replies"
+CANDIDATES = ROOT / "examples" / "candidates"
+RESPONSES = sorted(REPLIES.glob("*/*/attempt_*/sample_*/response.txt"))
+PROBLEMS = {path.stem for path in ROOT.glob("problems/level1/*.py")}
+DEMO_SAMPLES = {1, 2}
+DEMO_ATTEMPTS = 3
+
+_ROW = re.compile(r"^\| `(\w+)` \| (\d) \| (\d) \| `(\w+)` \|", re.MULTILINE)
+
+Key = tuple[str, int, int]
+
+
+def key_of(response: Path) -> Key:
+    sample = response.parent
+    return (sample.parent.parent.name, number(sample.parent), number(sample))
+
+
+def number(folder: Path) -> int:
+    return int(folder.name.rpartition("_")[2])
+
+
+def name_of(response: Path) -> str:
+    return str(response.parent.relative_to(REPLIES))
+
+
+def section(backend: str) -> str:
+    """The part of the README that is about one backend."""
+    parts = (REPLIES / "README.md").read_text(encoding="utf-8").split("\n## ")
+    return next(part for part in parts if part.startswith(f"`{backend}`"))
+
+
+def labels() -> dict[Key, str]:
+    """What each C++ reply is made to do, from the README's table."""
+    return {(m[1], int(m[2]), int(m[3])): m[4] for m in _ROW.finditer(section("cpp"))}
+
+
+def cpp_responses() -> dict[Key, Path]:
+    return {key_of(path): path for path in RESPONSES if path.is_relative_to(REPLIES / "cpp")}
+
+
+def code_of(key: Key) -> tuple[ExtractionRule, str | None]:
+    """What the harness extracts from a C++ reply; a diff applies to the first sample of the attempt before."""
+    problem, attempt, _ = key
+    parent = code_of((problem, attempt - 1, 1))[1] if attempt > 1 else None
+    found = extract(cpp_responses()[key].read_text(encoding="utf-8"), parent)
+    return found.rule, found.source
+
+
+def defines_model_new(source: str) -> bool:
+    return any(isinstance(node, ast.ClassDef) and node.name == "ModelNew" for node in ast.parse(source).body)
+
+
+@pytest.mark.parametrize("response", RESPONSES, ids=name_of)
+def test_a_reply_belongs_to_a_problem_and_has_its_record(response: Path) -> None:
+    backend = response.relative_to(REPLIES).parts[0]
+    assert backend in {member.value for member in Backend}
+    assert key_of(response)[0] in PROBLEMS
+    record = json.loads(response.with_name("exchange.json").read_text(encoding="utf-8"))
+    reply = Reply.model_validate({**record, "text": response.read_text(encoding="utf-8")})
+    assert reply.model == "hand-written example"
+    assert reply.usage.input is None, "nobody was billed for a reply written by hand"
+
+
+def test_attempts_and_samples_are_numbered_without_gaps() -> None:
+    samples: dict[tuple[str, str], dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for path in RESPONSES:
+        problem, attempt, sample = key_of(path)
+        samples[path.relative_to(REPLIES).parts[0], problem][attempt].add(sample)
+    for where, attempts in samples.items():
+        assert sorted(attempts) == list(range(1, len(attempts) + 1)), where
+        for found in attempts.values():
+            assert sorted(found) == list(range(1, len(found) + 1)), where
+
+
+def test_the_demo_has_both_samples_of_each_attempt() -> None:
+    attempts: dict[tuple[str, int], set[int]] = defaultdict(set)
+    for problem, attempt, sample in cpp_responses():
+        attempts[problem, attempt].add(sample)
+    assert {int(problem.split("_")[0]) for problem, _ in attempts} == set(range(1, 9))
+    assert all(samples == DEMO_SAMPLES for samples in attempts.values())
+
+
+def test_the_readme_labels_every_cpp_reply_and_no_other() -> None:
+    assert labels().keys() == cpp_responses().keys()
+    known = {kind.value for kind in FailureKind} | {Status.FAST.value}
+    assert set(labels().values()) <= known
+
+
+def test_a_problem_ends_with_its_first_fast_reply_or_its_last_attempt() -> None:
+    by_problem: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for (problem, attempt, _), label in labels().items():
+        by_problem[problem][attempt].add(label)
+    solved = 0
+    for problem, attempts in by_problem.items():
+        last = max(attempts)
+        assert all("fast" not in attempts[k] for k in range(1, last)), problem
+        assert "fast" in attempts[last] or last == DEMO_ATTEMPTS, problem
+        solved += "fast" in attempts[last]
+    assert solved >= 5
+
+
+@pytest.mark.parametrize("key", sorted(cpp_responses()), ids=lambda key: "-".join(map(str, key)))
+def test_the_code_in_a_reply_fits_its_label(key: Key) -> None:
+    label = labels()[key]
+    rule, source = code_of(key)
+    assert (source is None) == (label == "no_code")
+    if label == "syntax_error":
+        with pytest.raises(SyntaxError):
+            ast.parse(str(source))
+    elif source is not None:
+        assert defines_model_new(source) == (label != "no_model_new")
+        assert rule is not ExtractionRule.NONE
+
+
+def test_the_replies_use_every_rule_of_extraction() -> None:
+    assert {code_of(key)[0] for key in cpp_responses()} == set(ExtractionRule)
+
+
+@pytest.mark.parametrize(("name", "code"), [("fast", 0), ("slow", 1), ("wrong", 2)])
+def test_a_candidate_says_what_eval_exits_with(name: str, code: int) -> None:
+    source = (CANDIDATES / f"{name}.py").read_text(encoding="utf-8")
+    assert f"`eval.py` exits with {code}." in (ast.get_docstring(ast.parse(source)) or "")
+    assert defines_model_new(source)
