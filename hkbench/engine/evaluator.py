@@ -184,7 +184,7 @@ class Evaluator:
         guard = {
             "limits": {"memory_bytes": self._memory},
             "folder": job.folder,
-            "environment": runner_environment(Path(job.folder)),
+            "environment": runner_environment(Path(job.folder)) | _targets(self.device),
         }
         ours = [judge_engine, judge_channel, judge_control]
         theirs = [guard_control, runner_channel]
@@ -202,6 +202,16 @@ class Evaluator:
         channel = await Channel.open(engine)
         await channel.send(job.model_dump(mode="json") | {"memory_bytes": self._memory})
         return channel
+
+
+def _targets(device: DeviceFacts) -> dict[str, str]:
+    """Builds are for the device at hand only: left alone, torch asks the GPU, or builds for every one it knows."""
+    if device.arch is None or device.kind is DeviceKind.CPU:
+        return {}
+    if device.kind is DeviceKind.ROCM:
+        return {"PYTORCH_ROCM_ARCH": device.arch}
+    major, minor = device.arch.removeprefix("sm_")[:-1], device.arch[-1]
+    return {"TORCH_CUDA_ARCH_LIST": f"{major}.{minor}"}
 
 
 def _result(message: dict[str, Any]) -> Any:

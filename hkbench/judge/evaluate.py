@@ -31,7 +31,6 @@ from hkbench.records import (
     Stage,
     StageTime,
     Status,
-    Trial,
     Verdict,
 )
 
@@ -74,19 +73,18 @@ class Evaluation:
 
     def run(self, device_index: int) -> Verdict:
         """The rest, with the device to ourselves."""
-        trials: tuple[Trial, ...] = ()
         measured: Measurement | None = None
         profile: KernelProfile | None = None
 
         def stages() -> None:
-            nonlocal trials, measured, profile
-            trials = self._compare(device_index)
+            nonlocal measured, profile
+            self._compare(device_index)
             measured = self._measure()
             if measured.speedup.value < 1.0 and self._job.settings.profile_slow:
                 profile = self._profile()
 
         failure = self._guarded(stages)
-        return self.verdict(failure, trials, measured, profile)
+        return self.verdict(failure, measured, profile)
 
     def _guarded(self, work: Callable[[], None]) -> Failure | None:
         """Runs a part; what the candidate or its runner did wrong comes back as a failure."""
@@ -145,7 +143,7 @@ class Evaluation:
             extensions = answer.get("extensions")
             self.extensions = extensions if isinstance(extensions, list) else []
 
-    def _compare(self, device_index: int) -> tuple[Trial, ...]:
+    def _compare(self, device_index: int) -> None:
         job = self._job
         with self._timed(Stage.LOAD):
             self._facts = probe(job.device)[device_index]
@@ -155,7 +153,7 @@ class Evaluation:
             self._session = Session(self._reference, self._link, self._facts, job.settings, self._files, weights_seed)
             self._session.prepare()
         with self._timed(Stage.RUN):
-            return self._session.trials()
+            self._session.trials()
 
     def _measure(self) -> Measurement:
         assert self._session is not None
@@ -178,7 +176,6 @@ class Evaluation:
     def verdict(
         self,
         failure: Failure | None,
-        trials: tuple[Trial, ...] = (),
         measured: Measurement | None = None,
         profile: KernelProfile | None = None,
     ) -> Verdict:
@@ -207,7 +204,7 @@ class Evaluation:
             problem=self._job.problem.name,
             status=status,
             failure=failure,
-            trials=trials if failure is None else (),
+            trials=tuple(self._session.passed) if self._session else (),
             baseline=measured.baseline if measured else None,
             candidate=measured.candidate if measured else None,
             speedup=measured.speedup if measured else None,

@@ -58,6 +58,7 @@ class Session:
         self.flush_bytes = self._flush.size
         self.tolerances: dict[str, Tolerance] = {}
         self.seeds: list[int] = []
+        self.passed: list[Trial] = []
         self.weights: Literal["state_dict", "seed", "none"] = "none"
         self.notes: list[str] = []
         self._inputs = reference.inputs(draw_seed())
@@ -122,9 +123,8 @@ class Session:
             self.weights = said
         self._ask(Stage.LOAD, "bind", inputs=self._input_places, outputs=self._output_places)
 
-    def trials(self) -> tuple[Trial, ...]:
+    def trials(self) -> None:
         """Correctness on fresh inputs, one seed a trial, drawn now. Stops at the first failing trial."""
-        done = []
         for number in range(1, self._settings.trials + 1):
             seed = draw_seed()
             self.seeds.append(seed)
@@ -133,8 +133,7 @@ class Session:
             precise = self._reference.precise(inputs, native)
             self._call(inputs, number)
             worst, error = self._check(native, precise, number)
-            done.append(Trial(seed=seed, passed=True, max_abs_error=error, max_error_over_tolerance=worst))
-        return tuple(done)
+            self.passed.append(Trial(seed=seed, passed=True, max_abs_error=error, max_error_over_tolerance=worst))
 
     def measure(self) -> measure.Measurement:
         """Baseline and candidate in turn, on inputs of a seed of their own; some timed outputs are checked too."""
