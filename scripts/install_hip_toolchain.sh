@@ -135,7 +135,7 @@ KERNEL
 }
 
 main() {
-    if [ -z "${1:-}" ] && { command -v hipcc >/dev/null || [ -x /opt/rocm/bin/hipcc ]; }; then
+    if command -v hipcc >/dev/null || [ -x /opt/rocm/bin/hipcc ]; then
         say "ROCm is installed ($(command -v hipcc || echo /opt/rocm/bin/hipcc)): nothing to do"
         return
     fi
@@ -146,7 +146,7 @@ main() {
     [ "$(uname -m)" = x86_64 ] || fail "only x86_64 machines are supported"
     [ -f /etc/debian_version ] && command -v apt-get >/dev/null && command -v dpkg >/dev/null ||
         fail "this is not a Debian or Ubuntu machine: install ROCm, or clang 21+ with HIP's headers, and set ROCM_HOME"
-    if [ -e "$PREFIX" ] && [ -n "$(ls -A "$PREFIX")" ] && [ ! -e "$PREFIX/bin/hipcc" ]; then
+    if [ -e "$PREFIX" ] && [ ! -e "$PREFIX/bin/hipcc" ] && ls -A "$PREFIX" | grep -qv '^\.new\.'; then
         fail "$PREFIX exists and is not a HIP prefix of this script; name another folder"
     fi
     mkdir -p "$PREFIX"
@@ -159,7 +159,7 @@ main() {
     unpack_packages
     arrange "$version"
     check
-    rm -rf "${PREFIX:?}"/{bin,bitcode,include,lib,share,"$STAMP_NAME"}
+    rm -rf "${PREFIX:?}/$STAMP_NAME" "$PREFIX"/{bin,bitcode,include,lib,share}
     mv "$WORK"/rocm/* "$PREFIX/"
     { echo "layout $LAYOUT" && echo "clang $version" && echo "$PACKAGES"; } >"$WORK/$STAMP_NAME"
     mv "$WORK/$STAMP_NAME" "$PREFIX/"

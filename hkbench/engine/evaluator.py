@@ -29,7 +29,7 @@ from hkbench.records import (
     Verdict,
 )
 from hkbench.sandbox.client import ForkServer, ForkServerLost, memory_file
-from hkbench.sandbox.environment import runner_environment
+from hkbench.sandbox.environment import kept_environment, runner_environment
 
 GIB = 1 << 30
 MEMORY_SHARE = 0.8
@@ -59,7 +59,8 @@ class Evaluator:
         self._settings = settings
         self._sizes = sizes
         self._builds = builds or len(os.sched_getaffinity(0))
-        self._judges = ForkServer("hkbench.judge.worker")
+        home = {"HOME": os.environ["HOME"]} if "HOME" in os.environ else {}
+        self._judges = ForkServer("hkbench.judge.worker", kept_environment() | home)
         self._runners = ForkServer("hkbench.runner.main")
         self._memory = int((settings.memory_gib or 0) * GIB) or int(MEMORY_SHARE * psutil.virtual_memory().total)
         self.devices: tuple[DeviceFacts, ...] = ()

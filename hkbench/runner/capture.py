@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import os
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from torch.utils import cpp_extension
+import torch
+
+
+def _import_cpp_extension() -> ModuleType:
+    """Imports torch's extension builder, which the forks share, without touching a GPU.
+
+    When it finds nvcc it asks whether there is a GPU, only to print a warning; but a process that has asked cannot fork
+    children that use one.
+    """
+    is_available = torch.cuda.is_available
+    torch.cuda.is_available = lambda: True
+    try:
+        return importlib.import_module("torch.utils.cpp_extension")
+    finally:
+        torch.cuda.is_available = is_available
+
+
+cpp_extension = _import_cpp_extension()
 
 #: What is kept of a call for a build without the device (the rest does not change the object code).
 _KEPT = (
@@ -75,5 +93,4 @@ def record_extension_calls(calls: list[dict[str, Any]]) -> None:
         calls.append(kept | ({"cxx": os.environ["CXX"]} if os.environ.get("CXX") else {}))
         return _Unbuilt(str(given["name"]))
 
-    cpp_extension.load_inline = record_inline
-    cpp_extension.load = record_load
+    vars(cpp_extension).update(load_inline=record_inline, load=record_load)

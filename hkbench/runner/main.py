@@ -13,7 +13,6 @@ from types import ModuleType
 from typing import Any
 
 import torch
-import torch.utils.cpp_extension  # the forks share it: it is what most candidates import
 
 from hkbench.runner import capture, memory, profile, wire
 from hkbench.runner.clock import Flusher, timed_call

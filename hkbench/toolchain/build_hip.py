@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -57,18 +58,26 @@ class _Build:
         self.deadline = time.monotonic() + timeout
         self.timeout = timeout
         self.log: list[str] = []
+        self.failure: _Failed | None = None  #: the first failure; what was stopped for it has nothing to say
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
 
     def run(self, what: str, command: Sequence[str]) -> ToolResult:
-        """Runs one tool in what is left of the time. Raises _Failed when it fails."""
-        result = run_tool(command, self.folder, self.deadline - time.monotonic())
+        """Runs one tool in what is left of the time. Raises _Failed when it fails, and stops the tools beside it."""
+        result = run_tool(command, self.folder, self.deadline - time.monotonic(), self._stop)
         shown = "" if what == _HIPIFY and result.returncode == 0 else result.output
         self.log.append(f"== {what} ({result.seconds:.1f} s)\n{shown}")
+        if result.returncode == 0:
+            return result
         if result.returncode is None:
-            raise _Failed(f"{what}: not done within the build's {self.timeout:.0f} s; stopped", timed_out=True)
-        if result.returncode != 0:
+            failed = _Failed(f"{what}: not done within the build's {self.timeout:.0f} s; stopped", timed_out=True)
+        else:
             text = first_error(without_remarks(result.output)) or result.output.strip()[-2000:]
-            raise _Failed(text or f"{what}: ended with code {result.returncode} and printed nothing")
-        return result
+            failed = _Failed(text or f"{what}: ended with code {result.returncode} and printed nothing")
+        with self._lock:
+            self.failure = self.failure or failed
+        self._stop.set()
+        raise failed
 
     def hipify(self, *arguments: str) -> dict[str, str | None]:
         """Runs hipify_worker.py; returns source -> hipified file."""
@@ -86,8 +95,9 @@ def build_hip(
 ) -> BuildResult:
     """Hipifies, compiles and links `call` for `arch` ("gfx942") in `folder`, within `timeout` seconds altogether.
 
-    A candidate that does not compile is a result, not an exception. Raises ToolchainUnavailable when this
-    interpreter has no PyTorch, InternalError when PyTorch's hipify is not what is expected.
+    `folder` is this build's own: new or empty. A candidate that does not compile is a result, not an exception.
+    Raises ToolchainUnavailable when this interpreter has no PyTorch, InternalError when PyTorch's hipify is not what
+    is expected.
     """
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
@@ -105,7 +115,7 @@ def build_hip(
         resources = demangled(parse_resources(remarks, arch))
         library = _link(build, call.name, objects, link_flags)
     except _Failed as reason:
-        failed = reason
+        failed = build.failure or reason
     return BuildResult(
         ok=failed is None,
         timed_out=failed is not None and failed.timed_out,

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from pathlib import Path
 
 OUTPUT_LIMIT = 4 << 20  #: bytes kept of what a tool prints; the first error comes first
 _FILE_BLOCKS = 8 << 20  #: the largest file a tool may write, in 512-byte blocks: 4 GiB
+_STOP_POLL = 0.2  #: seconds between two looks at `stop`
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH")
 
 
@@ -26,12 +28,14 @@ class ToolResult:
     seconds: float
 
 
-def run_tool(command: Sequence[str], folder: Path, timeout: float) -> ToolResult:
+def run_tool(
+    command: Sequence[str], folder: Path, timeout: float, stop: threading.Event | None = None
+) -> ToolResult:
     """Runs `command` in `folder`, which also holds its temporary files; never raises for a failing tool.
 
     The tool gets a session of its own, no standard input, no core dump and an environment of a few harmless
     variables (no key ever reaches a compiler). When `timeout` seconds are over, or this process is interrupted, the
-    whole session's process group is killed: a compiler driver runs its passes as children.
+    whole session's process group is killed: a compiler driver runs its passes as children. `stop` ends it early.
     """
     scratch = folder / "tmp"
     scratch.mkdir(parents=True, exist_ok=True)
@@ -49,15 +53,23 @@ def run_tool(command: Sequence[str], folder: Path, timeout: float) -> ToolResult
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-        returncode: int | None = None
         try:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                returncode = process.wait(timeout=max(timeout, 0.0))
+            returncode = _wait(process, begin + timeout, stop)
         finally:
             _kill_group(process)
         printed.seek(0)
         output = printed.read(OUTPUT_LIMIT).decode("utf-8", "replace")
     return ToolResult(returncode, output, time.monotonic() - begin)
+
+
+def _wait(process: subprocess.Popen[bytes], deadline: float, stop: threading.Event | None) -> int | None:
+    """The process's return code, or None when the deadline (monotonic) or `stop` came first."""
+    while True:
+        left = deadline - time.monotonic()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(timeout=max(0.0, min(left, _STOP_POLL)))
+        if left <= 0 or (stop is not None and stop.is_set()):
+            return None
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:

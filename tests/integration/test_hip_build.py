@@ -90,6 +90,21 @@ def test_the_first_error_is_at_the_candidates_own_line(toolchain: HipToolchain, 
     assert result.library is None
 
 
+def test_the_other_half_is_stopped_when_one_half_fails(toolchain: HipToolchain, tmp_path: Path) -> None:
+    endless = "constexpr long f(int n) { return n < 2 ? n : f(n - 1) + f(n - 2); }\nstatic_assert(f(90) > 0);\n"
+    result = _build(
+        toolchain,
+        tmp_path,
+        timeout=100_000,
+        cpp_sources=endless + SHORT_HOST,
+        cuda_sources="#error stop here",
+        extra_cflags=["-fconstexpr-steps=4294967295"],
+        cxx="/any/hipcc",
+    )
+    assert not result.timed_out
+    assert "error: stop here" in (result.error or "")
+
+
 def test_a_function_that_nobody_defines_fails_at_the_link(toolchain: HipToolchain, tmp_path: Path) -> None:
     host = SHORT_HOST + "void missing(int);\nvoid call_it() { missing(1); }\n"
     result = _build(toolchain, tmp_path, cpp_sources=host, cuda_sources=DEVICE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 
@@ -43,6 +44,13 @@ def test_a_timeout_ends_the_tool_and_its_children(tmp_path: Path) -> None:
             break
         time.sleep(0.05)
     assert not _alive(child)
+
+
+def test_a_tool_is_stopped_before_its_time(tmp_path: Path) -> None:
+    stop = threading.Event()
+    stop.set()
+    result = run_tool(["sleep", "600"], tmp_path, 600, stop)
+    assert result.returncode is None
 
 
 def test_a_child_left_behind_by_a_finished_tool_is_ended(tmp_path: Path) -> None:
