@@ -177,20 +177,18 @@ class Evaluator:
         return message
 
     async def _start(self, job: EvaluateJob) -> Channel:
-        """Forks judge and runner with the sockets and files between them."""
+        """Forks the judge and two runners, candidate's and baseline's, with the sockets and files between them."""
         engine, judge_engine = socket.socketpair()
-        judge_channel, runner_channel = socket.socketpair()
-        judge_control, guard_control = socket.socketpair()
+        ours, theirs = [judge_engine], []
         files = [memory_file("inbox"), memory_file("outbox")]
-        guard = {
-            "limits": {"memory_bytes": self._memory},
-            "folder": job.folder,
-            "environment": runner_environment(Path(job.folder)) | _targets(self.device),
-        }
-        ours = [judge_engine, judge_channel, judge_control]
-        theirs = [guard_control, runner_channel]
+        environment = runner_environment(Path(job.folder)) | _targets(self.device)
+        guard = {"limits": {"memory_bytes": self._memory}, "folder": job.folder, "environment": environment}
         try:
-            self._runners.fork([sock.fileno() for sock in theirs] + files, guard)
+            for _ in ("candidate", "baseline"):
+                (judge_channel, runner_channel), (judge_control, guard_control) = (socket.socketpair() for _ in "12")
+                ours += [judge_channel, judge_control]
+                theirs += [guard_control, runner_channel]
+                self._runners.fork([guard_control.fileno(), runner_channel.fileno(), *files], guard)
             self._judges.fork([sock.fileno() for sock in ours] + files)
         except ForkServerLost as error:
             engine.close()

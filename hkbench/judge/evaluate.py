@@ -49,12 +49,14 @@ class Evaluation:
         self,
         job: EvaluateJob,
         link: RunnerLink,
+        baseline: RunnerLink,
         files: tuple[int, int],
         enter: Callable[[Stage], None],
         memory_bytes: int,
     ) -> None:
         self._job = job
         self._link = link
+        self._baseline = baseline
         self._files = files
         self._enter = enter
         self._memory_bytes = memory_bytes
@@ -134,10 +136,12 @@ class Evaluation:
                 lambda: self._enter(Stage.BUILD),
                 path=self._job.code,
                 capture=self._job.build_only == "capture",
+                overrides={},
+                **{"class": "ModelNew"},
             )
             if not answer["ok"]:
                 raise failures.from_exception(Stage.LOAD, answer)
-            if answer.get("has_model_new") is not True:
+            if answer.get("has_class") is not True:
                 message = "the file defines no class ModelNew; the judge looks for that name"
                 raise failures.failed(Stage.LOAD, FailureKind.NO_MODEL_NEW, message)
             extensions = answer.get("extensions")
@@ -150,7 +154,8 @@ class Evaluation:
             device = torch.device("cpu" if job.device is DeviceKind.CPU else f"cuda:{device_index}")
             weights_seed = draw_seed()
             self._reference = Reference(job.problem, job.sizes, device, weights_seed)
-            self._session = Session(self._reference, self._link, self._facts, job.settings, self._files, weights_seed)
+            links = (self._link, self._baseline)
+            self._session = Session(self._reference, links, self._facts, job.settings, self._files, weights_seed)
             self._session.prepare()
         with self._timed(Stage.RUN):
             self._session.trials()
@@ -185,6 +190,7 @@ class Evaluation:
             DeviceUnavailable: a process of the candidate could not be killed, so the device is not free.
         """
         end = self._link.end()
+        self._baseline.end()
         if end.survivors:
             raise DeviceUnavailable(
                 f"{end.survivors} processes of {self._job.code} cannot be killed (a hung driver call?); "

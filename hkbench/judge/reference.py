@@ -23,6 +23,7 @@ class Reference:
     def __init__(self, problem: Problem, sizes: SizeSet, device: torch.device, seed: int) -> None:
         self.problem = problem
         self.device = device
+        self.sizes = sizes
         self._namespace = _execute(problem, sizes)
         self.init_inputs = list(self._namespace["get_init_inputs"]())
         torch.manual_seed(seed)

@@ -10,10 +10,10 @@ from typing import Any, Literal
 import torch
 
 from hkbench.devices.probe import flush_bytes
-from hkbench.errors import DeviceUnavailable
+from hkbench.errors import DeviceUnavailable, ProblemError, WorkerLost
 from hkbench.judge import compare, failures, measure
 from hkbench.judge.arena import Arena, Layout, fill, same
-from hkbench.judge.link import RunnerLink
+from hkbench.judge.link import RunnerBabble, RunnerGone, RunnerLink, RunnerTimeout
 from hkbench.judge.reference import Leaves, Reference
 from hkbench.records import (
     DeviceFacts,
@@ -22,11 +22,11 @@ from hkbench.records import (
     FailureKind,
     JudgeSettings,
     Mismatch,
+    SizeSet,
     Stage,
     Tolerance,
     Trial,
 )
-from hkbench.runner.clock import Flusher, timed_call
 from hkbench.runner.wire import Message
 
 CHECKED_TIMED_RUNS = 6  #: timed runs whose outputs are compared too, at places that the judge draws
@@ -42,20 +42,19 @@ class Session:
     def __init__(
         self,
         reference: Reference,
-        link: RunnerLink,
+        links: tuple[RunnerLink, RunnerLink],
         facts: DeviceFacts,
         settings: JudgeSettings,
         files: tuple[int, int],
         weights_seed: int,
     ) -> None:
         self._reference = reference
-        self._link = link
+        self._link, self._baseline = links
         self._facts = facts
         self._settings = settings
         self._files = files
         self._weights_seed = weights_seed
-        self._flush = Flusher(reference.device, flush_bytes(facts))
-        self.flush_bytes = self._flush.size
+        self.flush_bytes = flush_bytes(facts)
         self.tolerances: dict[str, Tolerance] = {}
         self.seeds: list[int] = []
         self.passed: list[Trial] = []
@@ -100,28 +99,40 @@ class Session:
         return Arena.on_host(self._files[0], inbox), Arena.on_host(self._files[1], outbox)
 
     def prepare(self) -> None:
-        """Gives the runner its device and memory, has it make ModelNew, and binds inputs and outputs."""
-        device = self._reference.device
-        self._ask(
-            Stage.LOAD,
-            "device",
-            device=str(device),
-            threads=torch.get_num_threads(),
-            inbox=self._inbox.description,
-            outbox=self._outbox.description,
-            flush_bytes=self.flush_bytes,
-        )
-        answer = self._ask(
-            Stage.LOAD,
-            "construct",
-            seed=self._weights_seed,
-            init_inputs=self._init_places,
-            state=self._state,
-        )
-        said = answer.get("weights")
-        if said == "state_dict" or said == "seed":
-            self.weights = said
-        self._ask(Stage.LOAD, "bind", inputs=self._input_places, outputs=self._output_places)
+        """Gives the candidate's runner its device and memory, has it make ModelNew, and binds inputs and outputs."""
+        for op, fields in self._preparations():
+            answer = self._ask(self._link, Stage.LOAD, op, **fields)
+            if answer.get("weights") in ("state_dict", "seed"):
+                self.weights = answer["weights"]
+
+    def _preparations(self) -> list[tuple[str, dict[str, Any]]]:
+        device: dict[str, Any] = {
+            "device": str(self._reference.device),
+            "threads": torch.get_num_threads(),
+            "inbox": self._inbox.description,
+            "outbox": self._outbox.description,
+            "flush_bytes": self.flush_bytes,
+        }
+        construct = {"seed": self._weights_seed, "init_inputs": self._init_places, "state": self._state}
+        bind = {"inputs": self._input_places, "outputs": self._output_places}
+        return [("device", device), ("construct", construct), ("bind", bind)]
+
+    def _prepare_baseline(self) -> None:
+        problem = self._reference.problem
+        overrides = problem.cpu_sizes if self._reference.sizes is SizeSet.CPU and problem.cpu_sizes else {}
+        load = {"path": str(problem.path.resolve()), "class": "Model", "capture": False, "overrides": overrides}
+        for op, fields in [("load", load), *self._preparations()]:
+            self._ask_baseline(op, **fields)
+
+    def _ask_baseline(self, op: str, **fields: Any) -> Message:
+        """A request to the baseline's runner, whose failure is never the candidate's."""
+        try:
+            answer = self._baseline.request(op, self._settings.load_timeout, **fields)
+        except (RunnerGone, RunnerTimeout, RunnerBabble) as error:
+            raise WorkerLost(f"the baseline of {self._reference.problem.name} could not be timed: {error}") from error
+        if not answer["ok"]:
+            raise ProblemError(f"{self._reference.problem.path}: the reference fails: {answer.get('message')}")
+        return answer
 
     def trials(self) -> None:
         """Correctness on fresh inputs, one seed a trial, drawn now. Stops at the first failing trial."""
@@ -131,6 +142,7 @@ class Session:
             inputs = self._reference.inputs(seed)
             native = self._run_reference(inputs)
             precise = self._reference.precise(inputs, native)
+            self._fill(inputs)
             self._call(inputs, number)
             worst, error = self._check(native, precise, number)
             self.passed.append(Trial(seed=seed, passed=True, max_abs_error=error, max_error_over_tolerance=worst))
@@ -143,15 +155,16 @@ class Session:
         runs = self._settings.timing_runs or measure.DEFAULT_RUNS[self._facts.kind]
         checked = {0, *(secrets.randbelow(runs) for _ in range(CHECKED_TIMED_RUNS - 1))}
 
+        self._prepare_baseline()
+
         def baseline(samples: measure.Samples) -> None:
+            self._fill(inputs)
             started = time.perf_counter()
-            with torch.no_grad():
-                _, seconds, idle = timed_call(
-                    lambda: self._reference.model(*inputs), self._reference.device, self._flush
-                )
-            samples.add(seconds, idle, time.perf_counter() - started)
+            answer = self._ask_baseline("call", flush=True)
+            samples.add(answer["seconds"], answer["idle_seconds"], time.perf_counter() - started)
 
         def candidate(samples: measure.Samples, number: int) -> None:
+            self._fill(inputs)
             started = time.perf_counter()
             seconds, idle = self._call(inputs, None, stage=Stage.TIME)
             samples.add(seconds, idle, time.perf_counter() - started)
@@ -169,12 +182,8 @@ class Session:
         return self._link.request("profile", self._settings.run_timeout + 30.0)
 
     def _call(self, inputs: list[Any], trial: int | None, stage: Stage = Stage.RUN) -> tuple[float, float]:
-        """One forward pass of the candidate on `inputs`; checks its form and that the inputs are as they were."""
-        for places, value in zip(self._input_places, inputs, strict=True):
-            fill(self._inbox, places, value)
-        self._outbox.poison()
-        self._synchronise()
-        answer = self._ask(stage, "call", trial=trial, flush=stage is Stage.TIME)
+        """One forward pass of the candidate; checks the outputs' form and that the inputs are as they were."""
+        answer = self._ask(self._link, stage, "call", trial=trial, flush=stage is Stage.TIME)
         self._check_form(answer.get("leaves"), trial)
         for number, (places, value) in enumerate(zip(self._input_places, inputs, strict=True)):
             if not same(self._inbox, places, value):
@@ -186,14 +195,18 @@ class Session:
             raise failures.failed(stage, FailureKind.PROTOCOL, message, trial=trial)
         return seconds, idle
 
-    def _synchronise(self) -> None:
+    def _fill(self, inputs: list[Any]) -> None:
+        """Puts the inputs into the inbox and poisons the outbox, the same before each call of either side."""
+        for places, value in zip(self._input_places, inputs, strict=True):
+            fill(self._inbox, places, value)
+        self._outbox.poison()
         if self._reference.device.type == "cuda":
             torch.cuda.synchronize(self._reference.device)
 
-    def _ask(self, stage: Stage, op: str, trial: int | None = None, **fields: Any) -> Message:
+    def _ask(self, link: RunnerLink, stage: Stage, op: str, trial: int | None = None, **fields: Any) -> Message:
         limit = self._settings.load_timeout if stage is Stage.LOAD else self._settings.run_timeout
         # A Triton kernel is compiled at its first launch; building inside forward has the build's own limit.
-        answer = self._link.request(op, limit, self._settings.build_timeout, **fields)
+        answer = link.request(op, limit, self._settings.build_timeout, **fields)
         if not answer["ok"]:
             raise failures.from_exception(stage, answer, trial)
         return answer

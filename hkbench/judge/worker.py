@@ -61,18 +61,20 @@ def _dispatch(engine: socket.socket, message: wire.Message, fds: tuple[int, ...]
 def _evaluate(engine: socket.socket, message: wire.Message, fds: tuple[int, ...]) -> Any:
     memory_bytes = message.pop("memory_bytes")
     job = EvaluateJob.model_validate(message)
-    channel, control, inbox, outbox = fds
-    link = RunnerLink(socket.socket(fileno=channel), socket.socket(fileno=control))
+    *sockets, inbox, outbox = fds
+    channel, control, baseline_channel, baseline_control = (socket.socket(fileno=fd) for fd in sockets)
+    link, baseline = RunnerLink(channel, control), RunnerLink(baseline_channel, baseline_control)
 
     def enter(stage: Stage) -> None:
         wire.send(engine, {"stage": stage.value})
 
-    evaluation = Evaluation(job, link, (inbox, outbox), enter, memory_bytes)
+    evaluation = Evaluation(job, link, baseline, (inbox, outbox), enter, memory_bytes)
     failure = evaluation.load()
     if failure is not None:
         return {"verdict": evaluation.verdict(failure).model_dump(mode="json")}
     if job.build_only is not None:
         end = link.end()
+        baseline.end()
         return {"extensions": evaluation.extensions, "output": end.output}
     wire.send(engine, {"ready": True})
     index = wire.receive(engine)["device"]

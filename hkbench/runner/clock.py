@@ -1,4 +1,4 @@
-"""Timing of one call. Judge (baseline) and runner (candidate) use this same code, so that no side has another clock."""
+"""Timing of one call: the same code for candidate and baseline, each in a runner of its own."""
 
 from __future__ import annotations
 

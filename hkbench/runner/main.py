@@ -9,7 +9,6 @@ import socket
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from types import ModuleType
 from typing import Any
 
 import torch
@@ -26,7 +25,7 @@ class Runner:
     def __init__(self, sock: socket.socket, inbox: int, outbox: int) -> None:
         self._sock = sock
         self._fds = {"inbox": inbox, "outbox": outbox}
-        self._module: ModuleType | None = None
+        self._class: Any = None
         self._model: Any = None
         self._device = torch.device("cpu")
         self._flush: Flusher | None = None
@@ -36,7 +35,10 @@ class Runner:
         self._outputs: dict[str, torch.Tensor] = {}
 
     def load(self, message: wire.Message) -> wire.Message:
-        """Imports the candidate; `capture` records its extension calls instead of building them."""
+        """Imports the candidate, or for the baseline the problem (class `Model`, with its sizes in force).
+
+        `capture` records extension calls instead of building them.
+        """
         calls: list[dict[str, Any]] = []
         if message["capture"]:
             capture.record_extension_calls(calls)
@@ -47,8 +49,9 @@ class Runner:
         module = importlib.util.module_from_spec(spec)
         sys.modules["candidate"] = module
         spec.loader.exec_module(module)
-        self._module = module
-        return {"has_model_new": isinstance(getattr(module, "ModelNew", None), type), "extensions": calls}
+        vars(module).update(message["overrides"])
+        self._class = getattr(module, message["class"], None)
+        return {"has_class": isinstance(self._class, type), "extensions": calls}
 
     def device(self, message: wire.Message) -> wire.Message:
         """Takes the device and maps the two regions; `staged` means host regions for a GPU."""
@@ -68,11 +71,10 @@ class Runner:
         return {}
 
     def construct(self, message: wire.Message) -> wire.Message:
-        """Makes ModelNew under the seed and loads the reference's parameters where names and shapes agree."""
-        assert self._module is not None
+        """Makes the model under the seed and loads the reference's parameters where names and shapes agree."""
         torch.manual_seed(message["seed"])
         arguments = [self._argument(item) for item in message["init_inputs"]]
-        self._model = self._module.ModelNew(*arguments).to(self._device)
+        self._model = self._class(*arguments).to(self._device)
         wanted = {name: memory.view(self._regions["inbox"], place) for name, place in message["state"].items()}
         own = self._model.state_dict()
         if not wanted:
