@@ -28,6 +28,7 @@ from hkbench.cli.models import check_model, make_client
 from hkbench.engine import Evaluator
 from hkbench.errors import UsageError
 from hkbench.lab.prompting import Prompter
+from hkbench.llm import ReplayClient
 from hkbench.monitor import Display, make_display
 from hkbench.problems import find_problems, problems_root, select
 from hkbench.prompts import PromptBook, load_prompts
@@ -37,6 +38,7 @@ from hkbench.store.events import Damage, read_events
 from hkbench.store.layout import RunPaths
 from hkbench.store.recorder import Recorder
 
+DEFAULT_SAMPLES = 3
 DESCRIPTION = """Run a batch: problems FIRST to LAST, several samples an attempt, failures turned into hints.
 
 The same command again resumes an interrupted run; nothing finished is done or paid for twice. Exit code: 0 the batch
@@ -52,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--match", metavar="REGEX", help="only problems whose name matches")
     parser.add_argument("--limit", type=positive, metavar="N", help="only the first N of those")
     parser.add_argument("--samples", type=positive, metavar="N",
-                        help="generations of each attempt (default: $NUM_SAMPLES, else 3)")  # fmt: skip
+                        help="generations of each attempt (default: $NUM_SAMPLES, else as many as --replay has, else 3)")  # fmt: skip
     parser.add_argument("--attempts", type=positive, default=3, metavar="K", help="attempts a problem (default: 3)")
     parser.add_argument("--exhaust", action="store_true", help="use every attempt, also after a success")
     parser.add_argument("--results", type=Path, default=Path("results"), metavar="DIR",
@@ -91,10 +93,10 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _samples_from_environment() -> int:
+def _samples_from_environment() -> int | None:
     text = os.environ.get("NUM_SAMPLES", "").strip()
     if not text:
-        return 3
+        return None
     if not text.isdigit() or int(text) < 1:
         raise UsageError(f"NUM_SAMPLES is {text!r}: it has to be a whole number of at least 1")
     return int(text)
@@ -104,7 +106,10 @@ def _plan(options: argparse.Namespace, book: PromptBook, backend: Backend) -> Ru
     root = problems_root(options.problems, os.environ)
     found = find_problems(root, options.level, options.first, options.last)
     chosen = select(found, options.first, options.last, options.match, options.limit)
-    return make_plan(chosen.problems, chosen.missing, book, backend, options.samples, options.attempts)
+    names = [problem.name for problem in chosen.problems]
+    recorded = ReplayClient(options.replay, backend).recorded_samples(names) if options.replay is not None else None
+    samples = options.samples or recorded or DEFAULT_SAMPLES
+    return make_plan(chosen.problems, chosen.missing, book, backend, samples, options.attempts)
 
 
 def _print_plan(plan: RunPlan, backend: Backend) -> None:
@@ -164,7 +169,7 @@ def _config(
         backend=backend,
         device=evaluator.device.kind,
         sizes=evaluator.sizes,
-        samples=options.samples,
+        samples=plan.samples,
         attempts=options.attempts,
         exhaust=options.exhaust,
         model=options.model or "replay",

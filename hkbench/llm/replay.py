@@ -39,6 +39,15 @@ class ReplayClient:
     async def close(self) -> None:
         """Nothing is held open."""
 
+    def recorded_samples(self, problems: Iterable[str]) -> int | None:
+        """How many samples the first attempts of these problems have at the most; None when nothing is recorded."""
+        counts = [
+            len(list(folder.glob(f"{problem}/attempt_1/sample_*/response.txt")))
+            for problem in problems
+            for folder in (self._root / self._backend.value, self._root)
+        ]
+        return max(counts, default=0) or None
+
     def missing(self, keys: Iterable[SampleKey]) -> list[SampleKey]:
         """Those of `keys` for which nothing is recorded, in their order."""
         return [key for key in keys if not any(path.is_file() for path in self._places(key))]

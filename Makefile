@@ -1,0 +1,31 @@
+# What README promises. Each target sets up .venv by itself.
+.PHONY: setup demo test check bench clean
+
+PY := .venv/bin/python
+
+setup:
+	scripts/setup.sh
+
+# From a bare clone to a finished small batch with a report: no GPU, no key, about five minutes on two cores.
+demo: setup
+	rm -rf results/demo
+	$(PY) run_batch.py 1 8 --device cpu --run-timeout 10 --replay examples/replies --results results/demo
+	$(PY) generate_report.py results/demo
+
+test:
+	scripts/setup.sh dev
+	$(PY) -m pytest $(PYTEST_ARGS)
+
+check:
+	scripts/setup.sh dev
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	.venv/bin/lint-imports
+
+# A/A: each problem's own reference as its candidate, on the best device that torch sees.
+bench: setup
+	$(PY) benchmarks/reference_times.py
+
+clean:
+	rm -rf .venv results/demo
