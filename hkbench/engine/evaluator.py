@@ -37,6 +37,14 @@ LOADED_AHEAD = 2  #: candidates that may wait, loaded, for the device, beyond th
 DESCRIBE_SECONDS = 300.0
 FACTS_SECONDS = 600.0
 
+#: glibc gives large freed blocks back to the system or not, by the history of its heap; a fresh page then costs more
+#: than the arithmetic on it, in one process and not in its twin. With these both sides keep what they have touched.
+STEADY_MALLOC = {
+    "MALLOC_MMAP_THRESHOLD_": str(32 << 20),  # the largest that glibc accepts
+    "MALLOC_TRIM_THRESHOLD_": str(64 << 30),
+    "MALLOC_TOP_PAD_": str(64 << 20),
+}
+
 OnStage = Callable[[Stage], None]
 
 
@@ -59,9 +67,10 @@ class Evaluator:
         self._settings = settings
         self._sizes = sizes
         self._builds = builds or len(os.sched_getaffinity(0))
-        home = {"HOME": os.environ["HOME"]} if "HOME" in os.environ else {}
-        self._judges = ForkServer("hkbench.judge.worker", kept_environment() | home)
-        self._runners = ForkServer("hkbench.runner.main")
+        # The judge works between timed calls; its OpenMP threads must not spin on into them.
+        own = {"OMP_WAIT_POLICY": "PASSIVE"} | ({"HOME": os.environ["HOME"]} if "HOME" in os.environ else {})
+        self._judges = ForkServer("hkbench.judge.worker", kept_environment() | own)
+        self._runners = ForkServer("hkbench.runner.main", kept_environment() | STEADY_MALLOC)
         self._memory = int((settings.memory_gib or 0) * GIB) or int(MEMORY_SHARE * psutil.virtual_memory().total)
         self.devices: tuple[DeviceFacts, ...] = ()
 

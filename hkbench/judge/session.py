@@ -30,6 +30,7 @@ from hkbench.records import (
 from hkbench.runner.wire import Message
 
 CHECKED_TIMED_RUNS = 6  #: timed runs whose outputs are compared too, at places that the judge draws
+SETTLE_SECONDS = 0.02  #: libgomp spins 300,000 times by default, up to some 15 ms
 
 
 def draw_seed() -> int:
@@ -159,12 +160,14 @@ class Session:
 
         def baseline(samples: measure.Samples) -> None:
             self._fill(inputs)
+            self._settle()
             started = time.perf_counter()
             answer = self._ask_baseline("call", flush=True)
             samples.add(answer["seconds"], answer["idle_seconds"], time.perf_counter() - started)
 
         def candidate(samples: measure.Samples, number: int) -> None:
             self._fill(inputs)
+            self._settle()
             started = time.perf_counter()
             seconds, idle = self._call(inputs, None, stage=Stage.TIME)
             samples.add(seconds, idle, time.perf_counter() - started)
@@ -202,6 +205,11 @@ class Session:
         self._outbox.poison()
         if self._reference.device.type == "cuda":
             torch.cuda.synchronize(self._reference.device)
+
+    def _settle(self) -> None:
+        """On a CPU, lets the OpenMP threads of the other processes go to sleep: after a parallel region they spin."""
+        if self._reference.device.type == "cpu":
+            time.sleep(SETTLE_SECONDS)
 
     def _ask(self, link: RunnerLink, stage: Stage, op: str, trial: int | None = None, **fields: Any) -> Message:
         limit = self._settings.load_timeout if stage is Stage.LOAD else self._settings.run_timeout
