@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from hkbench.prompts import PromptBook
 from hkbench.records import Backend, Problem
@@ -20,15 +19,16 @@ class RunPlan:
     samples: int
     attempts: int
     missing: tuple[int, ...]  #: numbers of the range for which there is no problem
+    exhaust: bool = False  #: every attempt is used, also after a success
 
     @property
     def fewest_calls(self) -> int:
-        """When each problem is solved at the first attempt."""
-        return len(self.problems) * self.samples
+        """When each problem is solved at the first attempt (which ends it, unless the plan exhausts)."""
+        return self.most_calls if self.exhaust else len(self.problems) * self.samples
 
     @property
     def most_calls(self) -> int:
-        return self.fewest_calls * self.attempts
+        return len(self.problems) * self.samples * self.attempts
 
 
 def make_plan(
@@ -38,7 +38,7 @@ def make_plan(
     backend: Backend,
     samples: int,
     attempts: int,
-    template: Path | None = None,
+    exhaust: bool = False,
 ) -> RunPlan:
-    names = [str(template) if template else book.choose(problem.name, backend) for problem in problems]
-    return RunPlan(problems, tuple(names), samples, attempts, missing)
+    names = tuple(book.choose(problem.name, backend) for problem in problems)
+    return RunPlan(problems, names, samples, attempts, missing, exhaust)

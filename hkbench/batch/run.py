@@ -47,7 +47,7 @@ class Batch:
         self._client = client
         self._prompter = prompter
         self._turns = asyncio.Semaphore(side_by_side)
-        self._service_works = False
+        self._labs: list[Lab] = []
         self._outcome = Outcome()
 
     async def run(self, problems: tuple[Problem, ...], resumed: bool) -> Outcome:
@@ -59,8 +59,8 @@ class Batch:
                 for problem in problems:
                     group.create_task(self._problem(problem))
             reason = None
-        except* ModelUnavailable as errors:
-            reason = str(errors.exceptions[0])
+        except ExceptionGroup as errors:
+            reason = str(_first(errors))
             raise
         finally:
             if reason is None and self._outcome.errors:
@@ -72,14 +72,14 @@ class Batch:
         async with self._turns:
             config = self._config
             lab = Lab(problem, self._prompter, self._client, self._evaluator, self._recorder, config.model)
+            self._labs.append(lab)
             self._recorder.event(ProblemStarted(time=time.time(), problem=problem.name))
             plan = Plan(config.samples, config.attempts, config.exhaust)
             error: HkbenchError | None = None
             try:
                 await STRATEGIES[config.strategy](lab, plan)
-                self._service_works = True
             except ModelUnavailable as failure:
-                if not self._service_works and lab.best is None:
+                if not any(lab.answered for lab in self._labs):
                     raise  # it never answered: the other problems would only repeat this
                 error = failure
             except HkbenchError as failure:
@@ -110,10 +110,10 @@ async def run_batch(batch: Batch, problems: tuple[Problem, ...], resumed: bool) 
     """Runs the batch; a failure that ends it comes as itself, not wrapped in a group."""
     try:
         return await batch.run(problems, resumed)
-    except* HkbenchError as errors:
+    except ExceptionGroup as errors:
         raise _first(errors) from None
 
 
-def _first(group: BaseExceptionGroup[HkbenchError]) -> HkbenchError:
+def _first(group: ExceptionGroup[Exception]) -> Exception:
     inner = group.exceptions[0]
-    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner
+    return _first(inner) if isinstance(inner, ExceptionGroup) else inner

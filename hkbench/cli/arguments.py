@@ -58,20 +58,58 @@ def add_device(parser: argparse.ArgumentParser) -> None:
 def add_judge(parser: argparse.ArgumentParser) -> None:
     defaults = JudgeSettings()
     group = parser.add_argument_group("judge")
-    group.add_argument("--trials", type=positive, default=defaults.trials, metavar="N",
-                       help=f"correctness trials, each with fresh inputs (default: {defaults.trials})")  # fmt: skip
-    group.add_argument("--timing-runs", type=positive, metavar="N",
-                       help="timed runs of each side, interleaved (default: 100 on a GPU, 30 on a CPU)")  # fmt: skip
-    group.add_argument("--timing-seconds", type=seconds, default=defaults.timing_seconds, metavar="S",
-                       help=f"no timed run is begun after S seconds (default: {defaults.timing_seconds:g})")  # fmt: skip
-    group.add_argument("--build-timeout", type=seconds, default=defaults.build_timeout, metavar="S",
-                       help=f"limit of a candidate's builds (default: {defaults.build_timeout:g})")  # fmt: skip
-    group.add_argument("--load-timeout", type=seconds, default=defaults.load_timeout, metavar="S",
-                       help=f"limit of importing a candidate, builds apart (default: {defaults.load_timeout:g})")  # fmt: skip
-    group.add_argument("--run-timeout", type=seconds, default=defaults.run_timeout, metavar="S",
-                       help=f"limit of one forward pass (default: {defaults.run_timeout:g})")  # fmt: skip
-    group.add_argument("--memory-gib", type=seconds, metavar="G",
-                       help="memory limit of a candidate's processes (default: 80 %% of the machine's)")  # fmt: skip
+    group.add_argument(
+        "--trials",
+        type=positive,
+        default=defaults.trials,
+        metavar="N",
+        help=f"correctness trials, each with fresh inputs (default: {defaults.trials})",
+    )
+    group.add_argument(
+        "--timing-runs",
+        type=positive,
+        metavar="N",
+        help="timed runs of each side, interleaved (default: 100 on a GPU, 30 on a CPU)",
+    )
+    group.add_argument(
+        "--timing-seconds",
+        type=seconds,
+        default=defaults.timing_seconds,
+        metavar="S",
+        help=f"no timed run is begun after S seconds (default: {defaults.timing_seconds:g})",
+    )
+    group.add_argument(
+        "--build-timeout",
+        type=seconds,
+        default=defaults.build_timeout,
+        metavar="S",
+        help=f"limit of a candidate's builds (default: {defaults.build_timeout:g})",
+    )
+    group.add_argument(
+        "--load-timeout",
+        type=seconds,
+        default=defaults.load_timeout,
+        metavar="S",
+        help=f"limit of importing a candidate, builds apart (default: {defaults.load_timeout:g})",
+    )
+    group.add_argument(
+        "--run-timeout",
+        type=seconds,
+        default=defaults.run_timeout,
+        metavar="S",
+        help=f"limit of one forward pass (default: {defaults.run_timeout:g})",
+    )
+    group.add_argument(
+        "--memory-gib",
+        type=seconds,
+        metavar="G",
+        help="memory limit of a candidate's processes (default: 80 %% of the machine's)",
+    )
+    group.add_argument(
+        "--host-copies",
+        action="store_true",
+        help="pass inputs and outputs through host memory (for containers without shared GPU memory)",
+    )
     group.add_argument("--no-profile", action="store_true", help="do not profile correct but slow candidates")
 
 
@@ -85,6 +123,7 @@ def judge_settings(options: argparse.Namespace) -> JudgeSettings:
         run_timeout=options.run_timeout,
         memory_gib=options.memory_gib,
         profile_slow=not options.no_profile,
+        host_copies=options.host_copies,
     )
 
 
@@ -92,23 +131,42 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("model")
     group.add_argument("--model", help="the model's name at the endpoint (not needed with --replay)")
     group.add_argument("--base-url", metavar="URL", help="an OpenAI-compatible endpoint (default: $OPENAI_BASE_URL)")
-    group.add_argument("--api", choices=["chat", "responses"], default="chat",
-                       help="chat completions or the Responses API (default: chat)")  # fmt: skip
+    group.add_argument(
+        "--api",
+        choices=["chat", "responses"],
+        default="chat",
+        help="chat completions or the Responses API (default: chat)",
+    )
     group.add_argument("--temperature", type=float)
     group.add_argument("--max-tokens", type=positive, metavar="N", help="limit of one reply")
     group.add_argument("--reasoning-effort", metavar="LEVEL")
-    group.add_argument("--model-timeout", type=seconds, default=1200.0, metavar="S",
-                       help="limit of one call (default: 1200)")  # fmt: skip
+    group.add_argument(
+        "--model-timeout", type=seconds, default=1200.0, metavar="S", help="limit of one call (default: 1200)"
+    )
     group.add_argument("--no-stream", action="store_true", help="for gateways that refuse streamed replies")
-    group.add_argument("--concurrency", type=positive, default=8, metavar="N",
-                       help="model calls, and problems, under way at once (default: 8)")  # fmt: skip
-    group.add_argument("--replay", type=Path, metavar="DIR",
-                       help="serve recorded replies (a results folder, or examples/replies) instead of calling a model")  # fmt: skip
+    group.add_argument(
+        "--concurrency",
+        type=positive,
+        default=8,
+        metavar="N",
+        help="model calls, and problems, under way at once (default: 8)",
+    )
+    group.add_argument(
+        "--replay",
+        type=Path,
+        metavar="DIR",
+        help="serve recorded replies (a results folder, or examples/replies) instead of calling a model",
+    )
 
 
 def add_prompts(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--prompts", type=Path, default=PROMPTS, metavar="DIR",
-                        help="folder with config.json and the templates (default: the project's prompts/)")  # fmt: skip
+    parser.add_argument(
+        "--prompts",
+        type=Path,
+        default=PROMPTS,
+        metavar="DIR",
+        help="folder with config.json and the templates (default: the project's prompts/)",
+    )
 
 
 def device_kind(options: argparse.Namespace) -> DeviceKind | None:

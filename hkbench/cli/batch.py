@@ -24,7 +24,7 @@ from hkbench.cli.arguments import (
     judge_settings,
     positive,
 )
-from hkbench.cli.models import check_model, make_client
+from hkbench.cli.models import check_model, make_client, shown_base_url
 from hkbench.engine import Evaluator
 from hkbench.errors import UsageError
 from hkbench.lab.prompting import Prompter
@@ -45,24 +45,57 @@ The same command again resumes an interrupted run; nothing finished is done or p
 is complete (whatever the verdicts); 64 and above: it is not, and the message says why."""
 
 
+class Audience:
+    """The displays of a run. One whose stream is closed is let go: the run does not end for want of a reader."""
+
+    def __init__(self) -> None:
+        self._displays: list[Display] = []
+
+    def add(self, display: Display) -> None:
+        self._displays.append(display)
+
+    def tell(self, event: AnyEvent) -> None:
+        for display in tuple(self._displays):
+            try:
+                display.on_event(event)
+            except BrokenPipeError:
+                self._displays.remove(display)
+
+    def close(self) -> None:
+        for display in self._displays:
+            display.close()
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("first", type=positive, metavar="FIRST", help="number of the first problem")
     parser.add_argument("last", type=positive, metavar="LAST", help="number of the last problem")
     parser.add_argument("--level", type=positive, metavar="N", help="level of the problems (default: 1)")
-    parser.add_argument("--problems", type=Path, metavar="DIR",
-                        help="folder of problems (default: $KERNELBENCH_DIR, else the shipped ones)")  # fmt: skip
+    parser.add_argument(
+        "--problems",
+        type=Path,
+        metavar="DIR",
+        help="folder of problems (default: $KERNELBENCH_DIR, else the shipped ones)",
+    )
     parser.add_argument("--match", metavar="REGEX", help="only problems whose name matches")
     parser.add_argument("--limit", type=positive, metavar="N", help="only the first N of those")
-    parser.add_argument("--samples", type=positive, metavar="N",
-                        help="generations of each attempt (default: $NUM_SAMPLES, else as many as --replay has, else 3)")  # fmt: skip
+    parser.add_argument(
+        "--samples",
+        type=positive,
+        metavar="N",
+        help="generations of each attempt (default: $NUM_SAMPLES, else as many as --replay has, else 3)",
+    )
     parser.add_argument("--attempts", type=positive, default=3, metavar="K", help="attempts a problem (default: 3)")
     parser.add_argument("--exhaust", action="store_true", help="use every attempt, also after a success")
-    parser.add_argument("--results", type=Path, default=Path("results"), metavar="DIR",
-                        help="the run folder (default: results)")  # fmt: skip
+    parser.add_argument(
+        "--results", type=Path, default=Path("results"), metavar="DIR", help="the run folder (default: results)"
+    )
     parser.add_argument("--dry-run", action="store_true", help="print the plan and spend nothing")
     parser.add_argument("--builds", type=positive, metavar="N", help="builds side by side (default: one a core)")
-    parser.add_argument("--display", choices=["rich", "plain", "log", "json"],
-                        help="how progress is shown (default: rich on a terminal, else plain)")  # fmt: skip
+    parser.add_argument(
+        "--display",
+        choices=["rich", "plain", "log", "json"],
+        help="how progress is shown (default: rich on a terminal, else plain)",
+    )
     add_prompts(parser)
     add_device(parser)
     add_judge(parser)
@@ -83,7 +116,6 @@ def run(options: argparse.Namespace) -> int:
         _print_plan(_plan(options, book, backend), backend)
         return 0
     outcome = asyncio.run(_run(options, book))
-    write_reports(options.results)
     print(f"report: {options.results / 'detailed_report.txt'}")
     for name, error in outcome.errors.items():
         print(f"hkbench: {name} is not finished: {error}", file=sys.stderr)
@@ -97,7 +129,7 @@ def _samples_from_environment() -> int | None:
     text = os.environ.get("NUM_SAMPLES", "").strip()
     if not text:
         return None
-    if not text.isdigit() or int(text) < 1:
+    if not text.isdecimal() or int(text) < 1:
         raise UsageError(f"NUM_SAMPLES is {text!r}: it has to be a whole number of at least 1")
     return int(text)
 
@@ -109,7 +141,7 @@ def _plan(options: argparse.Namespace, book: PromptBook, backend: Backend) -> Ru
     names = [problem.name for problem in chosen.problems]
     recorded = ReplayClient(options.replay, backend).recorded_samples(names) if options.replay is not None else None
     samples = options.samples or recorded or DEFAULT_SAMPLES
-    return make_plan(chosen.problems, chosen.missing, book, backend, samples, options.attempts)
+    return make_plan(chosen.problems, chosen.missing, book, backend, samples, options.attempts, options.exhaust)
 
 
 def _print_plan(plan: RunPlan, backend: Backend) -> None:
@@ -133,23 +165,18 @@ async def _run(options: argparse.Namespace, book: PromptBook) -> Outcome:
         config = _config(options, plan, book, evaluator, backend)
         with ExitStack() as stack:
             paths = RunPaths(options.results)
-            displays: list[Display] = []
-
-            def tell(event: AnyEvent) -> None:
-                for display in displays:
-                    display.on_event(event)
-
-            recorder = Recorder(paths, tell)
+            audience = Audience()
+            recorder = Recorder(paths, audience.tell)
             stack.callback(recorder.close)
             facts = _facts(evaluator)
             resumed = recorder.begin(config, facts)
+            stack.callback(write_reports, options.results)
             history = [event for event in read_events(paths.journal) if not isinstance(event, Damage)]
             log = stack.enter_context(paths.log.open("a", encoding="utf-8"))
             name = str(options.results)
-            displays.append(make_display("log", log, config))
-            displays.append(make_display(options.display, sys.stdout, config, name=name, facts=facts, history=history))
-            for display in displays:
-                stack.callback(display.close)
+            stack.callback(audience.close)
+            audience.add(make_display("log", log, config))
+            audience.add(make_display(options.display, sys.stdout, config, name=name, facts=facts, history=history))
             client = make_client(options, backend)
             try:
                 prompter = Prompter(book, backend, evaluator, options.trials)
@@ -173,7 +200,7 @@ def _config(
         attempts=options.attempts,
         exhaust=options.exhaust,
         model=options.model or "replay",
-        base_url=options.base_url,
+        base_url=shown_base_url(options),
         api=options.api,
         temperature=options.temperature,
         max_tokens=options.max_tokens,

@@ -55,7 +55,9 @@ async def _verdict(options: argparse.Namespace) -> Verdict:
     with tempfile.TemporaryDirectory(prefix="hkbench-") as scratch:
         if options.build_only:
             settings = judge_settings(options)
-            return await compile_only(problem, options.code, Path(scratch), backend or Backend.HIP, options.arch, settings)
+            return await compile_only(
+                problem, options.code, Path(scratch), backend or Backend.HIP, options.arch, settings
+            )
         sizes = SizeSet(options.sizes) if options.sizes else None
         async with Evaluator(device_kind(options), judge_settings(options), sizes) as evaluator:
             evaluated = await evaluator.evaluate(

@@ -25,7 +25,9 @@ Exit code: 0 a kernel was found in the reply, 2 the reply holds none; 64 and abo
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--problem", type=Path, required=True, metavar="P", help="the problem's file")
     parser.add_argument("--output", type=Path, required=True, metavar="CODE", help="where the kernel file goes")
-    parser.add_argument("--prompt", type=Path, metavar="FILE", help="a template of your own instead of config.json's choice")
+    parser.add_argument(
+        "--prompt", type=Path, metavar="FILE", help="a template of your own instead of config.json's choice"
+    )
     parser.add_argument("--response-file", type=Path, metavar="F", help="keep the whole reply here")
     add_prompts(parser)
     add_device(parser)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from types import ModuleType
 
@@ -19,7 +21,9 @@ COMMANDS: dict[str, ModuleType] = {
     "report": report,
     "monitor": monitor,
 }
+INTERNAL = 70
 INTERRUPTED = 130
+PIPE_CLOSED = 141  #: what a shell reports of a command that SIGPIPE ended
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,16 +49,22 @@ def door(name: str, arguments: Sequence[str] | None = None) -> int:
 
 def _guarded(command: Callable[[], int]) -> int:
     try:
-        return command()
+        code = command()
+        sys.stdout.flush()  # a closed pipe shows here, not at the interpreter's end
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still in the buffer
+        return PIPE_CLOSED
     except HkbenchError as error:
         print(f"hkbench: {strip_escapes(str(error))}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         print("hkbench: interrupted; the same command resumes what it can", file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 0
     except OSError as error:
         print(f"hkbench: {error}; free space or permissions may be missing", file=sys.stderr)
-        return 70
+        return INTERNAL
+    except Exception:  # noqa: BLE001 - the end of the process, whose own exit code for this would be 1, a verdict
+        traceback.print_exc()
+        print("hkbench: this is a fault of hkbench itself; what was finished is kept", file=sys.stderr)
+        return INTERNAL
+    return code

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from urllib.parse import urlsplit
 
 from hkbench.errors import UsageError
 from hkbench.llm import ModelClient, ModelSettings, OpenAIClient, ReplayClient, api_key, base_url
@@ -22,6 +23,15 @@ def check_model(options: argparse.Namespace) -> None:
     base_url(options.base_url)
     if not options.model:
         raise UsageError("name the model with --model, or serve recorded replies with --replay DIR")
+
+
+def shown_base_url(options: argparse.Namespace) -> str | None:
+    """The endpoint as a run records it: where it came from does not matter, and no password goes into a file."""
+    address = None if options.replay is not None else base_url(options.base_url)
+    if address is None:
+        return None
+    parts = urlsplit(address)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 def make_client(options: argparse.Namespace, backend: Backend) -> ModelClient:

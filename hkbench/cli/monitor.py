@@ -17,8 +17,14 @@ Only reads the folder, so it can be started and stopped at any time, from anywhe
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("results", type=Path, nargs="?", default=Path("results"), metavar="RESULTS",
-                        help="the run folder (default: results)")  # fmt: skip
+    parser.add_argument(
+        "results",
+        type=Path,
+        nargs="?",
+        default=Path("results"),
+        metavar="RESULTS",
+        help="the run folder (default: results)",
+    )
     parser.add_argument("--once", action="store_true", help="print one plain frame and end")
     parser.add_argument("--refresh", type=seconds, default=1.0, metavar="S", help="seconds between looks (default: 1)")
 

@@ -33,8 +33,8 @@ PARTS = (
     _part("MI325X", 6.0, 256, bfloat16=1307.4, float16=1307.4, float32=163.4, float64=81.7),
     _part("MI355X", 8.0, 256, bfloat16=2516.6, float16=2516.6, float32=157.3, float64=78.6),
     _part("MI350X", 8.0, 256, bfloat16=2300.0, float16=2300.0, float32=144.2, float64=72.1),
-    _part("H200", 4.8, 50, bfloat16=989.4, float16=989.4, float32=66.9, float64=33.5),
-    _part("H100", 3.35, 50, bfloat16=989.4, float16=989.4, float32=66.9, float64=33.5),
+    _part(r"\bH200(?! NVL)", 4.8, 50, bfloat16=989.4, float16=989.4, float32=66.9, float64=33.5),
+    _part(r"\bH100(?! (?:NVL|PCIe))", 3.35, 50, bfloat16=989.4, float16=989.4, float32=66.9, float64=33.5),
 )
 
 

@@ -126,8 +126,14 @@ class Evaluator:
             theirs.close()
         async with await Channel.open(ours) as channel:
             await channel.send(job)
-            async with asyncio.timeout(seconds):
-                return _result(await channel.receive())
+            try:
+                async with asyncio.timeout(seconds):
+                    return _result(await channel.receive())
+            except TimeoutError as error:
+                what = job["problem"]["path"] if "problem" in job else "the question which devices there are"
+                raise errors.WorkerLost(
+                    f"{what}: no answer within {seconds:g} s; does its code come to an end?"
+                ) from error
 
     async def evaluate(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,10 +49,22 @@ def _extent(tensor: torch.Tensor) -> tuple[list[int], int]:
     """Strides and number of elements that the tensor's storage needs."""
     if tensor.numel() == 0:
         return list(tensor.contiguous().stride()), 0
-    span = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
-    if span < tensor.numel():
+    if overlaps(tensor.shape, tensor.stride()):
         return list(torch.empty(tensor.shape, device="meta").stride()), tensor.numel()
+    span = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
     return list(tensor.stride()), span
+
+
+def overlaps(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether an element of a larger dimension repeats memory (expanded tensors, sliding windows)."""
+    if 0 in shape:
+        return False
+    reach = 0
+    for stride, size in sorted((s, n) for s, n in zip(strides, shape, strict=True) if n > 1):
+        if stride <= reach:
+            return True
+        reach += stride * (size - 1)
+    return False
 
 
 class Arena:
@@ -121,6 +134,8 @@ def same(arena: Arena, places: Any, value: object) -> bool:
 def _same_bits(left: torch.Tensor, right: torch.Tensor) -> bool:
     if left.device.type != right.device.type:
         right = right.to(left.device)
+    if left.is_complex():
+        left, right = torch.view_as_real(left), torch.view_as_real(right.resolve_conj())
     if left.is_floating_point():
         # Equality of values would call NaN a change; and -0.0 for 0.0 none.
         kind = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[left.element_size()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from typing import Any
 
@@ -22,13 +23,11 @@ def problem_facts(problem: Problem, sizes: SizeSet) -> ProblemFacts:
     Raises:
         ProblemError: the problem's own code fails.
     """
-    try:
+    with contextlib.suppress(ProblemError, RuntimeError, TypeError, ValueError):
         return _facts(problem, sizes, torch.device("meta"))
-    except (RuntimeError, NotImplementedError, TypeError, ValueError, ProblemError):
-        pass
     try:
         return _facts(problem, sizes, torch.device("cpu"))
-    except (RuntimeError, NotImplementedError, TypeError, ValueError) as error:
+    except (RuntimeError, TypeError, ValueError) as error:
         raise ProblemError(f"{problem.path}: its own code fails: {error}") from error
 
 

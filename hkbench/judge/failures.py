@@ -9,14 +9,16 @@ from hkbench.records import Failure, FailureKind, Stage
 from hkbench.runner.wire import Message
 
 DETAIL_LIMIT = 8000
+MESSAGE_LIMIT = 2000
 
 #: gcc/clang "file:1:2: error: ...", nvcc "file(1): error: ...", linkers, and drivers that fail without a place.
 _COMPILER_ERROR = re.compile(
-    r"^(?:[^\s:][^:\n]*:\d+(?::\d+)?: (?:fatal )?error: .*"
+    r"^(?:[^\s:][^:\n]*:\d+(?::\d+)?: (?:fatal |internal compiler )?error: .*"
     r"|[^\s(][^(\n]*\(\d+\): (?:fatal )?error\b.*"
-    r"|.*\bundefined reference to .*"
-    r"|(?:ld\.lld|lld|ld|.*/ld): error: .*"
-    r"|(?:clang|hipcc|g\+\+|cc1plus|nvcc|ptxas)[^:\n]*: (?:fatal )?(?:error|fatal)\b.*)$",
+    r"|.*\b[uU]ndefined reference to .*"
+    r"|(?:\S*/)?(?:ld\.lld|lld|ld|ld\.bfd|ld\.gold): (?:error: |cannot find ).*"
+    r"|(?:nvcc|ptxas|nvlink)[^:\n]* (?:error|fatal) *: .*"
+    r"|(?:\S*/)?(?:clang|hipcc|g\+\+|gcc|c\+\+|cc1plus)[^:\s]*: (?:fatal |internal compiler )?error\b.*)$",
     re.MULTILINE,
 )
 _NOISE = re.compile(r"^(?:\[\d+/\d+\] |ninja: |FAILED: )")
@@ -39,7 +41,15 @@ class CandidateFailed(Exception):
 def failed(
     stage: Stage, kind: FailureKind, message: str, detail: str | None = None, trial: int | None = None
 ) -> CandidateFailed:
-    return CandidateFailed(Failure(stage=stage, kind=kind, message=message, detail=detail, trial=trial))
+    detail = None if detail is None else _plain(detail)
+    return CandidateFailed(
+        Failure(stage=stage, kind=kind, message=_plain(message)[:MESSAGE_LIMIT], detail=detail, trial=trial)
+    )
+
+
+def _plain(text: str) -> str:
+    """Without lone surrogates, which a candidate's text may hold and UTF-8 cannot."""
+    return text.encode(errors="replace").decode()
 
 
 def first_compiler_error(output: str) -> str | None:

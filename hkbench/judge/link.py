@@ -22,7 +22,7 @@ GUARD_SECONDS = 30.0
 class RunnerEnd:
     """How a runner ended. `signal` is the name of the one that killed it, unless the guard did."""
 
-    reason: str  #: "asked", "memory", "processes"
+    reason: str  #: "asked", "ended" (by itself), "memory", "processes"
     signal: str | None
     exit_code: int | None
     commands: tuple[str, ...]  #: programs that were running in its tree
@@ -67,7 +67,8 @@ class RunnerLink:
     ) -> wire.Message:
         """Sends one message and returns the answer, which may say `ok: false`.
 
-        While the runner says that it builds, `build_seconds` is the limit instead of `seconds`.
+        `seconds` is the limit without the time in which the runner says that it builds; all of its builds together
+        have `build_seconds`. The runner's word can shift time from one to the other, but never extend both.
 
         Raises:
             RunnerGone, RunnerTimeout, RunnerBabble
@@ -75,22 +76,29 @@ class RunnerLink:
         try:
             wire.send(self._channel, {"op": op, **fields})
             deadline = time.monotonic() + seconds
-            began: float | None = None
+            left = seconds
+            began = 0.0
+            builds = 0  # threads may build side by side
             while True:
                 try:
                     answer = wire.receive(self._channel, deadline)
                 except TimeoutError as error:
-                    raise RunnerTimeout(began is not None) from error
+                    raise RunnerTimeout(builds > 0) from error
                 event = answer.get("event")
                 if event == "build_begin" and build_seconds:
-                    began = time.monotonic()
-                    deadline = began + max(0.0, build_seconds - self.build_seconds)
-                    if on_build is not None:
-                        on_build()
-                elif event == "build_end" and began is not None:
-                    self.build_seconds += time.monotonic() - began
-                    began = None
-                    deadline = time.monotonic() + seconds
+                    builds += 1
+                    if builds == 1:
+                        began = time.monotonic()
+                        left = deadline - began
+                        deadline = began + max(0.0, build_seconds - self.build_seconds)
+                        if on_build is not None:
+                            on_build()
+                elif event == "build_end" and builds:
+                    builds -= 1
+                    if not builds:
+                        now = time.monotonic()
+                        self.build_seconds += now - began
+                        deadline = now + left
                 elif isinstance(answer.get("ok"), bool):
                     return answer
                 else:

@@ -39,6 +39,7 @@ class Measurement:
 
 
 def interleave(
+    renew: Callable[[], None],
     baseline: Callable[[Samples], None],
     candidate: Callable[[Samples, int], None],
     runs: int,
@@ -47,16 +48,19 @@ def interleave(
 ) -> tuple[Samples, Samples]:
     """Runs both sides alternately, so that drifting clocks and noisy neighbours meet both alike.
 
-    At least `FEWEST_RUNS` of each; no new pair is begun after `seconds`. The order within a pair alternates.
+    `renew` makes fresh inputs before each pair. At least `FEWEST_RUNS` of each; no new pair is begun after `seconds`.
+    The order within a pair alternates.
     """
     left, right = Samples(), Samples()
     for number in range(warmups):
+        renew()
         baseline(Samples())
         candidate(Samples(), -1 - number)
     began = time.monotonic()
     for number in range(runs):
         if number >= FEWEST_RUNS and time.monotonic() - began > seconds:
             break
+        renew()
         if number % 2:
             candidate(right, number)
             baseline(left)
@@ -76,6 +80,8 @@ def conclude(left: Samples, right: Samples, clock: str, warmups: int) -> Measure
         seconds = right.idle
         warnings.append("the candidate works outside the current stream; timed until the device was idle")
     speedup = ratio_of_medians(left.seconds, seconds)
+    if speedup.low < 1.0 <= speedup.high:
+        warnings.append("the interval of the speed-up holds 1.0: whether the candidate is faster is not settled")
     for name, values in (("baseline", left.seconds), ("candidate", seconds)):
         interval = median_interval(values)
         width = (interval.high - interval.low) / interval.value if interval.value else 0.0

@@ -14,6 +14,9 @@ from hkbench.problems import apply_sizes
 from hkbench.records import Problem, SizeSet
 from hkbench.runner.wire import leaves
 
+#: Of the device, not of the problem: the caller knows what to say.
+_OUT_OF_MEMORY = (torch.OutOfMemoryError, torch.AcceleratorError)
+
 Leaves = dict[str, object]  #: by path: tensors, and whatever else the reference returns
 
 
@@ -25,9 +28,9 @@ class Reference:
         self.device = device
         self.sizes = sizes
         self._namespace = _execute(problem, sizes)
-        self.init_inputs = list(self._namespace["get_init_inputs"]())
         torch.manual_seed(seed)
         try:
+            self.init_inputs = list(self._namespace["get_init_inputs"]())
             self.model = self._namespace["Model"](*self.init_inputs).to(device)
         except Exception as error:
             raise ProblemError(f"{problem.path}: Model(*get_init_inputs()) raised {error!r}") from error
@@ -37,14 +40,24 @@ class Reference:
     def inputs(self, seed: int) -> list[Any]:
         """Fresh inputs, made on the device itself: `get_inputs` runs under the seed and the device's context."""
         torch.manual_seed(seed)
-        with torch.device(self.device):
-            made = list(self._namespace["get_inputs"]())
+        try:
+            with torch.device(self.device):
+                made = list(self._namespace["get_inputs"]())
+        except _OUT_OF_MEMORY:
+            raise
+        except Exception as error:
+            raise ProblemError(f"{self.problem.path}: get_inputs() raised {error!r}") from error
         return [_to(value, self.device) for value in made]
 
     def native(self, inputs: list[Any]) -> Leaves:
-        """The reference's outputs as eager PyTorch gives them."""
-        with torch.no_grad():
-            return dict(leaves(self.model(*inputs), "output"))
+        """The reference's outputs as eager PyTorch gives them. It gets copies: its code may work in place."""
+        try:
+            with torch.no_grad():
+                return dict(leaves(self.model(*[_copied(value) for value in inputs]), "output"))
+        except _OUT_OF_MEMORY:
+            raise
+        except Exception as error:
+            raise ProblemError(f"{self.problem.path}: Model.forward raised {error!r}") from error
 
     def precise(self, inputs: list[Any], native: Leaves) -> Leaves:
         """The same in higher precision: float64, or float32 where everything is half; native where that fails.
@@ -58,7 +71,7 @@ class Reference:
                 self._precise_model = _cast_model(self.model, wide)
             with torch.no_grad():
                 made = dict(leaves(self._precise_model(*[_cast(value, wide) for value in inputs]), "output"))
-        except (RuntimeError, TypeError, ValueError, NotImplementedError):
+        except (RuntimeError, TypeError, ValueError, AssertionError, AttributeError, LookupError):
             self.precision = "native"
             return native
         if made.keys() != native.keys():
@@ -93,6 +106,17 @@ def _to(value: Any, device: torch.device) -> Any:
         return type(value)(_to(item, device) for item in value)
     if isinstance(value, dict):
         return {key: _to(item, device) for key, item in value.items()}
+    return value
+
+
+def _copied(value: Any) -> Any:
+    """Copies of the tensors, strides kept."""
+    if isinstance(value, torch.Tensor):
+        return value.clone()
+    if isinstance(value, (list, tuple)):
+        return type(value)(_copied(item) for item in value)
+    if isinstance(value, dict):
+        return {key: _copied(item) for key, item in value.items()}
     return value
 
 

@@ -12,7 +12,7 @@ import torch
 from hkbench.devices.probe import flush_bytes
 from hkbench.errors import DeviceUnavailable, ProblemError, WorkerLost
 from hkbench.judge import compare, failures, measure
-from hkbench.judge.arena import Arena, Layout, fill, same
+from hkbench.judge.arena import Arena, Layout, fill, overlaps, same
 from hkbench.judge.link import RunnerBabble, RunnerGone, RunnerLink, RunnerTimeout
 from hkbench.judge.reference import Leaves, Reference
 from hkbench.records import (
@@ -84,15 +84,20 @@ class Session:
             for path, leaf in self._native.items()
             if isinstance(leaf, torch.Tensor)
         }
-        self._inbox, self._outbox = self._arenas(inbox.size, outbox.size)
+        self._sizes = (inbox.size, outbox.size)
+        self._allocate(by_host=self._settings.host_copies)
+
+    def _allocate(self, by_host: bool) -> None:
+        """Makes the two regions, on the device where handles can be shared, and fills in what never changes."""
+        self._inbox, self._outbox = self._arenas(*self._sizes, by_host)
         for name, value in self._reference.model.state_dict().items():
             self._inbox.put(self._state[name], value)
         for places, value in zip(self._init_places, self._reference.init_inputs, strict=True):
             fill(self._inbox, places, value)
 
-    def _arenas(self, inbox: int, outbox: int) -> tuple[Arena, Arena]:
+    def _arenas(self, inbox: int, outbox: int, by_host: bool) -> tuple[Arena, Arena]:
         device = self._reference.device
-        if device.type == "cuda":
+        if device.type == "cuda" and not by_host:
             try:
                 return Arena.on_device(inbox, device), Arena.on_device(outbox, device)
             except RuntimeError as error:
@@ -101,6 +106,12 @@ class Session:
 
     def prepare(self) -> None:
         """Gives the candidate's runner its device and memory, has it make ModelNew, and binds inputs and outputs."""
+        (device, fields), *_ = self._preparations()
+        opened = self._link.request(device, self._settings.load_timeout, **fields)
+        if not opened["ok"] and self._inbox.description["kind"] == "device":
+            # Containers without a shared IPC namespace: the handle exists, but no other process can open it.
+            self.notes.append(f"device memory cannot be shared here ({opened.get('message')}); copies go by the host")
+            self._allocate(by_host=True)
         for op, fields in self._preparations():
             answer = self._ask(self._link, Stage.LOAD, op, **fields)
             if answer.get("weights") in ("state_dict", "seed"):
@@ -149,14 +160,16 @@ class Session:
             self.passed.append(Trial(seed=seed, passed=True, max_abs_error=error, max_error_over_tolerance=worst))
 
     def measure(self) -> measure.Measurement:
-        """Baseline and candidate in turn, on inputs of a seed of their own; some timed outputs are checked too."""
-        inputs = self._inputs
-        native = self._native
-        precise = self._reference.precise(inputs, native)
+        """Baseline and candidate in turn, each pair on fresh inputs; some timed outputs are compared too."""
         runs = self._settings.timing_runs or measure.DEFAULT_RUNS[self._facts.kind]
         checked = {0, *(secrets.randbelow(runs) for _ in range(CHECKED_TIMED_RUNS - 1))}
-
+        inputs: list[Any] = []
         self._prepare_baseline()
+
+        def renew() -> None:
+            # In place: the old inputs' memory has to be free before the new ones are made.
+            inputs.clear()
+            inputs.extend(self._reference.inputs(draw_seed()))
 
         def baseline(samples: measure.Samples) -> None:
             self._fill(inputs)
@@ -172,11 +185,11 @@ class Session:
             seconds, idle = self._call(inputs, None, stage=Stage.TIME)
             samples.add(seconds, idle, time.perf_counter() - started)
             if number in checked:
-                self._check(native, precise, None)
+                native = self._run_reference(inputs)
+                self._check(native, self._reference.precise(inputs, native), None)
 
-        left, right = measure.interleave(
-            baseline, candidate, runs, self._settings.timing_seconds, self._settings.warmups
-        )
+        limits = (runs, self._settings.timing_seconds, self._settings.warmups)
+        left, right = measure.interleave(renew, baseline, candidate, *limits)
         clock = "perf_counter" if self._facts.kind is DeviceKind.CPU else "device events"
         return measure.conclude(left, right, clock, self._settings.warmups)
 
@@ -186,15 +199,15 @@ class Session:
 
     def _call(self, inputs: list[Any], trial: int | None, stage: Stage = Stage.RUN) -> tuple[float, float]:
         """One forward pass of the candidate; checks the outputs' form and that the inputs are as they were."""
-        answer = self._ask(self._link, stage, "call", trial=trial, flush=stage is Stage.TIME)
+        answer = self._ask(self._link, stage, "call", trial=trial, flush=True)
         self._check_form(answer.get("leaves"), trial)
         for number, (places, value) in enumerate(zip(self._input_places, inputs, strict=True)):
             if not same(self._inbox, places, value):
                 message = f"forward changed its input {number} in place; inputs have to stay as they were given"
                 raise failures.failed(Stage.COMPARE, FailureKind.INPUT_MODIFIED, message, trial=trial)
         seconds, idle = answer.get("seconds"), answer.get("idle_seconds")
-        if not isinstance(seconds, float) or not isinstance(idle, float) or not 0 < seconds < 1e6:
-            message = f"the runner reported {seconds!r} as the time of a call"
+        if not (isinstance(seconds, float) and isinstance(idle, float) and 0 < seconds < 1e6 and 0 < idle < 1e6):
+            message = f"the runner reported {seconds!r} and {idle!r} as the times of a call"
             raise failures.failed(stage, FailureKind.PROTOCOL, message, trial=trial)
         return seconds, idle
 
@@ -239,6 +252,7 @@ class Session:
                 continue
             if path not in self.tolerances:
                 self.tolerances[path] = compare.tolerance_for(eager, wanted, path)
+            wanted = compare.settled(eager, wanted, got)
             result = compare.compare_leaf(path, wanted, got, self.tolerances[path])
             if result.mismatch is not None:
                 kind = FailureKind.NOT_FINITE if result.not_finite else FailureKind.WRONG_VALUES
@@ -252,7 +266,7 @@ def _wrong(kind: FailureKind, found: Mismatch, trial: int | None, not_finite: in
     share = f"{found.wrong_elements} of {found.elements} elements"
     text = f"{found.output}{list(found.index)}: expected {found.expected!r}, got {found.got!r}; {share} are wrong"
     if not_finite:
-        text += f", {not_finite} of them NaN or Inf (an element that is never written reads as NaN)"
+        text += f", {not_finite} of them NaN or Inf"
     failure = Failure(stage=Stage.COMPARE, kind=kind, message=text, mismatch=found, trial=trial)
     return failures.CandidateFailed(failure)
 
@@ -295,18 +309,13 @@ def _tensor_mismatch(item: dict[str, Any], leaf: object, device: str) -> tuple[F
     if item.get("device") != device:
         return FailureKind.WRONG_TYPE, f"{path} is on device {item.get('device')}, expected {device}"
     strides = item.get("strides")
-    if not _overlaps(list(leaf.shape), list(leaf.stride())) and _overlaps(list(leaf.shape), strides):
+    if not overlaps(leaf.shape, leaf.stride()) and _shares_memory(list(leaf.shape), strides):
         return FailureKind.WRONG_STRIDES, f"{path} has strides {strides}: several elements share one place in memory"
     return None
 
 
-def _overlaps(shape: list[int], strides: Any) -> bool:
-    """Whether an element of a larger dimension repeats memory (expanded tensors, unfinished views)."""
-    if not isinstance(strides, list) or len(strides) != len(shape):
+def _shares_memory(shape: list[int], strides: Any) -> bool:
+    """The same of what the runner says, which may be anything."""
+    if not isinstance(strides, list) or len(strides) != len(shape) or not all(type(s) is int for s in strides):
         return True
-    reach = 0
-    for stride, size in sorted((s, n) for s, n in zip(strides, shape, strict=True) if n > 1):
-        if stride <= reach:
-            return True
-        reach += stride * (size - 1)
-    return False
+    return overlaps(shape, strides)

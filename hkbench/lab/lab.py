@@ -63,6 +63,7 @@ class Lab:
     ) -> None:
         self.problem = problem
         self.best: Sample | None = None
+        self.answered = False  #: whether there is a reply, of this session or recorded in the folder
         self._prompter = prompter
         self._client = client
         self._evaluator = evaluator
@@ -102,6 +103,7 @@ class Lab:
     async def _reply(self, key: SampleKey, prompt: Prompt) -> Reply:
         known = self._recorder.reply(key, self._model)
         if known is not None:
+            self.answered = True
             return known
         self._recorder.event(GenerationStarted(time=time.time(), key=key))
         try:
@@ -110,6 +112,7 @@ class Lab:
             failed = GenerationFailed(time=time.time(), key=key, error=type(error).__name__, message=str(error))
             self._recorder.event(failed)
             raise
+        self.answered = True
         self._recorder.save_reply(key, reply)
         self._recorder.event(
             ReplyReceived(
@@ -123,7 +126,9 @@ class Lab:
                 finish_reason=reply.finish_reason,
             )
         )
-        return reply
+        stored = self._recorder.reply(key, self._model)
+        assert stored is not None
+        return stored  # as a resume will find it: what UTF-8 cannot hold is escaped in the file
 
     def _extract(self, key: SampleKey, reply: Reply, parent_source: str | None) -> Sample:
         extraction = extract(reply.text, parent_source)

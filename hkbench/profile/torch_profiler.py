@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-import math
 import re
 from typing import Any
 
 from hkbench.records import KernelProfile, KernelUse, Owner
 
 #: Kernels of PyTorch itself, by the namespaces that its kernels and operators carry.
-_PYTORCH = re.compile(r"\bat::native\b|^aten::|at_cuda_detail|\bc10::|^Memcpy|^Memset|^void at::|triton_.*_fused_")
+_PYTORCH = re.compile(
+    r"\bat::native\b|^aten::|at_cuda_detail|\bc10::|^Memcpy|^Memset|^__amd_rocclr_|^void at::|\btriton_.*_fused_"
+    r"|\bpytorch_flash::|^fmha_cutlass|\bPyTorchMemEff|^void \(anonymous namespace\)::softmax_warp_(?:for|back)ward"
+)
 #: Kernels of vendor libraries: cuBLAS, cuDNN, CUTLASS, rocBLAS/Tensile, hipBLASLt, MIOpen, oneDNN.
+#: A candidate may well call its own kernel "sgemm_tiled": GEMMs count by the prefixes that the vendors' carry.
 _LIBRARY = re.compile(
-    r"cublas|cudnn|cutlass|\bnvjet|sgemm_|hgemm|gemmSN|gemv2?T|splitKreduce|^Cijk_|miopen|MIOpen|igemm_|ck::|mkldnn|onednn",
+    r"cublas|cudnn|cutlass|^(?:void )?nvjet"
+    r"|^(?:void )?(?:volta|turing|ampere|hopper|maxwell|sm\d+)_\w*(?:gemm|conv|fprop|dgrad)"
+    r"|^void gem[mv](?:SN|2N|2T|NSP|k1)\w*_kernel|splitKreduce_kernel|^(?:Custom_)?Cijk_|miopen|^igemm_(?:fwd|bwd|wrw)_"
+    r"|\bck::|\brocblas|^mkldnn|\bdnnl|onednn",
     re.IGNORECASE,
 )
 _CPU_NOTHING = re.compile(r"^(?:ProfilerStep|aten::(?:empty|as_strided|view|detach|alias|slice|select|resize_))")
 NOTABLE_SHARE = 0.05
+MOST_KERNELS = 64
+NAME_LIMIT = 400
+LARGEST = 1e9
 
 
 def owner_of(name: str) -> Owner:
@@ -29,11 +38,12 @@ def owner_of(name: str) -> Owner:
 def kernel_profile(answer: dict[str, Any]) -> KernelProfile | None:
     """A profile from the runner's answer; None when it holds nothing that can be used."""
     on_gpu = answer.get("on_gpu") is True
-    rows = [row for row in answer.get("kernels", []) if _is_row(row)]
+    reported = answer.get("kernels")
+    rows = [row for row in reported if _is_row(row)][:MOST_KERNELS] if isinstance(reported, list) else []
     wall = answer.get("wall_seconds")
     if not isinstance(wall, float) or not 0 < wall < 1e6:
         return None
-    kernels = [(str(r["name"]), float(r["calls"]), float(r["seconds"])) for r in rows]
+    kernels = [(_plain(r["name"]), float(r["calls"]), float(r["seconds"])) for r in rows]
     if not on_gpu:
         kernels = [kernel for kernel in kernels if not _CPU_NOTHING.match(kernel[0])]
         # The profiler sees operators only; the rest of the pass is the candidate's compiled code and Python.
@@ -60,8 +70,13 @@ def _is_row(row: object) -> bool:
     return (
         isinstance(row, dict)
         and isinstance(row.get("name"), str)
-        and all(isinstance(row.get(key), (int, float)) and math.isfinite(row[key]) for key in ("calls", "seconds"))
+        and all(type(row.get(key)) in (int, float) and 0 <= row[key] < LARGEST for key in ("calls", "seconds"))
     )
+
+
+def _plain(name: str) -> str:
+    """Cut, and without the lone surrogates that UTF-8 cannot hold."""
+    return name[:NAME_LIMIT].encode(errors="replace").decode()
 
 
 def _findings(uses: tuple[KernelUse, ...], wall: float, on_gpu: bool) -> tuple[str, ...]:

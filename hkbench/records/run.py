@@ -24,6 +24,7 @@ class JudgeSettings(Record):
     run_timeout: float = 60.0  #: of one forward pass
     memory_gib: float | None = None  #: of the runner's process tree; `None`: 80 % of the machine's
     profile_slow: bool = True
+    host_copies: bool = False  #: inputs and outputs by host memory, where GPU memory cannot be shared
 
 
 class RunConfig(Record):

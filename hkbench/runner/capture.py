@@ -68,6 +68,15 @@ class _Unbuilt(ModuleType):
         return not_built
 
 
+def _plain(value: Any) -> Any:
+    """As JSON can carry it: paths and other objects as their text."""
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    return value if isinstance(value, (str, bool, int, type(None))) else str(value)
+
+
 def record_extension_calls(calls: list[dict[str, Any]]) -> None:
     """Makes `load_inline` and `load` append their arguments to `calls` and return a stand-in module.
 
@@ -89,7 +98,7 @@ def record_extension_calls(calls: list[dict[str, Any]]) -> None:
         return keep(given | {"functions": None, "no_implicit_headers": True})
 
     def keep(given: dict[str, Any]) -> Any:
-        kept = {key: given[key] for key in _KEPT if given.get(key) is not None}
+        kept = {key: _plain(given[key]) for key in _KEPT if given.get(key) is not None}
         calls.append(kept | ({"cxx": os.environ["CXX"]} if os.environ.get("CXX") else {}))
         return _Unbuilt(str(given["name"]))
 

@@ -35,6 +35,7 @@ class Recorder:
     def __init__(self, paths: RunPaths, on_event: Callable[[AnyEvent], None]) -> None:
         self.paths = paths
         self._on_event = on_event
+        _refuse_strangers(paths)
         paths.root.mkdir(parents=True, exist_ok=True)
         self._lock = _lock(paths.lock)
         self._journal: int | None = None
@@ -48,26 +49,17 @@ class Recorder:
         resumed = self.paths.run.exists()
         if resumed:
             check_same(read_run_file(self.paths).config, config, self.paths.root)
+            self._sweep(config)
         else:
-            self._refuse_strangers()
             write_atomic(self.paths.run, RunFile(config=config, facts=facts).model_dump_json(indent=2) + "\n")
         self._journal = _open_journal(self.paths.journal)
         return resumed
 
-    def _refuse_strangers(self) -> None:
-        """A folder that holds other things is not a place for a run."""
-        own = {self.paths.lock.name, self.paths.log.name}
-        # A run that was killed in its first moment leaves a temporary file and nothing else.
-        strangers = sorted(
-            path.name
-            for path in self.paths.root.iterdir()
-            if path.name not in own and not (path.name.startswith(".") and path.name.endswith(".tmp"))
-        )
-        if strangers:
-            raise UsageError(
-                f"{self.paths.root} is not empty and holds no run (it has {strangers[0]}); "
-                "name an empty or new folder with --results"
-            )
+    def _sweep(self, config: RunConfig) -> None:
+        """Removes what a killed run was writing; nobody else writes into the problems' folders."""
+        for name in config.problems:
+            for path in self.paths.problem(name).root.rglob(".*.tmp"):
+                path.unlink(missing_ok=True)
 
     def close(self) -> None:
         if self._journal is not None:
@@ -105,8 +97,9 @@ class Recorder:
         text = _text(paths.response)
         try:
             return Reply.model_validate(json.loads(_text(paths.exchange)) | {"text": text})
-        except (OSError, ValueError):
-            # The run was cut between the two files: the text is what was paid for, its usage is not known.
+        except (OSError, ValueError, TypeError):
+            # The run was cut between the two files, or the second is damaged: the text is what was paid for, and
+            # its usage is not known.
             return Reply(text=text, model=model, usage=Usage())
 
     def save_reply(self, key: SampleKey, reply: Reply) -> None:
@@ -150,6 +143,25 @@ class Recorder:
         for origin, target in targets.items():
             if origin.exists():
                 write_atomic(target, _text(origin))
+
+
+def _refuse_strangers(paths: RunPaths) -> None:
+    """A folder that holds other things, or a file, is not a place for a run; nothing is written there."""
+    if paths.run.exists() or not paths.root.exists():
+        return
+    if not paths.root.is_dir():
+        raise UsageError(f"{paths.root} is not a folder; name another one with --results")
+    # A run that was killed in its first moment leaves its lock, a temporary file and nothing else.
+    strangers = sorted(
+        path.name
+        for path in paths.root.iterdir()
+        if path.name != paths.lock.name and not (path.name.startswith(".") and path.name.endswith(".tmp"))
+    )
+    if strangers:
+        raise UsageError(
+            f"{paths.root} is not empty and holds no run (it has {strangers[0]}); "
+            "name an empty or new folder with --results"
+        )
 
 
 def check_same(before: RunConfig, now: RunConfig, root: Path) -> None:

@@ -24,9 +24,7 @@ LOOSE_RTOL = 1.6e-2
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
 #: Module scope makes pytest run the tests of one problem after another, so that its `Run` is made once.
-per_problem = pytest.mark.parametrize(
-    "problem", PROBLEMS, ids=lambda problem: problem.name, scope="module"
-)
+per_problem = pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name, scope="module")
 
 
 def execute(problem: Problem) -> ModuleType:
@@ -95,9 +93,7 @@ def test_the_forty_are_numbered_without_a_gap() -> None:
 
 
 @per_problem
-def test_runs_and_gives_finite_tensors_of_its_dtype(
-    problem: Problem, run_of: Callable[[Problem], Run]
-) -> None:
+def test_runs_and_gives_finite_tensors_of_its_dtype(problem: Problem, run_of: Callable[[Problem], Run]) -> None:
     run = run_of(problem)
     dtype = DTYPES[problem.name.rsplit("_", 1)[1]]
     floating = [output for output in run.outputs if output.is_floating_point()]
@@ -112,9 +108,7 @@ def test_runs_and_gives_finite_tensors_of_its_dtype(
 
 
 @per_problem
-def test_float64_agrees_with_the_problems_own_dtype(
-    problem: Problem, run_of: Callable[[Problem], Run]
-) -> None:
+def test_float64_agrees_with_the_problems_own_dtype(problem: Problem, run_of: Callable[[Problem], Run]) -> None:
     run = run_of(problem)
     for native, exact in zip(run.outputs, run.exact, strict=True):
         assert native.shape == exact.shape
@@ -162,9 +156,7 @@ def test_outputs_follow_the_inputs(problem: Problem, run_of: Callable[[Problem],
         shares = []
         for _ in range(3):
             fresh = [to_double(value) for value in run.module.get_inputs()]
-            shares.append(
-                [wrong_share(old, new) for old, new in zip(run.exact, leaves(model(*fresh)), strict=True)]
-            )
+            shares.append([wrong_share(old, new) for old, new in zip(run.exact, leaves(model(*fresh)), strict=True)])
     assert all(max(column) > 0.1 for column in zip(*shares, strict=True))
 
 

@@ -1,0 +1,114 @@
+"""On a real NVIDIA or AMD GPU: `pytest -m gpu`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from hkbench.llm.extract import extract
+from hkbench.records import Status, Verdict
+
+ROOT = Path(__file__).resolve().parents[2]
+REPLIES = ROOT / "examples" / "replies" / "cuda"
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU on this machine"),
+]
+
+
+def judge(tmp_path: Path, problem: Path, source: str, *options: str) -> tuple[int, Verdict]:
+    """eval.py as a user runs it."""
+    code, output = tmp_path / "candidate.py", tmp_path / "verdict.json"
+    code.write_text(source)
+    command = [sys.executable, str(ROOT / "eval.py"), "--code", str(code), "--problem", str(problem)]
+    done = subprocess.run([*command, "--output", str(output), *options], check=False, capture_output=True, text=True)
+    assert output.exists(), done.stderr
+    return done.returncode, Verdict.model_validate(json.loads(output.read_text()))
+
+
+def reply(problem: str, sample: int) -> str:
+    text = (REPLIES / problem / "attempt_1" / f"sample_{sample}" / "response.txt").read_text()
+    source = extract(text, None).source
+    assert source is not None
+    return source
+
+
+@pytest.mark.skipif(torch.version.cuda is None, reason="the CUDA replies need a CUDA build of torch")
+@pytest.mark.parametrize("problem", sorted(path.name for path in REPLIES.iterdir()))
+def test_the_first_cuda_reply_beats_eager(tmp_path: Path, problem: str) -> None:
+    code, verdict = judge(tmp_path, ROOT / "problems" / "level1" / f"{problem}.py", reply(problem, 1))
+    assert (code, verdict.status) == (0, Status.FAST), verdict.failure
+    assert verdict.candidate is not None
+    assert verdict.candidate.clock == "device events"
+
+
+PROBLEM = """
+import torch, torch.nn as nn
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.relu(x) * 2
+def get_inputs():
+    return [torch.randn(4096, 4096)]
+def get_init_inputs():
+    return []
+"""
+
+
+def candidate(body: str) -> str:
+    return f"import torch, torch.nn as nn\nclass ModelNew(nn.Module):\n    def forward(self, x):\n        {body}\n"
+
+
+@pytest.fixture
+def problem(tmp_path: Path) -> Path:
+    path = tmp_path / "1_Relu_twice.py"
+    path.write_text(PROBLEM)
+    return path
+
+
+def test_unwritten_output_is_wrong(tmp_path: Path, problem: Path) -> None:
+    code, verdict = judge(tmp_path, problem, candidate("return torch.empty_like(x)"))
+    assert code == 2
+    assert verdict.failure is not None
+
+
+def test_work_on_a_side_stream_is_timed(tmp_path: Path, problem: Path) -> None:
+    body = """s = torch.cuda.Stream()
+        s.wait_stream(torch.cuda.current_stream())
+        y = torch.empty_like(x)
+        with torch.cuda.stream(s):
+            for _ in range(40): y.copy_(torch.relu(x) * 2)
+        return y"""
+    code, _ = judge(tmp_path, problem, candidate(body))
+    assert code in (1, 2), "forty times the work cannot be fast"
+
+
+def test_copies_by_the_host_give_the_same_verdict(tmp_path: Path, problem: Path) -> None:
+    code, verdict = judge(tmp_path, problem, candidate("return torch.relu(x) * 2"), "--host-copies")
+    assert code in (0, 1), verdict.failure
+    code, verdict = judge(tmp_path, problem, candidate("x += 1; return torch.relu(x - 1) * 2"), "--host-copies")
+    assert code == 2
+    assert verdict.failure is not None
+    assert verdict.failure.kind == "input_modified"
+
+
+def test_an_illegal_access_is_a_crash_and_the_next_candidate_is_judged_right(tmp_path: Path, problem: Path) -> None:
+    wild = candidate("return x.flatten()[torch.full((1,), 2**33, device=x.device)] + x")
+    code, verdict = judge(tmp_path, problem, wild)
+    assert code == 2
+    assert verdict.failure is not None
+    assert verdict.failure.kind in ("crash", "runtime_error")
+    code, verdict = judge(tmp_path, problem, candidate("return torch.relu(x) * 2"))
+    assert code in (0, 1)
+
+
+def test_a_slow_candidate_is_profiled_with_its_kernels(tmp_path: Path, problem: Path) -> None:
+    code, verdict = judge(tmp_path, problem, candidate("return (torch.relu(x.double()) * 2).float()"))
+    assert code == 1
+    assert verdict.profile is not None
+    assert "device" in verdict.profile.source
+    assert len(verdict.profile.kernels) >= 3

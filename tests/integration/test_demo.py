@@ -1,0 +1,67 @@
+"""The newcomer's batch: eight problems with recorded replies, built, judged and reported for real."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.slow
+
+#: Labels that do not depend on the machine's speed.
+CERTAIN = {"build_error", "no_code", "wrong_dtype", "no_model_new", "crash", "timeout", "wrong_shape", "runtime_error"}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("demo") / "results"
+    command = [sys.executable, "run_batch.py", "1", "8", "--device", "cpu", "--run-timeout", "10"]
+    command += ["--replay", "examples/replies", "--results", str(folder)]
+    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True, timeout=1500)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def test_at_least_five_problems_are_solved_by_kernels_that_beat_eager(results: Path) -> None:
+    report = json.loads((results / "detailed_report.json").read_text())
+    assert report["overall"]["solved"] >= 5
+    assert report["complete"] is True
+
+
+def test_failures_are_what_the_replies_are_labelled(results: Path) -> None:
+    readme = (ROOT / "examples" / "replies" / "README.md").read_text()
+    rows = [row.split("|") for row in readme.splitlines() if row.startswith("| `")]
+    checked = 0
+    for _, problem, attempt, sample, label, *_ in rows:
+        name, kind = problem.strip(" `"), label.strip(" `")
+        path = results / name / f"attempt_{attempt.strip()}" / f"sample_{sample.strip()}" / "result.json"
+        if kind in CERTAIN and path.exists():
+            verdict = json.loads(path.read_text())
+            assert verdict["failure"]["kind"] == kind, path
+            assert verdict["speedup"] is None
+            checked += 1
+    assert checked >= 8
+
+
+def test_the_next_prompt_says_what_failed(results: Path) -> None:
+    prompt = (results / "2_SwiGLU_fp32" / "prompt_2.txt").read_text()
+    verdict = json.loads((results / "2_SwiGLU_fp32" / "result_1.json").read_text())
+    assert verdict["failure"]["message"].split("error: ")[1][:30] in prompt
+    slow = (results / "3_GELU_tanh_fp16" / "prompt_2.txt").read_text()
+    assert "aten::" in slow, "a slow kernel's profile names PyTorch's operators"
+
+
+def test_the_same_command_again_has_nothing_left_to_do(results: Path) -> None:
+    before = sorted((path, path.read_bytes()) for path in results.rglob("result.json"))
+    command = [sys.executable, "run_batch.py", "1", "8", "--device", "cpu", "--run-timeout", "10"]
+    command += ["--replay", "examples/replies", "--results", str(results)]
+    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0
+    assert before == sorted((path, path.read_bytes()) for path in results.rglob("result.json"))
+    events = [json.loads(line) for line in (results / "journal.jsonl").read_text().splitlines()]
+    keys = [json.dumps(event["key"]) for event in events if event["event"] == "generation_started"]
+    assert len(keys) == len(set(keys))

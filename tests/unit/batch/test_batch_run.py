@@ -1,0 +1,120 @@
+"""How a batch ends when the service or the machine fails, with the evaluator and the prompts left out."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from support.run_folder import FACTS, correct, run_config
+
+from hkbench.batch import Outcome, run_batch
+from hkbench.batch.run import Batch
+from hkbench.engine import Evaluator
+from hkbench.errors import ModelUnavailable, WorkerLost
+from hkbench.lab import Lab, Plan, Sample
+from hkbench.lab.prompting import Prompter
+from hkbench.llm import ModelClient
+from hkbench.records import AnyEvent, Problem, ProblemClosed, RunClosed, RunConfig
+from hkbench.store.layout import RunPaths
+from hkbench.store.recorder import Recorder
+from hkbench.strategies import STRATEGIES
+
+Script = Callable[[Lab], None]
+NAMES = ("1_A", "2_B")
+
+
+def problem(name: str) -> Problem:
+    number = int(name.partition("_")[0])
+    return Problem(number=number, name=name, level=1, path=Path(name), source="", sha256="0" * 64)
+
+
+async def played(
+    root: Path, monkeypatch: pytest.MonkeyPatch, scripts: dict[str, Script]
+) -> tuple[Outcome, list[AnyEvent]]:
+    async def strategy(lab: Lab, plan: Plan) -> None:
+        assert plan == Plan(samples=2, attempts=2, exhaust=False)
+        scripts[lab.problem.name](lab)
+
+    monkeypatch.setitem(STRATEGIES, "reflect", strategy)
+    config: RunConfig = run_config(NAMES)
+    events: list[AnyEvent] = EVENTS
+    events.clear()
+    recorder = Recorder(RunPaths(root), events.append)
+    try:
+        recorder.begin(config, FACTS)
+        nothing = cast(Any, None)
+        parts = (cast(Evaluator, nothing), cast(ModelClient, nothing), cast(Prompter, nothing))
+        batch = Batch(config, recorder, *parts, side_by_side=1)
+        return await run_batch(batch, tuple(problem(name) for name in NAMES), resumed=False), events
+    finally:
+        recorder.close()
+
+
+EVENTS: list[AnyEvent] = []
+
+
+def solve(lab: Lab) -> None:
+    lab.answered = True
+    solved = object.__new__(Sample)
+    object.__setattr__(solved, "verdict", correct(lab.problem.name, 2.0))
+    object.__setattr__(solved, "key", None)
+    lab.best = solved
+
+
+def fail_with(error: Exception, answered: bool = False) -> Script:
+    def script(lab: Lab) -> None:
+        lab.answered = answered
+        raise error
+
+    return script
+
+
+def closed() -> RunClosed:
+    last = EVENTS[-1]
+    assert isinstance(last, RunClosed)
+    return last
+
+
+async def test_a_failing_machine_ends_its_problem_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    error = WorkerLost("gone")
+    outcome, events = await played(tmp_path, monkeypatch, {NAMES[0]: fail_with(error), NAMES[1]: solve})
+    assert outcome.errors == {NAMES[0]: error}
+    assert not outcome.complete
+    assert (outcome.finished, outcome.solved) == (2, 1)
+    ends = [event for event in events if isinstance(event, ProblemClosed)]
+    assert [(event.problem, event.solved, event.error) for event in ends] == [
+        (NAMES[0], False, "WorkerLost: gone"),
+        (NAMES[1], True, None),
+    ]
+    assert not closed().complete
+
+
+async def test_a_service_that_never_answered_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the error itself, not in a group."""
+    scripts = {NAMES[0]: fail_with(ModelUnavailable("HTTP 401")), NAMES[1]: solve}
+    with pytest.raises(ModelUnavailable, match="HTTP 401"):
+        await played(tmp_path, monkeypatch, scripts)
+    assert closed().reason == "HTTP 401"
+
+
+async def test_a_service_that_answered_before_ends_one_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scripts = {NAMES[0]: fail_with(ModelUnavailable("too long"), answered=True), NAMES[1]: solve}
+    outcome, _ = await played(tmp_path, monkeypatch, scripts)
+    assert list(outcome.errors) == [NAMES[0]]
+    assert outcome.solved == 1
+
+
+async def test_a_full_disk_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scripts = {NAMES[0]: fail_with(OSError(errno.ENOSPC, "the disk is full")), NAMES[1]: solve}
+    with pytest.raises(OSError, match="the disk is full"):
+        await played(tmp_path, monkeypatch, scripts)
+    assert not closed().complete
+
+
+async def test_all_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome, _ = await played(tmp_path, monkeypatch, dict.fromkeys(NAMES, solve))
+    assert outcome.complete and outcome.solved == 2
+    assert closed().complete

@@ -1,0 +1,187 @@
+"""The judge's requests: limits for calls and builds, and what comes instead of an answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from hkbench.errors import WorkerLost
+from hkbench.judge.link import RunnerBabble, RunnerGone, RunnerLink, RunnerTimeout
+from hkbench.runner import wire
+
+REPORT: dict[str, Any] = {
+    "reason": "asked", "status": None, "commands": ["cc1plus"], "survivors": 0, "peak_bytes": 5, "output": "hi",
+    "output_bytes": 2,
+}  # fmt: skip
+
+
+@dataclass
+class Ends:
+    """A link, and the runner's and guard's ends of its sockets."""
+
+    link: RunnerLink
+    runner: socket.socket
+    guard: socket.socket
+
+    def says(self, *messages: wire.Message) -> None:
+        for message in messages:
+            wire.send(self.runner, message)
+
+
+@pytest.fixture
+def ends() -> Iterator[Ends]:
+    (channel, runner), (control, guard) = socket.socketpair(), socket.socketpair()
+    with channel, runner, control, guard:
+        yield Ends(RunnerLink(channel, control), runner, guard)
+
+
+BEGIN, END, OK = {"event": "build_begin"}, {"event": "build_end"}, {"ok": True, "x": 1}
+
+
+def test_a_request_and_its_answer(ends: Ends) -> None:
+    ends.says(OK)
+    assert ends.link.request("call", 5.0, flush=True) == OK
+    assert wire.receive(ends.runner) == {"op": "call", "flush": True}
+
+
+def test_builds_are_told_and_counted(ends: Ends) -> None:
+    told: list[str] = []
+    ends.says(BEGIN, END, BEGIN, BEGIN, END, END, OK)
+    assert ends.link.request("load", 5.0, 5.0, lambda: told.append("build")) == OK
+    assert told == ["build", "build"]
+    assert ends.link.build_seconds > 0
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds", "build_seconds", "building"),
+    [
+        ([], 0.05, 60.0, False),
+        ([BEGIN], 60.0, 0.05, True),
+        ([BEGIN, BEGIN, END], 60.0, 0.05, True),
+        ([BEGIN, END], 0.05, 60.0, False),
+        ([BEGIN, END] * 50, 0.05, 60.0, False),
+    ],
+    ids=["call", "build", "two builds", "after a build", "after many builds"],
+)
+def test_which_limit_passed(
+    ends: Ends, said: list[wire.Message], seconds: float, build_seconds: float, building: bool
+) -> None:
+    ends.says(*said)
+    with pytest.raises(RunnerTimeout) as caught:
+        ends.link.request("load", seconds, build_seconds)
+    assert caught.value.building is building
+
+
+@pytest.mark.parametrize("pairs", [[BEGIN], [BEGIN, END], [END]])
+def test_events_without_end_do_not_hold_the_judge(ends: Ends, pairs: list[wire.Message]) -> None:
+    stop = threading.Event()
+
+    def flood() -> None:
+        while not stop.wait(0.01):
+            for message in pairs:
+                wire.send(ends.runner, message)
+
+    thread = threading.Thread(target=flood)
+    thread.start()
+    try:
+        with pytest.raises((RunnerTimeout, RunnerBabble)):
+            ends.link.request("load", 0.3, 0.3)
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_all_builds_share_one_limit(ends: Ends) -> None:
+    ends.link.build_seconds = 10.0
+    ends.says(BEGIN)
+    with pytest.raises(RunnerTimeout) as caught:
+        ends.link.request("call", 60.0, 10.0)
+    assert caught.value.building
+
+
+@pytest.mark.parametrize(
+    "speak",
+    [
+        lambda sock: sock.sendall(b"PASS " * 10),
+        lambda sock: wire.send(sock, {}),
+        lambda sock: wire.send(sock, {"ok": "yes"}),
+        lambda sock: wire.send(sock, {"ok": 1}),
+        lambda sock: wire.send(sock, END),
+        lambda sock: wire.send(sock, {"event": ["build_begin"]}),
+    ],
+)
+def test_babble(ends: Ends, speak: Callable[[socket.socket], None]) -> None:
+    speak(ends.runner)
+    with pytest.raises(RunnerBabble):
+        ends.link.request("call", 5.0, 5.0)
+
+
+def test_a_runner_that_is_gone(ends: Ends) -> None:
+    ends.runner.close()
+    with pytest.raises(RunnerGone):
+        ends.link.request("call", 5.0)
+
+
+def report(ends: Ends, **fields: Any) -> None:
+    ends.guard.sendall(json.dumps(REPORT | fields).encode() + b"\n")
+
+
+def test_the_end_is_reported_once(ends: Ends) -> None:
+    report(ends)
+    end = ends.link.end()
+    assert (end.reason, end.commands, end.output, end.peak_bytes) == ("asked", ("cc1plus",), "hi", 5)
+    assert (end.signal, end.exit_code) == (None, None)
+    assert ends.link.end() is end
+    assert ends.guard.recv(8) == b"K"
+
+
+def exited(code: int) -> int:
+    pid = os.fork()
+    if pid == 0:
+        os._exit(code)
+    return os.waitpid(pid, 0)[1]
+
+
+def killed(number: int) -> int:
+    pid = os.fork()
+    if pid == 0:
+        os.kill(os.getpid(), number)
+    return os.waitpid(pid, 0)[1]
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+@pytest.mark.parametrize(
+    ("status", "name", "code"),
+    [
+        (lambda: exited(3), None, 3),
+        (lambda: exited(0), None, 0),
+        (lambda: killed(signal.SIGTERM), "SIGTERM", None),
+        (lambda: killed(signal.SIGKILL), None, None),
+    ],
+)
+def test_statuses(ends: Ends, status: Callable[[], int], name: str | None, code: int | None) -> None:
+    report(ends, reason="ended", status=status())
+    end = ends.link.end()
+    assert (end.signal, end.exit_code) == (name, code)
+
+
+def test_a_guard_that_ended_first_is_still_read(ends: Ends) -> None:
+    report(ends, reason="memory")
+    ends.guard.close()
+    assert ends.link.end().reason == "memory"
+
+
+@pytest.mark.parametrize("said", [b"", b'{"reason": "as'])
+def test_a_guard_without_a_report(ends: Ends, said: bytes) -> None:
+    ends.guard.sendall(said)
+    ends.guard.close()
+    with pytest.raises(WorkerLost, match="did not report"):
+        ends.link.end()

@@ -1,0 +1,74 @@
+"""Order of the timed runs, and what is concluded from their figures."""
+
+from __future__ import annotations
+
+import pytest
+
+from hkbench.judge.measure import FEWEST_RUNS, Samples, conclude, interleave
+
+
+def run(runs: int, seconds: float, warmups: int) -> tuple[list[str], Samples, Samples]:
+    order: list[str] = []
+
+    def baseline(samples: Samples) -> None:
+        order.append("B")
+        samples.add(2.0, 2.0, 2.5)
+
+    def candidate(samples: Samples, number: int) -> None:
+        order.append(f"C{number}")
+        samples.add(1.0, 1.0, 1.5)
+
+    return (order, *interleave(lambda: order.append("+"), baseline, candidate, runs, seconds, warmups))
+
+
+def test_the_order_alternates_after_the_warm_ups() -> None:
+    order, left, right = run(runs=4, seconds=60, warmups=2)
+    assert " ".join(order) == "+ B C-1 + B C-2 + B C0 + C1 B + B C2 + C3 B"
+    assert left.seconds == [2.0] * 4 and right.seconds == [1.0] * 4
+    assert left.wall == [2.5] * 4
+
+
+def test_there_is_a_fewest_number_of_runs_whatever_the_time() -> None:
+    order, left, right = run(runs=50, seconds=-1.0, warmups=0)
+    assert len(left.seconds) == len(right.seconds) == FEWEST_RUNS
+    assert order.count("+") == FEWEST_RUNS
+
+
+def samples(seconds: list[float], idle: list[float] | None = None) -> Samples:
+    return Samples(list(seconds), list(idle or seconds), [value + 1 for value in seconds])
+
+
+def test_the_speed_up_is_the_ratio_of_the_medians() -> None:
+    found = conclude(samples([4.0] * 7), samples([2.0] * 7), "perf_counter", 3)
+    assert found.speedup.value == 2.0
+    assert (found.baseline.median.value, found.candidate.median.value) == (4.0, 2.0)
+    assert found.candidate.judge_wall == (3.0,) * 7
+    assert (found.candidate.clock, found.candidate.warmups) == ("perf_counter", 3)
+    assert found.warnings == ()
+
+
+def test_work_outside_of_the_stream_is_counted() -> None:
+    found = conclude(samples([4.0] * 7), samples([0.001] * 7, idle=[8.0] * 7), "device events", 3)
+    assert found.speedup.value == 0.5
+    assert found.candidate.samples == (8.0,) * 7
+    assert "outside the current stream" in found.warnings[0]
+
+
+def test_the_cost_of_a_synchronise_is_not_work() -> None:
+    found = conclude(samples([4e-5] * 7), samples([1e-5] * 7, idle=[9e-5] * 7), "device events", 3)
+    assert found.candidate.samples == (1e-5,) * 7
+    assert found.warnings == ()
+
+
+def test_a_wide_interval_is_a_warning() -> None:
+    found = conclude(samples([40.0] * 9), samples([1.0, 2.0, 3.0] * 3), "perf_counter", 0)
+    assert len(found.warnings) == 1
+    assert "candidate's median is uncertain by 100%" in found.warnings[0]
+    assert found.speedup.value == pytest.approx(20.0)
+
+
+def test_an_unsettled_speed_up_is_a_warning() -> None:
+    found = conclude(samples([2.0, 1.99, 2.01] * 5), samples([2.0, 2.01, 1.99] * 5), "perf_counter", 0)
+    assert found.speedup.low <= 1.0 <= found.speedup.high
+    assert len(found.warnings) == 1
+    assert "holds 1.0" in found.warnings[0]

@@ -1,0 +1,93 @@
+"""Recording and announcing calls of torch's extension builder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hkbench.runner import capture
+
+
+@pytest.fixture(autouse=True)
+def builder() -> Iterator[Any]:
+    """torch's extension builder, put back as it was."""
+    kept = {name: getattr(capture.cpp_extension, name) for name in ("load", "load_inline")}
+    yield capture.cpp_extension
+    vars(capture.cpp_extension).update(kept)
+
+
+def test_load_inline_is_recorded(builder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CXX", raising=False)
+    calls: list[dict[str, Any]] = []
+    capture.record_extension_calls(calls)
+    module = builder.load_inline(
+        "scale", "torch::Tensor f(torch::Tensor);", cuda_sources=["__global__ void k() {}"], functions=["f"],
+        extra_cuda_cflags=["-O3"], extra_include_paths=[Path("/opt/include")], verbose=True, build_directory="/tmp",
+    )  # fmt: skip
+    assert calls == [
+        {
+            "name": "scale",
+            "cpp_sources": "torch::Tensor f(torch::Tensor);",
+            "cuda_sources": ["__global__ void k() {}"],
+            "functions": ["f"],
+            "extra_cuda_cflags": ["-O3"],
+            "extra_include_paths": ["/opt/include"],
+        }
+    ]
+    assert json.loads(json.dumps(calls)) == calls
+    assert module.__name__ == "scale"
+
+
+def test_the_stand_in_is_looked_up_but_not_called(builder: Any) -> None:
+    capture.record_extension_calls([])
+    module = builder.load_inline(name="scale", cpp_sources="")
+    function = module.anything
+    with pytest.raises(RuntimeError, match=r"scale\.anything was called, but this run only compiles"):
+        function(1, 2)
+    assert not hasattr(module, "__path__")
+
+
+def test_load_is_recorded_with_the_text_of_its_files(
+    builder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CXX", "clang++")
+    (tmp_path / "bind.cpp").write_text("// host")
+    (tmp_path / "kernel.cu").write_text("// device")
+    calls: list[dict[str, Any]] = []
+    capture.record_extension_calls(calls)
+    builder.load(name="two", sources=[str(tmp_path / "bind.cpp"), tmp_path / "kernel.cu"], extra_cflags=["-g"])
+    builder.load("one", str(tmp_path / "kernel.cu"))
+    first, second = calls
+    assert (first["cpp_sources"], first["cuda_sources"]) == (["// host"], ["// device"])
+    assert first["no_implicit_headers"] is True and "functions" not in first and first["cxx"] == "clang++"
+    assert (second["name"], second["cpp_sources"], second["cuda_sources"]) == ("one", [], ["// device"])
+
+
+def test_a_file_that_is_missing_is_the_candidate_s_error(builder: Any, tmp_path: Path) -> None:
+    capture.record_extension_calls([])
+    with pytest.raises(FileNotFoundError):
+        builder.load(name="x", sources=[str(tmp_path / "none.cu")])
+
+
+def test_builds_are_announced(builder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[object] = []
+
+    def build(*args: object, **kwargs: object) -> str:
+        seen.append((args, kwargs))
+        if kwargs.get("fail"):
+            raise RuntimeError("Error building extension")
+        return "module"
+
+    vars(builder).update(load=build, load_inline=build)
+    capture.announce_builds(seen.append)
+    assert builder.load_inline("a", cpp_sources="b") == "module"
+    with pytest.raises(RuntimeError):
+        builder.load("a", fail=True)
+    assert seen == [
+        "build_begin", (("a",), {"cpp_sources": "b"}), "build_end",
+        "build_begin", (("a",), {"fail": True}), "build_end",
+    ]  # fmt: skip

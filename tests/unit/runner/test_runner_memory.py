@@ -1,0 +1,85 @@
+"""Views of the shared regions, and the clock."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import torch
+
+from hkbench.judge.arena import Layout
+from hkbench.runner.clock import Flusher, timed_call
+from hkbench.runner.memory import DTYPES, dtype_name, map_host, view
+from hkbench.sandbox.client import memory_file, seal_memory
+
+
+def region(size: int) -> torch.Tensor:
+    fd = memory_file("test")
+    seal_memory(fd, size)
+    return map_host(fd, size)
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_every_dtype_crosses(name: str) -> None:
+    values = torch.arange(1, 7).to(DTYPES[name]).reshape(2, 3)
+    layout = Layout(size=256)
+    place = layout.place(values)
+    memory = region(layout.size)
+    view(memory, place).copy_(values)
+    again = view(memory, place)
+    assert again.dtype is DTYPES[name] and dtype_name(again.dtype) == name
+    assert again.shape == (2, 3)
+    assert torch.equal(again.to(torch.complex128), values.to(torch.complex128))
+    assert not memory[:256].any() and memory[256:].any()
+
+
+def test_two_mappings_share_their_bytes() -> None:
+    fd = memory_file("test")
+    seal_memory(fd, 4096)
+    left, right = map_host(fd, 4096), map_host(fd, 4096)
+    left[17] = 5
+    assert int(right[17]) == 5
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        torch.arange(24.0).reshape(4, 6).T,
+        torch.arange(48.0).reshape(4, 12)[:, ::2],
+        torch.arange(24.0).reshape(2, 3, 4).permute(2, 0, 1),
+        torch.arange(120.0).reshape(1, 5, 4, 6).contiguous(memory_format=torch.channels_last),
+        torch.tensor(7.0),
+        torch.empty(0, 3),
+        torch.arange(4.0)[2:],
+    ],
+    ids=["transposed", "step", "permuted", "channels last", "scalar", "empty", "offset"],
+)
+def test_strides_are_kept(tensor: torch.Tensor) -> None:
+    layout = Layout(size=512)
+    place = layout.place(tensor)
+    placed = view(region(layout.size + 1), place)
+    placed.copy_(tensor)
+    assert placed.stride() == tensor.stride()
+    assert torch.equal(placed, tensor)
+    assert placed.data_ptr() % 256 == 0 or tensor.numel() == 0
+
+
+def test_a_timed_call_returns_result_and_time() -> None:
+    result, seconds, idle = timed_call(lambda: time.sleep(0.01) or "done", torch.device("cpu"), None)
+    assert result == "done"
+    assert seconds == idle >= 0.01
+
+
+def test_the_cache_is_flushed_before_each_call() -> None:
+    flush = Flusher(torch.device("cpu"), 1 << 20)
+    seen: list[int] = []
+
+    def forward() -> None:
+        values = flush._buffer.unique()
+        assert values.numel() == 1  # every byte was written anew
+        seen.append(int(values[0]))
+
+    for _ in range(3):
+        timed_call(forward, torch.device("cpu"), flush)
+    assert flush._buffer.numel() * 4 == flush.size == 1 << 20
+    assert len(set(seen)) == 3

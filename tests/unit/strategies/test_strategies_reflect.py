@@ -1,0 +1,91 @@
+"""The default strategy against a lab that notes what it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+from support.run_folder import correct, incorrect
+
+from hkbench.lab import Lab, Plan, Sample
+from hkbench.records import Extraction, ExtractionRule, Prompt, Reply, SampleKey, Verdict
+from hkbench.strategies import STRATEGIES, reflect
+
+NAME = "1_ReLU"
+FAILED, SLOW, FAST = incorrect(NAME), correct(NAME, 0.5), correct(NAME, 2.0)
+
+
+@dataclass
+class NotedLab:
+    """Judges as told: one tuple of verdicts an attempt."""
+
+    verdicts: Sequence[tuple[Verdict, ...]]
+    prompts: list[tuple[int, object]] = field(default_factory=list)
+    generations: list[tuple[str, int, int, Sample | None]] = field(default_factory=list)
+    reflected: list[Sample] = field(default_factory=list)
+
+    async def prompt(self, attempt: int, reflection: object) -> Prompt:
+        self.prompts.append((attempt, reflection))
+        return Prompt(text=f"prompt {attempt}", template="t", sha256="0")
+
+    async def generate(self, prompt: Prompt, attempt: int, n: int, parent: Sample | None) -> list[Sample]:
+        self.generations.append((prompt.text, attempt, n, parent))
+        return [
+            Sample(
+                key=SampleKey(problem=NAME, attempt=attempt, sample=number),
+                reply=Reply(text="", model="m"),
+                extraction=Extraction(rule=ExtractionRule.NONE, source=None),
+                candidate=None,
+            )
+            for number in range(1, n + 1)
+        ]
+
+    async def evaluate(self, samples: Sequence[Sample]) -> list[Sample]:
+        verdicts = self.verdicts[samples[0].key.attempt - 1]
+        return [replace(sample, verdict=verdict) for sample, verdict in zip(samples, verdicts, strict=True)]
+
+    def reflect_on(self, sample: Sample) -> str:
+        self.reflected.append(sample)
+        return f"reflection on {sample.key.attempt}.{sample.key.sample}"
+
+
+async def played(*verdicts: tuple[Verdict, ...], exhaust: bool = False) -> NotedLab:
+    lab = NotedLab(verdicts)
+    await reflect(cast(Lab, lab), Plan(samples=len(verdicts[0]), attempts=len(verdicts), exhaust=exhaust))
+    return lab
+
+
+async def test_ends_at_the_first_success() -> None:
+    lab = await played((FAILED, FAST), (FAST, FAST))
+    assert lab.generations == [("prompt 1", 1, 2, None)]
+
+
+async def test_a_correct_but_slow_kernel_is_no_success() -> None:
+    lab = await played((SLOW,), (FAST,), (FAST,))
+    assert [attempt for _, attempt, _, _ in lab.generations] == [1, 2]
+
+
+async def test_exhaust_uses_every_attempt() -> None:
+    lab = await played((FAST,), (FAILED,), (FAST,), exhaust=True)
+    assert [attempt for _, attempt, _, _ in lab.generations] == [1, 2, 3]
+
+
+async def test_gives_up_after_the_last_attempt() -> None:
+    lab = await played((FAILED,), (FAILED,))
+    assert [attempt for _, attempt, _, _ in lab.generations] == [1, 2]
+
+
+async def test_the_best_sample_is_the_parent_and_is_reflected_on() -> None:
+    lab = await played((FAILED, SLOW, FAILED), (FAILED, FAILED, correct(NAME, 0.7)), (FAST, FAILED, FAILED))
+    assert lab.prompts == [(1, None), (2, "reflection on 1.2"), (3, "reflection on 2.3")]
+    parents = [parent for _, _, _, parent in lab.generations]
+    assert parents[0] is None
+    assert [(parent.key.attempt, parent.key.sample) for parent in parents[1:] if parent] == [(1, 2), (2, 3)]
+    assert [sample.verdict for sample in lab.reflected] == [SLOW, correct(NAME, 0.7)]
+
+
+def test_it_is_the_default_of_a_run() -> None:
+    from support.run_folder import run_config
+
+    assert STRATEGIES[run_config().strategy] is reflect
