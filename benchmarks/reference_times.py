@@ -40,8 +40,9 @@ def line(verdict: Verdict, seconds: float) -> str:
     if verdict.speedup is None or verdict.baseline is None or verdict.candidate is None:
         assert verdict.failure is not None
         return f"{verdict.problem:42} {verdict.failure.kind}: {verdict.failure.message[:120]}"
+    baseline, candidate = verdict.baseline.median.value * 1e3, verdict.candidate.median.value * 1e3
     return (
-        f"{verdict.problem:42} {verdict.baseline.median.value * 1e3:9.3f} ms  {verdict.candidate.median.value * 1e3:9.3f} ms"
+        f"{verdict.problem:42} {baseline:9.3f} ms  {candidate:9.3f} ms"
         f"  {verdict.speedup.value:6.3f} [{verdict.speedup.low:.3f}, {verdict.speedup.high:.3f}]"
         f"  {verdict.conditions.reference_precision:8} {seconds:6.1f} s"
     )

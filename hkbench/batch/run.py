@@ -40,12 +40,14 @@ class Batch:
         client: ModelClient,
         prompter: Prompter,
         side_by_side: int,
+        record: bool = True,
     ) -> None:
         self._config = config
         self._recorder = recorder
         self._evaluator = evaluator
         self._client = client
         self._prompter = prompter
+        self._record = record
         self._turns = asyncio.Semaphore(side_by_side)
         self._labs: list[Lab] = []
         self._outcome = Outcome()
@@ -71,7 +73,9 @@ class Batch:
     async def _problem(self, problem: Problem) -> None:
         async with self._turns:
             config = self._config
-            lab = Lab(problem, self._prompter, self._client, self._evaluator, self._recorder, config.model)
+            fields = {"model", "base_url", "api", "temperature", "max_tokens", "reasoning_effort", "replay"}
+            request = config.model_dump(mode="json", include=fields) if self._record else None
+            lab = Lab(problem, self._prompter, self._client, self._evaluator, self._recorder, config.model, request)
             self._labs.append(lab)
             self._recorder.event(ProblemStarted(time=time.time(), problem=problem.name))
             plan = Plan(config.samples, config.attempts, config.exhaust)

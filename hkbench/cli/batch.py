@@ -89,6 +89,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--results", type=Path, default=Path("results"), metavar="DIR", help="the run folder (default: results)"
     )
+    parser.add_argument(
+        "--record",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="keep with each reply what was sent for it (exchange.json); replies themselves are always kept",
+    )
     parser.add_argument("--dry-run", action="store_true", help="print the plan and spend nothing")
     parser.add_argument("--builds", type=positive, metavar="N", help="builds side by side (default: one a core)")
     parser.add_argument(
@@ -180,7 +186,7 @@ async def _run(options: argparse.Namespace, book: PromptBook) -> Outcome:
             client = make_client(options, backend)
             try:
                 prompter = Prompter(book, backend, evaluator, options.trials)
-                batch = Batch(config, recorder, evaluator, client, prompter, options.concurrency)
+                batch = Batch(config, recorder, evaluator, client, prompter, options.concurrency, options.record)
                 return await run_batch(batch, plan.problems, resumed)
             finally:
                 await client.close()
@@ -205,7 +211,7 @@ def _config(
         temperature=options.temperature,
         max_tokens=options.max_tokens,
         reasoning_effort=options.reasoning_effort,
-        replay=str(options.replay) if options.replay is not None else None,
+        replay=str(options.replay.resolve()) if options.replay is not None else None,
         prompts_sha256=book.sha256,
         judge=judge_settings(options),
     )

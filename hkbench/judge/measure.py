@@ -39,8 +39,7 @@ class Measurement:
 
 
 def interleave(
-    renew: Callable[[], None],
-    baseline: Callable[[Samples], None],
+    baseline: Callable[[Samples, int], None],
     candidate: Callable[[Samples, int], None],
     runs: int,
     seconds: float,
@@ -48,24 +47,22 @@ def interleave(
 ) -> tuple[Samples, Samples]:
     """Runs both sides alternately, so that drifting clocks and noisy neighbours meet both alike.
 
-    `renew` makes fresh inputs before each pair. At least `FEWEST_RUNS` of each; no new pair is begun after `seconds`.
-    The order within a pair alternates.
+    Each is called with the number of its pair (below 0: a warm-up), so that both can make the same fresh inputs for it.
+    At least `FEWEST_RUNS` of each; no new pair is begun after `seconds`. The order within a pair alternates.
     """
     left, right = Samples(), Samples()
     for number in range(warmups):
-        renew()
-        baseline(Samples())
+        baseline(Samples(), -1 - number)
         candidate(Samples(), -1 - number)
     began = time.monotonic()
     for number in range(runs):
         if number >= FEWEST_RUNS and time.monotonic() - began > seconds:
             break
-        renew()
         if number % 2:
             candidate(right, number)
-            baseline(left)
+            baseline(left, number)
         else:
-            baseline(left)
+            baseline(left, number)
             candidate(right, number)
     return left, right
 

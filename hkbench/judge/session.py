@@ -166,21 +166,23 @@ class Session:
         inputs: list[Any] = []
         self._prepare_baseline()
 
-        def renew() -> None:
-            # In place: the old inputs' memory has to be free before the new ones are made.
-            inputs.clear()
-            inputs.extend(self._reference.inputs(draw_seed()))
+        seeds: dict[int, int] = {}
 
-        def baseline(samples: measure.Samples) -> None:
+        def renew(number: int) -> None:
+            """The pair's inputs, made anew for each call: what comes before a call has to be alike too."""
+            inputs.clear()  # first: their memory has to be free before the new ones are made
+            inputs.extend(self._reference.inputs(seeds.setdefault(number, draw_seed())))
             self._fill(inputs)
             self._settle()
+
+        def baseline(samples: measure.Samples, number: int) -> None:
+            renew(number)
             started = time.perf_counter()
             answer = self._ask_baseline("call", flush=True)
             samples.add(answer["seconds"], answer["idle_seconds"], time.perf_counter() - started)
 
         def candidate(samples: measure.Samples, number: int) -> None:
-            self._fill(inputs)
-            self._settle()
+            renew(number)
             started = time.perf_counter()
             seconds, idle = self._call(inputs, None, stage=Stage.TIME)
             samples.add(seconds, idle, time.perf_counter() - started)
@@ -189,7 +191,7 @@ class Session:
                 self._check(native, self._reference.precise(inputs, native), None)
 
         limits = (runs, self._settings.timing_seconds, self._settings.warmups)
-        left, right = measure.interleave(renew, baseline, candidate, *limits)
+        left, right = measure.interleave(baseline, candidate, *limits)
         clock = "perf_counter" if self._facts.kind is DeviceKind.CPU else "device events"
         return measure.conclude(left, right, clock, self._settings.warmups)
 

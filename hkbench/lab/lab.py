@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from typing import Any
 
 from hkbench.engine import Evaluator
 from hkbench.errors import HkbenchError, ModelUnavailable
@@ -60,6 +61,7 @@ class Lab:
         evaluator: Evaluator,
         recorder: Recorder,
         model: str,
+        request: dict[str, Any] | None = None,
     ) -> None:
         self.problem = problem
         self.best: Sample | None = None
@@ -69,6 +71,7 @@ class Lab:
         self._evaluator = evaluator
         self._recorder = recorder
         self._model = model
+        self._request = request
 
     async def prompt(self, attempt: int, reflection: Reflection | None) -> Prompt:
         """The prompt of an attempt; the one that was sent, when it was sent before."""
@@ -113,7 +116,8 @@ class Lab:
             self._recorder.event(failed)
             raise
         self.answered = True
-        self._recorder.save_reply(key, reply)
+        request = None if self._request is None else self._request | {"prompt_sha256": prompt.sha256}
+        self._recorder.save_reply(key, reply, request)
         self._recorder.event(
             ReplyReceived(
                 time=time.time(),

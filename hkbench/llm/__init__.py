@@ -8,6 +8,11 @@ from hkbench.llm.replay import ReplayClient
 from hkbench.llm.settings import ModelSettings
 
 __all__ = [
-    "ModelClient", "ModelSettings", "OpenAIClient", "ReplayClient",
-    "api_key", "base_url", "extract",
+    "ModelClient",
+    "ModelSettings",
+    "OpenAIClient",
+    "ReplayClient",
+    "api_key",
+    "base_url",
+    "extract",
 ]

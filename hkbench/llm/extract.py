@@ -60,9 +60,7 @@ def _search(text: str, parent: str | None) -> Extraction | None:
 
 def _of_model_new(block: Block, *, only: bool) -> Extraction:
     if not block.closed:
-        return Extraction(
-            rule=ExtractionRule.UNCLOSED_BLOCK, source=block.text, note="the code block was never closed"
-        )
+        return Extraction(rule=ExtractionRule.UNCLOSED_BLOCK, source=block.text, note="the code block was never closed")
     rule = ExtractionRule.ONLY_BLOCK if only else ExtractionRule.LAST_MODEL_NEW
     return Extraction(rule=rule, source=block.text)
 

@@ -111,9 +111,7 @@ class OpenAIClient:
         if not self._settings.stream:
             response = await library.post(path, body=body, cast_to=httpx2.Response)
             return self._whole(response.text, response.headers), _request_id(response.headers)
-        events = await library.post(
-            path, body=body, cast_to=object, stream=True, stream_cls=AsyncStream[object]
-        )
+        events = await library.post(path, body=body, cast_to=object, stream=True, stream_cls=AsyncStream[object])
         async with events:
             headers = events.response.headers
             if "event-stream" in headers.get("content-type", "event-stream"):

@@ -17,9 +17,9 @@ _SHOWN = 8  #: names listed in a message before it says how many more there are
 class ReplayClient:
     """Serves the replies below `root`, which is either a collection or the results folder of an old run::
 
-        root/BACKEND/PROBLEM/attempt_K/sample_N/response.txt     looked for first
-        root/PROBLEM/attempt_K/sample_N/response.txt
-                                               exchange.json     optional: usage, model, finish_reason
+    root/BACKEND/PROBLEM/attempt_K/sample_N/response.txt     looked for first
+    root/PROBLEM/attempt_K/sample_N/response.txt
+                                           exchange.json     optional: usage, model, finish_reason
     """
 
     def __init__(self, root: Path, backend: Backend) -> None:
@@ -73,9 +73,7 @@ class ReplayClient:
         ]
         if samples:
             return f"recorded for this problem: {_listed(samples)}"
-        problems = sorted(
-            {p.parts[-4] for f in folders for p in f.glob("*/attempt_*/sample_*/response.txt")}
-        )
+        problems = sorted({p.parts[-4] for f in folders for p in f.glob("*/attempt_*/sample_*/response.txt")})
         return f"recorded problems: {_listed(problems)}" if problems else "the folder holds no replies at all"
 
 

@@ -13,7 +13,15 @@ from hkbench.problems.select import (
 from hkbench.problems.sizes import apply_sizes
 
 __all__ = [
-    "REQUIRED", "load_problem", "problem_number",
-    "DEFAULT_LEVEL", "SHIPPED", "Selection", "find_problems", "level_folder", "problems_root", "select",
+    "REQUIRED",
+    "load_problem",
+    "problem_number",
+    "DEFAULT_LEVEL",
+    "SHIPPED",
+    "Selection",
+    "find_problems",
+    "level_folder",
+    "problems_root",
+    "select",
     "apply_sizes",
 ]

@@ -76,9 +76,7 @@ def _decode(path: Path, data: bytes) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ProblemError(
-            f"{path}: not UTF-8 at byte {error.start}; save the problem as UTF-8 text"
-        ) from error
+        raise ProblemError(f"{path}: not UTF-8 at byte {error.start}; save the problem as UTF-8 text") from error
 
 
 def _parse(path: Path, source: str) -> ast.Module:
@@ -129,9 +127,7 @@ def _cpu_sizes(path: Path, tree: ast.Module, defined: set[str]) -> dict[str, int
         raise ProblemError(f"{path}: CPU_SIZES (line {value.lineno}) is a {type(sizes).__name__}, not a dict")
     for name, size in sizes.items():
         if not isinstance(name, str) or isinstance(size, bool) or not isinstance(size, int | float):
-            raise ProblemError(
-                f"{path}: CPU_SIZES[{name!r}] = {size!r} (line {value.lineno}); map names to numbers"
-            )
+            raise ProblemError(f"{path}: CPU_SIZES[{name!r}] = {size!r} (line {value.lineno}); map names to numbers")
         if name not in defined:
             raise ProblemError(
                 f"{path}: CPU_SIZES names {name!r}, which the file does not define at its top level; "

@@ -131,9 +131,7 @@ def select(
     if not inside:
         have = f"numbers {min(by_number)} to {max(by_number)}" if by_number else "no problem at all"
         raise InputMissing(f"no problem from {_end(first)} to {_end(last)}; the folder has {have}")
-    chosen = [
-        by_number[number] for number in inside if pattern is None or pattern.search(by_number[number].name)
-    ]
+    chosen = [by_number[number] for number in inside if pattern is None or pattern.search(by_number[number].name)]
     if not chosen:
         raise UsageError(
             f"no problem from {inside[0]} to {inside[-1]} matches {match!r}; names look like "

@@ -39,8 +39,7 @@ def contract(trials: int, tolerances: Mapping[str, float], device: DeviceKind, b
         "parameters and buffers of the same names and shapes: the reference's `state_dict` is loaded into it.",
         "The result has the reference's structure, shapes and dtypes, is computed afresh on every call, and lies "
         f"on the {where}. Inputs and parameters are not modified.",
-        f"Correctness: {trials} trials with different seeds; {compared}. NaN or Inf only where the reference "
-        "has them.",
+        f"Correctness: {trials} trials with different seeds; {compared}. NaN or Inf only where the reference has them.",
         f"Time: forward passes by {clock}, caches flushed before each, yours and the reference's in turn; "
         "the speed-up is the ratio of the medians and has to be at least 1.0. Building is not timed.",
         f"When `forward` returns, {ended}. No results are kept from one call to the next, and no global torch "

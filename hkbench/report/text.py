@@ -237,10 +237,7 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Iterable
     for row in (header, ["-" * width for width in widths], *rows):
         cells = [one_line(row[0], widths[0]), *row[1:]]
         lines.append(
-            "  ".join(
-                cell.rjust(widths[i]) if i in aligned else cell.ljust(widths[i])
-                for i, cell in enumerate(cells)
-            )
+            "  ".join(cell.rjust(widths[i]) if i in aligned else cell.ljust(widths[i]) for i, cell in enumerate(cells))
         )
     return lines
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.machinery
 import importlib.util
 import os
 import socket
 import sys
 import traceback
 from collections.abc import Callable, Iterator
+from types import CodeType
 from typing import Any
 
 import torch
@@ -17,6 +19,14 @@ from hkbench.runner import capture, memory, profile, wire
 from hkbench.runner.clock import Flusher, timed_call
 
 TRACEBACK_LIMIT = 64 * 1024
+
+
+class _Source(importlib.machinery.SourceFileLoader):
+    """Compiles the file as it is now: bytecode beside it may be old, or a candidate's work, and none is left there."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
 
 
 class Runner:
@@ -44,7 +54,8 @@ class Runner:
             capture.record_extension_calls(calls)
         else:
             capture.announce_builds(lambda event: wire.send(self._sock, {"event": event}))
-        spec = importlib.util.spec_from_file_location("candidate", message["path"])
+        path = message["path"]
+        spec = importlib.util.spec_from_file_location("candidate", path, loader=_Source("candidate", path))
         assert spec is not None and spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         sys.modules["candidate"] = module

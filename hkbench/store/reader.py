@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -243,6 +244,13 @@ def _has_sound_figures(verdict: Verdict) -> bool:
     )
 
 
+def without_request(exchange: Any) -> dict[str, Any]:
+    """The part of exchange.json that is a Reply. TypeError when it is not an object."""
+    if not isinstance(exchange, dict):
+        raise TypeError("not a JSON object")
+    return {name: value for name, value in exchange.items() if name != "request"}
+
+
 def _exchange(paths: RunPaths, folder: SamplePaths, replayed: bool, damage: list[Damage]) -> Reply | None:
     """exchange.json: for a reply that was stored just before a crash, and never made it into the journal.
 
@@ -251,7 +259,7 @@ def _exchange(paths: RunPaths, folder: SamplePaths, replayed: bool, damage: list
     text_only = Reply(text="", model="", replayed=replayed) if folder.response.exists() else None
     try:
         data = json.loads(folder.exchange.read_bytes())
-        return Reply.model_validate({**data, "text": ""})
+        return Reply.model_validate(without_request(data) | {"text": ""})
     except (FileNotFoundError, NotADirectoryError):
         return text_only
     except (ValueError, TypeError) as error:  # not JSON, not a record, not an object

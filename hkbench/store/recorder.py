@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -26,7 +27,7 @@ from hkbench.records import (
 )
 from hkbench.store.files import write_atomic
 from hkbench.store.layout import RunPaths, SamplePaths
-from hkbench.store.reader import RunFile, read_run_file
+from hkbench.store.reader import RunFile, read_run_file, without_request
 
 
 class Recorder:
@@ -96,18 +97,22 @@ class Recorder:
             return None
         text = _text(paths.response)
         try:
-            return Reply.model_validate(json.loads(_text(paths.exchange)) | {"text": text})
+            exchange = json.loads(_text(paths.exchange))
+            return Reply.model_validate(without_request(exchange) | {"text": text})
         except (OSError, ValueError, TypeError):
             # The run was cut between the two files, or the second is damaged: the text is what was paid for, and
             # its usage is not known.
             return Reply(text=text, model=model, usage=Usage())
 
-    def save_reply(self, key: SampleKey, reply: Reply) -> None:
-        """The text first: it is what cannot be had again for nothing."""
+    def save_reply(self, key: SampleKey, reply: Reply, request: dict[str, Any] | None = None) -> None:
+        """The text first: it is what cannot be had again for nothing. `request` says what was sent, beside usage."""
         paths = self.sample(key)
         paths.root.mkdir(parents=True, exist_ok=True)
         write_atomic(paths.response, reply.text)
-        write_atomic(paths.exchange, reply.model_dump_json(indent=2, exclude={"text"}) + "\n")
+        exchange = reply.model_dump(mode="json", exclude={"text"})
+        if request is not None:
+            exchange["request"] = request
+        write_atomic(paths.exchange, json.dumps(exchange, indent=2) + "\n")
 
     def save_extraction(self, key: SampleKey, extraction: Extraction, candidate: Candidate | None) -> None:
         paths = self.sample(key)

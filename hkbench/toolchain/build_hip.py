@@ -90,9 +90,7 @@ class _Build:
         return {str(key): value for key, value in mapping.items()}
 
 
-def build_hip(
-    call: ExtensionCall, arch: str, folder: Path, timeout: float, toolchain: HipToolchain
-) -> BuildResult:
+def build_hip(call: ExtensionCall, arch: str, folder: Path, timeout: float, toolchain: HipToolchain) -> BuildResult:
     """Hipifies, compiles and links `call` for `arch` ("gfx942") in `folder`, within `timeout` seconds altogether.
 
     `folder` is this build's own: new or empty. A candidate that does not compile is a result, not an exception.

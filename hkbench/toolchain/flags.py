@@ -26,8 +26,24 @@ _LINK = re.compile(r"-l[\w.+-]+|-L.+|-pthread|-O\d?|-s|-g|-Wl,--as-needed|-Wl,--
 #: Libraries of ROCm that a machine without a GPU need not have: their absence says nothing about a candidate.
 ROCM_LIBRARIES = frozenset(
     (
-        "amdhip64", "hiprtc", "hipblas", "hipblaslt", "hipsparse", "hipsolver", "hiprand", "hipfft",
-        "rocblas", "rocsparse", "rocsolver", "rocrand", "rocfft", "MIOpen", "rccl", "roctx64", "c10_hip", "torch_hip",
+        "amdhip64",
+        "hiprtc",
+        "hipblas",
+        "hipblaslt",
+        "hipsparse",
+        "hipsolver",
+        "hiprand",
+        "hipfft",
+        "rocblas",
+        "rocsparse",
+        "rocsolver",
+        "rocrand",
+        "rocfft",
+        "MIOpen",
+        "rccl",
+        "roctx64",
+        "c10_hip",
+        "torch_hip",
     )
 )
 

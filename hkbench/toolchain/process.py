@@ -28,9 +28,7 @@ class ToolResult:
     seconds: float
 
 
-def run_tool(
-    command: Sequence[str], folder: Path, timeout: float, stop: threading.Event | None = None
-) -> ToolResult:
+def run_tool(command: Sequence[str], folder: Path, timeout: float, stop: threading.Event | None = None) -> ToolResult:
     """Runs `command` in `folder`, which also holds its temporary files; never raises for a failing tool.
 
     The tool gets a session of its own, no standard input, no core dump and an environment of a few harmless

@@ -208,7 +208,7 @@ def test_the_reports_agree_with_the_verdicts(story: Story) -> None:
     paths = RunPaths(story.results)
     report = json.loads(paths.report_json.read_text())
     jsonschema.validate(report, json.loads(SCHEMA.read_text()))
-    by_name = {problem["name"]: problem for problem in report["problems"]}
+    by_name = {problem["problem"]: problem for problem in report["problems"]}
     assert {name: problem["solved"] for name, problem in by_name.items()} == {FAST: True, MENDED: True, LOST: False}
     summary = json.loads(paths.summary_json.read_text())
     with paths.summary_csv.open(newline="") as file:
@@ -367,6 +367,7 @@ def test_a_folder_that_is_no_run_is_left_alone(bench: Bench, tmp_path: Path) -> 
     assert [path.name for path in other.iterdir()] == ["thesis.tex"]
 
 
+@pytest.mark.slow
 def test_a_second_batch_in_the_same_folder_is_refused(bench: Bench, tmp_path: Path) -> None:
     results = tmp_path / "results"
     doors.reply(bench.replies, FAST, 1, 2, doors.fenced(doors.candidate("import time; time.sleep(100)")))
@@ -437,6 +438,7 @@ def test_generate_with_a_template_of_ones_own(bench: Bench, tmp_path: Path) -> N
     assert "no_such_thing" in done.stderr
 
 
+@pytest.mark.slow
 def test_generate_says_when_a_reply_holds_no_code(bench: Bench, tmp_path: Path) -> None:
     doors.reply(bench.replies, FAST, 1, 1, "I would rather not.")
     words = ("--problem", bench.problems / "level1" / f"{FAST}.py", "--replay", bench.replies, "--device", "cpu")

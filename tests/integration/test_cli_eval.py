@@ -152,6 +152,7 @@ def test_ctrl_c_is_130_and_leaves_nothing_running(tmp_path: Path, problem: Path)
     assert doors.outliving(family) == []
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_is_not_a_good_verdict(tmp_path: Path, problem: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)

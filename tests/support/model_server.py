@@ -140,9 +140,7 @@ class ModelServer:
         return Handler
 
 
-def _send_head(
-    http: BaseHTTPRequestHandler, answer: Scripted, content_type: str, more: Mapping[str, str]
-) -> None:
+def _send_head(http: BaseHTTPRequestHandler, answer: Scripted, content_type: str, more: Mapping[str, str]) -> None:
     http.send_response(answer.status)
     for name, value in {"content-type": content_type, "connection": "close", **more, **answer.headers}.items():
         http.send_header(name, value)

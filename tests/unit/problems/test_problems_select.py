@@ -115,9 +115,7 @@ class TestSelect:
         assert choose(first=3) == ([4, 9], ())
         assert choose(last=2) == ([1, 2], ())
 
-    def test_match_and_limit_change_nothing_about_what_is_missing(
-        self, choose: Callable[..., object]
-    ) -> None:
+    def test_match_and_limit_change_nothing_about_what_is_missing(self, choose: Callable[..., object]) -> None:
         assert choose(1, 4, match="Mat") == ([1, 4], (3,))
         assert choose(1, 4, match="^2_|b$") == ([2, 4], (3,))
         assert choose(1, 9, match="Mat", limit=1) == ([1], (3, 5, 6, 7, 8))

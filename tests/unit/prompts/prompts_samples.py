@@ -74,9 +74,7 @@ def facts(name: str) -> ProblemFacts:
     )
 
 
-def context(
-    of: Problem, backend: Backend, device: DeviceSheet, reflection: Reflection | None = None
-) -> PromptContext:
+def context(of: Problem, backend: Backend, device: DeviceSheet, reflection: Reflection | None = None) -> PromptContext:
     rules = contract(5, {"float32": 1e-4, "bfloat16": 1e-2}, device.kind, backend)
     dialect = dialect_of(device.arch) if backend is Backend.HIPKITTENS else None
     return PromptContext(
