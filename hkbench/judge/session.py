@@ -61,9 +61,13 @@ class Session:
         self.passed: list[Trial] = []
         self.weights: Literal["state_dict", "seed", "none"] = "none"
         self.notes: list[str] = []
-        self._inputs = reference.inputs(draw_seed())
-        self._native = self._run_reference(self._inputs)
-        self._lay_out()
+        inputs = reference.inputs(draw_seed())
+        outputs = self._run_reference(inputs)
+        self._lay_out(inputs, outputs)
+        # Only the form is needed from here on; the memory may be most of the device's.
+        self._form = {
+            path: leaf.to("meta") if isinstance(leaf, torch.Tensor) else leaf for path, leaf in outputs.items()
+        }
 
     def _run_reference(self, inputs: list[Any]) -> Leaves:
         try:
@@ -74,14 +78,14 @@ class Session:
                 "free the device or run the problem on a larger one"
             ) from error
 
-    def _lay_out(self) -> None:
+    def _lay_out(self, inputs: list[Any], outputs: Leaves) -> None:
         inbox, outbox = Layout(), Layout()
         self._state = {name: inbox.place(value) for name, value in self._reference.model.state_dict().items()}
         self._init_places = [inbox.argument(value) for value in self._reference.init_inputs]
-        self._input_places = [inbox.argument(value) for value in self._inputs]
+        self._input_places = [inbox.argument(value) for value in inputs]
         self._output_places = {
             path: outbox.place(leaf.detach().contiguous())
-            for path, leaf in self._native.items()
+            for path, leaf in outputs.items()
             if isinstance(leaf, torch.Tensor)
         }
         self._sizes = (inbox.size, outbox.size)
@@ -235,7 +239,7 @@ class Session:
         return answer
 
     def _check_form(self, described: Any, trial: int | None) -> None:
-        problem = form_mismatch(described, self._native, self._reference.device.type)
+        problem = form_mismatch(described, self._form, self._reference.device.type)
         if problem is not None:
             raise failures.failed(Stage.COMPARE, problem[0], problem[1], trial=trial)
 
