@@ -116,9 +116,9 @@ def run(options: argparse.Namespace) -> int:
     options.samples = options.samples or _samples_from_environment()
     if options.dry_run:
         kind = device_kind(options)
-        backend = Backend(options.backend) if options.backend else DEFAULT_BACKEND[kind] if kind else None
-        if backend is None:
-            raise UsageError("--dry-run asks no device: name --device or --backend, on which the prompts depend")
+        if options.backend is None and kind is None:
+            kind = asyncio.run(_found_kind(options))
+        backend = Backend(options.backend) if options.backend else DEFAULT_BACKEND[kind or DeviceKind.CPU]
         _print_plan(_plan(options, book, backend), backend)
         return 0
     outcome = asyncio.run(_run(options, book))
@@ -129,6 +129,12 @@ def run(options: argparse.Namespace) -> int:
         print("hkbench: the same command resumes the run", file=sys.stderr)
         return next(iter(outcome.errors.values())).exit_code
     return 0
+
+
+async def _found_kind(options: argparse.Namespace) -> DeviceKind:
+    """What `--device auto` means here: the prompts depend on it."""
+    async with Evaluator(None, judge_settings(options)) as evaluator:
+        return evaluator.device.kind
 
 
 def _samples_from_environment() -> int | None:

@@ -305,6 +305,12 @@ def dry(bench: Bench, *more: object, env: dict[str, str] | None = None) -> Done:
     return doors.run("run_batch", *words, env=env)
 
 
+def test_dry_run_finds_the_device_by_itself(bench: Bench) -> None:
+    done = doors.run("run_batch", 1, 3, "--problems", bench.problems, "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert "3 problems, backend " in done.stdout
+
+
 def test_dry_run_prints_the_plan_and_spends_nothing(bench: Bench, tmp_path: Path) -> None:
     done = dry(bench, "--results", tmp_path / "results")
     assert done.returncode == 0, done.stderr
