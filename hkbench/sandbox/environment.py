@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 #: Toolchain and device settings; everything else (keys, tokens, addresses of proxies) stays outside.
@@ -32,6 +33,9 @@ def runner_environment(folder: Path) -> dict[str, str]:
     for path in private.values():
         path.mkdir(parents=True, exist_ok=True)
     environment = kept_environment()
+    # ninja is installed beside this interpreter, whose environment need not be activated.
+    own = os.path.dirname(sys.executable)  # noqa: PTH120 - not resolved: a venv's python is a link out of it
+    environment["PATH"] = os.pathsep.join([own, environment.get("PATH", os.defpath)])
     environment.update({name: str(path) for name, path in private.items()})
     # Builds of several candidates run side by side already; more jobs each would only thrash.
     environment["MAX_JOBS"] = os.environ.get("MAX_JOBS", "2")

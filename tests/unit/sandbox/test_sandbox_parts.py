@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -100,3 +101,11 @@ def test_a_sealed_file_cannot_change_its_size() -> None:
             seal_memory(fd, 8192)
     finally:
         os.close(fd)
+
+
+def test_the_interpreters_own_tools_come_first(tmp_path: Path) -> None:
+    """ninja is installed beside the interpreter, and nobody has to activate that environment."""
+    path = runner_environment(tmp_path)["PATH"]
+    found = shutil.which("ninja", path=path)
+    assert found is not None
+    assert Path(found).parent == Path(sys.executable).parent
