@@ -24,6 +24,11 @@ class Samples:
     idle: list[float] = field(default_factory=list)
     wall: list[float] = field(default_factory=list)
 
+    def extend(self, more: Samples) -> None:
+        self.seconds += more.seconds
+        self.idle += more.idle
+        self.wall += more.wall
+
     def add(self, seconds: float, idle: float, wall: float) -> None:
         self.seconds.append(seconds)
         self.idle.append(idle)
@@ -36,6 +41,11 @@ class Measurement:
     candidate: Timing
     speedup: Interval
     warnings: tuple[str, ...]
+
+    @property
+    def settled(self) -> bool:
+        """Whether the interval of the speed-up leaves no doubt of which side is faster."""
+        return _is_settled(self.speedup)
 
 
 def interleave(
@@ -77,7 +87,7 @@ def conclude(left: Samples, right: Samples, clock: str, warmups: int) -> Measure
         seconds = right.idle
         warnings.append("the candidate works outside the current stream; timed until the device was idle")
     speedup = ratio_of_medians(left.seconds, seconds)
-    if speedup.low < 1.0 <= speedup.high:
+    if not _is_settled(speedup):
         warnings.append("the interval of the speed-up holds 1.0: whether the candidate is faster is not settled")
     for name, values in (("baseline", left.seconds), ("candidate", seconds)):
         interval = median_interval(values)
@@ -90,6 +100,10 @@ def conclude(left: Samples, right: Samples, clock: str, warmups: int) -> Measure
         speedup=speedup,
         warnings=tuple(warnings),
     )
+
+
+def _is_settled(speedup: Interval) -> bool:
+    return not speedup.low < 1.0 <= speedup.high
 
 
 def _middle(values: list[float]) -> float:
