@@ -173,7 +173,6 @@ class Lab:
         known = self._recorder.verdict(sample.key, sample.candidate.sha256 if sample.candidate else None)
         if known is not None:
             return known
-        started = time.monotonic()
         if sample.candidate is None:
             verdict = no_code(self.problem, sample.extraction, self._prompter, self._evaluator)
         else:
@@ -188,7 +187,7 @@ class Lab:
                 kind=failure.kind if failure else None,
                 stage=failure.stage if failure else None,
                 speedup=verdict.speedup.value if verdict.speedup else None,
-                seconds=time.monotonic() - started,
+                seconds=sum(stage.seconds for stage in verdict.stages),  # work, without waiting for a turn
             )
         )
         return verdict
