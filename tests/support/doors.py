@@ -7,6 +7,7 @@ The candidates are plain PyTorch, so nothing is compiled. Speed is certain by co
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -127,7 +128,7 @@ def run(
 def start(
     script: str, *arguments: object, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> subprocess.Popen[str]:
-    """One script, begun; its output is in `stdout` and `stderr`."""
+    """One script, begun as in a terminal's foreground; its output is in `stdout` and `stderr`."""
     return subprocess.Popen(
         command(script, *arguments),
         cwd=cwd or ROOT,
@@ -136,6 +137,8 @@ def start(
         stderr=subprocess.PIPE,
         stdin=subprocess.DEVNULL,
         text=True,
+        # A shell's background job ignores Ctrl-C and hands that down, to the tests and on to what they start.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 
