@@ -45,7 +45,7 @@ def test_fast_is_0(tmp_path: Path, problem: Path) -> None:
     assert done.stderr == ""
     assert verdict.status is Status.FAST
     assert verdict.speedup is not None and verdict.speedup.value >= 1.0
-    assert verdict.candidate is not None and len(verdict.candidate.samples) == 5
+    assert verdict.candidate is not None and len(verdict.candidate.samples) in (5, 10, 15)
     assert [trial.passed for trial in verdict.trials] == [True, True]
     assert len(set(verdict.conditions.seeds)) == 2
 

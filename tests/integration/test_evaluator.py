@@ -59,6 +59,9 @@ async def bench() -> AsyncIterator[Bench]:
     assert _own_tree() == {}
 
 
+ROUNDS = (5, 10, 15)  #: timed runs go on, round by round, while it is not settled which side is faster
+
+
 @pytest.fixture
 def affine(tmp_path: Path) -> Problem:
     return problem_file(tmp_path / "problems", AFFINE)
@@ -73,8 +76,8 @@ async def test_a_correct_candidate(bench: Bench, affine: Problem, tmp_path: Path
     assert verdict.status in (Status.FAST, Status.SLOW)
     assert len(verdict.trials) == 2
     assert all(trial.max_error_over_tolerance is not None for trial in verdict.trials)
-    assert verdict.candidate is not None and len(verdict.candidate.samples) == 5
-    assert verdict.baseline is not None and len(verdict.baseline.samples) == 5
+    assert verdict.candidate is not None and len(verdict.candidate.samples) in ROUNDS
+    assert verdict.baseline is not None and len(verdict.baseline.samples) == len(verdict.candidate.samples)
     assert verdict.conditions.reference_precision == "float64"
     assert verdict.conditions.seeds[0] != verdict.conditions.seeds[1]
     assert (verdict.profile is not None) == (verdict.status is Status.SLOW)
