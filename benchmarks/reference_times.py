@@ -19,11 +19,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from hkbench.cli.arguments import DEFAULT_BACKEND, add_device, add_judge, device_kind, judge_settings
+from hkbench.cli.arguments import DEFAULT_BACKEND, add_device, add_judge, chosen_sizes, device_kind, judge_settings
 from hkbench.engine import Evaluator
 from hkbench.errors import HkbenchError
 from hkbench.problems import find_problems, problems_root, select
-from hkbench.records import Problem, SizeSet, Verdict
+from hkbench.records import Problem, Verdict
 
 
 async def judge(evaluator: Evaluator, problem: Problem, folder: Path) -> Verdict:
@@ -52,7 +52,7 @@ async def run(options: argparse.Namespace) -> int:
     root = problems_root(options.problems, os.environ)
     problems = select(find_problems(root, options.level), options.first, options.last, options.match).problems
     rows, failed = [], 0
-    sizes = SizeSet(options.sizes) if options.sizes else None
+    sizes = chosen_sizes(options)
     async with Evaluator(device_kind(options), judge_settings(options), sizes) as evaluator:
         print(f"{evaluator.device.name}, torch {evaluator.device.versions['torch']}, {evaluator.sizes} sizes")
         print(f"{'problem':42} {'reference':>12}  {'as candidate':>12}  speed-up of equals      reference  verdict in")

@@ -47,7 +47,8 @@ class Batch:
         self._evaluator = evaluator
         self._client = client
         self._prompter = prompter
-        self._record = record
+        fields = {"model", "base_url", "api", "temperature", "max_tokens", "reasoning_effort", "replay"}
+        self._request = config.model_dump(mode="json", include=fields) if record else None
         self._turns = asyncio.Semaphore(side_by_side)
         self._labs: list[Lab] = []
         self._outcome = Outcome()
@@ -73,9 +74,9 @@ class Batch:
     async def _problem(self, problem: Problem) -> None:
         async with self._turns:
             config = self._config
-            fields = {"model", "base_url", "api", "temperature", "max_tokens", "reasoning_effort", "replay"}
-            request = config.model_dump(mode="json", include=fields) if self._record else None
-            lab = Lab(problem, self._prompter, self._client, self._evaluator, self._recorder, config.model, request)
+            lab = Lab(
+                problem, self._prompter, self._client, self._evaluator, self._recorder, config.model, self._request
+            )
             self._labs.append(lab)
             self._recorder.event(ProblemStarted(time=time.time(), problem=problem.name))
             plan = Plan(config.samples, config.attempts, config.exhaust)

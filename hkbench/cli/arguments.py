@@ -179,3 +179,12 @@ DEFAULT_BACKEND = {
     DeviceKind.CUDA: Backend.CUDA,
     DeviceKind.CPU: Backend.CPP,
 }
+
+
+def chosen_backend(options: argparse.Namespace, kind: DeviceKind) -> Backend:
+    """The backend that was named, else the device's own."""
+    return Backend(options.backend) if options.backend else DEFAULT_BACKEND[kind]
+
+
+def chosen_sizes(options: argparse.Namespace) -> SizeSet | None:
+    return SizeSet(options.sizes) if options.sizes else None

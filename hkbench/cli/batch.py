@@ -15,11 +15,12 @@ from hkbench import __version__
 from hkbench.batch import Outcome, RunPlan, make_plan, run_batch
 from hkbench.batch.run import Batch
 from hkbench.cli.arguments import (
-    DEFAULT_BACKEND,
     add_device,
     add_judge,
     add_model,
     add_prompts,
+    chosen_backend,
+    chosen_sizes,
     device_kind,
     judge_settings,
     positive,
@@ -32,7 +33,7 @@ from hkbench.llm import ReplayClient
 from hkbench.monitor import Display, make_display
 from hkbench.problems import find_problems, problems_root, select
 from hkbench.prompts import PromptBook, load_prompts
-from hkbench.records import AnyEvent, Backend, DeviceKind, RunConfig, RunFacts, SizeSet
+from hkbench.records import AnyEvent, Backend, DeviceKind, RunConfig, RunFacts
 from hkbench.report import write_reports
 from hkbench.store.events import Damage, read_events
 from hkbench.store.layout import RunPaths
@@ -118,7 +119,7 @@ def run(options: argparse.Namespace) -> int:
         kind = device_kind(options)
         if options.backend is None and kind is None:
             kind = asyncio.run(_found_kind(options))
-        backend = Backend(options.backend) if options.backend else DEFAULT_BACKEND[kind or DeviceKind.CPU]
+        backend = chosen_backend(options, kind or DeviceKind.CPU)
         _print_plan(_plan(options, book, backend), backend)
         return 0
     outcome = asyncio.run(_run(options, book))
@@ -169,10 +170,10 @@ def _print_plan(plan: RunPlan, backend: Backend) -> None:
 
 
 async def _run(options: argparse.Namespace, book: PromptBook) -> Outcome:
-    sizes = SizeSet(options.sizes) if options.sizes else None
+    sizes = chosen_sizes(options)
     async with Evaluator(device_kind(options), judge_settings(options), sizes, options.builds) as evaluator:
         kind = evaluator.device.kind
-        backend = Backend(options.backend) if options.backend else DEFAULT_BACKEND[kind]
+        backend = chosen_backend(options, kind)
         plan = _plan(options, book, backend)
         config = _config(options, plan, book, evaluator, backend)
         with ExitStack() as stack:

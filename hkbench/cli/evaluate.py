@@ -7,13 +7,13 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from hkbench.cli.arguments import DEFAULT_BACKEND, add_device, add_judge, device_kind, judge_settings
+from hkbench.cli.arguments import add_device, add_judge, chosen_backend, chosen_sizes, device_kind, judge_settings
 from hkbench.cli.verdicts import describe
 from hkbench.engine import Evaluator
 from hkbench.engine.build_only import compile_only
 from hkbench.errors import InputMissing, UsageError
 from hkbench.problems import load_problem
-from hkbench.records import Backend, SizeSet, Status, Verdict
+from hkbench.records import Backend, Status, Verdict
 from hkbench.store.files import write_atomic
 
 DESCRIPTION = """Judge one candidate: build it, compare it with the reference, time both.
@@ -58,10 +58,10 @@ async def _verdict(options: argparse.Namespace) -> Verdict:
             return await compile_only(
                 problem, options.code, Path(scratch), backend or Backend.HIP, options.arch, settings
             )
-        sizes = SizeSet(options.sizes) if options.sizes else None
+        sizes = chosen_sizes(options)
         async with Evaluator(device_kind(options), judge_settings(options), sizes) as evaluator:
             evaluated = await evaluator.evaluate(
-                problem, options.code, Path(scratch, "build"), backend or DEFAULT_BACKEND[evaluator.device.kind]
+                problem, options.code, Path(scratch, "build"), chosen_backend(options, evaluator.device.kind)
             )
     assert evaluated.verdict is not None
     return evaluated.verdict

@@ -6,7 +6,7 @@ import argparse
 import asyncio
 from pathlib import Path
 
-from hkbench.cli.arguments import DEFAULT_BACKEND, add_device, add_model, add_prompts, device_kind
+from hkbench.cli.arguments import add_device, add_model, add_prompts, chosen_backend, chosen_sizes, device_kind
 from hkbench.cli.models import check_model, make_client
 from hkbench.engine import Evaluator
 from hkbench.errors import InputMissing
@@ -14,7 +14,7 @@ from hkbench.lab.prompting import Prompter
 from hkbench.llm import extract
 from hkbench.problems import load_problem
 from hkbench.prompts import load_prompts
-from hkbench.records import Backend, JudgeSettings, Reply, SampleKey, SizeSet
+from hkbench.records import JudgeSettings, Reply, SampleKey
 from hkbench.store.files import write_atomic
 
 DESCRIPTION = """Ask a model once for a kernel and write the code of its reply to a file.
@@ -56,9 +56,9 @@ async def _reply(options: argparse.Namespace) -> Reply:
     problem = load_problem(options.problem)
     book = load_prompts(options.prompts)
     settings = JudgeSettings()
-    sizes = SizeSet(options.sizes) if options.sizes else None
+    sizes = chosen_sizes(options)
     async with Evaluator(device_kind(options), settings, sizes) as evaluator:
-        backend = Backend(options.backend) if options.backend else DEFAULT_BACKEND[evaluator.device.kind]
+        backend = chosen_backend(options, evaluator.device.kind)
         prompter = Prompter(book, backend, evaluator, settings.trials, options.prompt)
         prompt = await prompter.render(problem, None)
     client = make_client(options, backend)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -47,13 +48,13 @@ class Reference:
             raise
         except Exception as error:
             raise ProblemError(f"{self.problem.path}: get_inputs() raised {error!r}") from error
-        return [_to(value, self.device) for value in made]
+        return [_mapped(value, lambda tensor: tensor.to(self.device)) for value in made]
 
     def native(self, inputs: list[Any]) -> Leaves:
         """The reference's outputs as eager PyTorch gives them. It gets copies: its code may work in place."""
         try:
             with torch.no_grad():
-                return dict(leaves(self.model(*[_copied(value) for value in inputs]), "output"))
+                return dict(leaves(self.model(*_mapped(inputs, torch.clone)), "output"))
         except _OUT_OF_MEMORY:
             raise
         except Exception as error:
@@ -70,7 +71,7 @@ class Reference:
             if self._precise_model is None:
                 self._precise_model = _cast_model(self.model, wide)
             with torch.no_grad():
-                made = dict(leaves(self._precise_model(*[_cast(value, wide) for value in inputs]), "output"))
+                made = dict(leaves(self._precise_model(*_cast(inputs, wide)), "output"))
         except (RuntimeError, TypeError, ValueError, AssertionError, AttributeError, LookupError):
             self.precision = "native"
             return native
@@ -99,36 +100,20 @@ def _execute(problem: Problem, sizes: SizeSet) -> dict[str, Any]:
     return module.__dict__
 
 
-def _to(value: Any, device: torch.device) -> Any:
+def _mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """The same nested structure with each tensor changed."""
     if isinstance(value, torch.Tensor):
-        return value.to(device)
+        return change(value)
     if isinstance(value, (list, tuple)):
-        return type(value)(_to(item, device) for item in value)
+        return type(value)(_mapped(item, change) for item in value)
     if isinstance(value, dict):
-        return {key: _to(item, device) for key, item in value.items()}
-    return value
-
-
-def _copied(value: Any) -> Any:
-    """Copies of the tensors, strides kept."""
-    if isinstance(value, torch.Tensor):
-        return value.clone()
-    if isinstance(value, (list, tuple)):
-        return type(value)(_copied(item) for item in value)
-    if isinstance(value, dict):
-        return {key: _copied(item) for key, item in value.items()}
+        return {key: _mapped(item, change) for key, item in value.items()}
     return value
 
 
 def _cast(value: Any, dtype: torch.dtype) -> Any:
-    """Floating tensors in `dtype`; integers stay: a cast token id would lose digits. Tensors are always copies."""
-    if isinstance(value, torch.Tensor):
-        return value.to(dtype) if value.is_floating_point() else value.clone()
-    if isinstance(value, (list, tuple)):
-        return type(value)(_cast(item, dtype) for item in value)
-    if isinstance(value, dict):
-        return {key: _cast(item, dtype) for key, item in value.items()}
-    return value
+    """Copies with floating tensors in `dtype`; integers stay: a cast token id would lose digits."""
+    return _mapped(value, lambda t: t.to(dtype, copy=True) if t.is_floating_point() else t.clone())
 
 
 def _cast_model(model: torch.nn.Module, dtype: torch.dtype) -> torch.nn.Module:

@@ -111,34 +111,38 @@ class Session:
 
     def prepare(self) -> None:
         """Gives the candidate's runner its device and memory, has it make ModelNew, and binds inputs and outputs."""
-        (device, fields), *_ = self._preparations()
-        opened = self._link.request(device, self._settings.load_timeout, **fields)
+        opened = self._link.request("device", self._settings.load_timeout, **self._device())
         if not opened["ok"] and self._inbox.description["kind"] == "device":
             # Containers without a shared IPC namespace: the handle exists, but no other process can open it.
             self.notes.append(f"device memory cannot be shared here ({opened.get('message')}); copies go by the host")
             self._allocate(by_host=True)
-        for op, fields in self._preparations():
-            answer = self._ask(self._link, Stage.LOAD, op, **fields)
+            opened = self._link.request("device", self._settings.load_timeout, **self._device())
+        if not opened["ok"]:
+            raise failures.from_exception(Stage.LOAD, opened)
+        for op, fields in self._model_steps():
+            answer = self._ask(Stage.LOAD, op, **fields)
             if answer.get("weights") in ("state_dict", "seed"):
                 self.weights = answer["weights"]
 
-    def _preparations(self) -> list[tuple[str, dict[str, Any]]]:
-        device: dict[str, Any] = {
+    def _device(self) -> dict[str, Any]:
+        return {
             "device": str(self._reference.device),
             "threads": torch.get_num_threads(),
             "inbox": self._inbox.description,
             "outbox": self._outbox.description,
             "flush_bytes": self.flush_bytes,
         }
+
+    def _model_steps(self) -> list[tuple[str, dict[str, Any]]]:
         construct = {"seed": self._weights_seed, "init_inputs": self._init_places, "state": self._state}
         bind = {"inputs": self._input_places, "outputs": self._output_places}
-        return [("device", device), ("construct", construct), ("bind", bind)]
+        return [("construct", construct), ("bind", bind)]
 
     def _prepare_baseline(self) -> None:
         problem = self._reference.problem
         overrides = problem.cpu_sizes if self._reference.sizes is SizeSet.CPU and problem.cpu_sizes else {}
         load = {"path": str(problem.path.resolve()), "class": "Model", "capture": False, "overrides": overrides}
-        for op, fields in [("load", load), *self._preparations()]:
+        for op, fields in [("load", load), ("device", self._device()), *self._model_steps()]:
             self._ask_baseline(op, **fields)
 
     def _ask_baseline(self, op: str, **fields: Any) -> Message:
@@ -183,7 +187,7 @@ class Session:
         def baseline(samples: measure.Samples, number: int) -> None:
             renew(number)
             started = time.perf_counter()
-            answer = self._ask_baseline("call", flush=True)
+            answer = self._ask_baseline("call")
             samples.add(answer["seconds"], answer["idle_seconds"], time.perf_counter() - started)
 
         def candidate(samples: measure.Samples, number: int) -> None:
@@ -214,7 +218,7 @@ class Session:
 
     def _call(self, inputs: list[Any], trial: int | None, stage: Stage = Stage.RUN) -> tuple[float, float]:
         """One forward pass of the candidate; checks the outputs' form and that the inputs are as they were."""
-        answer = self._ask(self._link, stage, "call", trial=trial, flush=True)
+        answer = self._ask(stage, "call", trial=trial)
         self._check_form(answer.get("leaves"), trial)
         for number, (places, value) in enumerate(zip(self._input_places, inputs, strict=True)):
             if not same(self._inbox, places, value):
@@ -239,10 +243,10 @@ class Session:
         if self._reference.device.type == "cpu":
             time.sleep(SETTLE_SECONDS)
 
-    def _ask(self, link: RunnerLink, stage: Stage, op: str, trial: int | None = None, **fields: Any) -> Message:
+    def _ask(self, stage: Stage, op: str, trial: int | None = None, **fields: Any) -> Message:
         limit = self._settings.load_timeout if stage is Stage.LOAD else self._settings.run_timeout
         # A Triton kernel is compiled at its first launch; building inside forward has the build's own limit.
-        answer = link.request(op, limit, self._settings.build_timeout, **fields)
+        answer = self._link.request(op, limit, self._settings.build_timeout, **fields)
         if not answer["ok"]:
             raise failures.from_exception(stage, answer, trial)
         return answer

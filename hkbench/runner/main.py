@@ -104,7 +104,7 @@ class Runner:
         }
         return {}
 
-    def call(self, message: wire.Message) -> wire.Message:
+    def call(self, _message: wire.Message) -> wire.Message:
         """One forward pass: fresh contents are already in the inbox, the outputs go to the outbox.
 
         Correctness trials and timed runs are this same message, so a candidate cannot tell them apart.
@@ -112,8 +112,7 @@ class Runner:
         for source, tensor in self._staged:
             tensor.copy_(source)
         with torch.no_grad():
-            flush = self._flush if message["flush"] else None
-            result, seconds, idle = timed_call(lambda: self._model(*self._inputs), self._device, flush)
+            result, seconds, idle = timed_call(lambda: self._model(*self._inputs), self._device, self._flush)
         answer = {"seconds": seconds, "idle_seconds": idle, "leaves": self._hand_over(result)}
         for source, tensor in self._staged:
             source.copy_(tensor)  # so that the judge sees a change of the inputs
