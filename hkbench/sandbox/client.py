@@ -9,6 +9,7 @@ import select
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from hkbench.sandbox.environment import kept_environment
@@ -29,12 +30,12 @@ class ForkServer:
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
 
-    def start(self) -> None:
-        """Launches the process; `wait_ready` waits until it has imported its module."""
+    def start(self, prefix: Sequence[str] = ()) -> None:
+        """Launches the process, under the command `prefix`; `wait_ready` waits until it has imported its module."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         environment = kept_environment() if self._environment is None else self._environment
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "hkbench.sandbox.forkserver", str(theirs.fileno()), self._module],
+            [*prefix, sys.executable, "-m", "hkbench.sandbox.forkserver", str(theirs.fileno()), self._module],
             pass_fds=[theirs.fileno()],
             env=environment,
             stdin=subprocess.DEVNULL,

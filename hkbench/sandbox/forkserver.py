@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hkbench.sandbox import guard, linux
+from hkbench.sandbox.cage import Cage
 
 MAX_REQUEST = 1 << 18
 MAX_FDS = 8
@@ -32,7 +33,10 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the engine, which then closes the socket
     requests.send(b"ready")
     while True:
-        data, fds, _, _ = socket.recv_fds(requests, MAX_REQUEST, MAX_FDS)
+        try:
+            data, fds, _, _ = socket.recv_fds(requests, MAX_REQUEST, MAX_FDS)
+        except ConnectionResetError:  # the owner was killed
+            return
         if not data:
             return
         pid = os.fork()
@@ -63,6 +67,7 @@ def _child(request: dict[str, Any], fds: list[int], serve: Callable[..., None]) 
                 request["guard"]["folder"],
                 request["guard"]["environment"],
                 [sock, *files],
+                Cage(**request["guard"]["cage"]),
             )
         status = 0
     except BaseException:  # noqa: BLE001 - the end of a process: nobody above could handle it

@@ -1,7 +1,15 @@
-"""The guard: the parent of one runner. It caps output, watches memory, and leaves nobody alive behind it.
+"""The guard: the parent of one runner. It holds limits, freezes and samples on request, and leaves nobody alive.
 
-One guard a runner, forked by the fork server. The judge holds the other end of `control`: a byte asks for the end, a
-closed socket (the judge died) means the same. The guard answers with one JSON line, a `GuardReport`, and exits.
+One guard a runner, forked by the fork server. The judge holds the other end of `control` and sends single bytes:
+
+- `S` stops the whole tree, `C` continues it. The answer counts processes and threads, those that were `running`
+  although they should be stopped, and the CPU seconds of the tree so far. `C` counts before it continues: the CPU
+  time must be what `S` answered, or somebody did not keep still.
+- `P` begins to sample whose code runs, `Q` ends it and answers the samples by mapped object.
+- `K`, and a closed socket (the judge died), end the tree.
+
+Each answer is one line of JSON. The last line is the report, the only one with a `reason`: "asked", "ended" (by
+itself) or the limit that was passed. It also comes unasked.
 """
 
 from __future__ import annotations
@@ -16,25 +24,22 @@ import socket
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from hkbench.sandbox import linux
+from hkbench.sandbox.cage import Cage, Spawned, spawn
+from hkbench.sandbox.limits import Limits as Limits
+from hkbench.sandbox.limits import Meter
+from hkbench.sandbox.sampler import Sampler
+from hkbench.sandbox.tree import Tree
 
-POLL_SECONDS = 0.1
 KILL_SECONDS = 10.0
 OUTPUT_HALF = 32 * 1024  #: bytes kept from each end of what the runner prints
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a runner may use. Bytes and counts for its whole process tree, except `file_bytes` (each file)."""
-
-    memory_bytes: int
-    processes: int = 512
-    file_bytes: int = 4 << 30
-    open_files: int = 4096
+PIPE_BYTES = 1 << 20  #: more than a pipe can hold when nobody writes any more
+LATE_SECONDS = 0.002
+PROCESSES_SECONDS = 0.02  #: how often a sampler looks for new processes; for threads it looks at each tick
 
 
 class Output:
@@ -77,98 +82,165 @@ def confine(limits: Limits, folder: str, environment: dict[str, str]) -> None:
 
 
 class Guard:
-    def __init__(self, control: socket.socket, limits: Limits, runner: int, output_fd: int) -> None:
+    def __init__(
+        self,
+        control: socket.socket,
+        limits: Limits,
+        spawned: Spawned,
+        output_fd: int,
+        folder: str,
+        given: frozenset[int] = frozenset(),
+    ) -> None:
         self._control = control
         self._limits = limits
-        self._runner = runner
+        self._init = spawned.pid
+        self._status_fd = spawned.status_fd
         self._output_fd = output_fd
         self._output = Output()
-        self._status: int | None = None
-        self._peak = 0
+        self._tree = Tree(os.getpid(), [spawned.pid])
+        self._meter = Meter(limits, self._tree, folder, given)
+        self._sampler: Sampler | None = None
+        self._late: Sampler | None = None  # has ended, and still waits for threads that it asked to stop
+        self._sampled: list[int] = []
+        self._status_text = b""
+        self._ended = False
+        self._commands = {b"S": self._freeze, b"C": self._resume, b"P": self._sample_begin, b"Q": self._sample_end}
 
     def watch(self) -> None:
         """Until the judge asks for the end, the runner ends or passes a limit; then kills the tree and reports."""
         reason = self._wait()
-        commands = sorted(set(linux.descendants(os.getpid()).values()))
+        commands = sorted({process.name for process in self._tree.living().values()})
         survivors = self._kill_all()
         self._drain()
-        report = {
-            "reason": reason,
-            "status": self._status,
-            "commands": commands,
-            "survivors": survivors,
-            "peak_bytes": self._peak,
-            "output": self._output.text(),
-            "output_bytes": self._output.total,
-        }
+        self._answer(
+            {
+                "reason": reason,
+                "status": int(self._status_text) if self._status_text else None,
+                "commands": commands,
+                "survivors": survivors,
+                "peak_bytes": self._meter.peak_bytes,
+                "output": self._output.text(),
+                "output_bytes": self._output.total,
+            }
+        )
+
+    def _answer(self, fields: dict[str, Any]) -> None:
         # As long as the judge lives it will read this, perhaps after work of its own; at its death the send fails.
         with contextlib.suppress(OSError):
-            self._control.sendall(json.dumps(report).encode() + b"\n")
+            self._control.sendall(json.dumps(fields).encode() + b"\n")
 
     def _wait(self) -> str:
-        look = 0.0
+        look = processes = 0.0
         with selectors.DefaultSelector() as selector:
-            selector.register(self._control, selectors.EVENT_READ)
-            selector.register(self._output_fd, selectors.EVENT_READ)
+            for source in (self._control, self._output_fd, self._status_fd):
+                selector.register(source, selectors.EVENT_READ)
             while True:
-                for key, _ in selector.select(max(0.0, look - time.monotonic())):
+                tick = self._sampler.next_tick if self._sampler else look
+                if self._late is not None:
+                    self._late.release()
+                    self._late = self._late if self._late.busy else None
+                    tick = min(tick, time.monotonic() + LATE_SECONDS)
+                for key, _ in selector.select(max(0.0, min(look, tick) - time.monotonic())):
                     if key.fileobj is self._control:
-                        return "asked"
-                    if not self._read_output():
+                        if not self._obey():
+                            return "asked"
+                    elif key.fileobj == self._status_fd:
+                        self._read_status()
+                    elif not self._read_output():
                         selector.unregister(self._output_fd)
-                if time.monotonic() < look:
-                    continue  # a runner that prints without a pause must not have /proc read for each block
-                reason = self._passed_limit()
-                if reason is not None:
-                    return reason
-                look = time.monotonic() + POLL_SECONDS
+                # What a runner leaves behind may hold the channel open, and would let the judge wait for nothing.
+                if self._ended:
+                    return "ended"
+                if self._output.total > self._limits.output_bytes:
+                    return "output"
+                now = time.monotonic()
+                if self._sampler is not None and now >= self._sampler.next_tick:
+                    if now >= processes:
+                        self._sampled, processes = list(self._tree.living()), now + PROCESSES_SECONDS
+                    self._sampler.tick(self._sampled)
+                if now >= look:  # a runner that prints without a pause must not have /proc read for each block
+                    self._reap()
+                    reason, pause = self._meter.passed()
+                    if reason is not None:
+                        return reason
+                    look = time.monotonic() + pause
 
-    def _passed_limit(self) -> str | None:
-        self._reap()
-        tree = linux.descendants(os.getpid())
-        used = linux.resident_bytes(list(tree))
-        self._peak = max(self._peak, used)
-        if used > self._limits.memory_bytes:
-            return "memory"
-        if len(tree) > self._limits.processes:
-            return "processes"
-        # What it leaves behind may hold the channel open, and would let the judge wait for nothing.
-        return "ended" if self._status is not None else None
+    def _obey(self) -> bool:
+        """Does what the judge asks for; False: the end."""
+        try:
+            asked = self._control.recv(1)
+        except OSError:
+            return False
+        command = self._commands.get(asked)
+        if command is None:
+            return False
+        self._answer(command())
+        return True
 
-    def _read_output(self) -> bool:
+    def _freeze(self) -> dict[str, Any]:
+        if self._sampler is not None:
+            self._sampler.settle()
+        return asdict(self._tree.freeze())
+
+    def _resume(self) -> dict[str, Any]:
+        return asdict(self._tree.resume())
+
+    def _sample_begin(self) -> dict[str, Any]:
+        self._sampler = Sampler()
+        self._sampled = list(self._tree.living())
+        return {"sampling": True}
+
+    def _sample_end(self) -> dict[str, Any]:
+        sampler, self._sampler = self._sampler, None
+        if sampler is None:
+            return Sampler().result()
+        if not sampler.settle():
+            self._late = sampler
+        return sampler.result()
+
+    def _read_status(self) -> None:
+        part = os.read(self._status_fd, 64)
+        self._status_text += part
+        self._ended = not part
+
+    def _read_output(self) -> int:
         data = os.read(self._output_fd, 1 << 16)
         self._output.add(data)
-        return bool(data)
+        return len(data)
 
     def _drain(self) -> None:
         os.set_blocking(self._output_fd, False)
+        left = PIPE_BYTES
         with contextlib.suppress(BlockingIOError):
-            while self._read_output():
-                pass
+            while left > 0 and (size := self._read_output()):
+                left -= size
 
     def _reap(self) -> None:
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                return
-            if pid == self._runner:
-                self._status = status
+        if (self._sampler is not None and self._sampler.busy) or self._late is not None:
+            return  # waiting for any child would take the sampler's stops
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
 
     def _kill_all(self) -> int:
         """Kills every descendant; orphans become the guard's own children, so nobody leaves the tree."""
-        self._reap()  # a status that is there already is the runner's own end, not ours
+        if self._sampler is not None:
+            self._sampler.settle()
+            self._sampler = None
+        # A status that is there already is the runner's own end, not ours.
+        os.set_blocking(self._status_fd, False)
+        with contextlib.suppress(BlockingIOError):
+            self._read_status()
+        # The first process of a namespace takes all others with it; without one, they fork on until they are stopped.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._init, signal.SIGKILL)
+        self._reap()
         deadline = time.monotonic() + KILL_SECONDS
-        while tree := linux.descendants(os.getpid()):
-            for pid in tree:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+        while self._tree.signal(signal.SIGKILL) or self._tree.anyone():
             self._reap()
             if time.monotonic() > deadline:
-                return len(tree)
-            time.sleep(0.002)
+                return len(self._tree.living())
+            time.sleep(0.001)
         self._reap()
         return 0
 
@@ -180,12 +252,13 @@ def run(
     folder: str,
     environment: dict[str, str],
     inherited: list[Any],
+    cage: Cage,
 ) -> None:
-    """Forks the runner (`target`) and guards it. `inherited` are sockets and files that only the runner keeps."""
+    """Starts the runner (`target`) in its cage and guards it. `inherited`: sockets and files that only it keeps."""
     linux.adopt_orphans()
     read_end, write_end = os.pipe()
-    runner = os.fork()
-    if runner == 0:
+
+    def prepare() -> None:
         os.close(read_end)
         control.close()
         null = os.open(os.devnull, os.O_RDONLY)
@@ -197,9 +270,12 @@ def run(
         sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115
         sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
         confine(limits, folder, environment)
-        target()
-        os._exit(0)
+
+    spawned = spawn(cage, prepare, target)
     os.close(write_end)
+    with contextlib.suppress(OSError):  # a right that few have; among thousands of runners' processes it is needed
+        os.setpriority(os.PRIO_PROCESS, 0, -20)
+    given = frozenset(os.fstat(item).st_ino for item in inherited if isinstance(item, int))
     for item in inherited:
         item.close() if hasattr(item, "close") else os.close(item)
-    Guard(control, limits, runner, read_end).watch()
+    Guard(control, limits, spawned, read_end, folder, given).watch()

@@ -2,21 +2,94 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import errno
 import os
 import signal
+import struct
 from pathlib import Path
+from typing import Any
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
+_PR_CAPBSET_DROP = 24
 _PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_NO_NEW_PRIVS = 38
+_PR_CAP_AMBIENT = 47
+_PR_CAP_AMBIENT_CLEAR_ALL = 4
+_CAPABILITY_VERSION_3 = 0x20080522
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
+#: PyDLL keeps the interpreter's lock: a child made by a bare clone(2) has nobody to take it back from.
+_libc = ctypes.PyDLL(None, use_errno=True)
+_libc.syscall.restype = ctypes.c_long
 
-def _prctl(option: int, value: int) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(option, value, 0, 0, 0) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), "prctl")
+
+def syscall(name: str, number: int, *arguments: int | bytes | None) -> int:
+    """A system call by its number.
+
+    Raises:
+        OSError: the kernel refused; the error names the call.
+    """
+    ctypes.set_errno(0)
+    result = int(_libc.syscall(ctypes.c_long(number), *(_argument(item) for item in arguments)))
+    if result == -1:
+        code = ctypes.get_errno()
+        raise OSError(code, f"{name}: {os.strerror(code)}")
+    return result
+
+
+def _argument(value: int | bytes | None) -> Any:
+    return ctypes.c_long(value) if isinstance(value, int) else ctypes.c_char_p(value)
+
+
+def call(name: str, *arguments: int | bytes | None) -> int:
+    """A function of the C library that returns -1 and sets errno.
+
+    Raises:
+        OSError: it failed; the error names the function.
+    """
+    ctypes.set_errno(0)
+    result = int(_libc[name](*(_argument(item) for item in arguments)))
+    if result == -1:
+        code = ctypes.get_errno()
+        raise OSError(code, f"{name}: {os.strerror(code)}")
+    return result
+
+
+def _prctl(option: int, *values: int) -> int:
+    return call("prctl", option, *values, *[0] * (4 - len(values)))
+
+
+def no_new_privileges() -> None:
+    """No set-user-ID program and no file capability gives this process, or what it starts, anything more."""
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+
+
+def set_dumpable(on: bool) -> None:
+    """Off: no process of the same user may trace this one, or read its memory, environment and descriptors in /proc."""
+    _prctl(_PR_SET_DUMPABLE, int(on))
+
+
+def drop_capabilities() -> None:
+    """Gives up all capabilities, also those that a program run later could get.
+
+    Raises:
+        OSError: the kernel refused to take them.
+    """
+    for capability in range(64):
+        try:
+            _prctl(_PR_CAPBSET_DROP, capability)
+        except OSError as error:
+            if error.errno == errno.EINVAL:  # the kernel knows no more
+                break
+            if error.errno == errno.EPERM:  # without CAP_SETPCAP; no_new_privileges() covers this case
+                break
+            raise
+    with contextlib.suppress(OSError):  # kernels before 4.3 have no ambient set
+        _prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
+    call("capset", struct.pack("=Ii", _CAPABILITY_VERSION_3, 0), bytes(24))
 
 
 def die_with_parent() -> None:

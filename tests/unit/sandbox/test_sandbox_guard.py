@@ -8,11 +8,12 @@ import os
 import socket
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.guard_alone import NO_WALLS
 
 from hkbench.sandbox.client import ForkServer, ForkServerLost
 from hkbench.sandbox.environment import kept_environment, runner_environment
@@ -71,6 +72,7 @@ def guarded(server: ForkServer, folder: Path, **limits: int) -> Iterator[Guarded
         "limits": {"memory_bytes": 1 << 40, **limits},
         "folder": str(folder),
         "environment": runner_environment(folder),
+        "cage": asdict(NO_WALLS),
     }
     server.fork([guard.fileno(), theirs.fileno()], request)
     theirs.close()

@@ -1,0 +1,185 @@
+"""The cage around one runner: an init process, and below it the runner with every layer of confinement put on.
+
+guard ─ init ─ runner ─ whatever the runner starts. With namespaces the init is process 1 of its own world: when it
+ends, the kernel kills everybody in it. It is not the runner itself because process 1 ignores the signals that it does
+not handle, so that an abort() would not end it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from hkbench.sandbox import landlock, linux, namespaces, seccomp
+
+REFUSED = 71  #: exit code of a runner that could not be confined as asked, and did not start
+NAMESPACES = "namespaces"
+SHARED_PROCESSES = "namespaces, processes shared"  #: without process numbers of their own
+LANDLOCK = "landlock"
+SECCOMP = "seccomp"
+
+
+@dataclass(frozen=True)
+class Cage:
+    """What one runner may touch. `layers` are those that `survey` found to work, in its words ("landlock 7")."""
+
+    readable: tuple[str, ...]  #: files and folders that may be read and executed
+    writable: tuple[str, ...]  #: files, folders and devices that may be written; the private folder first
+    layers: tuple[str, ...]
+
+    def has(self, layer: str) -> bool:
+        return any(item.replace(",", " ").split()[0] == layer for item in self.layers)
+
+    @property
+    def own_processes(self) -> bool:
+        return self.has(NAMESPACES) and SHARED_PROCESSES not in self.layers
+
+
+@dataclass(frozen=True)
+class Spawned:
+    pid: int  #: the init: child of the caller, ancestor of all that the runner starts
+    status_fd: int  #: gives the runner's wait status as decimal text when it has ended, then end of file
+
+
+def spawn(cage: Cage, prepare: Callable[[], None], target: Callable[[], None]) -> Spawned:
+    """Starts `target` in the cage. `prepare` runs before it in the same process, not yet confined.
+
+    A runner that cannot be confined as asked says why on its standard error and ends with `REFUSED`.
+
+    Raises:
+        OSError: no process could be made.
+    """
+    status_fd, report_fd = os.pipe()
+    uid, gid = os.geteuid(), os.getegid()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    failure = ""
+    try:
+        pid = namespaces.fork(cage.own_processes) if cage.has(NAMESPACES) else os.fork()
+    except OSError as error:
+        failure = f"the layer namespaces: {error.strerror}"
+        pid = os.fork()
+    if pid == 0:
+        try:
+            os.close(status_fd)
+            _init(cage, prepare, target, report_fd, (uid, gid), failure)
+        except BaseException:  # noqa: BLE001 - the end of a process: nobody above could handle it
+            traceback.print_exc()
+        finally:
+            os._exit(REFUSED)
+    os.close(report_fd)
+    return Spawned(pid, status_fd)
+
+
+def _init(
+    cage: Cage,
+    prepare: Callable[[], None],
+    target: Callable[[], None],
+    report_fd: int,
+    owner: tuple[int, int],
+    failure: str,
+) -> None:
+    linux.die_with_parent()
+    _leave_if_alone(report_fd)
+    if cage.has(NAMESPACES) and not failure:
+        try:
+            linux.set_dumpable(True)  # else the files to be written would not be its own
+            namespaces.map_user(*owner)
+            namespaces.enter_root(cage.readable, cage.writable, cage.own_processes)
+        except OSError as error:
+            failure = f"the layer namespaces: {error.strerror or error}"
+    # Off before the runner exists, so that it cannot look into the init at any time.
+    linux.set_dumpable(False)
+    runner = os.fork()
+    if runner == 0:
+        os.close(report_fd)
+        _runner(cage, prepare, target, failure)
+    linux.no_new_privileges()
+    linux.drop_capabilities()
+    linux.die_with_parent()  # the kernel forgets this wish when privileges change
+    os.dup2(report_fd, 3)
+    os.closerange(4, _highest_fd() + 1)
+    _reap_until(runner, 3)
+
+
+def _leave_if_alone(report_fd: int) -> None:
+    """The wish to die with the parent comes too late for one that died before: then nobody reads our pipe."""
+    poll = select.poll()
+    poll.register(report_fd, select.POLLERR)
+    if any(event & select.POLLERR for _, event in poll.poll(0)):
+        os._exit(REFUSED)
+
+
+def _highest_fd() -> int:
+    return max(int(name) for name in os.listdir("/proc/self/fd"))
+
+
+def _reap_until(runner: int, report_fd: int) -> None:
+    """Waits for the runner, and for the orphans that the kernel hands to an init; then reports and ends."""
+    while True:
+        pid, status = os.waitpid(-1, 0)
+        if pid == runner:
+            with contextlib.suppress(BrokenPipeError):
+                os.write(report_fd, str(status).encode())
+            os._exit(0)
+
+
+def _runner(cage: Cage, prepare: Callable[[], None], target: Callable[[], None], failure: str) -> None:
+    status = 70
+    try:
+        linux.die_with_parent()
+        linux.set_dumpable(True)
+        _prepare(prepare, failure)
+        failure = failure or _confine(cage)
+        if failure:
+            print(f"hkbench: the runner was not started: {failure}", file=sys.stderr)  # noqa: T201
+            status = REFUSED
+        else:
+            target()
+            status = 0
+    except SystemExit as error:
+        status = error.code if isinstance(error.code, int) else int(error.code is not None)
+    except BaseException:  # noqa: BLE001 - the end of a process: nobody above could handle it
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(status & 0xFF)
+
+
+def _prepare(prepare: Callable[[], None], failure: str) -> None:
+    try:
+        prepare()
+    except OSError:
+        if not failure:  # else a folder may be missing in a root that is half built
+            raise
+
+
+def _confine(cage: Cage) -> str:
+    """Puts the layers on this process; what went wrong, or nothing."""
+    layer = "capabilities"
+    try:
+        if cage.has(NAMESPACES):
+            layer = NAMESPACES
+            namespaces.lock_proc()
+        linux.no_new_privileges()
+        linux.drop_capabilities()
+        linux.die_with_parent()
+        if cage.has(LANDLOCK):
+            layer = LANDLOCK
+            private = ("/tmp", "/var/tmp", "/dev/shm") if cage.has(NAMESPACES) else ()  # noqa: S108
+            own = str(Path("/proc/self").resolve())  # CUDA writes there as it starts
+            landlock.restrict(cage.readable, (*cage.writable, *private, own))
+        if cage.has(SECCOMP):
+            layer = SECCOMP
+            seccomp.install(sockets=cage.has(NAMESPACES))
+    except OSError as error:
+        return f"the layer {layer}: {error.strerror or error}"
+    return ""

@@ -1,0 +1,283 @@
+"""A process tree seen from its root: who is in it, what CPU time it used, and how all of it is stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+FREEZE_SECONDS = 2.0
+#: A thread may wait in the kernel (for a vfork's child, for a disk) without ever reporting that it is stopped.
+BLOCKED_SECONDS = 0.02
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_DEAD = "ZXx"
+_STOPPED = "Tt" + _DEAD
+
+
+@dataclass(frozen=True)
+class Process:
+    """One process at the time of a walk. `ended_children_seconds`: CPU time of children it has waited for."""
+
+    pid: int
+    name: str
+    threads: tuple[int, ...]
+    state: str  #: of its first thread, as proc(5) says
+    alive: bool  #: False: only its exit status is left
+    ended_children_seconds: float
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """A tree at rest. `running`: threads that were not stopped; `cpu_seconds`: see `Tree.cpu_seconds`.
+
+    `at`: time.perf_counter when it was found so, just before a tree goes on.
+    """
+
+    processes: int
+    threads: int
+    running: int
+    cpu_seconds: float
+    at: float
+
+
+def read_small(path: str) -> bytes:
+    """A file of /proc, whole.
+
+    Raises:
+        OSError: most often the process ended meanwhile.
+    """
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        data = part = os.read(fd, 1 << 16)
+        while len(part) > 2048:  # /proc hands out a page at a time
+            part = os.read(fd, 1 << 16)
+            data += part
+        return data
+    finally:
+        os.close(fd)
+
+
+class Tree:
+    """The descendants of `root`. `own` are processes of the sandbox itself: walked through, counted nowhere."""
+
+    def __init__(self, root: int, own: Iterable[int] = ()) -> None:
+        self._root = root
+        self._own = frozenset(own)
+        self._listed = Path(f"/proc/{root}/task/{root}/children").exists()
+        self._ledger = _CpuLedger()
+
+    def walk(self, visit: Callable[[int], None] | None = None) -> dict[int, Process]:
+        """The processes by id, those included that ended and were not waited for.
+
+        `visit` is called with each id before that process's children are looked up: what it stops there cannot
+        start another unseen. A walk can miss a process whose parent ends meanwhile; the next one finds it.
+        """
+        found: dict[int, Process] = {}
+        parents = None if self._listed else _children_by_parent()
+        front = [self._root]
+        while front:
+            pid = front.pop()
+            children = _listed_children(pid) if parents is None else parents.get(pid, [])
+            for child in children:
+                if child in found:
+                    continue
+                if child not in self._own:
+                    if visit is not None:
+                        visit(child)
+                    process = _look(child)
+                    if process is None:
+                        continue
+                    found[child] = process
+                front.append(child)
+        return found
+
+    def living(self) -> dict[int, Process]:
+        """The processes that have not ended."""
+        return {pid: process for pid, process in self.walk().items() if process.alive}
+
+    def signal(self, number: int) -> dict[int, Process]:
+        """Sends a signal to each living process, parents first."""
+        return {pid: process for pid, process in self.walk(_sender(number)).items() if process.alive}
+
+    def anyone(self) -> bool:
+        """Whether somebody lives, the sandbox's own included, by a look at the whole machine: slow and sure."""
+        parents = _children_by_parent()
+        front = [self._root]
+        while front:
+            for child in parents.get(front.pop(), []):
+                process = _look(child)
+                if process is not None and process.alive:
+                    return True
+                front.append(child)
+        return False
+
+    def freeze(self) -> Frozen:
+        """Stops everybody; at most `FREEZE_SECONDS`, after which `running` says how many threads went on.
+
+        A process may fork while it is looked for, so the walk is repeated until two agree and all are stopped.
+        """
+        began = time.monotonic()
+        before: dict[int, tuple[int, ...]] = {}
+        while True:
+            everybody = self.walk(_sender(signal.SIGSTOP))
+            now = {pid: process.threads for pid, process in everybody.items() if process.alive}
+            running, blocked = _moving(everybody)
+            passed = time.monotonic() - began
+            still = now == before and not running and (not blocked or passed > BLOCKED_SECONDS)
+            if still or passed > FREEZE_SECONDS:
+                return self._state(everybody, running)
+            before = now
+            if running:  # those that are to stop need a processor for it
+                os.sched_yield() if passed < 0.001 else time.sleep(0.0002)
+
+    def resume(self) -> Frozen:
+        """Continues everybody; counts and CPU time are those of just before."""
+        everybody = self.walk()
+        state = self._state(everybody, _moving(everybody)[0])
+        for pid in everybody:
+            _sender(signal.SIGCONT)(pid)
+        if state.running:  # somebody may have forked behind the walk
+            self.signal(signal.SIGCONT)
+        return state
+
+    def _state(self, everybody: dict[int, Process], running: int) -> Frozen:
+        threads = [len(process.threads) for process in everybody.values() if process.alive]
+        used = self.cpu_seconds(everybody)
+        return Frozen(len(threads), sum(threads), running, used, time.perf_counter())
+
+    def cpu_seconds(self, processes: dict[int, Process] | None = None) -> float:
+        """User and system time of the whole tree so far, ended processes included; never falls.
+
+        Threads count from the moment on, in nanoseconds; a process that was waited for counts in clock ticks. Of one
+        that nobody waits for (SIGCHLD ignored) only what a look has seen is known, so this is a lower bound.
+        """
+        if processes is None:
+            processes = self.walk()
+        inherited = sum(_ended_children_seconds(pid) for pid in self._own)
+        return self._ledger.total(processes.values(), inherited)
+
+
+class _CpuLedger:
+    """Two lower bounds of a tree's CPU time, of which the larger counts.
+
+    One adds what parents know of children they waited for. The other adds what was last seen of processes that are
+    gone, whose parents may not know anything.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[int, float] = {}  # the last clock of each process id, living or not
+        self._before = 0.0  # of processes whose id another one has taken
+        self._highest = 0.0
+
+    def total(self, processes: Iterable[Process], inherited: float) -> float:
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        waited = inherited + usage.ru_utime + usage.ru_stime
+        living = 0.0
+        pids = set()
+        for process in processes:
+            seconds = _cpu_clock(process.pid)
+            if seconds is None:
+                continue  # it ended meanwhile
+            if seconds < self._seen.get(process.pid, 0.0):  # a process id used again begins at 0
+                self._before += self._seen[process.pid]
+            self._seen[process.pid] = seconds
+            pids.add(process.pid)
+            living += seconds
+            waited += process.ended_children_seconds
+        gone = self._before + sum(seconds for pid, seconds in self._seen.items() if pid not in pids)
+        self._highest = max(self._highest, living + max(waited, gone))
+        return self._highest
+
+
+def threads(pid: int) -> tuple[int, ...]:
+    """The threads of a process; none when it is gone."""
+    try:
+        return tuple(map(int, os.listdir(f"/proc/{pid}/task")))
+    except OSError:
+        return ()
+
+
+def thread_state(pid: int, tid: int) -> str:
+    """The letter that proc(5) gives to a thread's state; "X" when it is gone."""
+    try:
+        stat = read_small(f"/proc/{pid}/task/{tid}/stat")
+    except OSError:
+        return "X"
+    return chr(stat[stat.rindex(b")") + 2])
+
+
+def _moving(everybody: dict[int, Process]) -> tuple[int, int]:
+    """How many threads run, sleep or will (not stopped), and how many wait in the kernel and cannot be stopped yet."""
+    running = blocked = 0
+    for pid, process in everybody.items():
+        for tid in process.threads:
+            state = process.state if tid == pid else thread_state(pid, tid)
+            running += state not in _STOPPED + "D"
+            blocked += state == "D"
+    return running, blocked
+
+
+def _sender(number: int) -> Callable[[int], None]:
+    def send(pid: int) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+    return send
+
+
+def _look(pid: int) -> Process | None:
+    try:
+        name, fields = _stat(pid)
+    except OSError:
+        return None
+    tids = threads(pid)
+    # A process whose first thread left looks dead by its state, yet its other threads run on.
+    state = chr(fields[0][0])
+    alive = state not in _DEAD or len(tids) > 1
+    return Process(pid, name, tids, state, alive, (int(fields[13]) + int(fields[14])) / _TICKS)
+
+
+def _stat(pid: int) -> tuple[str, list[bytes]]:
+    """Name, and the fields of /proc/PID/stat from the state on."""
+    stat = read_small(f"/proc/{pid}/stat")
+    end = stat.rindex(b")")
+    return stat[stat.index(b"(") + 1 : end].decode(errors="replace"), stat[end + 2 :].split()
+
+
+def _ended_children_seconds(pid: int) -> float:
+    process = _look(pid)
+    return 0.0 if process is None else process.ended_children_seconds
+
+
+def _cpu_clock(pid: int) -> float | None:
+    """CPU seconds of all threads a process ever had: its CPU-time clock, see clock_getcpuclockid(3)."""
+    try:
+        return time.clock_gettime(~pid << 3 | 2)  # 2: CPUCLOCK_SCHED, nanoseconds as the scheduler counts them
+    except OSError:
+        return None
+
+
+def _listed_children(pid: int) -> list[int]:
+    """By the lists that the kernel keeps for each thread."""
+    children: list[int] = []
+    with contextlib.suppress(OSError):  # it ended meanwhile
+        for tid in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):
+                children += map(int, read_small(f"/proc/{pid}/task/{tid}/children").split())
+    return children
+
+
+def _children_by_parent() -> dict[int, list[int]]:
+    """By a look at every process of the machine."""
+    children: dict[int, list[int]] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            with contextlib.suppress(OSError):
+                children.setdefault(int(_stat(int(entry))[1][1]), []).append(int(entry))
+    return children

@@ -1,0 +1,190 @@
+"""The profiler from outside, on real processes: the shares are right, and nobody is harmed."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import platform
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.guard_alone import guarded
+
+from hkbench.judge.link import Samples
+from hkbench.judge.side import RESTLESS_SECONDS
+from hkbench.sandbox.sampler import ANONYMOUS
+
+BURN = """
+#include <cmath>
+#include <omp.h>
+extern "C" double burn(double seconds) {
+    double total = 0;
+    #pragma omp parallel num_threads(2) reduction(+ : total)
+    {
+        const double until = omp_get_wtime() + seconds;
+        while (omp_get_wtime() < until)
+            for (int i = 1; i < 200000; i++) total += 1.0 / (i * 1.5 + total * 1e-9);
+    }
+    return total;
+}
+"""
+
+
+def sampled(
+    target: Callable[[socket.socket], None], folder: Path, seconds: float = 0.8, healthy: bool = True
+) -> Samples:
+    """Samples while the target, which says when it begins, works; then hears that it is alive."""
+    with guarded(target, folder) as alone:
+        assert alone.hear()
+        alone.link.sample_begin()
+        time.sleep(seconds)
+        samples = alone.link.sample_end()
+        if healthy:
+            assert alone.hear() == b"well"
+        end = alone.link.end()
+        assert (end.reason, end.survivors) == ("asked", 0), end
+    return samples
+
+
+def share(samples: Samples, part: str) -> float:
+    assert samples.samples == sum(samples.objects.values())
+    return sum(count for name, count in samples.objects.items() if part in name) / max(1, samples.samples)
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no g++")
+def test_an_own_library_with_threads(tmp_path: Path) -> None:
+    (tmp_path / "burn.cpp").write_text(BURN)
+    subprocess.run(
+        ["g++", "-O2", "-fopenmp", "-shared", "-fPIC", "burn.cpp", "-o", "burn.so"], cwd=tmp_path, check=True
+    )
+
+    def target(sock: socket.socket) -> None:
+        burn = ctypes.CDLL("./burn.so").burn
+        burn.argtypes, burn.restype = (ctypes.c_double,), ctypes.c_double
+        sock.sendall(b"go")
+        burn(1.5)
+        sock.sendall(b"well")
+        time.sleep(60)
+
+    samples = sampled(target, tmp_path)
+    assert samples.error is None
+    assert samples.samples > 20
+    assert share(samples, str(tmp_path / "burn.so")) > 0.8, samples
+
+
+def test_a_foreign_library(tmp_path: Path) -> None:
+    def target(sock: socket.socket) -> None:
+        import numpy as np
+
+        a = np.ones((500, 500))
+        a @ a
+        sock.sendall(b"go")
+        until = time.monotonic() + 1.5
+        while time.monotonic() < until:
+            a @ a
+        sock.sendall(b"well")
+        time.sleep(60)
+
+    samples = sampled(target, tmp_path)
+    assert samples.samples > 20
+    assert share(samples, "openblas") > 0.8, samples
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the code is x86-64's")
+def test_code_made_while_it_runs(tmp_path: Path) -> None:
+    def target(sock: socket.socket) -> None:
+        page = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+        page.write(bytes.fromhex("ebfe"))  # jumps to itself
+        place = ctypes.addressof(ctypes.c_char.from_buffer(page))
+        sock.sendall(b"go")
+        ctypes.CFUNCTYPE(None)(place)()
+
+    samples = sampled(target, tmp_path, healthy=False)
+    assert share(samples, ANONYMOUS) > 0.8, samples
+
+
+def test_threads_forks_and_signals_go_on(tmp_path: Path) -> None:
+    """Threads start and end, children too, and each signal arrives, however often it is looked."""
+
+    def target(sock: socket.socket) -> None:
+        heard = []
+        signal.signal(signal.SIGUSR1, lambda *_: heard.append(1))
+        sock.sendall(b"go")
+        until, sent = time.monotonic() + 1.5, 0
+        while time.monotonic() < until:
+            threads = [threading.Thread(target=sum, args=(range(20_000),)) for _ in range(3)]
+            for thread in threads:
+                thread.start()
+            pid = os.fork()
+            if pid == 0:
+                sum(range(20_000))
+                os._exit(9)
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9
+            os.kill(os.getpid(), signal.SIGUSR1)
+            sent += 1
+            for thread in threads:
+                thread.join()
+        sock.sendall(b"well" if len(heard) == sent else b"%d of %d signals" % (len(heard), sent))
+        time.sleep(60)
+
+    assert sampled(target, tmp_path).samples > 20
+
+
+def test_who_sleeps_is_left_alone(tmp_path: Path) -> None:
+    def target(sock: socket.socket) -> None:
+        threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+        sock.sendall(b"go")
+        time.sleep(60)
+
+    samples = sampled(target, tmp_path, 0.4, healthy=False)
+    assert samples.error is None
+    assert samples.samples <= 3, samples  # of about 200 looks: the way to sleep and nothing later
+
+
+def test_who_cannot_be_traced_is_told(tmp_path: Path) -> None:
+    """A process has one tracer: here its own parent came first."""
+
+    def target(sock: socket.socket) -> None:
+        pid = os.fork()
+        if pid == 0:
+            ctypes.CDLL(None).ptrace(0, 0, 0, 0)  # PTRACE_TRACEME
+            sock.sendall(b"go")
+            while True:
+                pass
+        os.waitpid(pid, 0)
+
+    samples = sampled(target, tmp_path, 0.4, healthy=False)
+    assert samples.samples == 0
+    assert samples.error is not None and "not permitted" in samples.error
+
+
+def test_a_tree_is_frozen_while_it_is_sampled(tmp_path: Path) -> None:
+    def spin() -> None:
+        while True:  # in bytecode: a builtin's loop would never hand over the interpreter's lock
+            pass
+
+    def target(sock: socket.socket) -> None:
+        threading.Thread(target=spin, daemon=True).start()
+        sock.sendall(b"go")
+        spin()
+
+    with guarded(target, tmp_path) as alone:
+        alone.hear()
+        alone.link.sample_begin()
+        for _ in range(20):
+            frozen = alone.link.freeze()
+            time.sleep(0.01)
+            resumed = alone.link.resume()
+            assert frozen.running == resumed.running == 0
+            assert 0.0 <= resumed.cpu_seconds - frozen.cpu_seconds < RESTLESS_SECONDS
+            time.sleep(0.01)
+        assert alone.link.sample_end().samples > 5
+        assert alone.link.end().survivors == 0
