@@ -10,6 +10,7 @@ HkbenchError
   Unavailable              a device or a service is not there                           exit 69
     DeviceUnavailable      no such device, or it stopped answering
     ToolchainUnavailable   a compiler that the backend needs is not installed
+    IsolationUnavailable   candidates cannot be confined here as far as was asked for
     ModelUnavailable       the model endpoint refused, or kept failing
   InternalError            hkbench itself went wrong                                    exit 70
     WorkerLost             a trusted worker process died or broke its protocol
@@ -69,6 +70,10 @@ class DeviceUnavailable(Unavailable):
 
 class ToolchainUnavailable(Unavailable):
     """A compiler that the backend needs is not installed."""
+
+
+class IsolationUnavailable(Unavailable):
+    """Candidates cannot be confined here as far as --require-isolation asks for."""
 
 
 class ModelUnavailable(Unavailable):

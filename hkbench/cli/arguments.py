@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from hkbench.errors import UsageError
-from hkbench.records import Backend, DeviceKind, JudgeSettings, SizeSet
+from hkbench.records import Backend, DeviceKind, IsolationLevel, JudgeSettings, SizeSet, Track
 
 PROMPTS = Path(__file__).resolve().parents[2] / "prompts"
 
@@ -111,6 +111,20 @@ def add_judge(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="pass inputs and outputs through host memory (for containers without shared GPU memory)",
     )
+    group.add_argument(
+        "--track",
+        choices=[track.value for track in Track],
+        default=defaults.track.value,
+        help="own: the candidate's own kernels have to do the work; any: library calls may (default: "
+        f"{defaults.track.value})",
+    )
+    group.add_argument(
+        "--require-isolation",
+        choices=[level.value for level in IsolationLevel],
+        default=defaults.require_isolation.value,
+        help="judge nothing where candidates cannot be confined this far; `hkbench doctor` says how far they can "
+        f"(default: {defaults.require_isolation.value})",
+    )
     group.add_argument("--no-profile", action="store_true", help="do not profile correct but slow candidates")
 
 
@@ -123,6 +137,8 @@ def judge_settings(options: argparse.Namespace) -> JudgeSettings:
         load_timeout=options.load_timeout,
         run_timeout=options.run_timeout,
         memory_gib=options.memory_gib,
+        track=Track(options.track),
+        require_isolation=IsolationLevel(options.require_isolation),
         profile_slow=not options.no_profile,
         host_copies=options.host_copies,
     )

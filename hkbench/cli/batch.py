@@ -181,7 +181,7 @@ async def _run(options: argparse.Namespace, book: PromptBook) -> Outcome:
             audience = Audience()
             recorder = Recorder(paths, audience.tell)
             stack.callback(recorder.close)
-            facts = _facts(evaluator)
+            facts = _facts(evaluator, plan)
             resumed = recorder.begin(config, facts)
             stack.callback(write_reports, options.results)
             history = [event for event in read_events(paths.journal) if not isinstance(event, Damage)]
@@ -192,7 +192,7 @@ async def _run(options: argparse.Namespace, book: PromptBook) -> Outcome:
             audience.add(make_display(options.display, sys.stdout, config, name=name, facts=facts, history=history))
             client = make_client(options, backend)
             try:
-                prompter = Prompter(book, backend, evaluator, options.trials)
+                prompter = Prompter(book, backend, evaluator, config.judge)
                 batch = Batch(config, recorder, evaluator, client, prompter, options.concurrency, options.record)
                 return await run_batch(batch, plan.problems, resumed)
             finally:
@@ -224,7 +224,7 @@ def _config(
     )
 
 
-def _facts(evaluator: Evaluator) -> RunFacts:
+def _facts(evaluator: Evaluator, plan: RunPlan) -> RunFacts:
     device = evaluator.device
     hardware = {"device": device.name, "count": str(len(evaluator.devices)), "host": platform.node()}
     hardware |= {"cpu": platform.processor() or platform.machine(), "cores": str(os.cpu_count())}
@@ -235,4 +235,5 @@ def _facts(evaluator: Evaluator) -> RunFacts:
         hkbench=__version__,
         versions=device.versions,
         hardware=hardware,
+        weak={problem.name: problem.weak for problem in plan.problems if problem.weak is not None},
     )

@@ -21,7 +21,7 @@ DESCRIPTION = """Judge one candidate: build it, compare it with the reference, t
 Exit code: 0 correct with a speed-up of at least 1.0 (or, with --build-only, compiled), 1 correct but slower,
 2 not correct; 64 and above: no verdict was reached, and the message says why."""
 
-EXIT = {Status.FAST: 0, Status.COMPILED: 0, Status.SLOW: 1, Status.INCORRECT: 2}
+EXIT = {Status.FAST: 0, Status.COMPILED: 0, Status.SLOW: 1, Status.INCORRECT: 2, Status.REFUSED: 2}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -59,7 +59,7 @@ async def _reply(options: argparse.Namespace) -> Reply:
     sizes = chosen_sizes(options)
     async with Evaluator(device_kind(options), settings, sizes) as evaluator:
         backend = chosen_backend(options, evaluator.device.kind)
-        prompter = Prompter(book, backend, evaluator, settings.trials, options.prompt)
+        prompter = Prompter(book, backend, evaluator, settings, options.prompt)
         prompt = await prompter.render(problem, None)
     client = make_client(options, backend)
     try:

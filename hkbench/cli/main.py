@@ -9,9 +9,11 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 
 from hkbench import __version__
-from hkbench.cli import batch, evaluate, generate, monitor, report
+from hkbench.cli import audit, batch, doctor, evaluate, generate, monitor, report
 from hkbench.cli.arguments import Parser
 from hkbench.errors import HkbenchError
+from hkbench.llm.key import KEY_VARIABLES
+from hkbench.sandbox import linux
 from hkbench.store.plain import strip_escapes
 
 COMMANDS: dict[str, ModuleType] = {
@@ -20,6 +22,8 @@ COMMANDS: dict[str, ModuleType] = {
     "run": batch,
     "report": report,
     "monitor": monitor,
+    "audit": audit,
+    "doctor": doctor,
 }
 INTERNAL = 70
 INTERRUPTED = 130
@@ -48,6 +52,8 @@ def door(name: str, arguments: Sequence[str] | None = None) -> int:
 
 
 def _guarded(command: Callable[[], int]) -> int:
+    if any(name in os.environ for name in KEY_VARIABLES):
+        linux.set_dumpable(False)  # no other process of this user reads the key out of this one
     try:
         code = command()
         sys.stdout.flush()  # a closed pipe shows here, not at the interpreter's end

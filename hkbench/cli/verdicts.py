@@ -12,7 +12,7 @@ def describe(verdict: Verdict) -> str:
     """For a terminal: what came out, why, and what to keep in mind."""
     conditions = verdict.conditions
     lines = [f"{verdict.problem} on {conditions.device_name} ({conditions.backend})"]
-    if verdict.status is Status.INCORRECT:
+    if verdict.status in (Status.INCORRECT, Status.REFUSED):
         lines += _failure(verdict)
     elif verdict.status is Status.COMPILED:
         lines.append("compiled, not run")
@@ -29,7 +29,10 @@ def _failure(verdict: Verdict) -> list[str]:
     failure = verdict.failure
     assert failure is not None
     trial = "" if failure.trial is None else f" in trial {failure.trial}"
-    lines = [f"not correct: {failure.kind} at stage {failure.stage}{trial}", f"  {strip_escapes(failure.message)}"]
+    word = "refused" if verdict.status is Status.REFUSED else "not correct"
+    lines = [f"{word}: {failure.kind} at stage {failure.stage}{trial}", f"  {strip_escapes(failure.message)}"]
+    if failure.rule is not None:
+        lines.append(f"  rule broken: {failure.rule}")
     if failure.detail:
         detail = strip_escapes(failure.detail).splitlines()
         lines += [f"  | {line}" for line in detail[:DETAIL_LINES]]

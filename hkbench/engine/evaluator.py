@@ -6,8 +6,9 @@ import asyncio
 import os
 import shutil
 import socket
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,8 +16,10 @@ import psutil
 
 from hkbench import errors
 from hkbench.engine.channel import Channel
+from hkbench.engine.confinement import Cages, prefix, require, survey
 from hkbench.engine.slots import BuildSlots, Devices
-from hkbench.judge.job import DescribeJob, EvaluateJob, FactsJob
+from hkbench.judge.audited import ProblemAudit
+from hkbench.judge.job import AuditJob, DescribeJob, EvaluateJob, FactsJob
 from hkbench.records import (
     Backend,
     DeviceFacts,
@@ -26,6 +29,7 @@ from hkbench.records import (
     ProblemFacts,
     SizeSet,
     Stage,
+    Track,
     Verdict,
 )
 from hkbench.sandbox.client import ForkServer, ForkServerLost, memory_file
@@ -36,6 +40,7 @@ MEMORY_SHARE = 0.8
 LOADED_AHEAD = 2  #: candidates that may wait, loaded, for the device, beyond the builds under way
 DESCRIBE_SECONDS = 300.0
 FACTS_SECONDS = 600.0
+CANDIDATE, BASELINE = "candidate", "baseline"  #: the private folders of the two runners
 
 #: glibc gives large freed blocks back to the system or not, by the history of its heap; a fresh page then costs more
 #: than the arithmetic on it, in one process and not in its twin. With these both sides keep what they have touched.
@@ -44,6 +49,9 @@ STEADY_MALLOC = {
     "MALLOC_TRIM_THRESHOLD_": str(64 << 30),
     "MALLOC_TOP_PAD_": str(64 << 20),
 }
+
+#: What the tracer says of itself would stand in the candidate's output. Read once, when torch is imported.
+QUIET_KINETO = {"KINETO_LOG_LEVEL": "99"}
 
 OnStage = Callable[[Stage], None]
 
@@ -70,14 +78,16 @@ class Evaluator:
         # The judge works between timed calls; its OpenMP threads must not spin on into them.
         own = {"OMP_WAIT_POLICY": "PASSIVE"} | ({"HOME": os.environ["HOME"]} if "HOME" in os.environ else {})
         self._judges = ForkServer("hkbench.judge.worker", kept_environment() | own)
-        self._runners = ForkServer("hkbench.runner.main", kept_environment() | STEADY_MALLOC)
+        self._runners = ForkServer("hkbench.runner.main", kept_environment() | STEADY_MALLOC | QUIET_KINETO)
         self._memory = int((settings.memory_gib or 0) * GIB) or int(MEMORY_SHARE * psutil.virtual_memory().total)
         self.devices: tuple[DeviceFacts, ...] = ()
 
     async def __aenter__(self) -> Evaluator:
         self._judges.start()
-        self._runners.start()
         try:
+            self.isolation = await survey()
+            require(self.isolation, self._settings.require_isolation)
+            self._runners.start(prefix(self.isolation))
             await asyncio.gather(
                 asyncio.to_thread(self._judges.wait_ready), asyncio.to_thread(self._runners.wait_ready)
             )
@@ -87,6 +97,7 @@ class Evaluator:
             if isinstance(error, ForkServerLost):
                 raise errors.WorkerLost(f"{error}; does `python -c 'import torch'` work?") from error
             raise
+        self._cages = Cages(self.isolation)
         kind = self.devices[0].kind
         self._slots = BuildSlots(self._builds, exclusive_measurement=kind is DeviceKind.CPU)
         self._loaded = asyncio.Semaphore(self._builds + LOADED_AHEAD)
@@ -100,6 +111,10 @@ class Evaluator:
     @property
     def device(self) -> DeviceFacts:
         return self.devices[0]
+
+    @property
+    def track(self) -> Track:
+        return self._settings.track
 
     @property
     def sizes(self) -> SizeSet:
@@ -117,6 +132,23 @@ class Evaluator:
         """Shapes and dtypes, by running the problem's own code in a process of its own."""
         job = FactsJob(problem=problem, sizes=self.sizes)
         return ProblemFacts.model_validate(await self._simple(job.model_dump(mode="json"), FACTS_SECONDS))
+
+    async def audit_problem(self, problem: Problem, seconds: float) -> ProblemAudit:
+        """Which null controls pass the problem's checks; one at a time a GPU, on a CPU as many as builds.
+
+        Raises:
+            HkbenchError: the problem's code fails, it is too large for this machine, or it takes longer than `seconds`.
+        """
+        async with self._slots.build(), self._lent.one() if self.device.kind is not DeviceKind.CPU else _nothing() as i:
+            job = AuditJob(
+                problem=problem,
+                sizes=self.sizes,
+                device=self.device.kind,
+                index=i,
+                trials=self._settings.trials,
+                seconds=seconds + 5.0,
+            )
+            return ProblemAudit.model_validate(await self._simple(job.model_dump(mode="json"), seconds))
 
     async def _simple(self, job: dict[str, Any], seconds: float) -> Any:
         ours, theirs = socket.socketpair()
@@ -155,11 +187,12 @@ class Evaluator:
         job = EvaluateJob(
             problem=problem,
             code=str(code.resolve()),
-            folder=str(folder),
+            folder=str(folder / CANDIDATE),
             backend=backend,
             device=self.device.kind,
             sizes=self.sizes,
             settings=self._settings,
+            isolation=self.isolation,
             build_only=build_only,
         )
         try:
@@ -196,14 +229,13 @@ class Evaluator:
         engine, judge_engine = socket.socketpair()
         ours, theirs = [judge_engine], []
         files = [memory_file("inbox"), memory_file("outbox")]
-        environment = runner_environment(Path(job.folder)) | _targets(self.device)
-        guard = {"limits": {"memory_bytes": self._memory}, "folder": job.folder, "environment": environment}
+        private = {Path(job.folder): job.code, Path(job.folder).with_name(BASELINE): str(job.problem.path)}
         try:
-            for _ in ("candidate", "baseline"):
+            for folder, code in private.items():
                 (judge_channel, runner_channel), (judge_control, guard_control) = (socket.socketpair() for _ in "12")
                 ours += [judge_channel, judge_control]
                 theirs += [guard_control, runner_channel]
-                self._runners.fork([guard_control.fileno(), runner_channel.fileno(), *files], guard)
+                self._runners.fork([guard_control.fileno(), runner_channel.fileno(), *files], self._guard(folder, code))
             self._judges.fork([sock.fileno() for sock in ours] + files)
         except ForkServerLost as error:
             engine.close()
@@ -216,6 +248,19 @@ class Evaluator:
         channel = await Channel.open(engine)
         await channel.send(job.model_dump(mode="json") | {"memory_bytes": self._memory})
         return channel
+
+    def _guard(self, folder: Path, code: str) -> dict[str, Any]:
+        """What the guard of a runner has to know: limits, its private folder, its environment and its cage."""
+        environment = runner_environment(folder) | QUIET_KINETO | _targets(self.device)
+        cage = self._cages.cage(folder, code)
+        limits = {"memory_bytes": self._memory}
+        return {"limits": limits, "folder": str(folder), "environment": environment, "cage": asdict(cage)}
+
+
+@asynccontextmanager
+async def _nothing() -> AsyncIterator[int]:
+    """In place of a device that is lent: audits on a CPU measure no time."""
+    yield 0
 
 
 def _targets(device: DeviceFacts) -> dict[str, str]:

@@ -21,24 +21,23 @@ from hkbench.judge.link import RunnerBabble, RunnerGone, RunnerLink, RunnerTimeo
 from hkbench.judge.measure import Measurement
 from hkbench.judge.reference import Reference
 from hkbench.judge.session import Session, draw_seed
+from hkbench.judge.timing import Timing
+from hkbench.judge.trust import Trusted, weigh
 from hkbench.profile import kernel_profile
+from hkbench.reading import read_candidate
 from hkbench.records import (
     Conditions,
     DeviceFacts,
     DeviceKind,
     Failure,
     FailureKind,
+    Finding,
     KernelProfile,
+    Severity,
     Stage,
     StageTime,
     Status,
     Verdict,
-)
-
-ISOLATION = "process, rlimits, private folder, scrubbed environment, tree killed at the end"
-NOT_CHECKED = (
-    "whose kernels did the work",
-    "parameters changed after construction",
 )
 
 
@@ -67,6 +66,7 @@ class Evaluation:
         self._session: Session | None = None
         self._reference: Reference | None = None
         self._facts: DeviceFacts | None = None
+        self._findings: tuple[Finding, ...] = ()
         self.extensions: list[dict[str, Any]] = []
 
     def load(self) -> Failure | None:
@@ -76,17 +76,20 @@ class Evaluation:
     def run(self, device_index: int) -> Verdict:
         """The rest, with the device to ourselves."""
         measured: Measurement | None = None
+        trusted: Trusted | None = None
         profile: KernelProfile | None = None
 
         def stages() -> None:
-            nonlocal measured, profile
+            nonlocal measured, trusted, profile
             self._compare(device_index)
-            measured = self._measure()
-            if measured.speedup.value < 1.0 and self._job.settings.profile_slow:
+            measured, trusted = self._measure()
+            if trusted.refusal is None:
+                self._forbid()
+            if trusted.refusal is None and measured.speedup.value < 1.0 and self._job.settings.profile_slow:
                 profile = self._profile()
 
         failure = self._guarded(stages)
-        return self.verdict(failure, measured, profile)
+        return self.verdict(failure, measured, trusted, profile)
 
     def _guarded(self, work: Callable[[], None]) -> Failure | None:
         """Runs a part; what the candidate or its runner did wrong comes back as a failure."""
@@ -127,6 +130,7 @@ class Evaluation:
     def _load(self) -> None:
         with self._timed(Stage.PARSE):
             _parse(self._source)
+            self._read()
         with self._timed(Stage.LOAD):
             settings = self._job.settings
             answer = self._link.request(
@@ -134,6 +138,7 @@ class Evaluation:
                 settings.load_timeout,
                 settings.build_timeout,
                 lambda: self._enter(Stage.BUILD),
+                None,
                 path=self._job.code,
                 capture=self._job.build_only == "capture",
                 overrides={},
@@ -146,6 +151,21 @@ class Evaluation:
                 raise failures.failed(Stage.LOAD, FailureKind.NO_MODEL_NEW, message)
             extensions = answer.get("extensions")
             self.extensions = extensions if isinstance(extensions, list) else []
+            if self._job.build_only is None:
+                self._link.freeze()  # while it waits for the device, nothing of it runs beside other measurements
+
+    def _read(self) -> None:
+        """The static reading: advice, and at the end a reason to refuse what has no honest use."""
+        source = self._source.decode(errors="replace")
+        self._findings = read_candidate(source, self._job.backend, self._job.settings.track)
+
+    def _forbid(self) -> None:
+        """Ends the evaluation of a candidate that nothing else caught, but that no honest one resembles."""
+        hard = next((finding for finding in self._findings if finding.severity is Severity.HARD), None)
+        if hard is not None:
+            place = "" if hard.line is None else f"line {hard.line}: "
+            message = f"{place}{hard.text} ({hard.rule}: {hard.why})"
+            raise failures.failed(Stage.PARSE, FailureKind.FORBIDDEN, message)
 
     def _compare(self, device_index: int) -> None:
         job = self._job
@@ -160,16 +180,28 @@ class Evaluation:
         with self._timed(Stage.RUN):
             self._session.trials()
 
-    def _measure(self) -> Measurement:
+    def _measure(self) -> tuple[Measurement, Trusted]:
         assert self._session is not None
+        session, source = self._session, self._source.decode(errors="replace")
         with self._timed(Stage.TIME):
-            return self._session.measure()
+            session.prepare_baseline()
+            measured, trusted = self._weighed(session, source)
+            if trusted.refusal is not None and trusted.refusal.kind is FailureKind.SUSPECT:
+                # Whoever lies does it again; a neighbour's noise hardly comes twice.
+                session.forget_suspicions()
+                measured, trusted = self._weighed(session, source)
+            return measured, trusted
+
+    def _weighed(self, session: Session, source: str) -> tuple[Measurement, Trusted]:
+        timing = Timing(session)
+        measured = timing.measure()
+        return measured, weigh(session, measured, timing.witness(), self._job, source)
 
     def _profile(self) -> KernelProfile | None:
         """A profiler that fails costs the verdict nothing but the profile."""
         assert self._session is not None
         try:
-            answer = self._session.profile()
+            answer = self._session.side.try_ask(Stage.TIME, "profile")
         except (RunnerGone, RunnerTimeout, RunnerBabble) as error:
             self._session.notes.append(f"the profiler did not finish: {error}")
             return None
@@ -182,6 +214,7 @@ class Evaluation:
         self,
         failure: Failure | None,
         measured: Measurement | None = None,
+        trusted: Trusted | None = None,
         profile: KernelProfile | None = None,
     ) -> Verdict:
         """Closes the runner and puts everything together.
@@ -197,7 +230,9 @@ class Evaluation:
                 "the device needs a reset before anything else is measured on it"
             )
         if failure is not None:
-            status, measured, profile = Status.INCORRECT, None, None
+            status, measured, trusted, profile = Status.INCORRECT, None, None, None
+        elif trusted is not None and trusted.refusal is not None:
+            status, failure = Status.REFUSED, trusted.refusal
         else:
             assert measured is not None
             status = Status.FAST if measured.speedup.value >= 1.0 else Status.SLOW
@@ -213,16 +248,22 @@ class Evaluation:
             trials=tuple(self._session.passed) if self._session else (),
             baseline=measured.baseline if measured else None,
             candidate=measured.candidate if measured else None,
-            speedup=measured.speedup if measured else None,
+            speedup=measured.speedup if measured and failure is None else None,
+            clocks=trusted.clocks if trusted else None,
+            floor=trusted.floor if trusted else None,
+            work=trusted.work if trusted else None,
+            findings=self._findings,
             profile=profile,
             stages=tuple(StageTime(stage=s, seconds=times[s]) for s in Stage if s in times),
-            conditions=self._conditions(measured),
+            conditions=self._conditions(measured, trusted),
             output=end.output or None,
         )
 
-    def _conditions(self, measured: Measurement | None) -> Conditions:
+    def _conditions(self, measured: Measurement | None, trusted: Trusted | None) -> Conditions:
         session, facts = self._session, self._facts
         warnings = (*(session.notes if session else ()), *(measured.warnings if measured else ()))
+        not_checked = [f"confinement: {reason}" for reason in self._job.isolation.missing]
+        not_checked += trusted.not_checked if trusted else ()
         return Conditions(
             backend=self._job.backend,
             device=self._job.device,
@@ -232,13 +273,14 @@ class Evaluation:
             versions=versions(),
             candidate_sha256=sha256(self._source).hexdigest(),
             problem_sha256=self._job.problem.sha256,
-            isolation=ISOLATION,
+            track=self._job.settings.track,
+            isolation=self._job.isolation,
             seeds=tuple(session.seeds) if session else (),
             tolerances=tuple(session.tolerances.values()) if session else (),
             weights=session.weights if session else None,
             reference_precision=self._reference.precision if self._reference and session else None,
             flush_bytes=session.flush_bytes if session else None,
-            not_checked=NOT_CHECKED,
+            not_checked=tuple(not_checked),
             warnings=warnings,
         )
 

@@ -96,8 +96,8 @@ def from_end(stage: Stage, end: RunnerEnd, memory_bytes: int, trial: int | None 
     if end.reason == "memory":
         message = f"the process tree used more than its {memory_bytes / 2**30:.1f} GiB of memory"
         return failed(stage, FailureKind.OUT_OF_MEMORY, message, output, trial)
-    if end.reason == "processes":
-        return failed(stage, FailureKind.CRASH, "the candidate started too many processes", output, trial)
+    if end.reason in _LIMITS:
+        return failed(stage, FailureKind.LIMIT, _LIMITS[end.reason], output, trial)
     if end.signal is not None:
         crash = Failure(
             stage=stage,
@@ -112,6 +112,13 @@ def from_end(stage: Stage, end: RunnerEnd, memory_bytes: int, trial: int | None 
     return failed(stage, FailureKind.CRASH, f"the process left{code} without an answer", output, trial)
 
 
+#: By the guard's reason. Memory is not among them: a kind of failure of its own.
+_LIMITS = {
+    "processes": "the candidate started too many processes",
+    "disk": "the candidate wrote more to its folder than it may",
+    "cpu": "the candidate used more CPU time than it may",
+    "output": "the candidate printed more than it may",
+}
 _SIGNALS = {
     "SIGSEGV": "memory access outside of what is mapped",
     "SIGBUS": "memory access that is misaligned or past the end of a mapping",

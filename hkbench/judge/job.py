@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from hkbench.records import Backend, DeviceKind, JudgeSettings, Problem, Record, SizeSet
+from hkbench.records import Backend, DeviceKind, Isolation, JudgeSettings, Problem, Record, SizeSet
 
 
 class EvaluateJob(Record):
-    """Judge one candidate. Files: `code` is the candidate, `folder` the runner's private folder."""
+    """Judge one candidate. Files: `code` is the candidate, `folder` its runner's private folder."""
 
     job: Literal["evaluate"] = "evaluate"
     problem: Problem
@@ -18,6 +18,7 @@ class EvaluateJob(Record):
     device: DeviceKind
     sizes: SizeSet
     settings: JudgeSettings
+    isolation: Isolation  #: what confines the runners
     build_only: Literal["capture", "real"] | None = None  #: record the extension calls, or really build and load
 
 
@@ -34,3 +35,15 @@ class FactsJob(Record):
     job: Literal["facts"] = "facts"
     problem: Problem
     sizes: SizeSet
+
+
+class AuditJob(Record):
+    """Which null controls pass a problem's checks. The process ends itself after `seconds`."""
+
+    job: Literal["audit"] = "audit"
+    problem: Problem
+    sizes: SizeSet
+    device: DeviceKind
+    index: int
+    trials: int
+    seconds: float

@@ -15,14 +15,16 @@ from typing import Any
 from hkbench.errors import WorkerLost
 from hkbench.runner import wire
 
-GUARD_SECONDS = 30.0
+STATUS_SECONDS = 1.0
+GUARD_SECONDS = 30.0  #: until the report: killing may take a while
+ANSWER_SECONDS = 10.0  #: to any other request; the guard itself gives up stopping a tree after 2
 
 
 @dataclass(frozen=True)
 class RunnerEnd:
     """How a runner ended. `signal` is the name of the one that killed it, unless the guard did."""
 
-    reason: str  #: "asked", "ended" (by itself), "memory", "processes"
+    reason: str  #: "asked", "ended" (by itself), or a limit: "memory", "processes", "disk", "cpu", "output"
     signal: str | None
     exit_code: int | None
     commands: tuple[str, ...]  #: programs that were running in its tree
@@ -30,6 +32,41 @@ class RunnerEnd:
     peak_bytes: int
     output: str
     output_bytes: int
+
+
+@dataclass(frozen=True)
+class TreeState:
+    """What the guard saw of the runner's process tree."""
+
+    processes: int
+    threads: int
+    running: int  #: threads that were not stopped; 0 is what a frozen tree has
+    cpu_seconds: float  #: user and system time of the whole tree so far
+    at: float  #: by time.perf_counter of the guard, which is the judge's too; just before a tree goes on
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Whose code ran: samples by mapped file, "[anonymous]" (code made while it ran), "[vdso]" or "[kernel]"."""
+
+    samples: int
+    objects: dict[str, int]
+    error: str | None  #: why threads could not be looked at
+
+
+@dataclass
+class Stamps:
+    """The judge's own clock of a call, seconds: the forward pass, and what came after it until the answer.
+
+    `reveal` is called when the runner has prepared everything, and may leave it frozen: what it puts into place the
+    runner sees no earlier than the clock runs. `ended` is called at the end of the forward pass.
+    """
+
+    reveal: Callable[[], None]
+    ended: Callable[[], None] = lambda: None
+    begun: float = 0.0
+    wall: float = 0.0
+    rest: float = 0.0
 
 
 class RunnerGone(Exception):
@@ -55,6 +92,9 @@ class RunnerLink:
         self._channel = channel
         self._control = control
         self._end: RunnerEnd | None = None
+        self._said = b""  # by the guard, behind the last whole line
+        self._report: dict[str, Any] | None = None  # came while another answer was awaited
+        self._left = False  # the runner closed its channel
         self.build_seconds = 0.0
 
     def request(
@@ -63,12 +103,16 @@ class RunnerLink:
         seconds: float,
         build_seconds: float = 0.0,
         on_build: Callable[[], None] | None = None,
+        stamps: Stamps | None = None,
         **fields: Any,
     ) -> wire.Message:
         """Sends one message and returns the answer, which may say `ok: false`.
 
         `seconds` is the limit without the time in which the runner says that it builds; all of its builds together
         have `build_seconds`. The runner's word can shift time from one to the other, but never extend both.
+
+        With `stamps` the request is a call: the runner says when all is prepared and is then told to begin, so that the
+        judge's clock holds little else than the forward pass; what it puts off until after its end falls into `rest`.
 
         Raises:
             RunnerGone, RunnerTimeout, RunnerBabble
@@ -99,14 +143,62 @@ class RunnerLink:
                         now = time.monotonic()
                         self.build_seconds += now - began
                         deadline = now + left
+                elif event == "begin" and stamps is not None and not stamps.begun:
+                    began_waiting = time.monotonic()
+                    stamps.reveal()
+                    deadline += time.monotonic() - began_waiting
+                    wire.send(self._channel, {"op": "go"})
+                    stamps.begun = self.resume().at
+                elif event == "end" and stamps is not None and stamps.begun and not stamps.wall:
+                    stamps.wall = time.perf_counter() - stamps.begun
+                    stamps.ended()
                 elif isinstance(answer.get("ok"), bool):
+                    if stamps is not None and answer["ok"]:
+                        if not stamps.wall:
+                            raise RunnerBabble("the runner answered a call without saying that it began and ended")
+                        stamps.rest = time.perf_counter() - stamps.begun - stamps.wall
                     return answer
                 else:
                     raise RunnerBabble("the runner answered with neither a result nor an error")
         except wire.PeerClosed as error:
+            self._left = True
             raise RunnerGone("the runner's process ended without an answer") from error
         except wire.WireError as error:
             raise RunnerBabble(str(error)) from error
+
+    def freeze(self) -> TreeState:
+        """Stops everything the runner started. Its `cpu_seconds` are taken once all is still.
+
+        Raises:
+            RunnerGone: the runner ended or passed a limit; `end` tells.
+            WorkerLost: the guard did not answer.
+        """
+        return _tree_state(self._ask(b"S"))
+
+    def resume(self) -> TreeState:
+        """Continues a frozen tree. The state is that of just before: `cpu_seconds` as at `freeze`, or somebody moved.
+
+        Raises:
+            RunnerGone, WorkerLost
+        """
+        return _tree_state(self._ask(b"C"))
+
+    def sample_begin(self) -> None:
+        """Begins to sample whose code runs, about every 2 ms; costs each running thread some 20 us a sample.
+
+        Raises:
+            RunnerGone, WorkerLost
+        """
+        self._ask(b"P")
+
+    def sample_end(self) -> Samples:
+        """The samples since `sample_begin`.
+
+        Raises:
+            RunnerGone, WorkerLost
+        """
+        answer = self._ask(b"Q")
+        return Samples(answer["samples"], answer["objects"], answer.get("error"))
 
     def end(self) -> RunnerEnd:
         """Ends the runner with everything it started; the same report when asked again.
@@ -116,28 +208,73 @@ class RunnerLink:
         """
         if self._end is None:
             self._channel.close()
-            self._end = _parse(self._ask_guard())
+            self._end = _parse(self._ask_for_report())
         return self._end
 
-    def _ask_guard(self) -> dict[str, Any]:
-        report = b""
+    def _ask(self, command: bytes) -> dict[str, Any]:
+        if self._report is not None or self._end is not None:
+            raise RunnerGone("the runner has ended")
         try:
-            self._control.settimeout(GUARD_SECONDS)
             # It may have ended by itself (a limit); then its report waits to be read.
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-                self._control.sendall(b"K")
-            while not report.endswith(b"\n"):
-                part = self._control.recv(1 << 16)
-                if not part:
-                    break
-                report += part
-            loaded = json.loads(report)
+                self._control.sendall(command)
+            answer = self._guard_line(time.monotonic() + ANSWER_SECONDS)
+        except TimeoutError as error:
+            raise WorkerLost("the guard of a runner did not answer") from error
+        except (OSError, ValueError) as error:
+            raise RunnerGone(f"the guard of the runner is gone ({error})") from error
+        if "reason" in answer:
+            self._report = answer
+            raise RunnerGone("the runner ended, or passed a limit")
+        return answer
+
+    def _guard_line(self, deadline: float) -> dict[str, Any]:
+        """The guard's next line.
+
+        Raises:
+            OSError, ValueError: no line, or not one of a guard. TimeoutError: not in time.
+        """
+        while b"\n" not in self._said:
+            self._control.settimeout(max(0.001, deadline - time.monotonic()))
+            part = self._control.recv(1 << 16)
+            if not part:
+                raise ConnectionResetError("it closed its socket")
+            self._said += part
+            if time.monotonic() > deadline:
+                raise TimeoutError("no whole line in time")
+        line, _, self._said = self._said.partition(b"\n")
+        loaded = json.loads(line)
+        assert isinstance(loaded, dict)
+        return loaded
+
+    def _await_end(self) -> None:
+        """A runner that closed its channel is ending: its status says how, if the guard may wait for it."""
+        with contextlib.suppress(TimeoutError):
+            line = self._guard_line(time.monotonic() + STATUS_SECONDS)
+            if "reason" in line:
+                self._report = line
+
+    def _ask_for_report(self) -> dict[str, Any]:
+        try:
+            if self._left and self._report is None:
+                self._await_end()
+            if self._report is None:
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                    self._control.sendall(b"K")
+            deadline = time.monotonic() + GUARD_SECONDS
+            while self._report is None:
+                line = self._guard_line(deadline)
+                if "reason" in line:  # else the late answer to a request that was given up
+                    self._report = line
         except (OSError, ValueError) as error:
             raise WorkerLost(f"the guard of a runner did not report ({error}); kill leftovers by hand") from error
         finally:
             self._control.close()
-        assert isinstance(loaded, dict)
-        return loaded
+        return self._report
+
+
+def _tree_state(answer: dict[str, Any]) -> TreeState:
+    return TreeState(answer["processes"], answer["threads"], answer["running"], answer["cpu_seconds"], answer["at"])
 
 
 def _parse(report: dict[str, Any]) -> RunnerEnd:

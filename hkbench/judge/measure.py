@@ -6,33 +6,39 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from hkbench.judge.link import Stamps
+from hkbench.judge.stability import stability
 from hkbench.records import DeviceKind, Interval, Timing
 from hkbench.stats import median_interval, ratio_of_medians
 
 DEFAULT_RUNS = {DeviceKind.CPU: 30, DeviceKind.CUDA: 100, DeviceKind.ROCM: 100}
 FEWEST_RUNS = 5
-OFF_STREAM_RATIO = 1.5
-OFF_STREAM_SLACK = 1e-4  #: seconds; a synchronise costs tens of microseconds
 WIDE_INTERVAL = 0.1
 
 
 @dataclass
 class Samples:
-    """Seconds of each call: by the clock of the call, until the device is idle, and by the judge's own clock."""
+    """Seconds of each call: by the runner's clock, until the device is idle, and by the judge's own clock.
+
+    `wall` is the judge's of the forward pass with its messages, `rest` of what came between its end and the answer.
+    """
 
     seconds: list[float] = field(default_factory=list)
     idle: list[float] = field(default_factory=list)
     wall: list[float] = field(default_factory=list)
+    rest: list[float] = field(default_factory=list)
 
     def extend(self, more: Samples) -> None:
         self.seconds += more.seconds
         self.idle += more.idle
         self.wall += more.wall
+        self.rest += more.rest
 
-    def add(self, seconds: float, idle: float, wall: float) -> None:
+    def add(self, seconds: float, idle: float, stamps: Stamps) -> None:
         self.seconds.append(seconds)
         self.idle.append(idle)
-        self.wall.append(wall)
+        self.wall.append(stamps.wall)
+        self.rest.append(stamps.rest)
 
 
 @dataclass(frozen=True)
@@ -40,12 +46,18 @@ class Measurement:
     baseline: Timing
     candidate: Timing
     speedup: Interval
+    samples: tuple[Samples, Samples]  #: of baseline and candidate, as they came
     warnings: tuple[str, ...]
 
     @property
     def settled(self) -> bool:
-        """Whether the interval of the speed-up leaves no doubt of which side is faster."""
-        return _is_settled(self.speedup)
+        """Whether the interval of the speed-up leaves no doubt of which side is faster.
+
+        Asked after each round, so it is asked of an interval twice as wide: stopping at the first one that happens to
+        leave out 1.0 would make the stated 95 % wrong.
+        """
+        value, low, high = self.speedup.value, self.speedup.low, self.speedup.high
+        return not 2 * low - value < 1.0 <= 2 * high - value
 
 
 def interleave(
@@ -54,11 +66,13 @@ def interleave(
     runs: int,
     seconds: float,
     warmups: int,
+    first: int = 0,
 ) -> tuple[Samples, Samples]:
     """Runs both sides alternately, so that drifting clocks and noisy neighbours meet both alike.
 
     Each is called with the number of its pair (below 0: a warm-up), so that both can make the same fresh inputs for it.
-    At least `FEWEST_RUNS` of each; no new pair is begun after `seconds`. The order within a pair alternates.
+    At least `FEWEST_RUNS` of each; no new pair is begun after `seconds`. The order within a pair alternates;
+    `first` 1 begins with the candidate.
     """
     left, right = Samples(), Samples()
     for number in range(warmups):
@@ -68,7 +82,7 @@ def interleave(
     for number in range(runs):
         if number >= FEWEST_RUNS and time.monotonic() - began > seconds:
             break
-        if number % 2:
+        if (number + first) % 2:
             candidate(right, number)
             baseline(left, number)
         else:
@@ -80,34 +94,26 @@ def interleave(
 def conclude(left: Samples, right: Samples, clock: str, warmups: int) -> Measurement:
     """Medians with intervals, their ratio, and what makes the figures doubtful."""
     warnings = []
-    seconds = right.seconds
-    event_median, idle_median = _middle(right.seconds), _middle(right.idle)
-    if idle_median > OFF_STREAM_RATIO * event_median + OFF_STREAM_SLACK:
-        # Work that the current stream does not see: the time until the device is idle is what it cost.
-        seconds = right.idle
-        warnings.append("the candidate works outside the current stream; timed until the device was idle")
-    speedup = ratio_of_medians(left.seconds, seconds)
+    speedup = ratio_of_medians(left.seconds, right.seconds)
     if not _is_settled(speedup):
         warnings.append("the interval of the speed-up holds 1.0: whether the candidate is faster is not settled")
-    for name, values in (("baseline", left.seconds), ("candidate", seconds)):
+    for name, values in (("baseline", left.seconds), ("candidate", right.seconds)):
         interval = median_interval(values)
         width = (interval.high - interval.low) / interval.value if interval.value else 0.0
         if width > WIDE_INTERVAL:
             warnings.append(f"the {name}'s median is uncertain by {width:.0%}; more --timing-runs would narrow it")
+        warnings += stability(name, values)
     return Measurement(
         baseline=_timing(left.seconds, left.wall, clock, warmups),
-        candidate=_timing(seconds, right.wall, clock, warmups),
+        candidate=_timing(right.seconds, right.wall, clock, warmups),
         speedup=speedup,
+        samples=(left, right),
         warnings=tuple(warnings),
     )
 
 
 def _is_settled(speedup: Interval) -> bool:
     return not speedup.low < 1.0 <= speedup.high
-
-
-def _middle(values: list[float]) -> float:
-    return sorted(values)[len(values) // 2]
 
 
 def _timing(seconds: list[float], wall: list[float], clock: str, warmups: int) -> Timing:

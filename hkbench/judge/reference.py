@@ -13,6 +13,7 @@ import torch
 from hkbench.errors import ProblemError
 from hkbench.problems import apply_sizes
 from hkbench.records import Problem, SizeSet
+from hkbench.runner.memory import overlap
 from hkbench.runner.wire import leaves
 
 #: Of the device, not of the problem: the caller knows what to say.
@@ -37,6 +38,23 @@ class Reference:
             raise ProblemError(f"{problem.path}: Model(*get_init_inputs()) raised {error!r}") from error
         self._precise_model: torch.nn.Module | None = None
         self.precision = "native"
+
+    @property
+    def has_parameters(self) -> bool:
+        return any(True for _ in self.model.parameters())
+
+    def load(self, state: dict[str, torch.Tensor]) -> None:
+        """Gives the model other parameters; the precise one is made anew from it."""
+        self.model.load_state_dict(state)
+        self._precise_model = None
+
+    def shares_memory(self, inputs: list[Any]) -> bool:
+        """Whether an output of the reference lies in memory of its inputs (a view, an identity)."""
+        own = _mapped(inputs, torch.clone)
+        with torch.no_grad():
+            made = [leaf for _, leaf in leaves(self.model(*own), "") if isinstance(leaf, torch.Tensor)]
+        given = [leaf for _, leaf in leaves(own, "") if isinstance(leaf, torch.Tensor)]
+        return any(overlap(left, right) for left in made for right in given)
 
     def inputs(self, seed: int) -> list[Any]:
         """Fresh inputs, made on the device itself: `get_inputs` runs under the seed and the device's context."""

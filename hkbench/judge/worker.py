@@ -7,6 +7,7 @@ device is wanted (the engine answers {"device": INDEX}), and last {"result": ...
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import traceback
 from typing import Any
@@ -15,11 +16,12 @@ import torch  # forks share it
 
 from hkbench import errors
 from hkbench.devices.probe import available_kind, probe
+from hkbench.judge.audit import audit_problem
 from hkbench.judge.evaluate import Evaluation
 from hkbench.judge.facts import problem_facts
-from hkbench.judge.job import DescribeJob, EvaluateJob, FactsJob
+from hkbench.judge.job import AuditJob, DescribeJob, EvaluateJob, FactsJob
 from hkbench.judge.link import RunnerLink
-from hkbench.records import Stage
+from hkbench.records import DeviceKind, Stage
 from hkbench.runner import wire
 
 
@@ -54,8 +56,19 @@ def _dispatch(engine: socket.socket, message: wire.Message, fds: tuple[int, ...]
         case "facts":
             job = FactsJob.model_validate(message)
             return problem_facts(job.problem, job.sizes).model_dump(mode="json")
+        case "audit":
+            return _audit(AuditJob.model_validate(message))
         case _:
             return _evaluate(engine, message, fds)
+
+
+def _audit(job: AuditJob) -> Any:
+    signal.setitimer(signal.ITIMER_REAL, job.seconds)  # whose default is to end the process: nobody waits any more
+    cpu = job.device is DeviceKind.CPU
+    if cpu:
+        torch.set_num_threads(1)  # other problems are audited beside it
+    device = torch.device("cpu" if cpu else f"cuda:{job.index}")
+    return audit_problem(job.problem, job.sizes, device, job.trials).model_dump(mode="json")
 
 
 def _evaluate(engine: socket.socket, message: wire.Message, fds: tuple[int, ...]) -> Any:

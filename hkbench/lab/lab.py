@@ -257,6 +257,7 @@ def no_code(problem: Problem, extraction: Extraction, prompter: Prompter, evalua
             sizes=evaluator.sizes,
             candidate_sha256=None,
             problem_sha256=problem.sha256,
-            isolation="none: nothing was run",
+            track=evaluator.track,
+            isolation=evaluator.isolation,  # what would have confined it: nothing was run
         ),
     )

@@ -16,7 +16,7 @@ from hkbench.prompts import (
     render,
     render_file,
 )
-from hkbench.records import Backend, DeviceFacts, Problem, ProblemFacts, Prompt, ScalarFact
+from hkbench.records import Backend, DeviceFacts, JudgeSettings, Problem, ProblemFacts, Prompt, ScalarFact
 
 GB = 1e9
 KIB, MIB = 1 << 10, 1 << 20
@@ -26,12 +26,17 @@ class Prompter:
     """Renders prompts for one backend on one device; the facts of a problem are read once."""
 
     def __init__(
-        self, book: PromptBook, backend: Backend, evaluator: Evaluator, trials: int, template: Path | None = None
+        self,
+        book: PromptBook,
+        backend: Backend,
+        evaluator: Evaluator,
+        settings: JudgeSettings,
+        template: Path | None = None,
     ) -> None:
         self.book = book
         self.backend = backend
         self._evaluator = evaluator
-        self._trials = trials
+        self._settings = settings
         self._template = template
         self._facts: dict[str, ProblemFacts] = {}
 
@@ -47,7 +52,7 @@ class Prompter:
             facts=facts,
             backend=self.backend,
             device=sheet(device),
-            contract=contract(self._trials, tolerances, device.kind, self.backend),
+            contract=contract(self._settings, tolerances, device.kind, self.backend),
             dialect=dialect_of(device.arch) if self.backend is Backend.HIPKITTENS else None,
             reflection=reflection,
         )

@@ -17,6 +17,7 @@ CELLS: dict[Status | Phase, tuple[str, str]] = {
     Status.FAST: ("F", "bold green"),
     Status.SLOW: ("s", "yellow"),
     Status.INCORRECT: ("x", "red"),
+    Status.REFUSED: ("r", "magenta"),
     Status.COMPILED: ("c", "cyan"),
     Phase.ASKED: ("?", "blue"),
     Phase.ANSWERED: ("-", "blue"),
@@ -93,6 +94,7 @@ def _problems(state: RunState) -> Text:
 
 
 def _samples(state: RunState) -> Text:
+    refused = state.status_count(Status.REFUSED)
     return _line(
         ("samples      ", "bold"),
         (f"{state.judged} judged: ", ""),
@@ -101,6 +103,11 @@ def _samples(state: RunState) -> Text:
         (f"{state.status_count(Status.SLOW)} slow", CELLS[Status.SLOW][1]),
         (", ", ""),
         (f"{state.status_count(Status.INCORRECT)} incorrect", CELLS[Status.INCORRECT][1]),
+        *(
+            [(f", {refused} refused", CELLS[Status.REFUSED][1])]
+            if (refused := state.status_count(Status.REFUSED))
+            else []
+        ),
     )
 
 

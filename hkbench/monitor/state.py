@@ -142,7 +142,7 @@ class RunState:
             event.time,
             status=event.status,
             speedup=event.speedup if correct else None,
-            kind=event.kind if event.status is Status.INCORRECT else None,
+            kind=event.kind if event.status in (Status.INCORRECT, Status.REFUSED) else None,
         )
         self._move(event.key, judged)
         self._judged_in_session += 1

@@ -13,6 +13,7 @@ import warnings
 from pathlib import Path
 
 from hkbench.errors import ProblemError
+from hkbench.problems.weak import weak_controls
 from hkbench.records import Problem
 
 #: What a problem must define at its top level, in KernelBench's format.
@@ -41,14 +42,16 @@ def load_problem(path: Path) -> Problem:
             f"{path}: does not define {', '.join(missing)}; a problem needs {', '.join(REQUIRED)} "
             "at its top level (docs/problems.md)"
         )
+    sha256 = hashlib.sha256(data).hexdigest()
     return Problem(
         number=problem_number(path) or 0,
         name=path.stem,
         level=_level(path),
         path=path,
         source=source,
-        sha256=hashlib.sha256(data).hexdigest(),
+        sha256=sha256,
         cpu_sizes=_cpu_sizes(path, tree, defined),
+        weak=weak_controls(sha256),
     )
 
 

@@ -6,6 +6,7 @@ from hkbench.prompts.config import PromptBook
 from hkbench.prompts.context import Reflection
 from hkbench.prompts.text import clean, ending, first_errors
 from hkbench.records import (
+    REFUSALS,
     Backend,
     Failure,
     FailureKind,
@@ -59,11 +60,13 @@ def _message(failure: Failure, verdict: Verdict) -> str:
     message = ending(failure.message, DETAIL_LIMIT)
     if failure.signal and failure.signal not in message:
         message += f" (signal {clean(failure.signal)})"
+    if failure.rule is not None:
+        message += f" (fair play: {failure.rule})"
     passed = sum(trial.passed for trial in verdict.trials)
-    if passed:
+    if passed and failure.kind not in REFUSALS:
         message += (
-            f" {passed} of the {len(verdict.trials)} trials, with other seeds, passed: suspect a race, "
-            "uninitialised memory or a case that depends on the data."
+            f" {passed} of the {len(verdict.trials)} trials passed, with other seeds, inputs or parameters: suspect a "
+            "case that depends on the data, a race or uninitialised memory."
         )
     return message
 

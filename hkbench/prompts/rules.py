@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hkbench.records import Backend, DeviceKind
+from hkbench.records import Backend, DeviceKind, JudgeSettings, Rule, Track
 
 _LANGUAGE = {
     Backend.HIPKITTENS: "HipKittens (HIP C++ with kittens.cuh)",
@@ -15,12 +15,11 @@ _LANGUAGE = {
 }
 
 
-def contract(trials: int, tolerances: Mapping[str, float], device: DeviceKind, backend: Backend) -> str:
-    """The rules as a list, ready for a prompt.
+def contract(settings: JudgeSettings, tolerances: Mapping[str, float], device: DeviceKind, backend: Backend) -> str:
+    """The rules as a list, ready for a prompt: KernelBench's contract first, then what this judge adds to it.
 
     `tolerances` maps dtypes as torch prints them ("float32") to records.Tolerance.rtol.
     """
-    where = "CPU" if device is DeviceKind.CPU else "same device as the inputs"
     limits = ", ".join(f"{dtype} {rtol:g}" for dtype, rtol in tolerances.items())
     compared = "integers and booleans exactly"
     if limits:
@@ -28,21 +27,55 @@ def contract(trials: int, tolerances: Mapping[str, float], device: DeviceKind, b
             "|got - expected| <= rtol * |expected| + rtol * rms(expected) for every element, against a "
             f"higher-precision reference, rtol: {limits}; {compared}"
         )
-    ended = "its work is done or queued on the current stream: no background threads, no other streams running"
-    if device is DeviceKind.CPU:
-        ended = "its work is done: no background threads of yours go on"
     clock = "wall clock" if device is DeviceKind.CPU else "device events on the current stream"
-    rules = (
+    rules = [
         f"One self-contained Python file defines `class ModelNew(nn.Module)`; its kernels are written in "
         f"{_LANGUAGE[backend]}. It may use the standard library and torch, and reads no other file of yours.",
-        "`ModelNew` takes the same constructor arguments and the same `forward` arguments as `Model`, and has "
-        "parameters and buffers of the same names and shapes: the reference's `state_dict` is loaded into it.",
-        "The result has the reference's structure, shapes and dtypes, is computed afresh on every call, and lies "
-        f"on the {where}. Inputs and parameters are not modified.",
-        f"Correctness: {trials} trials with different seeds; {compared}. NaN or Inf only where the reference has them.",
+        "`ModelNew` takes the same constructor arguments and the same `forward` arguments as `Model`, and returns the "
+        "same structure and shapes.",
+        f"Correctness: {settings.trials} trials with different seeds; {compared}. NaN or Inf only where the reference "
+        "has them. Besides the problem's own inputs they use shifted and scaled ones, heavy tails and single large "
+        "elements, as far as the reference itself stays finite.",
         f"Time: forward passes by {clock}, caches flushed before each, yours and the reference's in turn; "
         "the speed-up is the ratio of the medians and has to be at least 1.0. Building is not timed.",
-        f"When `forward` returns, {ended}. No results are kept from one call to the next, and no global torch "
-        "setting is changed.",
-    )
-    return "\n".join(f"- {rule}" for rule in rules)
+    ]
+    lines = [f"- {rule}" for rule in rules]
+    lines += ["", "Fair play (a verdict that fails names the rule):"]
+    lines += [f"- {rule}: {text}" for rule, text in fair_play(settings, device).items()]
+    return "\n".join(lines)
+
+
+def fair_play(settings: JudgeSettings, device: DeviceKind) -> dict[Rule, str]:
+    """What is demanded beyond KernelBench's own contract, rule by rule."""
+    on_cpu = device is DeviceKind.CPU
+    where = "on the CPU" if on_cpu else "on the device of the inputs"
+    ended = "its work is done" if on_cpu else "its work is done or queued on the current stream"
+    streams = "" if on_cpu else " and no streams that are not joined"
+    texts = {
+        Rule.FRESH_RESULTS: "inputs are fresh in every call, timed ones too, and timed outputs are checked; the result "
+        "is computed from the inputs of this very call, and the same inputs give the same answer.",
+        Rule.OWN_MEMORY: "outputs lie in memory of their own: not in an input's (unless the reference's do), not in "
+        "that of an earlier result.",
+        Rule.UNTOUCHED: "inputs, parameters and buffers stay as they were given.",
+        Rule.SAME_PARAMETERS: "`ModelNew` has the parameters of `Model` with the same names and shapes (or, renamed, "
+        "the same shapes in the same order); the reference's values are loaded into it.",
+        Rule.PARAMETERS_CHANGE: "parameters change after construction, through `load_state_dict`; what is derived from "
+        "them has to follow.",
+        Rule.EXACT_FORM: f"outputs are plain torch tensors {where} with exactly the reference's dtypes.",
+        Rule.NO_LEFTOVERS: f"when `forward` returns, {ended}: no threads or processes that go on{streams}, no lazy "
+        "results, no changed clocks, no changed global torch settings. The judge's clocks have to agree.",
+        Rule.OWN_KERNELS: _OWN if settings.track is Track.OWN else _ANY,
+        Rule.CLEAN_LAUNCHES: "no launch fails: the device's last error is read after each call.",
+        Rule.CONFINED: "no network, no files but the interpreter's, the toolchain's and the working folder, no other "
+        f"processes; building has {settings.build_timeout:g} s, one forward pass {settings.run_timeout:g} s.",
+    }
+    if on_cpu:
+        del texts[Rule.CLEAN_LAUNCHES]
+    return texts
+
+
+_OWN = (
+    "the kernels in this file do the operation: no torch operators, library calls or torch.compile in their place, "
+    "also not as a fallback; torch may allocate, reshape, copy and launch."
+)
+_ANY = "library calls are allowed; the share of the time in kernels of your own is reported."

@@ -28,6 +28,7 @@ class Problem(Record):
     source: str
     sha256: str
     cpu_sizes: dict[str, int | float] | None = None
+    weak: tuple[str, ...] | None = None  #: null controls that pass its check; `None`: it was not audited
 
 
 class TensorFact(Record):

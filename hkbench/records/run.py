@@ -9,6 +9,7 @@ from pydantic import Field
 from hkbench.records.base import Backend, DeviceKind, Record
 from hkbench.records.generation import ExtractionRule, SampleKey, Usage
 from hkbench.records.problem import SizeSet
+from hkbench.records.trust import IsolationLevel, Track
 from hkbench.records.verdict import FailureKind, Stage, Status
 
 
@@ -24,6 +25,8 @@ class JudgeSettings(Record):
     run_timeout: float = 60.0  #: of one forward pass
     memory_gib: float | None = None  #: of the runner's process tree; `None`: 80 % of the machine's
     profile_slow: bool = True
+    track: Track = Track.OWN
+    require_isolation: IsolationLevel = IsolationLevel.LIMITS  #: below this level nothing is judged
     host_copies: bool = False  #: inputs and outputs by host memory, where GPU memory cannot be shared
 
 
@@ -59,6 +62,9 @@ class RunFacts(Record):
     hkbench: str
     versions: dict[str, str]
     hardware: dict[str, str]
+    #: By problem of the plan, the null controls that pass its check (empty: none does); a problem that is missing here
+    #: was not audited. `None`: the run is older than the audit.
+    weak: dict[str, tuple[str, ...]] | None = None
 
 
 class Event(Record):

@@ -10,6 +10,7 @@ from pydantic import model_validator
 from hkbench.records.base import Backend, DeviceKind, Record
 from hkbench.records.problem import SizeSet
 from hkbench.records.profile import KernelProfile, KernelResources
+from hkbench.records.trust import Clocks, Finding, Floor, Isolation, Rule, Track, Work
 
 
 class Stage(StrEnum):
@@ -30,6 +31,7 @@ class Status(StrEnum):
     FAST = "fast"  #: correct, speed-up >= 1.0 (exit 0)
     SLOW = "slow"  #: correct, slower than the baseline (exit 1)
     INCORRECT = "incorrect"  #: not correct: any failure (exit 2)
+    REFUSED = "refused"  #: the answers were right, but not the clock or not the kernels: never counts (exit 2)
     COMPILED = "compiled"  #: built only, never run (exit 0 of --build-only)
 
 
@@ -53,8 +55,42 @@ class FailureKind(StrEnum):
     NOT_FINITE = "not_finite"  #: NaN or Inf where the reference has a number
     WRONG_VALUES = "wrong_values"
     INPUT_MODIFIED = "input_modified"
+    STATE_MODIFIED = "state_modified"  #: forward changed parameters or buffers that the reference leaves alone
+    WRONG_PARAMETERS = "wrong_parameters"  #: the reference's parameters do not fit into ModelNew
+    STALE_PARAMETERS = "stale_parameters"  #: after a change of the parameters the result belongs to the earlier ones
+    ALIASED_OUTPUT = "aliased_output"  #: an output shares memory with an input or with an earlier output
+    NOT_REPEATABLE = "not_repeatable"  #: the same inputs gave answers that differ by more than rounding
+    DEVICE_ERROR = "device_error"  #: the device's last error was set after a call: a launch that failed unseen
+    LIMIT = "limit"  #: a limit ended it: processes, disk, CPU time
+    FORBIDDEN = "forbidden"  #: a static rule without honest exception (see `findings`)
     PROTOCOL = "protocol"  #: the runner's messages were not what a runner sends
+    SUSPECT = "suspect"  #: right answers, but the clocks disagree or work went on outside of the calls
+    IMPOSSIBLE = "impossible"  #: right answers, but faster than the device can move the bytes
+    NOT_OWN = "not_own"  #: right answers, but kernels of PyTorch or of a library did the work (track `own`)
     SLOW = "slow"
+
+
+#: What ends as `Status.REFUSED`: the answers were right.
+REFUSALS = frozenset({FailureKind.SUSPECT, FailureKind.IMPOSSIBLE, FailureKind.NOT_OWN})
+
+
+#: The rule that a kind of failure breaks, where there is one.
+RULE_BROKEN: dict[FailureKind, Rule] = {
+    FailureKind.INPUT_MODIFIED: Rule.UNTOUCHED,
+    FailureKind.STATE_MODIFIED: Rule.UNTOUCHED,
+    FailureKind.WRONG_PARAMETERS: Rule.SAME_PARAMETERS,
+    FailureKind.STALE_PARAMETERS: Rule.PARAMETERS_CHANGE,
+    FailureKind.ALIASED_OUTPUT: Rule.OWN_MEMORY,
+    FailureKind.NOT_REPEATABLE: Rule.FRESH_RESULTS,
+    FailureKind.DEVICE_ERROR: Rule.CLEAN_LAUNCHES,
+    FailureKind.LIMIT: Rule.CONFINED,
+    FailureKind.WRONG_TYPE: Rule.EXACT_FORM,
+    FailureKind.WRONG_DTYPE: Rule.EXACT_FORM,
+    FailureKind.WRONG_SHAPE: Rule.EXACT_FORM,
+    FailureKind.WRONG_STRIDES: Rule.EXACT_FORM,
+    FailureKind.SUSPECT: Rule.NO_LEFTOVERS,
+    FailureKind.NOT_OWN: Rule.OWN_KERNELS,
+}
 
 
 class Mismatch(Record):
@@ -81,6 +117,11 @@ class Failure(Record):
     signal: str | None = None  #: "SIGSEGV", for a crash
     trial: int | None = None
 
+    @property
+    def rule(self) -> Rule | None:
+        """The fair-play rule that was broken."""
+        return RULE_BROKEN.get(self.kind)
+
 
 class Tolerance(Record):
     """|got - expected| <= rtol * |expected| + rtol * scale, scale the root mean square of the expected output."""
@@ -95,6 +136,8 @@ class Trial(Record):
 
     seed: int
     passed: bool
+    inputs: str = "own"  #: the distribution: "own", "shifted", "heavy-tailed", "outliers" (see judge/variations.py)
+    parameters: str = "own"  #: "own", or "random" when they were changed after construction
     max_abs_error: float | None = None
     max_error_over_tolerance: float | None = None  #: <= 1 passes
 
@@ -133,10 +176,11 @@ class Conditions(Record):
     versions: dict[str, str] = {}
     candidate_sha256: str | None  #: `None` when the reply held no code
     problem_sha256: str
-    isolation: str  #: what confines the runner, e.g. "process, rlimits"
+    track: Track = Track.OWN
+    isolation: Isolation
     seeds: tuple[int, ...] = ()
     tolerances: tuple[Tolerance, ...] = ()
-    weights: Literal["state_dict", "seed", "none"] | None = None
+    weights: Literal["state_dict", "order", "none"] | None = None  #: "order": by shape and order, names differ
     reference_precision: str | None = None  #: "float64", "float32" or "native"
     flush_bytes: int | None = None
     not_checked: tuple[str, ...] = ()
@@ -154,6 +198,10 @@ class Verdict(Record):
     baseline: Timing | None = None
     candidate: Timing | None = None
     speedup: Interval | None = None  #: baseline median / candidate median
+    clocks: Clocks | None = None
+    floor: Floor | None = None
+    work: Work | None = None
+    findings: tuple[Finding, ...] = ()  #: of the static reading, advisory unless `hard`
     profile: KernelProfile | None = None
     resources: tuple[KernelResources, ...] = ()  #: from the compiler, where it reports them
     stages: tuple[StageTime, ...] = ()
@@ -165,10 +213,15 @@ class Verdict(Record):
         timed = self.baseline is not None or self.candidate is not None or self.speedup is not None
         match self.status:
             case Status.INCORRECT:
-                if self.failure is None or self.failure.kind is FailureKind.SLOW:
+                if self.failure is None or self.failure.kind in REFUSALS | {FailureKind.SLOW}:
                     raise ValueError("an incorrect verdict names its failure")
                 if timed:
                     raise ValueError("an incorrect candidate has no timing and no speed-up")
+            case Status.REFUSED:
+                if self.failure is None or self.failure.kind not in REFUSALS:
+                    raise ValueError("a refused verdict names the reason")
+                if self.speedup is not None:
+                    raise ValueError("a refused candidate has no speed-up")
             case Status.COMPILED:
                 if self.failure is not None or timed or self.trials:
                     raise ValueError("what was only compiled has no failure, trial or timing")

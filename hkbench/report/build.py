@@ -13,6 +13,7 @@ from hkbench.report.model import (
     AttemptReport,
     DamageReport,
     Estimate,
+    Headline,
     Overall,
     PassAtK,
     ProblemReport,
@@ -76,6 +77,8 @@ def _row(problem: ProblemReport) -> SummaryRow:
         attempts=len(problem.attempts),
         samples_judged=problem.judged,
         samples_correct=problem.correct_samples,
+        samples_refused=problem.refused_samples,
+        weak=bool(problem.weak) if problem.weak is not None else None,
         calls_made=problem.calls.made,
         calls_replayed=problem.calls.replayed,
         tokens_input=problem.tokens.input.total,
@@ -115,6 +118,8 @@ def _problem(run: RunView, problem: ProblemView) -> ProblemReport:
         judged=len(judged),
         compiled=sum(sample.verdict is not None for sample in samples) - len(judged),
         correct_samples=sum(map(tally.is_correct, samples)),
+        refused_samples=sum(map(tally.is_refused, samples)),
+        weak=_weak(run).get(problem.name),
         correct=best is not None,
         solved=any(map(tally.is_fast, samples)),
         solved_at_attempt=next((a.attempt for a in attempts if a.solved_so_far), None),
@@ -188,22 +193,29 @@ def _until(problem: ProblemView, attempt: int) -> list[SampleView]:
 
 def _overall(run: RunView) -> Overall:
     samples = [sample for problem in run.problems for sample in problem.samples]
-    judged = [problem for problem in run.problems if any(map(tally.is_judged, problem.samples))]
-    best = _best_samples(judged)
+    whole = _headline(run.problems, run.config.samples)
+    weak = _weak(run)
+    weak_names = tuple(problem.name for problem in run.problems if weak.get(problem.name))
     planned = set(run.config.problems)
     failures = [event for event in run.journal.machine_failures if event.key.problem in planned]
     return Overall(
-        problems=len(run.problems),
+        problems=whole.problems,
         finished=sum(_state(problem) is ProblemState.FINISHED for problem in run.problems),
-        judged=len(judged),
-        correct=len(best),
-        solved=sum(any(map(tally.is_fast, problem.samples)) for problem in judged),
+        judged=whole.judged,
+        correct=whole.correct,
+        solved=whole.solved,
         samples_judged=sum(map(tally.is_judged, samples)),
         samples_correct=sum(map(tally.is_correct, samples)),
+        samples_refused=sum(map(tally.is_refused, samples)),
         samples_compiled=sum(s.verdict is not None and not tally.is_judged(s) for s in samples),
-        fast_p=_fast_p(best, len(judged)) if judged else None,
-        pass_at_k=_pass_at_k(run.problems, run.config.samples),
-        geometric_mean_speedup=_mean_speedup(best),
+        weak_problems=weak_names,
+        not_audited=tuple(problem.name for problem in run.problems if problem.name not in weak),
+        without_weak=_headline([p for p in run.problems if p.name not in weak_names], run.config.samples)
+        if weak_names
+        else None,
+        fast_p=whole.fast_p,
+        pass_at_k=whole.pass_at_k,
+        geometric_mean_speedup=whole.geometric_mean_speedup,
         attempts=_gains(run.problems),
         model_failures=tally.model_failures(samples),
         machine_failures=tally.machine_failures(failures, run.problems),
@@ -213,6 +225,25 @@ def _overall(run: RunView) -> Overall:
         wall_seconds=tally.seconds([run.journal.seconds]),
         generation_seconds=tally.seconds(sample.generation_seconds for sample in samples),
         evaluation_seconds=tally.seconds(sample.evaluation_seconds for sample in samples),
+    )
+
+
+def _weak(run: RunView) -> dict[str, tuple[str, ...]]:
+    """What the run recorded of its audited problems; nothing in a folder from before there were audits."""
+    return run.facts.weak or {}
+
+
+def _headline(problems: Sequence[ProblemView], samples: int) -> Headline:
+    judged = [problem for problem in problems if any(map(tally.is_judged, problem.samples))]
+    best = _best_samples(judged)
+    return Headline(
+        problems=len(problems),
+        judged=len(judged),
+        correct=len(best),
+        solved=sum(any(map(tally.is_fast, problem.samples)) for problem in judged),
+        fast_p=_fast_p(best, len(judged)) if judged else None,
+        pass_at_k=_pass_at_k(problems, samples),
+        geometric_mean_speedup=_mean_speedup(best),
     )
 
 

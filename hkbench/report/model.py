@@ -31,6 +31,11 @@ DEFINITIONS = {
     "tokens": "of all replies, replayed ones included; total is of the replies that reported the figure, "
     "null when none did; reasoning is part of output, cached_input of input",
     "model_failures": "verdicts on candidates that are not correct, by stage and kind",
+    "refused": "the answers of a sample were right, but the clocks did not agree, it was faster than the device can "
+    "be, or the work was not its own kernels'; counted among the judged, never correct",
+    "weak": "a problem whose check passes an answer that was made without doing the work (`hkbench audit`, "
+    "docs/weak_problems.md); without_weak gives the headlines over the other problems, null where no problem of "
+    "the run is known to be weak",
     "machine_failures": "failures of the service or the machine; never counted against the model",
     "wall_seconds": "while the run was alive; the time between a crash and the resume is not in it",
 }
@@ -138,6 +143,8 @@ class ProblemReport(ReportRecord):
     judged: int  #: samples with a verdict on correctness
     compiled: int  #: samples that were built only
     correct_samples: int
+    refused_samples: int  #: right answers that do not count
+    weak: tuple[str, ...] | None  #: null controls that pass its check; `None`: not audited
     correct: bool
     solved: bool
     solved_at_attempt: int | None
@@ -169,6 +176,18 @@ class AttemptGain(ReportRecord):
     geometric_mean_speedup: float | None  #: of the best correct samples so far
 
 
+class Headline(ReportRecord):
+    """The headlines over a part of the problems."""
+
+    problems: int
+    judged: int
+    correct: int
+    solved: int
+    fast_p: dict[str, float] | None
+    pass_at_k: tuple[PassAtK, ...]
+    geometric_mean_speedup: Estimate | None
+
+
 class Overall(ReportRecord):
     problems: int
     finished: int
@@ -177,7 +196,11 @@ class Overall(ReportRecord):
     solved: int
     samples_judged: int
     samples_correct: int
+    samples_refused: int
     samples_compiled: int
+    weak_problems: tuple[str, ...]
+    not_audited: tuple[str, ...]  #: problems of which it is not known whether they are weak
+    without_weak: Headline | None  #: the headlines without `weak_problems`; `None` when there are none
     fast_p: dict[str, float] | None
     pass_at_k: tuple[PassAtK, ...]
     geometric_mean_speedup: Estimate | None
@@ -230,6 +253,8 @@ class SummaryRow(ReportRecord):
     attempts: int
     samples_judged: int
     samples_correct: int
+    samples_refused: int
+    weak: bool | None  #: `None`: not audited
     calls_made: int
     calls_replayed: int
     tokens_input: int | None

@@ -26,6 +26,11 @@ def is_correct(sample: SampleView) -> bool:
     return sample.verdict is not None and sample.verdict.status in (Status.FAST, Status.SLOW)
 
 
+def is_refused(sample: SampleView) -> bool:
+    """Whether the answers were right, and the verdict does not count."""
+    return sample.verdict is not None and sample.verdict.status is Status.REFUSED
+
+
 def is_fast(sample: SampleView) -> bool:
     return sample.verdict is not None and sample.verdict.status is Status.FAST
 

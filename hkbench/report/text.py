@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from hkbench.records import Status
-from hkbench.report.model import Estimate, Overall, ProblemReport, Report, SampleReport, TokenCount
+from hkbench.report.model import Estimate, Headline, Overall, ProblemReport, Report, SampleReport, TokenCount
 from hkbench.store.plain import one_line
 
 WIDTH = 100
@@ -18,6 +18,7 @@ def render_text(report: Report) -> str:
     sections = [
         _head(report),
         _overall(report.overall),
+        _weak(report),
         _gains(report.overall),
         _problems(report.problems),
         _failures(report.overall),
@@ -50,21 +51,9 @@ def _head(report: Report) -> list[str]:
 
 
 def _overall(overall: Overall) -> list[str]:
-    judged = overall.judged
-    mean = overall.geometric_mean_speedup
     rows = [
-        ("Finished", f"{overall.finished} of {overall.problems} problems; {judged} judged"),
-        ("Solved", f"{_share(overall.solved, judged)} (correct, speed-up at least 1.0)"),
-        ("Correct", _share(overall.correct, judged)),
-        (
-            "Speed-up",
-            f"{_estimate(mean)} geometric mean of the best kernel of {overall.correct} correct problems",
-        ),
-        ("fast_p", _fast_p(overall.fast_p)),
-        (
-            "pass@k",
-            ", ".join(f"k={p.k}: {_percent(p.value)} ({p.problems} problems)" for p in overall.pass_at_k),
-        ),
+        ("Finished", f"{overall.finished} of {overall.problems} problems; {overall.judged} judged"),
+        *_headline_rows(overall),
         ("Samples", _sample_counts(overall)),
         ("Wall time", f"{_seconds(overall.wall_seconds)} in {overall.sessions} session(s)"),
         (
@@ -76,9 +65,45 @@ def _overall(overall: Overall) -> list[str]:
     return [*_title("Overall"), *_pairs(rows)]
 
 
+def _weak(report: Report) -> list[str]:
+    """The headlines once more without the weak problems, or in a line why there is nothing to leave out."""
+    overall = report.overall
+    without = overall.without_weak
+    lines = _title("Without the weak problems")
+    if report.facts.weak is None:
+        return [*lines, "not known: this run was made before problems were audited"]
+    unknown = f"{len(overall.not_audited)} of {overall.problems} problems were not audited"
+    if without is None:
+        if len(overall.not_audited) == overall.problems:
+            return [*lines, f"not known: {unknown} (hkbench audit)"]
+        return [*lines, "no problem is weak: all figures stand" + (f"; {unknown}" if overall.not_audited else "")]
+    rows = [("Problems", f"{without.problems} of {overall.problems}; {without.judged} judged")]
+    lines += _pairs([*rows, *_headline_rows(without), ("Left out", ", ".join(overall.weak_problems))])
+    return [*lines, unknown] if overall.not_audited else lines
+
+
+def _headline_rows(overall: Overall | Headline) -> list[tuple[str, str]]:
+    judged = overall.judged
+    mean = overall.geometric_mean_speedup
+    return [
+        ("Solved", f"{_share(overall.solved, judged)} (correct, speed-up at least 1.0)"),
+        ("Correct", _share(overall.correct, judged)),
+        (
+            "Speed-up",
+            f"{_estimate(mean)} geometric mean of the best kernel of {overall.correct} correct problems",
+        ),
+        ("fast_p", _fast_p(overall.fast_p)),
+        (
+            "pass@k",
+            ", ".join(f"k={p.k}: {_percent(p.value)} ({p.problems} problems)" for p in overall.pass_at_k),
+        ),
+    ]
+
+
 def _sample_counts(overall: Overall) -> str:
     compiled = f", {overall.samples_compiled} built only" if overall.samples_compiled else ""
-    return f"{overall.samples_correct} correct of {overall.samples_judged} judged{compiled}"
+    refused = f", {overall.samples_refused} refused" if overall.samples_refused else ""
+    return f"{overall.samples_correct} correct of {overall.samples_judged} judged{refused}{compiled}"
 
 
 def _gains(overall: Overall) -> list[str]:
@@ -100,7 +125,7 @@ def _gains(overall: Overall) -> list[str]:
 def _problems(problems: Sequence[ProblemReport]) -> list[str]:
     rows = [
         (
-            one_line(problem.problem, WIDTH),
+            one_line(problem.problem, WIDTH) + (" (weak)" if problem.weak else ""),
             _outcome(problem),
             _estimate(problem.best_speedup),
             f"{problem.best_attempt}.{problem.best_sample}" if problem.best_attempt else _UNKNOWN,
@@ -120,6 +145,8 @@ def _outcome(problem: ProblemReport) -> str:
         word = "solved"
     elif problem.correct:
         word = "slow"
+    elif problem.refused_samples:
+        word = "refused"
     elif problem.judged:
         word = "failed"
     elif problem.compiled:

@@ -1,11 +1,102 @@
-"""Timing of one call: the same code for candidate and baseline, each in a runner of its own."""
+"""Timing of one call: the same code for candidate and baseline, each in a runner of its own.
+
+Everything that times is bound here when the module is imported, which is before any code of a candidate runs: patched
+names (`torch.cuda.Event.elapsed_time`, `torch.cuda.synchronize`, `time.perf_counter`, `torch.Tensor.fill_`) change
+nothing. Native code in the same process can still reach everything: that is why the judge has a clock of its own.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import torch
+
+RUNTIMES = {"libcudart": "cuda", "libamdhip64": "hip"}  #: the runtime libraries by the start of their file names
+TEXT_LIMIT = 200
+_PERSISTING_L2 = 0x06  #: cudaLimitPersistingL2CacheSize
+
+
+@dataclass(frozen=True)
+class Timed:
+    """One forward pass. Seconds; `idle_seconds` ends when the whole device is idle.
+
+    `device_error` is the device's last error after the pass, with its number; None where there is none, and where it
+    cannot be read (see `reads_device_errors`).
+    """
+
+    result: object
+    seconds: float
+    idle_seconds: float
+    device_error: str | None
+
+
+class _Runtime:
+    """The device's runtime library, the one that torch itself has loaded: its last error, and its set-aside cache.
+
+    Only resolved here, never called before a device is in use: a fork server must not touch the runtime. An extension
+    that carries the runtime within itself (`-cudart static`) has a last error of its own, which is not seen.
+    """
+
+    def __init__(self) -> None:
+        self._peek: Any = None
+        self._clear: Any = None
+        self._text: Any = None
+        self._limit: Any = None
+        for kind, path in _loaded_runtimes():
+            library = ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+            self._peek = getattr(library, f"{kind}PeekAtLastError")
+            self._clear = getattr(library, f"{kind}GetLastError")
+            self._text = getattr(library, f"{kind}GetErrorString")
+            self._text.restype = ctypes.c_char_p
+            if kind == "cuda":
+                self._limit, self._set_limit = library.cudaDeviceGetLimit, library.cudaDeviceSetLimit
+                self._reset_cache = library.cudaCtxResetPersistingL2Cache
+            break
+
+    def __bool__(self) -> bool:
+        return self._peek is not None
+
+    def forget(self) -> None:
+        """What was left before a call is not that call's error."""
+        if self._clear is not None:
+            self._clear()
+
+    def unpin_cache(self) -> str | None:
+        """Gives up what was set aside in the L2 cache for data that is to stay there, through any flush (CUDA only).
+
+        Says so, if there was any.
+        """
+        size = ctypes.c_size_t(0)
+        if self._limit is None or self._limit(ctypes.byref(size), _PERSISTING_L2) or not size.value:
+            return None
+        self._reset_cache()
+        self._set_limit(_PERSISTING_L2, ctypes.c_size_t(0))
+        return f"{size.value} bytes of the L2 cache were set aside for data that persists through the flush"
+
+    def read(self) -> str | None:
+        """The last error, which stays as it is."""
+        code = int(self._peek()) if self._peek is not None else 0
+        if code == 0:
+            return None
+        text = self._text(code) or b"unknown error"
+        return f"{text.decode(errors='replace')[:TEXT_LIMIT]} (error {code})"
+
+
+def _loaded_runtimes() -> Iterator[tuple[str, str]]:
+    """The device runtimes in this process: (kind, path)."""
+    if torch.version.cuda is None and torch.version.hip is None:
+        return
+    lines = Path("/proc/self/maps").read_text().splitlines()
+    for path in dict.fromkeys(line.split(maxsplit=5)[5] for line in lines if "/" in line):
+        for start, kind in RUNTIMES.items():
+            if Path(path).name.startswith(start):
+                yield kind, path
 
 
 class Flusher:
@@ -18,36 +109,69 @@ class Flusher:
 
     def __call__(self) -> None:
         self._turn += 1
-        self._buffer.fill_(self._turn)
-        # Reading back leaves clean lines behind and keeps a write-back cache from holding the last part.
-        self._buffer.max()
+        _flush(self._buffer, self._turn)
 
 
-def timed_call(
-    forward: Callable[[], object], device: torch.device, flush: Flusher | None
-) -> tuple[object, float, float]:
-    """Runs `forward` once; returns its result, its seconds, and its seconds until the whole device is idle.
+TimedCall = Callable[[Callable[[], object], torch.device, Flusher | None], Timed]
 
-    On a GPU the first figure is between two events on the current stream. Nothing waits between flush and first
-    event, so that the host queues the forward pass while the flush still runs: how fast a process wakes up is not in
-    the figure (without this, equals differed by 10 us). The second figure ends after a device-wide synchronise, so it
-    also holds work that was put on other streams. On a CPU both are the same `perf_counter` interval.
-    """
-    if device.type != "cuda":
+
+def _bind() -> tuple[Callable[[torch.Tensor, int], None], TimedCall, bool]:
+    """The functions of this module around primitives that no module holds by name."""
+    perf_counter, runtime = time.perf_counter, _Runtime()
+    fill, largest, plain = torch._C.TensorBase.fill_, torch._C.TensorBase.max, torch._C.DisableTorchFunction
+    # The CPU build of torch has no device part: its event and stream are empty classes.
+    event: Any = torch._C._CudaEventBase
+    stream: Any = torch._C._CudaStreamBase
+    record, wait, elapsed = (getattr(event, name, None) for name in ("record", "synchronize", "elapsed_time"))
+    synchronize, current_stream, current_device = (
+        getattr(torch._C, f"_cuda_{name}", None) for name in ("synchronize", "getCurrentStream", "getDevice")
+    )
+
+    def flush_buffer(buffer: torch.Tensor, value: int) -> None:
+        with plain():  # an override by a mode that a candidate left behind does not apply inside
+            fill(buffer, value)
+            # Reading back leaves clean lines behind and keeps a write-back cache from holding the last part.
+            largest(buffer)
+
+    def on_host(forward: Callable[[], object], flush: Flusher | None) -> Timed:
         if flush is not None:
             flush()
-        start = time.perf_counter()
+        start = perf_counter()
         result = forward()
-        seconds = time.perf_counter() - start
-        return result, seconds, seconds
-    begin, end, idle = (torch.cuda.Event(enable_timing=True) for _ in range(3))
-    torch.cuda.synchronize(device)
-    if flush is not None:
-        flush()
-    begin.record()
-    result = forward()
-    end.record()
-    torch.cuda.synchronize(device)
-    idle.record()
-    idle.synchronize()
-    return result, begin.elapsed_time(end) / 1000.0, begin.elapsed_time(idle) / 1000.0
+        seconds = perf_counter() - start
+        return Timed(result, seconds, seconds, None)
+
+    def on_device(forward: Callable[[], object], device: torch.device, flush: Flusher | None) -> Timed:
+        assert record and wait and elapsed and synchronize and current_stream and current_device
+        number, index, kind = current_stream(current_device() if device.index is None else device.index)
+        queue = stream(stream_id=number, device_index=index, device_type=kind)
+        begin, end, idle = (event(enable_timing=True) for _ in range(3))
+        synchronize()
+        pinned = runtime.unpin_cache()
+        runtime.forget()
+        if flush is not None:
+            flush()
+        record(begin, queue)
+        result = forward()
+        # Before anything else of ours: on older HIP the next call that succeeds wipes the error out.
+        error = runtime.read() or pinned
+        record(end, queue)
+        synchronize()
+        record(idle, queue)
+        wait(idle)
+        return Timed(result, elapsed(begin, end) / 1000.0, elapsed(begin, idle) / 1000.0, error)
+
+    def timed_call(forward: Callable[[], object], device: torch.device, flush: Flusher | None) -> Timed:
+        """Runs `forward` once and times it.
+
+        On a GPU `seconds` is between two events on the stream that was current before the call. Nothing waits between
+        flush and first event, so that the host queues the forward pass while the flush still runs: how fast a process
+        wakes up is not in the figure (without this, equals differed by 10 us). `idle_seconds` ends after a device-wide
+        synchronise, so it also holds work on other streams. On a CPU both are the same `perf_counter` interval.
+        """
+        return on_device(forward, device, flush) if device.type == "cuda" else on_host(forward, flush)
+
+    return flush_buffer, timed_call, bool(runtime)
+
+
+_flush, timed_call, reads_device_errors = _bind()

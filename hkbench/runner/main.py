@@ -16,9 +16,11 @@ from typing import Any
 import torch
 
 from hkbench.runner import capture, memory, profile, wire
-from hkbench.runner.clock import Flusher, timed_call
+from hkbench.runner.clock import Flusher, Timed, timed_call
+from hkbench.runner.trace import traced_call
 
 TRACEBACK_LIMIT = 64 * 1024
+OPERATIONS = ("load", "device", "construct", "parameters", "state", "bind", "watch", "call", "trace", "profile")
 
 
 class _Source(importlib.machinery.SourceFileLoader):
@@ -43,6 +45,10 @@ class Runner:
         self._staged: list[tuple[torch.Tensor, torch.Tensor]] = []  # (inbox, device) pairs, without IPC only
         self._inputs: list[Any] = []
         self._outputs: dict[str, torch.Tensor] = {}
+        self._state: dict[str, torch.Tensor] = {}  # in the inbox, by the model's own names
+        self._watched: list[torch.Tensor] = []  # tensors that a result may not share memory with
+        self._keeps = False
+        self._earlier: list[torch.Tensor] = []  # of the call before, in the trials
 
     def load(self, message: wire.Message) -> wire.Message:
         """Imports the candidate, or for the baseline the problem (class `Model`, with its sizes in force).
@@ -82,18 +88,27 @@ class Runner:
         return {}
 
     def construct(self, message: wire.Message) -> wire.Message:
-        """Makes the model under the seed and loads the reference's parameters where names and shapes agree."""
+        """Makes the model under the seed and says what parameters and buffers it has."""
         torch.manual_seed(message["seed"])
         arguments = [self._argument(item) for item in message["init_inputs"]]
         self._model = self._class(*arguments).to(self._device)
-        wanted = {name: memory.view(self._regions["inbox"], place) for name, place in message["state"].items()}
-        own = self._model.state_dict()
-        if not wanted:
-            return {"weights": "none"}
-        if {name: tuple(t.shape) for name, t in own.items()} != {n: tuple(t.shape) for n, t in wanted.items()}:
-            return {"weights": "seed"}
-        self._model.load_state_dict({name: tensor.to(self._device) for name, tensor in wanted.items()})
-        return {"weights": "state_dict"}
+        own = {name for name, _ in self._model.named_parameters(remove_duplicate=False)}
+        return {"state": [_described(name, value, name in own) for name, value in self._model.state_dict().items()]}
+
+    def parameters(self, message: wire.Message) -> wire.Message:
+        """Loads the values that lie in the inbox, by the model's own `load_state_dict`: its hooks may notice."""
+        self._state = {name: self._view(place) for name, place in message["state"].items()}
+        values = {name: tensor.to(self._device, copy=True) for name, tensor in self._state.items()}
+        self._model.load_state_dict(values, strict=False)  # buffers of its own stay as they are
+        return {}
+
+    def state(self, _message: wire.Message) -> wire.Message:
+        """Writes the parameters and buffers, as they are now, back to where they came from."""
+        now = self._model.state_dict()
+        for name, place in self._state.items():
+            place.copy_(now[name])
+        self._finish()
+        return {}
 
     def bind(self, message: wire.Message) -> wire.Message:
         """Fixes where inputs lie in the inbox and where outputs go in the outbox."""
@@ -102,6 +117,14 @@ class Runner:
         self._outputs = {
             path: memory.view(self._regions["outbox"], place) for path, place in message["outputs"].items()
         }
+        self._watched = [leaf for _, leaf in wire.leaves(self._inputs, "") if isinstance(leaf, torch.Tensor)]
+        return {}
+
+    def watch(self, message: wire.Message) -> wire.Message:
+        """Strict mode for the trials: the allocator hands out junk, and each result is kept beside the next one."""
+        self._keeps = message["on"]
+        self._earlier = []
+        memory.perturb_heap(message["on"])
         return {}
 
     def call(self, _message: wire.Message) -> wire.Message:
@@ -109,16 +132,49 @@ class Runner:
 
         Correctness trials and timed runs are this same message, so a candidate cannot tell them apart.
         """
+        self._prepare()
+        with torch.no_grad():
+            self._wait_for_go()
+            timed = timed_call(lambda: self._model(*self._inputs), self._device, self._flush)
+            wire.send(self._sock, {"event": "end"})
+        return self._answer(timed)
+
+    def trace(self, _message: wire.Message) -> wire.Message:
+        """The same call while the kernel trace records."""
+        self._prepare()
+        with torch.no_grad():
+            self._wait_for_go()
+            if self._flush is not None:
+                self._flush()
+            timed, rows = traced_call(lambda: self._model(*self._inputs), self._device)
+            wire.send(self._sock, {"event": "end"})
+        return {**self._answer(timed), "trace": rows}
+
+    def _wait_for_go(self) -> None:
+        """All is prepared: the judge starts its clock when it hears so, and stops it at the "end"."""
+        wire.send(self._sock, {"event": "begin"})
+        wire.receive(self._sock)
         for source, tensor in self._staged:
             tensor.copy_(source)
-        with torch.no_grad():
-            result, seconds, idle = timed_call(lambda: self._model(*self._inputs), self._device, self._flush)
-        answer = {"seconds": seconds, "idle_seconds": idle, "leaves": self._hand_over(result)}
+
+    def _prepare(self) -> None:
+        memory.poison_free(self._outputs.values(), self._device)
+
+    def _answer(self, timed: Timed) -> wire.Message:
+        answer = {
+            "seconds": timed.seconds,
+            "idle_seconds": timed.idle_seconds,
+            "device_error": timed.device_error,
+            "leaves": self._hand_over(timed.result),
+        }
         for source, tensor in self._staged:
             source.copy_(tensor)  # so that the judge sees a change of the inputs
+        self._finish()
+        return answer
+
+    def _finish(self) -> None:
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
-        return answer
 
     def profile(self, _message: wire.Message) -> wire.Message:
         """Kernels of one forward pass as torch's profiler sees them."""
@@ -134,7 +190,7 @@ class Runner:
         if "tensor" not in item:
             return item["value"]
         place = item["tensor"]
-        source = memory.view(self._regions["inbox"], place)
+        source = self._view(place)
         if source.device.type == self._device.type:
             return source if stage else source.clone()
         target = torch.empty_strided(place["shape"], place["strides"], dtype=source.dtype, device=self._device)
@@ -143,9 +199,13 @@ class Runner:
             self._staged.append((source, target))
         return target
 
+    def _view(self, place: dict[str, Any]) -> torch.Tensor:
+        return memory.view(self._regions["inbox"], place)
+
     def _hand_over(self, result: object) -> list[dict[str, Any]]:
         """Describes each leaf and copies those that have the place's shape and dtype to the outbox."""
         described = []
+        kept = []
         for path, leaf in wire.leaves(result, "output"):
             if not isinstance(leaf, torch.Tensor):
                 plain = leaf if isinstance(leaf, (bool, int, float, str, type(None))) else None
@@ -154,17 +214,31 @@ class Runner:
             # A subclass could compute only when it is read: its exact type is part of the answer.
             entry: dict[str, Any] = {
                 "path": path,
-                "type": "Tensor" if type(leaf) is torch.Tensor else type(leaf).__name__,
+                "type": "Tensor" if type(leaf) is torch.Tensor else f"a subclass of Tensor ({type(leaf).__name__})",
                 "dtype": memory.dtype_name(leaf.dtype),
                 "shape": list(leaf.shape),
                 "strides": list(leaf.stride()) if leaf.layout == torch.strided else [],
                 "device": leaf.device.type,
+                "shares": self._shared_with(leaf) if type(leaf) is torch.Tensor else None,
             }
             described.append(entry)
+            kept.append(leaf)
             place = self._outputs.get(path)
             if place is not None and place.shape == leaf.shape and place.dtype == leaf.dtype:
-                place.copy_(leaf)
+                memory.copy_out(place, leaf)
+        self._earlier = kept if self._keeps else []
         return described
+
+    def _shared_with(self, leaf: torch.Tensor) -> str | None:
+        """Whether a result lies in memory of an input or, in the trials, of the result before."""
+        if any(memory.overlap(leaf, tensor) for tensor in self._watched):
+            return "input"
+        return "earlier" if any(memory.overlap(leaf, tensor) for tensor in self._earlier) else None
+
+
+def _described(name: str, value: torch.Tensor, is_parameter: bool) -> dict[str, Any]:
+    dtype = memory.dtype_name(value.dtype)
+    return {"name": name, "shape": list(value.shape), "dtype": dtype, "parameter": is_parameter}
 
 
 @contextlib.contextmanager
@@ -193,9 +267,7 @@ def _error(error: BaseException) -> wire.Message:
 def serve(sock: socket.socket, inbox: int, outbox: int) -> None:
     """Answers messages until the judge closes the channel. An exception of the candidate is an answer."""
     runner = Runner(sock, inbox, outbox)
-    handlers: dict[str, Callable[[wire.Message], wire.Message]] = {
-        name: getattr(runner, name) for name in ("load", "device", "construct", "bind", "call", "profile")
-    }
+    handlers: dict[str, Callable[[wire.Message], wire.Message]] = {name: getattr(runner, name) for name in OPERATIONS}
     with _quiet_interrupt():
         while True:
             try:

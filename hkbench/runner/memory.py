@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import mmap
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -48,3 +50,76 @@ def view(region: torch.Tensor, place: dict[str, Any]) -> torch.Tensor:
     start = place["offset"]
     flat = region[start : start + place["span"] * dtype.itemsize].view(dtype)
     return flat.as_strided(place["shape"], place["strides"])
+
+
+_M_PERTURB = -6  #: of mallopt(3)
+_JUNK = 0x01  #: freed memory gets this byte, handed-out memory its complement 0xFE: as a float a huge number
+_MOST_POISON = 1 << 30  #: bytes; beyond, a block of the output's size may not fit a second time
+_libc = ctypes.CDLL(None)
+
+
+def perturb_heap(on: bool) -> None:
+    """On the host, makes malloc fill what it hands out and takes back (glibc; elsewhere nothing happens)."""
+    if hasattr(_libc, "mallopt"):
+        _libc.mallopt(_M_PERTURB, _JUNK if on else 0)
+
+
+def poison_free(outputs: Iterable[torch.Tensor], device: torch.device) -> None:
+    """Fills the free block that an output of the next call will most likely get, so that it holds no old answer.
+
+    On a GPU all free blocks of torch's cache are filled.
+    """
+    blocks = [torch.empty_like(output, device=device) for output in outputs if output.nbytes <= _MOST_POISON]
+    if device.type == "cuda":
+        blocks += _free_blocks(device)
+    for block in blocks:
+        _poison(block)
+
+
+def _poison(block: torch.Tensor) -> None:
+    if block.device.type == "cpu":
+        ctypes.memset(block.data_ptr(), 0xFF, block.untyped_storage().nbytes())
+    else:
+        # The block may be strided (a place of the outbox is not), its storage is not.
+        torch.empty(0, dtype=torch.uint8, device=block.device).set_(block.untyped_storage()).fill_(0xFF)
+
+
+def _free_blocks(device: torch.device) -> list[torch.Tensor]:
+    """Takes hold of the blocks that torch's allocator keeps for reuse, largest first."""
+    sizes = [
+        block["size"]
+        for segment in torch.cuda.memory_snapshot()
+        if segment["device"] == (device.index or 0)
+        for block in segment["blocks"]
+        if block["state"] == "inactive"
+    ]
+    taken = []
+    before = torch.cuda.memory_reserved(device)
+    for size in sorted(sizes, reverse=True):
+        taken.append(torch.empty(size, dtype=torch.uint8, device=device))
+        if torch.cuda.memory_reserved(device) > before:  # it did not fit into what was free: no more of that
+            break
+    return taken
+
+
+def copy_out(place: torch.Tensor, leaf: torch.Tensor) -> None:
+    """Copies a result to its place. Equal layouts on the host go by memmove, so that it is nobody's kernel."""
+    same = leaf.device.type == "cpu" and leaf.layout == torch.strided and leaf.stride() == place.stride()
+    if same and place.is_contiguous() and type(leaf) is torch.Tensor and not leaf.is_conj() and not leaf.is_neg():
+        ctypes.memmove(place.data_ptr(), leaf.data_ptr(), place.nbytes)
+    else:
+        place.copy_(leaf)
+
+
+def overlap(left: torch.Tensor, right: torch.Tensor) -> bool:
+    """Whether two tensors lie in the same stretch of memory (from the first to the last element of each)."""
+    if left.device != right.device or left.layout != torch.strided or not left.numel() or not right.numel():
+        return False
+    (a, b), (c, d) = _stretch(left), _stretch(right)
+    return a < d and c < b
+
+
+def _stretch(tensor: torch.Tensor) -> tuple[int, int]:
+    span = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    start = tensor.data_ptr()
+    return start, start + span * tensor.element_size()

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from torch._C._autograd import DeviceType
-from torch.profiler import ProfilerActivity, profile
+from torch.autograd.profiler import profile
 
 PASSES = 3
 MOST_KERNELS = 64
@@ -17,11 +17,11 @@ MOST_KERNELS = 64
 def profile_forward(forward: Callable[[], object], device: torch.device) -> dict[str, Any]:
     """Kernels (GPU) or operators (CPU) of one pass: name, calls, seconds of its own; and the pass's wall seconds."""
     on_gpu = device.type == "cuda"
-    activities = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if on_gpu else [])
     forward()
     if on_gpu:
         torch.cuda.synchronize(device)
-    with profile(activities=activities) as session:
+    # Not torch.profiler.profile: that imports torch.distributed and sympy at its start, seconds in each fresh process.
+    with profile(use_device="cuda" if on_gpu else None, use_kineto=True) as session:
         start = time.perf_counter()
         for _ in range(PASSES):
             forward()

@@ -136,12 +136,12 @@ def test_a_missing_device_is_69(tmp_path: Path, problem: Path) -> None:
 
 
 def test_ctrl_c_is_130_and_leaves_nothing_running(tmp_path: Path, problem: Path) -> None:
-    begun = tmp_path / "begun"
-    source = doors.candidate(f"open({str(begun)!r}, 'w').write('begun'); import time; time.sleep(60)")
-    process = doors.start(
-        "eval", "--code", code(tmp_path, source), "--problem", problem, "--device", "cpu", "--run-timeout", "100"
-    )
-    doors.wait_for(begun, "begun", process)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    source = doors.candidate("open('begun', 'w').close(); import time; time.sleep(60)")
+    words = ("--code", code(tmp_path, source), "--problem", problem, "--device", "cpu", "--run-timeout", "100")
+    process = doors.start("eval", *words, env={"TMPDIR": str(scratch)})
+    doors.wait_for_file(scratch, "begun", process)
     family = doors.family(process)
     assert len(family) >= 4  # two fork servers, the judge, the runner
     process.send_signal(signal.SIGINT)
@@ -150,6 +150,7 @@ def test_ctrl_c_is_130_and_leaves_nothing_running(tmp_path: Path, problem: Path)
     assert "interrupted" in said
     assert "Traceback" not in said
     assert doors.outliving(family) == []
+    assert list(scratch.iterdir()) == []
 
 
 @pytest.mark.slow

@@ -16,12 +16,24 @@ from support.small_problems import AFFINE, LINEAR, TOP, candidate_file, forward,
 from hkbench.engine import evaluator as evaluator_module
 from hkbench.engine.evaluator import Evaluator
 from hkbench.errors import DeviceUnavailable, ProblemError, WorkerLost
-from hkbench.records import Backend, DeviceKind, FailureKind, JudgeSettings, Problem, SizeSet, Stage, Status, Verdict
+from hkbench.records import (
+    Backend,
+    DeviceKind,
+    FailureKind,
+    JudgeSettings,
+    Problem,
+    SizeSet,
+    Stage,
+    Status,
+    Track,
+    Verdict,
+)
 from hkbench.sandbox import linux
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SETTINGS = JudgeSettings(
+    track=Track.ANY,
     trials=2,
     timing_runs=5,
     timing_seconds=5.0,
@@ -153,7 +165,7 @@ FAILURES = {
     ),
     "expanded": (forward("return (2.0 * x + 1.0)[:, :1].expand(16, 24)"), Stage.COMPARE, FailureKind.WRONG_STRIDES, ""),
     "prints a verdict": (
-        forward('print(\'PASS\')\nprint(\'{"status": "fast", "speedup": 100}\')\nreturn x'),
+        forward('print(\'PASS\')\nprint(\'{"status": "fast", "speedup": 100}\')\nreturn x.clone()'),
         Stage.COMPARE,
         FailureKind.WRONG_VALUES,
         "expected",
@@ -229,7 +241,7 @@ async def test_what_a_candidate_sees_of_the_environment(bench: Bench, affine: Pr
     verdict = await bench.judge(affine, forward("return 2.0 * x + 1.0", before=look), tmp_path)
     assert verdict.output is not None
     assert "LLM_GATEWAY_KEY" not in verdict.output and "secret-of-the-user" not in verdict.output
-    assert f"HOME {tmp_path}/build/home" in verdict.output
+    assert f"HOME {tmp_path}/build/candidate/home" in verdict.output
 
 
 async def test_parameters_of_the_same_names_are_the_reference_s(bench: Bench, tmp_path: Path) -> None:
@@ -249,7 +261,7 @@ async def test_parameters_of_the_same_names_are_the_reference_s(bench: Bench, tm
     assert verdict.conditions.weights == "state_dict"
 
 
-async def test_parameters_of_other_names_come_from_the_seed(bench: Bench, tmp_path: Path) -> None:
+async def test_parameters_of_other_names_are_told_by_order_and_shape(bench: Bench, tmp_path: Path) -> None:
     problem = problem_file(tmp_path / "problems", LINEAR)
     source = """
     class ModelNew(nn.Module):
@@ -263,7 +275,7 @@ async def test_parameters_of_other_names_come_from_the_seed(bench: Bench, tmp_pa
     """
     verdict = await bench.judge(problem, source, tmp_path)
     assert verdict.failure is None
-    assert verdict.conditions.weights == "seed"
+    assert verdict.conditions.weights == "order"
 
 
 async def test_tuples_and_integers(bench: Bench, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from support.small_problems import AFFINE, candidate_file, problem_file
 
 from hkbench.engine.evaluator import Evaluator
-from hkbench.records import Backend, DeviceKind, FailureKind, JudgeSettings, Stage, Status, Verdict
+from hkbench.records import Backend, DeviceKind, FailureKind, JudgeSettings, Stage, Status, Track, Verdict
 from hkbench.sandbox import linux
 
 pytestmark = [
@@ -19,7 +19,9 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("g++") is None or shutil.which("ninja") is None, reason="no g++ or ninja"),
 ]
 
-SETTINGS = JudgeSettings(trials=2, timing_runs=5, warmups=1, build_timeout=120.0, load_timeout=20.0, run_timeout=5.0)
+SETTINGS = JudgeSettings(
+    track=Track.ANY, trials=2, timing_runs=5, warmups=1, build_timeout=120.0, load_timeout=20.0, run_timeout=5.0
+)
 
 #: Lean headers: pybind11 alone takes seconds, torch's own half a minute.
 CANDIDATE = """

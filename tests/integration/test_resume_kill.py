@@ -107,12 +107,12 @@ def test_killed_and_resumed(words: tuple[object, ...], tmp_path: Path) -> None:
 
 def test_killed_while_a_candidate_runs(words: tuple[object, ...], tmp_path: Path) -> None:
     """The candidate, its guard and its judge go with the batch; its verdict is reached by the resumed run."""
-    replies, results, begun = tmp_path / "replies", tmp_path / "results", tmp_path / "begun"
-    asleep = f"open({str(begun)!r}, 'w').write('begun'); import time; time.sleep(100)"
+    replies, results = tmp_path / "replies", tmp_path / "results"
+    asleep = "open('begun', 'w').close(); import time; time.sleep(100)"
     doors.reply(replies, ONE, 1, 1, doors.fenced(doors.candidate(asleep)))
     more = ("--replay", replies, "--limit", 1, "--attempts", 1, "--run-timeout", 2, "--results", results)
-    process = doors.start("run_batch", *words, *more)
-    doors.wait_for(begun, "begun", process)
+    process = doors.start("run_batch", *words, *more, env={"TMPDIR": str(tmp_path)})
+    doors.wait_for_file(tmp_path, "begun", process)
     family = doors.family(process)
     process.kill()
     process.communicate()

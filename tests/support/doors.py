@@ -1,7 +1,7 @@
 """The user's way in: the scripts as processes, on problems and replies that a test writes itself.
 
 The candidates are plain PyTorch, so nothing is compiled. Speed is certain by construction: the reference does its work
-`WORK` times over, a fast candidate once, a slow one ten times as often as the reference.
+`WORK` times over, a fast candidate once, a slow one four times as often as the reference.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hkbench.store.layout import RunPaths
 
 ROOT = Path(__file__).resolve().parents[2]
 WORK = 120
-QUICK = ("--timing-runs", "5", "--trials", "2", "--run-timeout", "5")  #: of the judge
+QUICK = ("--track", "any", "--timing-runs", "5", "--trials", "2", "--run-timeout", "8")  #: of the judge
 LIMIT = 240.0  #: seconds for one command; far more than any needs
 
 PROBLEM = """import torch
@@ -74,7 +74,7 @@ def fast(addend: int) -> str:
 
 
 def slow(addend: int) -> str:
-    return candidate(f"return [x * 2 + {addend} for _ in range({10 * WORK})][-1]")
+    return candidate(f"return [x * 2 + {addend} for _ in range({4 * WORK})][-1]")
 
 
 def wrong(addend: int) -> str:
@@ -164,6 +164,17 @@ def outliving(processes: Iterable[psutil.Process], patience: float = 15.0) -> li
         except psutil.NoSuchProcess:
             continue
     return left
+
+
+def wait_for_file(folder: Path, name: str, process: subprocess.Popen[str]) -> None:
+    """Until a file of that name is anywhere below the folder; a candidate can leave it in its own one only."""
+    deadline = time.monotonic() + LIMIT
+    while not list(folder.rglob(name)):
+        if process.poll() is not None:
+            raise AssertionError(f"the command ended with {process.returncode}: {process.communicate()}")
+        if time.monotonic() > deadline:
+            raise AssertionError(f"no {name} ever came below {folder}")
+        time.sleep(0.05)
 
 
 def wait_for(path: Path, text: str, process: subprocess.Popen[str]) -> None:

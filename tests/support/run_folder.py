@@ -15,6 +15,9 @@ from hkbench.records import (
     Failure,
     FailureKind,
     Interval,
+    Isolation,
+    IsolationLevel,
+    Protection,
     Record,
     Reply,
     ReplyReceived,
@@ -66,6 +69,9 @@ def run_config(problems: tuple[str, ...] = ("1_ReLU",), *, samples: int = 2, att
     )
 
 
+ISOLATED = Isolation(level=IsolationLevel.LIMITS, layers=("guard",), holds=(Protection.LIMITS,))
+
+
 def _conditions() -> Conditions:
     return Conditions(
         backend=Backend.CPP,
@@ -73,7 +79,7 @@ def _conditions() -> Conditions:
         device_name="a CPU",
         candidate_sha256="0" * 64,
         problem_sha256="0" * 64,
-        isolation="process",
+        isolation=ISOLATED,
     )
 
 

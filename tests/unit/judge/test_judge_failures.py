@@ -207,7 +207,10 @@ def end(**fields: Any) -> RunnerEnd:
         ({"exit_code": 0}, FailureKind.CRASH, "left with exit code 0 without an answer"),
         ({}, FailureKind.CRASH, "left without an answer"),
         ({"reason": "memory"}, FailureKind.OUT_OF_MEMORY, "more than its 2.0 GiB"),
-        ({"reason": "processes"}, FailureKind.CRASH, "too many processes"),
+        ({"reason": "processes"}, FailureKind.LIMIT, "too many processes"),
+        ({"reason": "disk"}, FailureKind.LIMIT, "more to its folder"),
+        ({"reason": "cpu"}, FailureKind.LIMIT, "more CPU time"),
+        ({"reason": "output"}, FailureKind.LIMIT, "printed more"),
     ],
 )
 def test_ends_without_an_answer(fields: dict[str, Any], kind: FailureKind, text: str) -> None:

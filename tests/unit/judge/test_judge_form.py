@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from hkbench.judge.session import form_mismatch
+from hkbench.judge.form import form_mismatch
 from hkbench.records import FailureKind
 
 NATIVE: dict[str, object] = {"output[0]": torch.zeros(2, 3), "output[1]": 7}
@@ -23,8 +23,8 @@ NUMBER = {"path": "output[1]", "type": "int", "value": 7}
 
 
 def test_the_right_form() -> None:
-    assert form_mismatch([GOOD, NUMBER], NATIVE, "cpu") is None
-    assert form_mismatch([GOOD | {"strides": [1, 2]}, NUMBER], NATIVE, "cpu") is None
+    assert form_mismatch([GOOD, NUMBER], NATIVE, "cpu", may_share=False) is None
+    assert form_mismatch([GOOD | {"strides": [1, 2]}, NUMBER], NATIVE, "cpu", may_share=False) is None
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_the_right_form() -> None:
     ],
 )
 def test_a_tensor_of_another_form(change: dict[str, Any], kind: FailureKind) -> None:
-    found = form_mismatch([GOOD | change, NUMBER], NATIVE, "cpu")
+    found = form_mismatch([GOOD | change, NUMBER], NATIVE, "cpu", may_share=False)
     assert found is not None and found[0] is kind, found
 
 
@@ -65,11 +65,20 @@ def test_a_tensor_of_another_form(change: dict[str, Any], kind: FailureKind) -> 
     ],
 )
 def test_another_structure(described: object, kind: FailureKind) -> None:
-    found = form_mismatch(described, NATIVE, "cpu")
+    found = form_mismatch(described, NATIVE, "cpu", may_share=False)
     assert found is not None and found[0] is kind
 
 
 def test_an_expanded_reference_asks_for_no_strides() -> None:
     native: dict[str, object] = {"output[0]": torch.zeros(3).expand(2, 3)}
-    assert form_mismatch([GOOD | {"strides": [0, 1]}], native, "cpu") is None
-    assert form_mismatch([GOOD], native, "cpu") is None
+    assert form_mismatch([GOOD | {"strides": [0, 1]}], native, "cpu", may_share=False) is None
+    assert form_mismatch([GOOD], native, "cpu", may_share=False) is None
+
+
+@pytest.mark.parametrize(("shares", "words"), [("input", "memory of an input"), ("earlier", "result before it")])
+def test_outputs_lie_in_memory_of_their_own(shares: str, words: str) -> None:
+    found = form_mismatch([GOOD | {"shares": shares}, NUMBER], NATIVE, "cpu", may_share=False)
+    assert found is not None
+    assert found[0] is FailureKind.ALIASED_OUTPUT
+    assert words in found[1]
+    assert form_mismatch([GOOD | {"shares": shares}, NUMBER], NATIVE, "cpu", may_share=True) is None

@@ -5,14 +5,18 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from support.run_folder import ISOLATED
+
 from hkbench.prompts import DeviceSheet, PromptContext, Reflection, contract, dialect_of
 from hkbench.records import (
+    REFUSALS,
     Backend,
     Conditions,
     DeviceKind,
     Failure,
     FailureKind,
     Interval,
+    JudgeSettings,
     KernelProfile,
     Mismatch,
     Problem,
@@ -75,7 +79,7 @@ def facts(name: str) -> ProblemFacts:
 
 
 def context(of: Problem, backend: Backend, device: DeviceSheet, reflection: Reflection | None = None) -> PromptContext:
-    rules = contract(5, {"float32": 1e-4, "bfloat16": 1e-2}, device.kind, backend)
+    rules = contract(JudgeSettings(), {"float32": 1e-4, "bfloat16": 1e-2}, device.kind, backend)
     dialect = dialect_of(device.arch) if backend is Backend.HIPKITTENS else None
     return PromptContext(
         problem=of, facts=facts(of.name), backend=backend, device=device, contract=rules, dialect=dialect,
@@ -86,14 +90,14 @@ def context(of: Problem, backend: Backend, device: DeviceSheet, reflection: Refl
 def _conditions() -> Conditions:
     return Conditions(
         backend=Backend.CPP, device=DeviceKind.CPU, device_name="a processor", candidate_sha256="0" * 64,
-        problem_sha256="1" * 64, isolation="process, rlimits",
+        problem_sha256="1" * 64, isolation=ISOLATED,
     )  # fmt: skip
 
 
 def failed(failure: Failure, trials: tuple[Trial, ...] = ()) -> Verdict:
     return Verdict(
-        problem="1_Scaled_residual_bf16", status=Status.INCORRECT, failure=failure, trials=trials,
-        conditions=_conditions(),
+        problem="1_Scaled_residual_bf16", failure=failure, trials=trials,
+        status=Status.REFUSED if failure.kind in REFUSALS else Status.INCORRECT, conditions=_conditions(),
     )  # fmt: skip
 
 

@@ -11,13 +11,16 @@ from hkbench.records import (
     DeviceKind,
     Failure,
     FailureKind,
+    JudgeSettings,
     KernelProfile,
     KernelResources,
     KernelUse,
     Mismatch,
     Owner,
+    Rule,
     Stage,
     Status,
+    Track,
     Trial,
 )
 
@@ -127,12 +130,21 @@ def test_a_fast_candidate_may_become_faster() -> None:
 
 
 def test_the_rules_carry_the_judges_numbers() -> None:
-    said = contract(7, {"float32": 1e-4, "bfloat16": 0.016}, DeviceKind.CUDA, Backend.TRITON)
+    said = contract(JudgeSettings(trials=7), {"float32": 1e-4, "bfloat16": 0.016}, DeviceKind.CUDA, Backend.TRITON)
     assert "7 trials" in said
     assert "float32 0.0001, bfloat16 0.016" in said
     assert "kernels are written in Triton" in said
     assert "device events" in said
-    on_cpu = contract(3, {}, DeviceKind.CPU, Backend.CPP)
+    on_cpu = contract(JudgeSettings(trials=3), {}, DeviceKind.CPU, Backend.CPP)
     assert "wall clock" in on_cpu
     assert "stream" not in on_cpu
     assert "rtol" not in on_cpu
+
+
+def test_every_rule_of_fair_play_is_said_and_follows_the_settings() -> None:
+    said = contract(JudgeSettings(), {}, DeviceKind.CUDA, Backend.CUDA)
+    assert all(f"- {rule}: " in said for rule in Rule)
+    assert "the kernels in this file do the operation" in said
+    other = contract(JudgeSettings(track=Track.ANY, run_timeout=7.5), {}, DeviceKind.CUDA, Backend.CUDA)
+    assert "library calls are allowed" in other
+    assert "7.5 s" in other

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,14 +9,17 @@ from support.run_folder import RunFolder, compiled, correct, incorrect, run_conf
 
 from hkbench.records import (
     EvaluationFailed,
+    Failure,
     FailureKind,
     GenerationFailed,
     SampleKey,
     Stage,
+    Status,
     Usage,
 )
 from hkbench.report import Report, detail
 from hkbench.report.model import FailureCount, PassAtK, ProblemState
+from hkbench.report.text import render_text
 from hkbench.store.reader import read_run
 
 
@@ -221,3 +225,47 @@ def test_a_problem_with_fewer_samples_than_k_is_left_out_of_that_k(tmp_path: Pat
         PassAtK(k=1, value=0.25, problems=2),
         PassAtK(k=2, value=1.0, problems=1),
     )
+
+
+def with_weak(run: RunFolder, weak: dict[str, tuple[str, ...]]) -> Report:
+    view = read_run(run.paths)
+    return detail(replace(view, facts=view.facts.model_copy(update={"weak": weak})))
+
+
+def test_headlines_are_given_again_without_the_weak_problems(tmp_path: Path) -> None:
+    run = sample_run(tmp_path)
+    report = with_weak(run, {"1_ReLU": ("zeros",), "2_Sum": (), "3_Softmax": ()})
+    overall = report.overall
+    assert overall.solved == 2
+    assert overall.weak_problems == ("1_ReLU",)
+    assert overall.not_audited == ("4_RMSNorm_fp32",)
+    without = overall.without_weak
+    assert without is not None
+    assert (without.problems, without.judged, without.solved, without.correct) == (3, 3, 1, 2)
+    assert without.fast_p is not None
+    assert without.fast_p["1"] == pytest.approx(1 / 3)
+    assert without.geometric_mean_speedup is not None
+    assert without.geometric_mean_speedup.value == pytest.approx(math.sqrt(1.25 * 0.6))
+    text = render_text(report)
+    assert text.count("geometric mean of the best kernel") == 2
+    assert "Left out    1_ReLU" in text
+
+
+def test_nothing_is_said_twice_where_no_problem_is_weak(tmp_path: Path) -> None:
+    run = sample_run(tmp_path)
+    report = with_weak(run, dict.fromkeys(run.config.problems, ()))
+    assert report.overall.without_weak is None
+    text = render_text(report)
+    assert text.count("geometric mean of the best kernel") == 1
+    assert "no problem is weak" in text
+
+
+def test_a_refused_sample_is_counted_and_never_correct(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    failure = Failure(stage=Stage.TIME, kind=FailureKind.SUSPECT, message="the clocks disagree")
+    verdict = incorrect("1_ReLU").model_copy(update={"status": Status.REFUSED, "failure": failure})
+    run.sample("1_ReLU", 1, 1, verdict)
+    report = report_of(run)
+    assert (report.overall.samples_refused, report.overall.samples_correct, report.overall.solved) == (1, 0, 0)
+    assert report.overall.judged == 1
+    assert "1 refused" in render_text(report)

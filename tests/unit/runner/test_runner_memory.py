@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import pytest
 import torch
 
 from hkbench.judge.arena import Layout
+from hkbench.runner import memory
 from hkbench.runner.clock import Flusher, timed_call
 from hkbench.runner.memory import DTYPES, dtype_name, map_host, view
 from hkbench.sandbox.client import memory_file, seal_memory
@@ -65,9 +67,9 @@ def test_strides_are_kept(tensor: torch.Tensor) -> None:
 
 
 def test_a_timed_call_returns_result_and_time() -> None:
-    result, seconds, idle = timed_call(lambda: time.sleep(0.01) or "done", torch.device("cpu"), None)
-    assert result == "done"
-    assert seconds == idle >= 0.01
+    timed = timed_call(lambda: time.sleep(0.01) or "done", torch.device("cpu"), None)
+    assert timed.result == "done"
+    assert timed.seconds == timed.idle_seconds >= 0.01
 
 
 def test_the_cache_is_flushed_before_each_call() -> None:
@@ -83,3 +85,45 @@ def test_the_cache_is_flushed_before_each_call() -> None:
         timed_call(forward, torch.device("cpu"), flush)
     assert flush._buffer.numel() * 4 == flush.size == 1 << 20
     assert len(set(seen)) == 3
+
+
+def test_a_block_for_the_next_output_holds_no_old_answer() -> None:
+    answer = torch.full((1 << 16,), 7.0)
+    place = answer.clone()
+    del answer
+    memory.poison_free([place], torch.device("cpu"))
+    stale = torch.empty(1 << 16)
+    assert not bool((stale == 7.0).any())
+
+
+def test_a_perturbed_heap_hands_out_junk() -> None:
+    memory.perturb_heap(True)
+    try:
+        fresh = torch.empty(1 << 12, dtype=torch.uint8)
+        assert int(fresh.float().mean()) == 0xFE
+    finally:
+        memory.perturb_heap(False)
+
+
+@pytest.mark.parametrize(
+    ("make", "shared"),
+    [
+        (lambda base: base[:4], True),
+        (lambda base: base[4:8], True),
+        (lambda base: base[8:], False),
+        (lambda base: base[2:6].clone(), False),
+        (lambda base: base[:0], False),
+    ],
+)
+def test_overlap_is_of_the_elements_not_of_the_storage(
+    make: Callable[[torch.Tensor], torch.Tensor], shared: bool
+) -> None:
+    base = torch.arange(16.0)
+    assert memory.overlap(make(base), base[:8]) is shared
+
+
+@pytest.mark.parametrize("made", [torch.randn(5, 7), torch.randn(7, 5).t(), torch.randn(5, 14)[:, ::2]])
+def test_results_of_any_layout_are_copied_out(made: torch.Tensor) -> None:
+    place = torch.zeros(5, 7)
+    memory.copy_out(place, made)
+    assert torch.equal(place, made)

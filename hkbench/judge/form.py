@@ -1,0 +1,77 @@
+"""Whether what the runner says of a candidate's outputs has the form of the reference's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from hkbench.judge.arena import overlaps
+from hkbench.judge.reference import Leaves
+from hkbench.records import FailureKind
+
+Problem = tuple[FailureKind, str] | None
+
+
+def form_mismatch(described: Any, native: Leaves, device: str, may_share: bool) -> Problem:
+    """Why the described outputs do not have the form of the reference's, or None.
+
+    `may_share`: the reference's own outputs lie in memory of its inputs, so the candidate's may.
+    """
+    if not isinstance(described, list) or not all(isinstance(item, dict) for item in described):
+        return FailureKind.PROTOCOL, "the runner did not describe the outputs"
+    paths = [item.get("path") for item in described]
+    if paths != list(native):
+        return FailureKind.WRONG_TYPE, f"forward returns {paths}, the reference {list(native)}"
+    checks: tuple[Callable[[dict[str, Any], object, str], Problem], ...] = (_type_mismatch, _tensor_mismatch)
+    for item, leaf in zip(described, native.values(), strict=True):
+        for check in checks:
+            found = check(item, leaf, device)
+            if found is not None:
+                return found
+    return None if may_share else _aliased(described)
+
+
+def _aliased(described: list[dict[str, Any]]) -> Problem:
+    for item in described:
+        shares = item.get("shares")
+        if shares == "input":
+            return FailureKind.ALIASED_OUTPUT, f"{item['path']} lies in the memory of an input"
+        if shares is not None:
+            message = f"{item['path']} lies in the memory of the result before it, which the caller may still hold"
+            return FailureKind.ALIASED_OUTPUT, message
+    return None
+
+
+def _type_mismatch(item: dict[str, Any], leaf: object, _device: str) -> Problem:
+    expected = "Tensor" if isinstance(leaf, torch.Tensor) else type(leaf).__name__
+    if item.get("type") != expected:
+        return FailureKind.WRONG_TYPE, f"{item['path']} is of type {item.get('type')}, expected {expected}"
+    if not isinstance(leaf, torch.Tensor) and item.get("value") != leaf:
+        return FailureKind.WRONG_VALUES, f"{item['path']} is {item.get('value')!r}, expected {leaf!r}"
+    return None
+
+
+def _tensor_mismatch(item: dict[str, Any], leaf: object, device: str) -> Problem:
+    if not isinstance(leaf, torch.Tensor):
+        return None
+    path = item["path"]
+    dtype = str(leaf.dtype).removeprefix("torch.")
+    if item.get("dtype") != dtype:
+        return FailureKind.WRONG_DTYPE, f"{path} has dtype {item.get('dtype')}, expected {dtype}"
+    if item.get("shape") != list(leaf.shape):
+        return FailureKind.WRONG_SHAPE, f"{path} has shape {item.get('shape')}, expected {list(leaf.shape)}"
+    if item.get("device") != device:
+        return FailureKind.WRONG_TYPE, f"{path} is on device {item.get('device')}, expected {device}"
+    strides = item.get("strides")
+    if not overlaps(leaf.shape, leaf.stride()) and _shares_memory(list(leaf.shape), strides):
+        return FailureKind.WRONG_STRIDES, f"{path} has strides {strides}: several elements share one place in memory"
+    return None
+
+
+def _shares_memory(shape: list[int], strides: Any) -> bool:
+    """The same of what the runner says, which may be anything."""
+    if not isinstance(strides, list) or len(strides) != len(shape) or not all(type(s) is int for s in strides):
+        return True
+    return overlaps(shape, strides)

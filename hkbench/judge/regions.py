@@ -1,0 +1,97 @@
+"""The two regions of one evaluation: where parameters, inputs and outputs lie, and their contents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from hkbench.judge.arena import POISON, Arena, Layout, fill, same
+from hkbench.judge.reference import Leaves, Reference
+
+
+class Regions:
+    """The inbox (parameters, constructor arguments, inputs) and the outbox (outputs), on the device if possible."""
+
+    def __init__(self, reference: Reference, inputs: list[Any], outputs: Leaves, files: tuple[int, int]) -> None:
+        self._reference = reference
+        self._files = files
+        self.notes: list[str] = []
+        inbox, outbox = Layout(), Layout()
+        self.state = {name: inbox.place(value) for name, value in reference.model.state_dict().items()}
+        self.init_places = [inbox.argument(value) for value in reference.init_inputs]
+        self._inputs_begin = inbox.size
+        self.input_places = [inbox.argument(value) for value in inputs]
+        self.output_places = {
+            path: outbox.place(leaf.detach().contiguous())
+            for path, leaf in outputs.items()
+            if isinstance(leaf, torch.Tensor)
+        }
+        self._sizes = (inbox.size, outbox.size)
+
+    def allocate(self, by_host: bool) -> None:
+        """Makes the two regions, on the device where handles can be shared, and fills in what never changes."""
+        self._inbox, self._outbox = self._arenas(*self._sizes, by_host)
+        self.put_state(self._reference.model.state_dict())
+        for places, value in zip(self.init_places, self._reference.init_inputs, strict=True):
+            fill(self._inbox, places, value)
+
+    def _arenas(self, inbox: int, outbox: int, by_host: bool) -> tuple[Arena, Arena]:
+        device = self._reference.device
+        if device.type == "cuda" and not by_host:
+            try:
+                return Arena.on_device(inbox, device), Arena.on_device(outbox, device)
+            except RuntimeError as error:
+                self.notes.append(f"no device memory handles between processes here ({error}); copies go by the host")
+        return Arena.on_host(self._files[0], inbox), Arena.on_host(self._files[1], outbox)
+
+    @property
+    def descriptions(self) -> dict[str, Any]:
+        """What a runner needs to map them."""
+        return {"inbox": self._inbox.description, "outbox": self._outbox.description}
+
+    @property
+    def on_device(self) -> bool:
+        return bool(self._inbox.description["kind"] == "device")
+
+    def put_state(self, state: dict[str, torch.Tensor]) -> None:
+        """Parameters and buffers, by the reference's names."""
+        for name, value in state.items():
+            self._inbox.put(self.state[name], value)
+        self._wait()
+
+    def get_state(self, name: str) -> torch.Tensor:
+        """What lies at the place of a parameter now; it aliases the region."""
+        return self._inbox.get(self.state[name])
+
+    def put_inputs(self, inputs: list[Any]) -> None:
+        """Writes the inputs and fills the outbox with NaN, the same before each call of either side."""
+        for places, value in zip(self.input_places, inputs, strict=True):
+            fill(self._inbox, places, value)
+        self._outbox.poison()
+        self._wait()
+
+    def clear(self) -> None:
+        """Leaves nothing of inputs and outputs: the other side's next call has the same inputs, so the same answer."""
+        self._inbox.region[self._inputs_begin :].fill_(POISON)
+        self._outbox.poison()
+        self._wait()
+
+    def changed_input(self, inputs: list[Any]) -> int | None:
+        """The number of the first input that is no longer what was put there, bit for bit."""
+        for number, (places, value) in enumerate(zip(self.input_places, inputs, strict=True)):
+            if not same(self._inbox, places, value):
+                return number
+        return None
+
+    def outputs(self) -> dict[str, torch.Tensor]:
+        """A private copy of what lies in the outbox: what comes later into it changes nothing any more."""
+        taken = {path: self._outbox.get(place).to(self._reference.device) for path, place in self.output_places.items()}
+        return {path: value.clone() if self._is_shared(value) else value for path, value in taken.items()}
+
+    def _is_shared(self, value: torch.Tensor) -> bool:
+        return value.untyped_storage().data_ptr() == self._outbox.region.untyped_storage().data_ptr()
+
+    def _wait(self) -> None:
+        if self._reference.device.type == "cuda":
+            torch.cuda.synchronize(self._reference.device)

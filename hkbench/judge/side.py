@@ -1,0 +1,115 @@
+"""One of the two runners as the session sees it: it sleeps, frozen, whenever it is not asked something."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from hkbench.errors import ProblemError, WorkerLost
+from hkbench.judge import failures
+from hkbench.judge.link import RunnerBabble, RunnerGone, RunnerLink, RunnerTimeout, Stamps
+from hkbench.records import FailureKind, JudgeSettings, Stage
+from hkbench.runner.wire import Message
+
+RESTLESS_SECONDS = 2e-4  #: of processor time, in a tree whose processes are all stopped
+
+
+class Side:
+    """The candidate's runner. What goes wrong here is the candidate's failure.
+
+    The runner's processes are stopped between requests, and during a call while its inputs are put in place. Nobody can
+    look at fresh inputs before the clock runs, go on with work after an answer, or disturb the other side's turn.
+    """
+
+    def __init__(self, link: RunnerLink, settings: JudgeSettings, settle_seconds: float) -> None:
+        self._link = link
+        self._settings = settings
+        self._settle_seconds = settle_seconds
+        self.stamps = Stamps(lambda: None)  #: of the last call
+        self.restless = 0  #: how often something of it ran while it was frozen
+
+    def ask(self, stage: Stage, op: str, trial: int | None = None, **fields: Any) -> Message:
+        """One request and its answer; the runner is frozen again afterwards.
+
+        Raises:
+            CandidateFailed: the candidate raised.
+            RunnerGone, RunnerTimeout, RunnerBabble: see `RunnerLink.request`.
+        """
+        return self._checked(self.try_ask(stage, op, None, **fields), stage, trial)
+
+    def call(
+        self, stage: Stage, op: str, reveal: Callable[[], None], trial: int | None = None, sample: bool = False
+    ) -> tuple[Message, dict[str, int]]:
+        """A forward pass; `reveal` puts its inputs in place. `stamps` has the judge's clock of it.
+
+        With `sample` the guard looks from outside whose code runs in it: samples by mapped file.
+        """
+        objects: dict[str, int] = {}
+
+        def watched() -> None:
+            self._shown(reveal)
+            self._link.sample_begin()
+
+        if sample:
+            stamps = Stamps(watched, lambda: objects.update(self._link.sample_end().objects))
+        else:
+            stamps = Stamps(lambda: self._shown(reveal))
+        return self._checked(self.try_ask(stage, op, stamps), stage, trial), objects
+
+    def try_ask(self, stage: Stage, op: str, stamps: Stamps | None = None, **fields: Any) -> Message:
+        """A request to which an exception of the candidate's is an answer."""
+        limit = self._settings.load_timeout if stage is Stage.LOAD else self._settings.run_timeout
+        self._link.resume()
+        # A Triton kernel is compiled at its first launch; building inside forward has the build's own limit.
+        answer = self._link.request(op, limit, self._settings.build_timeout, stamps=stamps, **fields)
+        self._link.freeze()
+        self.stamps = stamps or self.stamps
+        return answer
+
+    def _shown(self, reveal: Callable[[], None]) -> None:
+        """Puts something into place while the runner is frozen, and leaves it so."""
+        # OpenMP threads that still spin from the call before would go on after the thaw, beside this one.
+        time.sleep(self._settle_seconds)
+        before = self._link.freeze()
+        reveal()
+        after = self._link.freeze()
+        self.restless += after.cpu_seconds > before.cpu_seconds + RESTLESS_SECONDS
+
+    @staticmethod
+    def _checked(answer: Message, stage: Stage, trial: int | None) -> Message:
+        if not answer["ok"]:
+            raise failures.from_exception(stage, answer, trial)
+        return answer
+
+
+class BaselineSide(Side):
+    """The baseline's runner: its failure is never the candidate's."""
+
+    def __init__(self, link: RunnerLink, settings: JudgeSettings, settle_seconds: float, problem: str) -> None:
+        super().__init__(link, settings, settle_seconds)
+        self._problem = problem
+
+    def must(self, op: str, reveal: Callable[[], None] | None = None, /, **fields: Any) -> Message:
+        """A request that has to succeed.
+
+        Raises:
+            WorkerLost: the runner went away or did not answer.
+            ProblemError: the problem's own code raised.
+        """
+        try:
+            answer = self.try_ask(Stage.LOAD, op, Stamps(lambda: self._shown(reveal)) if reveal else None, **fields)
+        except (RunnerGone, RunnerTimeout, RunnerBabble) as error:
+            raise WorkerLost(f"the baseline of {self._problem} could not be timed: {error}") from error
+        if not answer["ok"]:
+            raise ProblemError(f"{self._problem}: the reference fails: {answer.get('message')}")
+        return answer
+
+
+def times_of(answer: Message, stage: Stage, trial: int | None) -> tuple[float, float]:
+    """The two times of a call, as the runner says: seconds, and seconds until the device was idle."""
+    seconds, idle = answer.get("seconds"), answer.get("idle_seconds")
+    if not (isinstance(seconds, float) and isinstance(idle, float) and 0 < seconds < 1e6 and 0 < idle < 1e6):
+        message = f"the runner reported {seconds!r} and {idle!r} as the times of a call"
+        raise failures.failed(stage, FailureKind.PROTOCOL, message, trial=trial)
+    return seconds, idle

@@ -1,0 +1,113 @@
+"""What makes a timing doubtful though nobody lied: scatter, few samples, drift, clocks that moved, company."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+MOST_SPREAD = 0.10  #: median absolute deviation over median
+FEWEST_SAMPLES = 10
+MOST_DRIFT = 0.05  #: between the medians of the first and the last third
+MOST_CLOCK_CHANGE = 0.10
+QUERY_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class GpuState:
+    """A GPU before or after a measurement; None is what the tool does not say."""
+
+    sm_clock_mhz: float | None = None
+    processes: frozenset[int] | None = None  #: ids of processes that compute on it
+
+
+def stability(name: str, samples: Sequence[float]) -> tuple[str, ...]:
+    """Warnings about one side's seconds per call, in the order of the calls; `name` is the side's."""
+    if len(samples) < FEWEST_SAMPLES:
+        return (f"only {len(samples)} timed runs of the {name}; {FEWEST_SAMPLES} are the least to trust",)
+    warnings = []
+    middle = median(samples)
+    spread = _deviation(samples) / middle if middle else 0.0
+    if spread > MOST_SPREAD:
+        warnings.append(
+            f"the {name}'s times scatter by {spread:.0%} around their median; is something else running here?"
+        )
+    third = len(samples) // 3
+    first, last = median(samples[:third]), median(samples[-third:])
+    # Drift has to stand out of the scatter within the thirds, or every noisy series had some.
+    noise = max(_deviation(samples[:third]), _deviation(samples[-third:]))
+    if abs(last - first) > max(MOST_DRIFT * first, 2.0 * noise) and first > 0:
+        warnings.append(
+            f"the {name}'s times drifted by {(last - first) / first:+.0%} from the first to the last third; "
+            "the device warmed up or its clock changed"
+        )
+    return tuple(warnings)
+
+
+def _deviation(samples: Sequence[float]) -> float:
+    """Median absolute deviation from the median."""
+    middle = median(samples)
+    return median(abs(value - middle) for value in samples)
+
+
+def gpu_state(uuid: str) -> GpuState:
+    """Clock and processes of an NVIDIA GPU ("GPU-..."), by NVML's Python binding if there is one, else by nvidia-smi.
+
+    Empty where neither says anything.
+    """
+    if importlib.util.find_spec("pynvml") is not None:
+        return _by_nvml(uuid)
+    clock = _query(uuid, "--query-gpu=clocks.sm")
+    processes = _query(uuid, "--query-compute-apps=pid")
+    first = clock[0] if clock else ""
+    return GpuState(
+        sm_clock_mhz=float(first) if first.replace(".", "", 1).isdigit() else None,
+        processes=None if processes is None else frozenset(int(line) for line in processes if line.isdigit()),
+    )
+
+
+def _by_nvml(uuid: str) -> GpuState:
+    nvml: Any = importlib.import_module("pynvml")
+    try:
+        nvml.nvmlInit()
+        handle = nvml.nvmlDeviceGetHandleByUUID(uuid)
+        return GpuState(
+            sm_clock_mhz=float(nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)),
+            processes=frozenset(process.pid for process in nvml.nvmlDeviceGetComputeRunningProcesses(handle)),
+        )
+    except nvml.NVMLError:
+        return GpuState()
+
+
+def gpu_stability(before: GpuState, after: GpuState, ours: frozenset[int]) -> tuple[str, ...]:
+    """Warnings from the state of a GPU before and after; `ours` are the process ids of judge and runners."""
+    warnings = []
+    if before.sm_clock_mhz and after.sm_clock_mhz:
+        change = after.sm_clock_mhz / before.sm_clock_mhz - 1.0
+        if abs(change) > MOST_CLOCK_CHANGE:
+            warnings.append(
+                f"the GPU's clock went from {before.sm_clock_mhz:.0f} to {after.sm_clock_mhz:.0f} MHz "
+                "during the measurement"
+            )
+    strangers = ((before.processes or frozenset()) | (after.processes or frozenset())) - ours
+    if strangers:
+        count = len(strangers)
+        warnings.append(f"{count} other process{'es' if count > 1 else ''} used the GPU during the measurement")
+    return tuple(warnings)
+
+
+def _query(uuid: str, what: str) -> list[str] | None:
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return None
+    command = [tool, "-i", uuid, what, "--format=csv,noheader,nounits"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=QUERY_SECONDS)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return [line.strip() for line in done.stdout.splitlines() if line.strip()] if done.returncode == 0 else None

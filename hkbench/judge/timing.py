@@ -1,0 +1,196 @@
+"""The timed runs of both sides, and what the witnesses say of them."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from hkbench.judge.measure import DEFAULT_RUNS, FEWEST_RUNS, Measurement, Samples, conclude, interleave
+from hkbench.judge.session import Call, Session, draw_seed
+from hkbench.judge.stability import GpuState, gpu_stability, gpu_state
+from hkbench.records import DeviceKind, Stage
+from hkbench.runner.wire import Message, leaves
+from hkbench.sandbox import linux
+
+MOST_ROUNDS = 3  #: of timed runs, while it is not settled which side is faster
+SMALL = 1 << 18  #: elements of inputs and outputs together; up to here the outputs of every timed run are compared
+CHECKED_TIMED_RUNS = 6  #: of larger problems, at places that the judge draws
+TRACED_CALLS = 3
+SAMPLED_CALLS = 200
+COMPARED_SAMPLED_CALLS = 40  #: of them, at random
+WITNESS_SECONDS = 1.5
+ENOUGH_SAMPLES = 100
+
+
+@dataclass
+class Witnessed:
+    """What was seen of watched calls: the kernel trace, and whose code the processor was in."""
+
+    traces: list[Message] = field(default_factory=list)  #: answers to traced calls
+    objects: dict[str, int] = field(default_factory=dict)  #: samples by mapped file (CPU)
+    sampled_seconds: list[float] = field(default_factory=list)  #: as reported, of the sampled calls
+    only_here: bool = False  #: the trace fails with the candidate, not with the baseline
+
+    @property
+    def answer(self) -> Message:
+        """The quickest traced call: a neighbour's work is nobody's lie."""
+        return min(self.traces, key=lambda answer: float(answer["seconds"]))
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are samples to go by, or so many sampled calls that there will not be."""
+        return sum(self.objects.values()) >= ENOUGH_SAMPLES or len(self.sampled_seconds) >= SAMPLED_CALLS
+
+
+class Timing:
+    """Baseline and candidate in turn, each pair on fresh inputs; the outputs of timed runs are compared too."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._device = session.reference.device
+        self._inputs: list[Any] = []
+        self._seeds: dict[int, int] = {}
+        self._cache = torch.empty(session.flush_bytes if self._device.type == "cpu" else 0, dtype=torch.uint8)
+        self._seen = Witnessed()
+        self._runs = session.settings.timing_runs or DEFAULT_RUNS[session.facts.kind]
+
+    def measure(self) -> Measurement:
+        """Runs until it is settled which side is faster, `MOST_ROUNDS` at most."""
+        session = self._session
+        clock = "perf_counter" if session.facts.kind is DeviceKind.CPU else "device events"
+        left, right = Samples(), Samples()
+        before = self._gpu()
+        for number in range(MOST_ROUNDS):
+            self._draw_places()
+            warmups = 0 if number else session.settings.warmups
+            more = interleave(
+                self._baseline,
+                self._candidate,
+                self._runs,
+                session.settings.timing_seconds,
+                warmups,
+                first=secrets.randbelow(2),
+            )
+            left.extend(more[0])
+            right.extend(more[1])
+            found = conclude(left, right, clock, session.settings.warmups)
+            if found.settled:
+                break
+        return replace(found, warnings=(*found.warnings, *gpu_stability(before, self._gpu(), _our_processes())))
+
+    def _baseline(self, samples: Samples, number: int) -> None:
+        session = self._session
+        inputs = self._fresh(self._seed_of(number))
+
+        def reveal() -> None:
+            session.regions.put_inputs(inputs)
+            self._evict()
+
+        answer = session.baseline.must("call", reveal)
+        session.regions.clear()
+        samples.add(answer["seconds"], answer["idle_seconds"], session.baseline.stamps)
+
+    def _candidate(self, samples: Samples, number: int) -> None:
+        session = self._session
+        made = session.call(self._fresh(self._seed_of(number)), None, Stage.TIME, then=self._evict)
+        samples.add(made.seconds, made.idle, session.side.stamps)
+        if number in self._compared:
+            session.check_again(made.outputs, self._inputs)
+        if number in self._traced:
+            self._trace()
+        if number in self._sampled and not self._seen.enough:
+            self._sample()
+
+    def _draw_places(self) -> None:
+        """Which runs of a round are compared, and after which ones the candidate is watched: nobody can tell before."""
+        self._seeds.clear()
+        everywhere = range(self._runs)
+        some = {0, *(secrets.randbelow(self._runs) for _ in range(CHECKED_TIMED_RUNS - 1))}
+        self._compared = set(everywhere) if self._elements() <= SMALL else some
+        few = min(self._runs, FEWEST_RUNS)  # a slow candidate has no more
+        self._traced = {secrets.randbelow(few)} if len(self._seen.traces) < TRACED_CALLS else set()
+        self._sampled = set(everywhere) if self._device.type == "cpu" else set()
+
+    def _gpu(self) -> GpuState:
+        if self._session.facts.kind is not DeviceKind.CUDA:
+            return GpuState()
+        return gpu_state(f"GPU-{torch.cuda.get_device_properties(self._device).uuid}")
+
+    def _elements(self) -> int:
+        """Of inputs and outputs together."""
+        outputs = sum(place["span"] for place in self._session.regions.output_places.values())
+        inputs = (leaf for _, leaf in leaves(self._fresh(draw_seed()), "") if isinstance(leaf, torch.Tensor))
+        return int(outputs) + sum(leaf.numel() for leaf in inputs)
+
+    def _seed_of(self, number: int) -> int:
+        """The seed of a pair of runs, the same for both sides."""
+        return self._seeds.setdefault(number, draw_seed())
+
+    def _fresh(self, seed: int) -> list[Any]:
+        """The inputs of a pair of runs, made anew for each side: what comes before a call has to be alike too."""
+        self._inputs.clear()  # first: their memory has to be free before the new ones are made
+        self._inputs.extend(self._session.reference.inputs(seed))
+        return self._inputs
+
+    def _evict(self) -> None:
+        """On a CPU, evicts the caches while the runner is stopped; on a GPU its runner does that in its own stream."""
+        if self._cache.numel():
+            self._cache.fill_(secrets.randbelow(256))
+        self._session.quiet.look()
+
+    def witness(self) -> Witnessed:
+        """What was seen of the candidate's watched calls, between the timed ones and, where that was too little, after.
+
+        They have inputs that no other call had: who answers from memory is not to be witnessed doing so. Their outputs
+        are compared like those of timed calls.
+        """
+        session, seen = self._session, self._seen
+        while len(seen.traces) < TRACED_CALLS:
+            self._trace()
+        if _failed(seen.answer):
+            reveal = partial(session.regions.put_inputs, self._fresh(draw_seed()))
+            seen.only_here = not _failed(session.baseline.must("trace", reveal))
+            session.regions.clear()
+        ends = time.monotonic() + WITNESS_SECONDS
+        while self._device.type == "cpu" and not seen.enough and time.monotonic() < ends:
+            self._sample()
+        session.check_state()
+        return seen
+
+    def _trace(self) -> None:
+        self._seen.traces.append(self._watched("trace", sample=False).answer)
+
+    def _sample(self) -> None:
+        made = self._watched("call", sample=True)
+        self._seen.sampled_seconds.append(made.seconds)
+        for path, count in made.objects.items():
+            self._seen.objects[path] = self._seen.objects.get(path, 0) + count
+
+    def _watched(self, op: str, sample: bool) -> Call:
+        session = self._session
+        evict = (
+            (lambda: None) if sample else self._evict
+        )  # takes long on a CPU, and sampled times are not compared finely
+        made = session.call(self._fresh(draw_seed()), None, Stage.TIME, op, evict, sample)
+        if not sample or secrets.randbelow(SAMPLED_CALLS) < COMPARED_SAMPLED_CALLS:
+            session.check_again(made.outputs, self._inputs)
+        return made
+
+
+def _our_processes() -> frozenset[int]:
+    """Everything that the engine has started: it is the parent of the server that this process was forked from."""
+    server = os.getppid()
+    engine = int(Path(f"/proc/{server}/stat").read_text().rpartition(")")[2].split()[1])
+    return frozenset({engine, *linux.descendants(engine)})
+
+
+def _failed(answer: Message) -> bool:
+    trace = answer.get("trace")
+    return not isinstance(trace, dict) or "error" in trace

@@ -1,0 +1,95 @@
+"""Puts the witnesses of a correct candidate together: does its time hold, and did its own kernels do the work?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from hkbench.judge import clocks, failures, floor
+from hkbench.judge.job import EvaluateJob
+from hkbench.judge.measure import Measurement
+from hkbench.judge.session import Session, draw_seed
+from hkbench.judge.timing import Witnessed
+from hkbench.profile import names, ownership
+from hkbench.records import Clocks, DeviceKind, Failure, FailureKind, Floor, Stage, Track, Work
+
+_BROKEN_TRACE = "the kernel trace works for the baseline and fails for the candidate"
+
+
+MOST_RESTLESS = 2  #: calls; the accounting of a thread that is just being stopped may come late
+
+
+@dataclass(frozen=True)
+class Trusted:
+    """What the witnesses said, and why the candidate is refused, if it is."""
+
+    clocks: Clocks
+    floor: Floor | None
+    work: Work | None
+    refusal: Failure | None
+    not_checked: tuple[str, ...] = ()
+
+
+def weigh(session: Session, measured: Measurement, seen: Witnessed, job: EvaluateJob, source: str) -> Trusted:
+    """Holds the measurement against the other clocks, the floor and the trace."""
+    left, right = measured.samples
+    trace = _trace(seen) | {"outputs": session.computes}
+    agreed = clocks.agree(left, right, trace, job.device, session.hand_over(seen.answer))
+    further = [session.quiet.reason, _BROKEN_TRACE if seen.only_here else None]
+    if session.side.restless > MOST_RESTLESS:
+        further.append(f"processes of the candidate ran {session.side.restless} times while they were stopped")
+    further += clocks.sampled_reasons(seen.sampled_seconds, agreed.candidate)
+    reasons = (*agreed.reasons, *(reason for reason in further if reason is not None))
+    agreed = agreed.model_copy(update={"reasons": reasons, "agree": not reasons})
+    least = _floor(session)
+    work = _work(seen, job, source)
+    open_ends = []
+    if least is None:
+        open_ends.append(f"the least possible time: no peaks are known of {session.facts.name}")
+    if work is None:
+        open_ends.append("whose kernels did the work: the trace and the samples say too little")
+    refusal = _refusal(measured, agreed, least, work, job.settings.track)
+    return Trusted(agreed, least, work, refusal, tuple(open_ends))
+
+
+def _floor(session: Session) -> Floor | None:
+    inputs = session.reference.inputs(draw_seed())
+    return floor.least_time(session.reference, inputs, session.run_reference(inputs), session.facts)
+
+
+def _work(seen: Witnessed, job: EvaluateJob, source: str) -> Work | None:
+    trace, built = _trace(seen), names.read_folder(job.folder)
+    if job.device is not DeviceKind.CPU:
+        return ownership.device_work(trace, source, built)
+    shares = ownership.operator_shares(trace)
+    if shares is None:
+        return None
+    working, moving = shares
+    return ownership.cpu_work(seen.objects, working, job.folder, built, moving)
+
+
+def _trace(seen: Witnessed) -> dict[str, Any]:
+    """What the runner said of its traced call, with the time that it reported of it."""
+    trace = seen.answer.get("trace")
+    return {**(trace if isinstance(trace, dict) else {"error": "no trace"}), "seconds": seen.answer.get("seconds")}
+
+
+def _refusal(
+    measured: Measurement, agreed: Clocks, least: Floor | None, work: Work | None, track: Track
+) -> Failure | None:
+    if not agreed.agree:
+        return _refused(FailureKind.SUSPECT, "; ".join(agreed.reasons))
+    time = measured.candidate.median.value
+    if least is not None and time < floor.MARGIN * least.seconds:
+        what = f"{least.bytes} bytes" if least.bound == "bytes" else f"{least.operations} operations"
+        message = f"{time * 1e6:.1f} us are less than the {least.seconds * 1e6:.1f} us that {what} take on this device"
+        return _refused(FailureKind.IMPOSSIBLE, message)
+    if work is not None:
+        reason = ownership.judgement(work, track)
+        if reason is not None:
+            return _refused(FailureKind.NOT_OWN, reason)
+    return None
+
+
+def _refused(kind: FailureKind, message: str) -> Failure:
+    return failures.failed(Stage.TIME, kind, message).failure

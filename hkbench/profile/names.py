@@ -1,0 +1,173 @@
+"""Names of kernels: the parts of a demangled name, and what a source text or a built file defines."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ANONYMOUS = "(anonymous namespace)"
+_NO_KERNEL = frozenset(("void", "sizeof", "alignas", "decltype", "template", "__launch_bounds__", "__attribute__"))
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+_GLOBAL = re.compile(r"\b__global__\b([^;{}]{0,2000})[;{]")
+_CALLED = re.compile(r"([A-Za-z_]\w*)\s*[<(]")
+_TRITON = re.compile(r"@(?:triton\.|gluon\.)?jit\b[^\n]*\n(?:[^\n]*\n){0,60}?\s*def\s+(\w+)")
+_STRING = re.compile(rb"[A-Za-z_]\w{2,500}")
+#: What nvcc and hipcc register at load: mangled names, extern "C" names and those of a kernel's own entry.
+_BUILT_ENDINGS = (".so", ".cubin", ".hsaco", ".o", ".ptx")
+_INDUCTOR_MARKS = (b"torch._inductor", b"torch/csrc/inductor", b"inductor_entry_cpp", b"cpp_fused_")
+_LIBRARY_MARKS = (b"OpenBLAS 0.", b"oneDNN v", b"oneAPI Math Kernel Library")  #: what these libraries say of themselves
+MOST_FILES = 2000
+MOST_BYTES = 64 * 1024 * 1024  #: of one file
+MOST_BYTES_TOTAL = 512 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Built:
+    """What a build left in the candidate's private folder."""
+
+    kernels: frozenset[str] = frozenset()  #: base names that stand in binaries, also of host functions
+    inductor: frozenset[str] = frozenset()  #: functions in what torch.compile wrote
+    objects: dict[str, str] = field(default_factory=dict)  #: shared objects that are "inductor" or "library"
+
+
+def qualified(name: str) -> str:
+    """`void ns::f<float, g<int> >(float*)` -> `ns::f`; a mangled name -> its parts joined by `::`.
+
+    The anonymous namespace and what a tool appends (`.kd`, `[clone ...]`) are left out.
+    """
+    if name.startswith("_Z"):
+        return "::".join(_mangled_parts(name)) or name
+    text = name.replace(f"{ANONYMOUS}::", "").replace(ANONYMOUS, "")
+    kept, depth, before = [], 0, ""
+    for sign in text:
+        if not depth and sign in "([":
+            break
+        if sign == "<":
+            depth += 1
+        elif not depth:
+            kept.append(sign)
+        elif sign == ">" and before != "-":
+            depth -= 1
+        before = sign
+    words = "".join(kept).strip().removesuffix(".kd").split()
+    return words[-1] if words else ""
+
+
+def base(name: str) -> str:
+    """The identifier alone, without namespaces, templates and arguments."""
+    return qualified(name).rsplit("::", 1)[-1]
+
+
+def _mangled_parts(name: str) -> Iterator[str]:
+    """Identifiers of an Itanium-mangled name, outermost first."""
+    place = 3 if name.startswith("_ZN") else 2
+    while place < len(name) and name[place] in "KVrLS":
+        place += 2 if name[place] == "S" else 1
+    while digits := re.match(r"L?(\d{1,4})", name[place:]):
+        place += digits.end()
+        part = name[place : place + int(digits[1])]
+        place += int(digits[1])
+        if not part.startswith("_GLOBAL__N_"):
+            yield part
+        if not name.startswith("_ZN"):
+            return
+        if name[place : place + 1] == "I":  # template arguments: what follows is no part of the name but of nested ones
+            return
+
+
+def defined_kernels(source: str) -> frozenset[str]:
+    """Kernels that a candidate's text defines: `__global__` functions, also in strings, and Triton's jit functions."""
+    return frozenset(_device_functions(source) | _triton_functions(source))
+
+
+def _device_functions(source: str) -> set[str]:
+    """Generous: what stands before a parenthesis or `<` in a `__global__` declaration, macros included."""
+    found: set[str] = set()
+    for text in (source, _COMMENT.sub(" ", source)):
+        for declaration in _GLOBAL.finditer(text):
+            found.update(_CALLED.findall(declaration[1]))
+    return found - _NO_KERNEL
+
+
+def _triton_functions(source: str) -> set[str]:
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set(_TRITON.findall(source))
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and any(_is_jit(decorator) for decorator in node.decorator_list):
+            found.add(node.name)
+        if isinstance(node, ast.Call) and _is_jit(node.func):
+            found.update(argument.id for argument in node.args if isinstance(argument, ast.Name))
+    return found
+
+
+def _is_jit(node: ast.expr) -> bool:
+    """`triton.jit`, `jit`, `triton.jit(...)`; `torch.jit.script` is none of these."""
+    if isinstance(node, ast.Call):
+        return _is_jit(node.func)
+    if isinstance(node, ast.Attribute):
+        return node.attr == "jit" and not (isinstance(node.value, ast.Name) and node.value.id == "torch")
+    return isinstance(node, ast.Name) and node.id in ("jit", "triton_jit")
+
+
+def read_folder(folder: str) -> Built:
+    """What the build left in `folder`. The files are a candidate's: only bytes are read, and not without bound."""
+    kernels: set[str] = set()
+    inductor: set[str] = set()
+    objects: dict[str, str] = {}
+    left = MOST_BYTES_TOTAL
+    for number, path in enumerate(_files(folder)):
+        if number >= MOST_FILES or left <= 0:
+            break
+        content = _content(path, min(MOST_BYTES, left))
+        left -= len(content)
+        made_by_inductor = "torchinductor_" in path or any(mark in content for mark in _INDUCTOR_MARKS[:2])
+        if path.endswith(".py"):
+            if made_by_inductor:
+                inductor.update(re.findall(r"\bdef (\w+)\(", content.decode(errors="replace")))
+            continue
+        if not path.endswith(_BUILT_ENDINGS) and ".so." not in Path(path).name:
+            continue
+        if made_by_inductor or any(mark in content for mark in _INDUCTOR_MARKS):
+            objects[os.path.realpath(path)] = "inductor"
+            continue
+        if any(mark in content for mark in _LIBRARY_MARKS):
+            objects[os.path.realpath(path)] = "library"
+            continue
+        kernels.update(_names_in(content, Path(path)))
+    return Built(frozenset(kernels), frozenset(inductor), objects)
+
+
+def _names_in(content: bytes, path: Path) -> set[str]:
+    names = {match.decode() for match in _STRING.findall(content)}
+    found = {base(name) if name.startswith("_Z") else name for name in names}
+    if path.suffix in (".cubin", ".hsaco", ".ptx"):
+        found.add(path.stem)  # Triton names its files after the function
+    return found
+
+
+def _files(folder: str) -> Iterator[str]:
+    for root, folders, files in os.walk(folder):  # follows no links
+        folders.sort()
+        for name in sorted(files):
+            path = str(Path(root) / name)
+            if name.endswith((*_BUILT_ENDINGS, ".py")) or ".so." in name:
+                yield path
+
+
+def _content(path: str, limit: int) -> bytes:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return b""
+    with os.fdopen(handle, "rb") as file:
+        try:
+            return file.read(limit)
+        except OSError:
+            return b""

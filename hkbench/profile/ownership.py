@@ -1,0 +1,281 @@
+"""Whose code did the work of a forward pass: the candidate's, PyTorch's, or a library's.
+
+Three things are kept apart, because an honest candidate uses all of them beside its own kernels:
+
+- work: kernels that do an operation (GEMM, convolution, reduction, softmax, norm, attention, element-wise arithmetic).
+  Only this is weighed. It is the candidate's own if the kernel stands in its source as a `__global__` or Triton
+  function, or in what its build left, and if neither its namespace nor its name is one of PyTorch's or of a library's.
+  A kernel that nobody is known to have written is a library's: the candidate would have had to define it.
+- housekeeping: memcpy, memset, fill, copy, cast, concatenation by PyTorch; interpreter, C library, spinning OpenMP
+  threads. It is `other`, and counts against nobody, up to the bound below.
+- what torch.compile generated is PyTorch's, CUTLASS, CK, CUB and Thrust templates are the library's, also where the
+  candidate's build instantiated them.
+
+The rows come from the candidate's process: native code could forge them. The other clocks have to agree with them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from hkbench.profile.names import Built, base, defined_kernels, qualified
+from hkbench.records import Owner, Track, Work
+
+OWN_SHARE = 0.5  #: of the work (own + PyTorch's + libraries'), at least
+MOST_OTHER = 0.9  #: of a GPU's time; beyond it the candidate's own kernels have to have a share at all
+LEAST_OWN_BESIDE_OTHER = 0.05
+MOST_COPIES = 0.5  #: of a CPU pass, without anything of the candidate's own
+FEWEST_SAMPLES = 20  #: of instruction pointers; below, the dispatcher's word is taken alone
+JIT_AT_WORK = 0.05  #: share of PyTorch's operators from which code without a file may be oneDNN's
+FOREIGN = (Owner.PYTORCH, Owner.LIBRARY)
+MOST_KERNELS = 8
+SHOWN_NAME = 100
+MOST_ROWS = 1024
+LARGEST = 1e6  #: seconds
+
+#: Kernels of PyTorch that only make, move or convert memory, and what the driver does itself.
+_HOUSEKEEPING = re.compile(
+    r"FillFunctor|direct_copy_kernel|(?:bfloat16|float16|float8)_copy_kernel|CatArrayBatchedCopy|copy_device_to_device"
+)
+_DRIVER = re.compile(r"^Mem(?:cpy|set) |^__amd_rocclr_")
+#: Namespaces at the beginning of a qualified name that are never a candidate's.
+_PYTORCH_HEAD = re.compile(
+    r"^(?:at|c10|at_cuda_detail|at_hip_detail|pytorch_flash|torch)::|^PyTorchMemEff|^fmha_cutlass"
+)
+_LIBRARY_HEAD = re.compile(
+    r"^(?:cutlass|cute|ck|ck_tile|cub|hipcub|thrust|rocprim|cudnn\w*|cublas\w*|miopen|rocblas|hipblaslt|cufft|cusparse"
+    r"|cusolver|magma\w*|flashinfer|transformer_engine|xformers|aiter|nvte)::",
+    re.IGNORECASE,
+)
+#: Names of kernels that libraries do not put into a namespace, as far as they are nobody else's.
+_VENDOR = re.compile(
+    r"^(?:void )?(?:nvjet|cutlass_|cudnn_|cublas_|splitKreduce_kernel|(?:Custom_)?Cijk_|miopen\w|igemm_(?:fwd|bwd|wrw)_"
+    r"|(?:volta|turing|ampere|hopper|maxwell|sm\d+)_\w*(?:gemm|conv|fprop|dgrad|wgrad))"
+    r"|^void (?:gem[mv](?:SN|2N|2T|NSP|k1)\w*_kernel|implicit_convolve_|explicit_convolve_|fft2d_[rc]2|conv2d_c1_k1)",
+    re.IGNORECASE,
+)
+_PYTORCH_NAME = re.compile(r"^void \(anonymous namespace\)::softmax_warp_(?:for|back)ward<")
+_FOREIGN_ARGUMENTS = re.compile(r"\b(at::native|cublas\w*|cudnn\w*|rocblas\w*)", re.IGNORECASE)
+_INDUCTOR = re.compile(
+    r"^triton_(?:\d*$|(?:poi|red|per|tem|tpl|for|spl|mix|unk)_)|^tensorexpr_|^(?:nvfuser|CudaCodeGen)"
+)
+_TRITON_SUFFIX = re.compile(r"_(?:\d+[dce]*)+$")
+
+#: Operators of PyTorch that do no work, by the dispatcher's names.
+_NO_WORK = re.compile(
+    r"^aten::(?:empty\w*|as_strided\w*|view\w*|_unsafe_view|detach\w*|alias|slice|select|resize_\w*|reshape\w*|expand\w*"
+    r"|permute|transpose|t|squeeze\w*|unsqueeze\w*|narrow|unbind|split\w*|chunk|flatten|result_type|item"
+    r"|_local_scalar_dense|resolve_\w+|is_\w+|set_|zero_|fill_|zeros\w*|ones\w*|full\w*|new_\w+|copy_|_to_copy|to|clone"
+    r"|contiguous|cat|_cat|stack|lift\w*|random_?|manual_seed)$"
+)
+_PYTORCH_OPERATOR = re.compile(
+    r"^(?:aten|mkldnn|mkldnn_prepacked|onednn|mkl|quantized\w*|prepacked|inductor|torchvision|xnnpack)::"
+    r"|^Torch-Compiled Region|CompiledFxGraph|CompiledFunction|^TorchDynamo"
+)
+
+_OTHER_OBJECT = re.compile(
+    r"^(?:libgomp|libiomp5?|libomp|libc|libm|libmvec|libpthread|libdl|librt|libstdc\+\+|libgcc_s|ld-linux|ld|libpython|python"
+    r"|libz|libffi|libcrypto|libssl|libexpat|libasan|libtsan|libubsan|libsqlite3|liblzma|libbz2)(?:[-.\d]|$)"
+)
+LEAST_FOREIGN = 0.15  #: of a CPU pass; less than that is no operation done by others
+_ARITHMETIC = re.compile(r"/lib(?:m|mvec)[-.][^/]*$")
+_NO_FILE = re.compile(r"^$|^\[anon|^//anon|^anon|^/memfd:|^/dev/zero|^\[heap\]|^\[stack|^/SYSV")
+_KERNEL = re.compile(r"^\[(?:vdso|vsyscall|kernel|kernel\.kallsyms|unknown)\]")
+_TORCH_OBJECT = re.compile(r"^(?:libtorch|libc10|libshm|_C\.|libcaffe2|functorch)|^libaoti")
+
+
+def device_work(trace: Mapping[str, Any], source: str, built: Built) -> Work | None:
+    """Shares of the device time of one traced call (see runner/trace.py), by whose kernels took it.
+
+    `source` is the candidate's file; `built` what `names.read_folder` found in its private folder. None when the trace
+    holds nothing that can be used. The answer is untrusted, so everything in it is checked.
+    """
+    rows = _rows(trace)
+    if rows is None:
+        return None
+    defined = defined_kernels(source)
+    named = [(name, kind, seconds, kernel_owner(name, kind, defined, built)) for name, kind, seconds in rows]
+    left_out = _seconds(trace.get("left_out_seconds"))
+    total = sum(seconds for _, _, seconds, _ in named) + left_out
+    share = {
+        owner: sum(seconds for _, _, seconds, found in named if found is owner) / total if total else 0.0
+        for owner in (Owner.CANDIDATE, Owner.PYTORCH, Owner.LIBRARY, Owner.UNKNOWN)
+    }
+    foreign = [(name, seconds / total) for name, _, seconds, owner in named if owner in FOREIGN and total]
+    return Work(
+        own=share[Owner.CANDIDATE],
+        pytorch=share[Owner.PYTORCH],
+        # Names beyond the trace's bound: nobody writes that many kernels.
+        library=share[Owner.LIBRARY] + (left_out / total if total else 0.0),
+        other=share[Owner.UNKNOWN],
+        source="kineto",
+        kernels=_shown(foreign),
+    )
+
+
+def kernel_owner(name: str, kind: str, defined: frozenset[str], built: Built) -> Owner:
+    """Whose kernel it is; `UNKNOWN` is housekeeping, nobody's."""
+    if kind in ("gpu_memcpy", "gpu_memset") or _DRIVER.search(name):
+        return Owner.UNKNOWN
+    identifier = base(name)
+    names = {identifier, _TRITON_SUFFIX.sub("", identifier)}
+    in_source = bool(names & defined)
+    if names & built.inductor or (_INDUCTOR.search(identifier) and not (in_source and not built.inductor)):
+        return Owner.PYTORCH
+    known = _known_owner(name)
+    if known is Owner.PYTORCH and _HOUSEKEEPING.search(name):
+        return Owner.UNKNOWN
+    if known is not None:
+        return known
+    return Owner.CANDIDATE if in_source or names & built.kernels else Owner.LIBRARY
+
+
+def _known_owner(name: str) -> Owner | None:
+    """PyTorch or a library, by what only they carry. c10::Half or cutlass::half_t among the arguments is anyone's."""
+    head = qualified(name)
+    if _PYTORCH_HEAD.search(head) or _PYTORCH_NAME.search(name):
+        return Owner.PYTORCH
+    if _LIBRARY_HEAD.search(head) or _VENDOR.search(name):
+        return Owner.LIBRARY
+    if found := _FOREIGN_ARGUMENTS.search(name.replace(head, "", 1)):
+        return Owner.PYTORCH if found[1] == "at::native" else Owner.LIBRARY
+    return None
+
+
+def operator_shares(trace: Mapping[str, Any]) -> tuple[float, float] | None:
+    """A CPU trace's shares of the wall time in PyTorch's operators: (that do work, that only move or make memory)."""
+    rows, wall = _rows(trace), _seconds(trace.get("wall_seconds"))
+    if rows is None or not wall:
+        return None
+    working = sum(s for name, _, s in rows if _PYTORCH_OPERATOR.search(name) and not _NO_WORK.search(name))
+    moving = sum(s for name, _, s in rows if _NO_WORK.search(name))
+    return min(1.0, working / wall), min(1.0, moving / wall)
+
+
+def cpu_work(
+    objects: Mapping[str, int | float],
+    aten_share: float,
+    private_folder: str,
+    built: Built | None = None,
+    aten_copies: float = 0.0,
+) -> Work:
+    """Shares of the samples of instruction pointers, taken from outside, by the file that is mapped there.
+
+    `objects`: path -> samples. Files in the private folder are the candidate's, unless torch.compile wrote them or a
+    library was copied there (`built.objects`); code without a file too, unless PyTorch's operators are at work, whose
+    libraries generate code. `aten_share`, `aten_copies`: see `operator_shares`; operators that only move memory are
+    taken off PyTorch's samples, and the dispatcher's share is used where it is the larger one. Too few samples (a pass
+    shorter than a few milliseconds) leave the dispatcher alone; of the rest of the wall time the interpreter is taken
+    to have had half. A pass that is PyTorch's copies and nothing of the candidate's own counts them as work.
+    """
+    total = float(sum(objects.values()))
+    if total < FEWEST_SAMPLES:
+        rest = max(0.0, 1.0 - aten_share - aten_copies)
+        return Work(
+            own=rest / 2, pytorch=aten_share, library=0.0, other=rest / 2 + aten_copies,
+            source="dispatcher (too few samples of instruction pointers)",
+        )  # fmt: skip
+    counts = dict.fromkeys(Owner, 0.0)
+    foreign = []
+    for path, samples in objects.items():
+        owner = object_owner(path, private_folder, built or Built(), aten_share)
+        counts[owner] += samples / total
+        if owner in FOREIGN:
+            foreign.append((Path(path).name or "generated code", samples / total))
+    if counts[Owner.CANDIDATE]:
+        # exp and its like: PyTorch has its own inside its libraries, an own kernel takes those of libm.
+        arithmetic = sum(samples for path, samples in objects.items() if _ARITHMETIC.search(path)) / total
+        counts[Owner.CANDIDATE] += arithmetic
+        counts[Owner.UNKNOWN] -= arithmetic
+    sampled = counts[Owner.PYTORCH]
+    only_copies = aten_copies > MOST_COPIES and counts[Owner.CANDIDATE] < LEAST_OWN_BESIDE_OTHER
+    pytorch = max(aten_share, sampled if only_copies else sampled - min(sampled, aten_copies))
+    moved = max(0.0, sampled - pytorch)
+    rest = counts[Owner.CANDIDATE] + counts[Owner.LIBRARY] + counts[Owner.UNKNOWN]
+    # Where the dispatcher saw more than the samples did, the others share what is left.
+    scale = (1.0 - pytorch - moved) / rest if rest else 0.0
+    return Work(
+        own=counts[Owner.CANDIDATE] * scale,
+        pytorch=pytorch,
+        library=counts[Owner.LIBRARY] * scale,
+        other=counts[Owner.UNKNOWN] * scale + moved,
+        source="instruction pointers sampled from outside",
+        kernels=_shown(foreign),
+    )
+
+
+def object_owner(path: str, private_folder: str, built: Built, aten_share: float) -> Owner:
+    """Whose code lies in a mapped file; `UNKNOWN` is nobody's."""
+    if _KERNEL.search(path):
+        return Owner.UNKNOWN
+    path = path.removesuffix(" (deleted)")
+    folder = private_folder.rstrip("/") + "/"
+    if path.startswith(folder):
+        made_by = built.objects.get(path)
+        if made_by == "library":
+            return Owner.LIBRARY
+        return Owner.PYTORCH if made_by == "inductor" or "/torchinductor_" in path else Owner.CANDIDATE
+    if _NO_FILE.search(path):
+        return Owner.LIBRARY if aten_share > JIT_AT_WORK else Owner.CANDIDATE
+    name = Path(path).name
+    if _OTHER_OBJECT.search(name) or "/lib-dynload/" in path:
+        return Owner.UNKNOWN
+    if _TORCH_OBJECT.search(name):
+        return Owner.PYTORCH
+    return Owner.LIBRARY
+
+
+def judgement(work: Work, track: Track) -> str | None:
+    """Why the work was not the candidate's, or None. In track `any` nothing is asked."""
+    if track is Track.ANY:
+        return None
+    foreign = work.pytorch + work.library
+    weighed = work.own + foreign
+    longest = f"; the longest others: {', '.join(work.kernels)}" if work.kernels else ""
+    on_gpu = work.source == "kineto"
+    if on_gpu and work.other > MOST_OTHER and work.own < LEAST_OWN_BESIDE_OTHER:
+        return (
+            f"copies and fills by PyTorch took {work.other:.0%} of the device time, the candidate's own kernels "
+            f"{work.own:.0%}{longest}"
+        )
+    if weighed <= 0.0 or work.own >= OWN_SHARE * weighed:
+        return None
+    if not on_gpu and foreign < LEAST_FOREIGN:
+        return None  # a pass of some microseconds: allocating the output and the interpreter are most of it
+    return (
+        f"the candidate's own kernels did {work.own / weighed:.0%} of the work, PyTorch's {work.pytorch / weighed:.0%}"
+        f", libraries' {work.library / weighed:.0%}; at least {OWN_SHARE:.0%} has to be its own{longest}"
+    )
+
+
+def _rows(trace: Mapping[str, Any]) -> list[tuple[str, str, float]] | None:
+    """(name, kind, seconds) of a trace's kernels, or None when there is no list. What is no row is passed over."""
+    reported = trace.get("kernels")
+    if "error" in trace or not isinstance(reported, list):
+        return None
+    return [
+        (row["name"], str(row.get("kind")), _seconds(row.get("seconds")))
+        for row in reported[:MOST_ROWS]
+        if isinstance(row, dict) and isinstance(row.get("name"), str)
+    ]
+
+
+def _seconds(value: object) -> float:
+    usable = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < LARGEST
+    return float(value) if usable and isinstance(value, (int, float)) and math.isfinite(value) else 0.0
+
+
+def _shown(foreign: Iterable[tuple[str, float]]) -> tuple[str, ...]:
+    longest = sorted(foreign, key=lambda item: -item[1])[:MOST_KERNELS]
+    return tuple(f"{_plain(name)} ({share:.0%})" for name, share in longest)
+
+
+def _plain(name: str) -> str:
+    """Cut, without control characters and lone surrogates."""
+    text = name.encode(errors="replace").decode()
+    text = "".join(sign if sign.isprintable() else "?" for sign in text)
+    return text if len(text) <= SHOWN_NAME else f"{text[:SHOWN_NAME]}..."

@@ -1,0 +1,110 @@
+"""What makes a verdict hold: the rules, what confined the candidate, what the witnesses said."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal
+
+from hkbench.records.base import Record
+
+
+class Rule(StrEnum):
+    """What the judge demands beyond KernelBench's contract: prompts say it (prompts/rules.py), failures name it."""
+
+    FRESH_RESULTS = "fresh-results"
+    OWN_MEMORY = "own-memory"
+    UNTOUCHED = "untouched-inputs"
+    PARAMETERS_CHANGE = "parameters-change"
+    SAME_PARAMETERS = "same-parameters"
+    EXACT_FORM = "exact-form"
+    NO_LEFTOVERS = "no-leftovers"
+    OWN_KERNELS = "own-kernels"
+    CLEAN_LAUNCHES = "clean-launches"
+    CONFINED = "confined"
+
+
+class Protection(StrEnum):
+    """What confinement can keep a candidate from."""
+
+    FILES = "files"  #: reading what it has no business with, writing outside of its folder
+    NETWORK = "network"
+    SIGNALS = "signals"  #: to processes that are not its own
+    PROCESSES = "processes"  #: ptrace, /proc of others
+    SYSCALLS = "syscalls"  #: mounts, io_uring, bpf and other doors into the kernel
+    LIMITS = "limits"  #: memory, processes, disk, open files, CPU time, output
+
+
+class IsolationLevel(StrEnum):
+    """Ordered: `limits` < `partial` < `full`."""
+
+    LIMITS = "limits"  #: rlimits, a clean environment, a private folder, the tree killed at the end; no more
+    PARTIAL = "partial"  #: some of the protections hold
+    FULL = "full"  #: all of them hold
+
+    @property
+    def rank(self) -> int:
+        return list(IsolationLevel).index(self)
+
+
+class Isolation(Record):
+    """What confined the runners."""
+
+    level: IsolationLevel
+    layers: tuple[str, ...]  #: by what: "namespaces", "landlock 7", "seccomp", "bubblewrap", "guard"
+    holds: tuple[Protection, ...]
+    missing: tuple[str, ...] = ()  #: why a protection does not hold here, and what would change it
+
+
+class Track(StrEnum):
+    """Whose kernels have to do the work."""
+
+    OWN = "own"  #: the candidate's own
+    ANY = "any"  #: library calls are allowed, their share is reported
+
+
+class Work(Record):
+    """Whose code did the work of a forward pass: shares of the device time (CPU: of the samples), 0..1."""
+
+    own: float
+    pytorch: float
+    library: float
+    other: float = 0.0  #: interpreter, C library, operating system: nobody's kernel
+    source: str  #: the witness: "kineto", "instruction pointers sampled from outside"
+    kernels: tuple[str, ...] = ()  #: the longest ones that are not the candidate's
+
+
+class Clocks(Record):
+    """Three witnesses of the same calls. Seconds."""
+
+    candidate: float  #: median by events (CPU: perf_counter), in the runner
+    baseline: float
+    candidate_overhead: float  #: median of (judge's wall clock - the runner's figure)
+    baseline_overhead: float
+    trace: float | None = None  #: busy device time of one call by the kernel trace
+    agree: bool
+    reasons: tuple[str, ...] = ()  #: where they do not agree
+
+
+class Floor(Record):
+    """The least time that a device can take: bytes over bandwidth, operations over peak rate."""
+
+    seconds: float
+    bytes: int
+    operations: int | None = None  #: `None`: not counted, the reference has structure that algebra could use
+    bound: Literal["bytes", "operations"]
+
+
+class Severity(StrEnum):
+    ADVICE = "advice"
+    WARNING = "warning"
+    HARD = "hard"  #: no honest use exists: the candidate is refused
+
+
+class Finding(Record):
+    """One hit of a static rule."""
+
+    rule: str
+    severity: Severity
+    line: int | None
+    text: str  #: what stands there, cut
+    why: str

@@ -1,0 +1,397 @@
+"""The corpus: attacks that have to fail and honest candidates that have to pass, each run as a real candidate.
+
+A case is one file below `tests/attacks` or `tests/honest`. Its docstring is a title, `ID name: what it does` (any line
+for an honest one), perhaps some prose, and these lines (`KEY: VALUE`, indented lines continue the value):
+
+    problem: rowsum            a file of tests/corpus_problems, or with a slash a path below the project's folder
+    device: cpu                cpu, cuda or both
+    backend: cpp               a backend of hkbench
+    outcome: suspect|wrong_values   kinds of failure, any of them; for an honest case fast, slow or both
+    reason: REGEX              found in the failure's message (attacks only, required there)
+    options: --track any       further options of eval.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import asyncio
+import contextlib
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+from hkbench.cli.arguments import add_device, add_judge, chosen_sizes, device_kind, judge_settings
+from hkbench.engine import Evaluator
+from hkbench.errors import HkbenchError
+from hkbench.problems import load_problem
+from hkbench.records import Backend, FailureKind, Severity, Status, Verdict
+
+ROOT = Path(__file__).resolve().parents[2]
+ATTACKS, HONEST = ROOT / "tests" / "attacks", ROOT / "tests" / "honest"
+PROBLEMS = ROOT / "tests" / "corpus_problems"
+
+#: Short, since the corpus is long; the judge is the same.
+QUICK = (
+    *("--trials", "3", "--timing-runs", "5", "--timing-seconds", "3", "--no-profile"),
+    *("--run-timeout", "10", "--load-timeout", "40", "--build-timeout", "60"),
+)
+#: Planted in the environment of the harness, for an attack to look for.
+SECRET = ("HKBENCH_CORPUS_SECRET", "not for candidates")
+QUICK_WARMUPS = 1  #: by the engine only; a call costs 0.15 s on a CPU, most of it to evict the caches
+HUNG_SECONDS = 240.0  #: no verdict after this long: the harness itself hangs
+GOOD = frozenset({Status.FAST.value, Status.SLOW.value})
+
+CLASSES = {
+    "T": "timing",
+    "S": "semantics",
+    "C": "caching",
+    "H": "tampering",
+    "N": "native",
+    "B": "build",
+    "P": "not the task",
+    "E": "evasion",
+    "F": "faults",
+}
+_KEYS = ("problem", "device", "backend", "outcome", "reason", "options")
+_LINE = re.compile(rf"({'|'.join(_KEYS)}):[ \t]*(.*)")
+_ATTACK_TITLE = re.compile(rf"[{''.join(CLASSES)}]\d+ [^:]+: .+")
+
+
+class CorpusError(Exception):
+    """A case file that cannot be used; the message names the file and what to correct."""
+
+
+@dataclass(frozen=True)
+class Case:
+    path: Path
+    title: str
+    problem: Path
+    device: Literal["cpu", "cuda", "both"]
+    backend: Backend
+    outcome: frozenset[str]
+    reason: str | None
+    options: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+    @property
+    def honest(self) -> bool:
+        return self.outcome <= GOOD
+
+    @property
+    def group(self) -> str:
+        """The class of the attack, by the first letter of its identifier."""
+        return "honest" if self.honest else CLASSES[self.title[0]]
+
+    def runs_on(self, device: str) -> bool:
+        return self.device in (device, "both")
+
+
+@dataclass(frozen=True)
+class Row:
+    """What became of one case."""
+
+    case: str
+    group: str
+    title: str
+    expected: str
+    status: str  #: of the verdict, or "no verdict"
+    kind: str | None
+    stage: str | None
+    message: str
+    reason_found: bool
+    findings: tuple[str, ...]  #: of the static reading: "severity rule"
+    seconds: float
+    exit_code: int | None  #: of eval.py, where it ran the case
+    passed: bool
+
+    @property
+    def word(self) -> str:
+        """In the table: an attack that succeeded is louder than one caught by another rule than expected."""
+        if self.passed:
+            return "ok"
+        if self.status == "no verdict":
+            return "NO VERDICT"
+        if self.group != "honest" and self.status in GOOD:
+            return "ATTACK SUCCEEDED"
+        return "HONEST HURT" if self.group == "honest" else "not as expected"
+
+
+def load_cases(folders: Iterable[Path] = (ATTACKS, HONEST), only: str = "") -> list[Case]:
+    """The cases of these folders whose `folder/name` the regular expression `only` finds, by name.
+
+    Raises `CorpusError` for the first one that is not well-formed.
+    """
+    wanted = re.compile(only, re.IGNORECASE)
+    paths = [path for folder in folders for path in sorted(folder.glob("*.py"))]
+    return [parse(path) for path in paths if wanted.search(f"{path.parent.name}/{path.stem}")]
+
+
+def parse(path: Path) -> Case:
+    """Reads the header of one case; the file is not run."""
+    document = ast.get_docstring(ast.parse(path.read_text(), str(path)))
+    if not document:
+        raise CorpusError(f"{path}: has no docstring; a case begins with its header (tests/support/corpus.py)")
+    title, fields = document.splitlines()[0], _fields(path, document)
+    honest = path.parent.name == HONEST.name
+    if not honest and not _ATTACK_TITLE.fullmatch(title):
+        form = f"[{''.join(CLASSES)}]NUMBER name: what it does"
+        raise CorpusError(f"{path}: the first line is {title!r}; write `{form}`")
+    required = {"problem", "device", "backend", "outcome"} | (set() if honest else {"reason"})
+    if missing := sorted(required - fields.keys()):
+        raise CorpusError(f"{path}: the header lacks {', '.join(missing)}")
+    return Case(
+        path=path,
+        title=title,
+        problem=_problem(path, fields["problem"]),
+        device=_one_of(path, "device", fields["device"], ("cpu", "cuda", "both")),
+        backend=Backend(_one_of(path, "backend", fields["backend"], [backend.value for backend in Backend])),
+        outcome=_outcome(path, fields["outcome"], honest),
+        reason=None if honest else _pattern(path, fields["reason"]),
+        options=tuple(shlex.split(fields.get("options", ""))),
+    )
+
+
+def _fields(path: Path, document: str) -> dict[str, str]:
+    fields: dict[str, str] = {}
+    key = None
+    for line in document.splitlines()[1:]:
+        if match := _LINE.match(line):
+            key = match.group(1)
+            if key in fields:
+                raise CorpusError(f"{path}: the header says {key} twice")
+            fields[key] = match.group(2).strip()
+        elif key and line.startswith(" "):
+            fields[key] += " " + line.strip()
+        else:
+            key = None
+    return fields
+
+
+def _problem(path: Path, text: str) -> Path:
+    file = ROOT / text if "/" in text else PROBLEMS / f"{text}.py"
+    if not file.is_file():
+        raise CorpusError(f"{path}: there is no problem {file.relative_to(ROOT)}")
+    return file
+
+
+def _one_of(path: Path, key: str, text: str, allowed: Sequence[str]) -> str:
+    if text not in allowed:
+        raise CorpusError(f"{path}: {key} is {text!r}; it has to be one of {', '.join(allowed)}")
+    return text
+
+
+def _outcome(path: Path, text: str, honest: bool) -> frozenset[str]:
+    allowed = GOOD if honest else {kind.value for kind in FailureKind} - {FailureKind.SLOW.value}
+    outcome = frozenset(part.strip() for part in text.split("|"))
+    if unknown := sorted(outcome - allowed):
+        raise CorpusError(f"{path}: outcome {', '.join(unknown)} is none of {', '.join(sorted(allowed))}")
+    return outcome
+
+
+def _pattern(path: Path, text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise CorpusError(f"{path}: the reason is not a regular expression: {error}") from error
+    if not text:
+        raise CorpusError(f"{path}: the reason is empty and would match anything")
+    return text
+
+
+def options_of(case: Case, device: str, more: Sequence[str] = ()) -> tuple[str, ...]:
+    """The words for eval.py, and for the evaluator."""
+    return ("--device", device, *QUICK, *more, *case.options)
+
+
+async def run(
+    cases: Sequence[Case],
+    device: str,
+    options: Sequence[str] = (),
+    jobs: int = 2,
+    via: Literal["engine", "eval"] = "engine",
+    on_row: Callable[[Row], None] = lambda _row: None,
+) -> list[Row]:
+    """Judges all cases, `jobs` at a time; the rows are in the order of the cases.
+
+    `via="engine"` takes one evaluator for all cases with the same options; "eval" starts eval.py for each.
+    """
+    os.environ.update([SECRET])
+    gate = asyncio.Semaphore(jobs)
+    with tempfile.TemporaryDirectory(prefix="hkbench-corpus-") as folder:
+        async with contextlib.AsyncExitStack() as stack:
+            benches: dict[tuple[str, ...], Bench] = {}
+
+            async def one(case: Case) -> Row:
+                words = options_of(case, device, options)
+                async with gate:
+                    if via == "eval":
+                        row = await asyncio.to_thread(run_eval, case, words, Path(folder))
+                    else:
+                        if words not in benches:
+                            benches[words] = await stack.enter_async_context(Bench.open(words))
+                        row = await benches[words].judge(case, Path(folder))
+                on_row(row)
+                return row
+
+            rows = await asyncio.gather(*(one(case) for case in cases))
+            for number, row in enumerate(rows):
+                if row.status == "no verdict":  # perhaps a neighbour took the harness down: once more, alone
+                    rows[number] = await one(cases[number])
+            return rows
+
+
+class Bench:
+    """One evaluator; replaced when an attack has taken it down, so that the next case is judged all the same."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        parser = argparse.ArgumentParser()
+        add_device(parser)
+        add_judge(parser)
+        self._options = parser.parse_args(words)
+        self._evaluator: Evaluator | None = None
+        self._lock = asyncio.Lock()
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def open(cls, words: Sequence[str]) -> AsyncIterator[Bench]:
+        bench = cls(words)
+        try:
+            yield bench
+        finally:
+            await bench.close()
+
+    async def close(self) -> None:
+        await self._drop(self._evaluator)
+
+    async def judge(self, case: Case, folder: Path) -> Row:
+        evaluator = await self._current()
+        started = time.monotonic()
+        try:
+            async with asyncio.timeout(HUNG_SECONDS):
+                build = folder / case.name / "build"
+                evaluated = await evaluator.evaluate(load_problem(case.problem), case.path, build, case.backend)
+        except (HkbenchError, TimeoutError) as error:
+            await self._drop(evaluator)
+            return without_verdict(case, f"{type(error).__name__}: {error}", time.monotonic() - started)
+        assert evaluated.verdict is not None
+        return row_of(case, evaluated.verdict, time.monotonic() - started)
+
+    async def _current(self) -> Evaluator:
+        async with self._lock:
+            if self._evaluator is None:
+                options = self._options
+                settings = judge_settings(options).model_copy(update={"warmups": QUICK_WARMUPS})
+                evaluator = Evaluator(device_kind(options), settings, chosen_sizes(options))
+                self._evaluator = await evaluator.__aenter__()
+            return self._evaluator
+
+    async def _drop(self, evaluator: Evaluator | None) -> None:
+        async with self._lock:
+            if evaluator is not None and evaluator is self._evaluator:
+                self._evaluator = None
+                await evaluator.__aexit__()
+
+
+def run_eval(case: Case, words: Sequence[str], folder: Path) -> Row:
+    """The same by the command line; its exit code has to fit the verdict."""
+    output = folder / f"{case.name}.json"
+    command = [sys.executable, str(ROOT / "eval.py"), "--code", str(case.path), "--problem", str(case.problem)]
+    command += ["--backend", case.backend.value, "--output", str(output), *words]
+    started = time.monotonic()
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=HUNG_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return without_verdict(case, "eval.py did not end", time.monotonic() - started)
+    seconds = time.monotonic() - started
+    if not output.exists():
+        return without_verdict(case, done.stderr.strip()[-400:], seconds, done.returncode)
+    return row_of(case, Verdict.model_validate_json(output.read_text()), seconds, done.returncode)
+
+
+EXIT_CODES = {Status.FAST: 0, Status.SLOW: 1, Status.INCORRECT: 2, Status.REFUSED: 2}
+
+
+def row_of(case: Case, verdict: Verdict, seconds: float, exit_code: int | None = None) -> Row:
+    """Whether the verdict is what the case expects: status, or kind of failure and its reason."""
+    failure = verdict.failure
+    message = failure.message if failure else ""
+    found = case.reason is None or re.search(case.reason, message, re.IGNORECASE) is not None
+    flagged = [item for item in verdict.findings if item.severity is not Severity.ADVICE]
+    if case.honest:
+        passed = verdict.status.value in case.outcome and not flagged
+    else:
+        passed = failure is not None and failure.kind.value in case.outcome and found
+    if exit_code is not None:
+        passed = passed and exit_code == EXIT_CODES[verdict.status]
+    return Row(
+        case=case.name,
+        group=case.group,
+        title=case.title,
+        expected="|".join(sorted(case.outcome)),
+        status=verdict.status.value,
+        kind=failure.kind.value if failure else None,
+        stage=failure.stage.value if failure else None,
+        message=message,
+        reason_found=found,
+        findings=tuple(f"{item.severity} {item.rule}" for item in verdict.findings),
+        seconds=seconds,
+        exit_code=exit_code,
+        passed=passed,
+    )
+
+
+def without_verdict(case: Case, message: str, seconds: float, exit_code: int | None = None) -> Row:
+    """The harness failed instead of the candidate: never what a case expects."""
+    return Row(
+        case=case.name,
+        group=case.group,
+        title=case.title,
+        expected="|".join(sorted(case.outcome)),
+        status="no verdict",
+        kind=None,
+        stage=None,
+        message=message,
+        reason_found=False,
+        findings=(),
+        seconds=seconds,
+        exit_code=exit_code,
+        passed=False,
+    )
+
+
+def as_json(rows: Sequence[Row]) -> list[dict[str, object]]:
+    return [asdict(row) for row in rows]
+
+
+def totals(rows: Sequence[Row]) -> list[tuple[str, int, int, int]]:
+    """By class: cases, as expected, attacks that succeeded (or honest candidates hurt)."""
+    every, good = Counter(row.group for row in rows), Counter(row.group for row in rows if row.passed)
+    loud = Counter(row.group for row in rows if row.word in ("ATTACK SUCCEEDED", "HONEST HURT", "NO VERDICT"))
+    order = [*CLASSES.values(), "honest"]
+    return [(group, every[group], good[group], loud[group]) for group in order if every[group]]
+
+
+def markdown(rows: Sequence[Row]) -> str:
+    """The table and the totals, for a document."""
+    lines = ["| case | what it does | verdict | caught by | seconds | |", "| --- | --- | --- | --- | ---: | --- |"]
+    for row in rows:
+        what = row.title.split(": ", 1)[-1].replace("|", "\\|")
+        caught = f"{row.kind} at {row.stage}" if row.kind else ""
+        lines.append(f"| {row.case} | {what} | {row.status} | {caught} | {row.seconds:.1f} | {row.word} |")
+    lines += ["", "| class | cases | as expected | succeeded or hurt |", "| --- | ---: | ---: | ---: |"]
+    lines += [f"| {group} | {every} | {good} | {loud} |" for group, every, good, loud in totals(rows)]
+    every, good = len(rows), sum(row.passed for row in rows)
+    return "\n".join([*lines, f"| all | {every} | {good} | {sum(t[3] for t in totals(rows))} |"]) + "\n"

@@ -1,0 +1,143 @@
+"""Clocks that agree and clocks that do not, with the noise of real machines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hkbench.judge.clocks import agree
+from hkbench.judge.measure import Samples
+from hkbench.records import DeviceKind
+
+CPU, GPU = DeviceKind.CPU, DeviceKind.CUDA
+
+
+def honest(
+    random: np.random.Generator, seconds: float, overhead: float, n: int, noise: float, shift: np.ndarray[Any, Any]
+) -> Samples:
+    """Log-normal times, an overhead with scatter, and now and then a call that lost its core for a while."""
+    times = seconds * np.exp(random.normal(0.0, noise, n))
+    stolen = np.where(random.random(n) < 0.1, random.exponential(20 * overhead + 2e-3, n), 0.0)
+    over = overhead * np.exp(random.normal(0.0, noise, n)) * shift + stolen
+    rest = overhead * np.exp(random.normal(0.0, noise, n)) * shift + stolen
+    return Samples(list(times), list(times * 1.0001 + 1e-5), list(times + over), list(rest))
+
+
+def pair(
+    random: np.random.Generator, left: float, right: float, overhead: float, n: int, noise: float
+) -> tuple[Samples, Samples]:
+    drift = np.linspace(1.0, 1.0 + random.uniform(-0.3, 0.3), n)
+    skew = 1.0 + random.uniform(-0.03, 0.03)  # the runners' buffers do not lie alike
+    return honest(random, left, overhead, n, noise, drift), honest(random, right, overhead, n, noise, drift * skew)
+
+
+@pytest.mark.parametrize(("kind", "runs"), [(CPU, 30), (GPU, 100), (CPU, 9), (CPU, 5)])
+def test_honest_candidates_on_noisy_machines_are_never_suspect(kind: DeviceKind, runs: int) -> None:
+    random = np.random.default_rng(runs)
+    for _ in range(1000):
+        left, right = 10 ** random.uniform(-5, -1, 2)
+        overhead, noise = 10 ** random.uniform(-3.5, -1.5), random.uniform(0.01, 0.4)
+        found = agree(*pair(random, left, right, overhead, runs, noise), None, kind)
+        assert found.agree, found
+
+
+@pytest.mark.parametrize(
+    ("kind", "seconds", "lie", "overhead", "noise"),
+    [
+        (CPU, 1e-3, 0.5, 5e-4, 0.05), (CPU, 2e-3, 0.4, 1e-3, 0.03), (CPU, 2e-2, 0.3, 5e-3, 0.1),
+        (CPU, 0.1, 0.3, 2e-2, 0.1), (CPU, 1.0, 0.3, 2e-2, 0.1), (CPU, 0.1, 0.999, 2e-2, 0.3),
+        (GPU, 5e-4, 0.3, 4e-4, 0.03), (GPU, 2e-4, 0.9, 3e-4, 0.05), (GPU, 1e-2, 0.1, 5e-4, 0.05),
+    ],
+)  # fmt: skip
+def test_lies_are_found(kind: DeviceKind, seconds: float, lie: float, overhead: float, noise: float) -> None:
+    random = np.random.default_rng(7)
+    for _ in range(100):
+        left, right = pair(random, seconds, seconds, overhead, 30 if kind is CPU else 100, noise)
+        right.seconds = [value * (1 - lie) for value in right.seconds]
+        right.idle = list(right.seconds)
+        found = agree(left, right, None, kind)
+        assert not found.agree
+        assert "the judge's clock saw" in found.reasons[0] and " ms more per call" in found.reasons[0]
+
+
+def test_lies_that_vary_do_not_pay_for_themselves() -> None:
+    random = np.random.default_rng(3)
+    for _ in range(100):
+        left, right = pair(random, 0.02, 0.02, 5e-3, 30, 0.05)
+        right.seconds = [value * random.uniform(0.02, 1.0) for value in right.seconds]
+        assert not agree(left, right, None, CPU).agree
+
+
+def test_a_call_longer_than_the_wait_for_it() -> None:
+    left, right = pair(np.random.default_rng(1), 1e-3, 1e-3, 1e-3, 30, 0.02)
+    right.seconds[4] = right.wall[4] * 1.5
+    found = agree(left, right, None, CPU)
+    assert any("longer than the judge waited" in reason for reason in found.reasons)
+
+
+def test_a_slower_copy_of_the_outputs_is_allowed_for() -> None:
+    left, right = pair(np.random.default_rng(1), 1e-3, 1e-3, 1e-3, 30, 0.02)
+    right.rest = [rest + 2e-3 for rest in right.rest]
+    found = agree(left, right, None, CPU)
+    assert any("work was put off" in reason for reason in found.reasons)
+    assert agree(left, right, None, CPU, hand_over=2e-3).agree
+
+
+def test_work_on_an_unjoined_stream() -> None:
+    left, right = pair(np.random.default_rng(1), 5e-4, 5e-4, 1e-3, 100, 0.02)
+    right.idle = [seconds + 1e-3 for seconds in right.seconds]
+    found = agree(left, right, None, GPU)
+    assert any("outside of the current stream" in reason for reason in found.reasons)
+    joined = agree(left, Samples(right.seconds, right.seconds, right.wall, right.rest), None, GPU)
+    assert joined.agree
+
+
+def seen(**changes: Any) -> dict[str, Any]:
+    return {"seconds": 1e-3, "busy_seconds": 9e-4, "outside_seconds": 0.0, "outputs": True, **changes}
+
+
+@pytest.mark.parametrize(
+    ("trace", "words"),
+    [
+        (seen(), None),
+        (seen(seconds=1.8e-3), None),  # the profiler costs something
+        ({"error": "no kineto"}, None),
+        ({"error": "stopped", "stopped": True}, "was stopped during the call"),
+        (seen(busy_seconds=0.0, outputs=False), None),
+        (seen(busy_seconds=0.0), "no kernel ran"),
+        (seen(busy_seconds="x"), "no kernel ran"),
+        (seen(busy_seconds=3e-3), "the device worked for 3.000 ms in a call"),
+        (seen(outside_seconds=1e-3), "before the call or after it"),
+        (seen(seconds=8e-3), "while it was traced"),
+    ],
+)
+def test_the_trace_of_a_device(trace: dict[str, Any], words: str | None) -> None:
+    left, right = pair(np.random.default_rng(1), 1e-3, 1e-3, 1e-3, 100, 0.01)
+    found = agree(left, right, trace, GPU)
+    assert found.agree is (words is None), found
+    assert words is None or any(words in reason for reason in found.reasons)
+
+
+def test_a_traced_call_that_is_much_faster_than_the_timed_ones() -> None:
+    left, right = pair(np.random.default_rng(1), 0.05, 0.05, 1e-3, 30, 0.01)
+    assert not agree(left, right, seen(seconds=2e-3), CPU).agree
+    assert agree(left, right, seen(seconds=0.06), CPU).agree
+
+
+def test_a_traced_call_that_was_luckier_than_most() -> None:
+    """Most calls shared a processor with others; those that did not were as quick as the traced one."""
+    seconds = [0.05] * 25 + [2e-3] * 5
+    left, right = (Samples(list(seconds), list(seconds), [s + 1e-3 for s in seconds], [1e-4] * 30) for _ in "12")
+    assert agree(left, right, seen(seconds=2e-3), CPU).agree
+    assert not agree(left, right, seen(seconds=0.4), CPU).agree
+
+
+def test_figures_and_no_samples() -> None:
+    left, right = (Samples([s] * 5, [s] * 5, [s + 0.5] * 5, [0.1] * 5) for s in (2.0, 1.0))
+    found = agree(left, right, seen(busy_seconds=0.7, seconds=1.0), GPU)
+    assert (found.candidate, found.baseline, found.candidate_overhead, found.baseline_overhead) == (1.0, 2.0, 0.5, 0.5)
+    assert found.trace == 0.7
+    with pytest.raises(ValueError, match="samples"):
+        agree(Samples(), right, None, CPU)

@@ -1,0 +1,157 @@
+"""The physical floor, with made-up devices: what is counted and, above all, what is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from hkbench.judge.floor import PARAMETER_SHARE, least_time
+from hkbench.judge.reference import Reference
+from hkbench.problems import load_problem
+from hkbench.records import DeviceFacts, DeviceKind, Floor, SizeSet
+
+PROBLEMS = Path(__file__).parents[3] / "problems" / "level1"
+CACHE = 1 << 12
+FACTS = DeviceFacts(
+    kind=DeviceKind.CUDA,
+    index=0,
+    name="made up",
+    llc_bytes=CACHE,
+    bandwidth=1e12,
+    peak_flops={"float32": 1e12, "bfloat16": 2e12},
+)
+
+HEAD = "import torch\nimport torch.nn as nn\n\n\nclass Model(nn.Module):\n"
+
+
+def floor_of(found: Reference) -> Floor:
+    inputs = found.inputs(2)
+    before = [value.clone() for value in inputs]
+    floor = least_time(found, inputs, found.native(inputs), FACTS)
+    assert floor is not None
+    assert all(torch.equal(one, other) for one, other in zip(inputs, before, strict=True))
+    return floor
+
+
+def shipped(number: int, **sizes: int) -> Reference:
+    (path,) = PROBLEMS.glob(f"{number}_*.py")
+    problem = load_problem(path)
+    problem = problem.model_copy(update={"cpu_sizes": {**(problem.cpu_sizes or {}), **sizes}})
+    return Reference(problem, SizeSet.CPU, torch.device("cpu"), 1)
+
+
+def written(folder: Path, forward: str, inputs: str, init: str = "pass") -> Reference:
+    path = folder / "1_written.py"
+    path.write_text(
+        f"{HEAD}    def __init__(self):\n        super().__init__()\n        {init}\n\n    def forward(self, *given):\n"
+        f"        {forward}\n\n\ndef get_inputs():\n    return {inputs}\n\n\ndef get_init_inputs():\n    return []\n"
+    )
+    return Reference(load_problem(path), SizeSet.FULL, torch.device("cpu"), 1)
+
+
+def test_elementwise_reads_all_inputs_and_writes_beyond_the_cache() -> None:
+    floor = floor_of(shipped(2, tokens=16, hidden=256))
+    size = 16 * 256 * 4
+    assert floor.bytes == 3 * size - CACHE
+    assert floor.operations is None and floor.bound == "bytes"
+    assert floor.seconds == pytest.approx(floor.bytes / 1e12)
+
+
+def test_the_gain_of_a_norm_could_be_folded_elsewhere() -> None:
+    floor = floor_of(shipped(4, tokens=16, hidden=256))
+    assert floor.bytes == 2 * 16 * 256 * 4 - CACHE
+
+
+def test_a_sum_reads_everything() -> None:
+    assert floor_of(shipped(9, rows=16, columns=1024)).bytes == 16 * 1024 * 4
+
+
+def test_one_dense_product_counts_its_operations_at_the_highest_rate() -> None:
+    floor = floor_of(shipped(17, n=128))
+    assert floor.operations == 2 * 128**3
+    assert floor.bytes == 3 * 128 * 128 * 2 - CACHE
+    assert floor.bound == "operations" and floor.seconds == pytest.approx(2 * 128**3 / 2e12)
+
+
+def test_a_linear_layer_reads_its_weights_even_in_fewer_bits() -> None:
+    floor = floor_of(shipped(8, tokens=32, in_features=64, out_features=128))
+    assert floor.operations == 2 * 32 * 64 * 128
+    weights = int(PARAMETER_SHARE * 4 * (64 * 128 + 128))
+    assert floor.bytes == 4 * 32 * 64 + weights + 4 * 32 * 128 - CACHE
+
+
+def test_causal_attention_has_no_count_of_operations() -> None:
+    floor = floor_of(shipped(24, heads=2, positions=64))
+    assert floor.operations is None
+    assert floor.bytes == 4 * 2 * 64 * 64 * 2 - CACHE
+
+
+def test_a_table_and_its_tokens_are_not_counted() -> None:
+    floor = floor_of(shipped(37, vocabulary=512, hidden=64, batch=2, positions=64))
+    assert floor.bytes == 2 * 64 * 64 * 2 - CACHE
+
+
+def test_the_logits_of_a_loss_are_read_and_the_labels_are_not_counted() -> None:
+    assert floor_of(shipped(34, tokens=16, vocabulary=500)).bytes == 16 * 500 * 4
+
+
+def test_scores_beside_a_mask_need_not_be_read() -> None:
+    floor = floor_of(shipped(5, batch=2, queries=64, keys=64))
+    assert floor.bytes == 2 * 64 * 64 * 4 - CACHE  # the output alone
+
+
+@pytest.mark.parametrize(
+    ("forward", "inputs", "read"),
+    [
+        ("return given[0] * 2.0", "[torch.randn(64, 64), torch.randn(64, 64)]", 64 * 64 * 4),
+        ("return given[0][:32] * 2.0", "[torch.randn(64, 64)]", 0),
+        ("return given[0] + given[1]", "[torch.randn(64, 64), torch.ones(64, 64)]", 64 * 64 * 4),
+        ("return given[0] * given[1]", "[torch.randn(64, 64), torch.randn(64, 1).expand(64, 64)]", 64 * 64 * 4 + 256),
+        ("return given[0] + given[1]", "[x := torch.randn(64, 64), x]", 64 * 64 * 4),
+        ("return given[0] + torch.rand(64, 64)", "[torch.randn(64, 64)]", 0),
+    ],
+    ids=["unused", "half unused", "constant", "expanded", "given twice", "random"],
+)
+def test_only_what_decides_the_outputs_is_read(tmp_path: Path, forward: str, inputs: str, read: int) -> None:
+    found = written(tmp_path, forward, inputs)
+    out = max(0, next(iter(found.native(found.inputs(2)).values())).numel() * 4 - CACHE)  # type: ignore[attr-defined]
+    assert floor_of(found).bytes - out == read
+
+
+@pytest.mark.parametrize(
+    ("forward", "inputs"),
+    [
+        ("return torch.tril(given[0] @ given[1])", "[torch.randn(64, 64), torch.randn(64, 64)]"),
+        ("return given[0] @ given[1]", "[torch.randn(64, 64).tril(), torch.randn(64, 64)]"),
+        ("return given[0] @ given[1]", "[(x := torch.randn(64, 64)) + x.T, torch.randn(64, 64)]"),
+        ("return given[0] @ given[0].T", "[torch.randn(64, 64)]"),
+        ("return (given[0] @ given[1]).sum(-1)", "[torch.randn(64, 64), torch.randn(64, 64)]"),
+        ("return (given[0] * given[1]) @ given[2]", "[torch.randn(64, 1), torch.randn(64), torch.randn(64, 64)]"),
+        ("return given[0] @ given[1] @ given[2]", "[torch.randn(64, 64), torch.randn(64, 64), torch.randn(64, 4)]"),
+        ("return nn.functional.conv2d(given[0], given[1])", "[torch.randn(1, 4, 9, 9), torch.randn(4, 4, 3, 3)]"),
+    ],
+    ids=["tril", "triangular", "symmetric", "gram", "summed", "rank one", "two", "convolution"],
+)
+def test_structure_that_algebra_can_use_is_not_counted(tmp_path: Path, forward: str, inputs: str) -> None:
+    assert floor_of(written(tmp_path, forward, inputs)).operations is None
+
+
+def test_a_view_of_an_input_costs_nothing(tmp_path: Path) -> None:
+    assert floor_of(written(tmp_path, "return given[0].T", "[torch.randn(64, 65)]")).bytes == 64 * 65 * 4
+
+
+def test_statistics_are_as_they_were(tmp_path: Path) -> None:
+    found = written(tmp_path, "return self.norm(given[0])", "[torch.randn(64, 8)]", "self.norm = nn.BatchNorm1d(8)")
+    inputs = found.inputs(1)
+    native = found.native(inputs)
+    before = found.model.norm.running_var.clone()
+    assert least_time(found, inputs, native, FACTS) is not None
+    assert torch.equal(found.model.norm.running_var, before)
+
+
+def test_a_device_without_peaks_has_no_floor() -> None:
+    found = shipped(9, rows=4, columns=64)
+    inputs = found.inputs(1)
+    assert least_time(found, inputs, found.native(inputs), FACTS.model_copy(update={"bandwidth": None})) is None

@@ -1,0 +1,313 @@
+"""Whose kernels did the work: names as cuBLAS, PyTorch, rocBLAS and candidates really have them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hkbench.profile.names import Built, base, defined_kernels, qualified, read_folder
+from hkbench.profile.ownership import (
+    FEWEST_SAMPLES,
+    cpu_work,
+    device_work,
+    judgement,
+    kernel_owner,
+    object_owner,
+    operator_shares,
+)
+from hkbench.records import Owner, Track, Work
+
+SOURCE = '''
+import torch, triton
+from torch.utils.cpp_extension import load_inline
+cuda = """
+template <typename scalar_t, int N>
+__global__ void __launch_bounds__(256, 2) rmsnorm_kernel(const scalar_t* x, scalar_t* y, int n) { }
+extern "C" __global__ void gemm_kernel(const float* a, float* c) {}
+namespace { __global__ void hidden(float* x) { x[threadIdx.x] = sqrtf(2); } }
+static __global__ __attribute__((amdgpu_flat_work_group_size(64, 256)))
+void packed(float* x);
+template <class F> __global__ void map_kernel(F f, int n) { f(n); }
+__global__ /* (why) */ void elementwise_beats_cublas(float* x) {}
+"""
+@triton.autotune(configs=[], key=["n"])
+@triton.jit
+def _attn_fwd(x_ptr, n: "tl.constexpr"):
+    pass
+@triton.jit
+def triton_red_rows(x_ptr):
+    pass
+def plain(x): return x
+plain_kernel = triton.jit(plain)
+@torch.jit.script
+def scripted(x): return x
+'''
+DEFINED = defined_kernels(SOURCE)
+OWN = [
+    "void rmsnorm_kernel<float, 4>(float const*, float*, int)",
+    "void rmsnorm_kernel<c10::Half, 4>(c10::Half const*, c10::Half*, int)",
+    "void rmsnorm_kernel<at::BFloat16, 8>(at::BFloat16 const*, at::BFloat16*, int)",
+    "void rmsnorm_kernel<cutlass::half_t, 8>(cutlass::half_t const*, cutlass::half_t*, int)",
+    "gemm_kernel",
+    "(anonymous namespace)::hidden(float*)",
+    "packed(float*)",
+    "_Z6packedPf",
+    "_ZN12_GLOBAL__N_16hiddenEPf.kd",
+    "void map_kernel<run(at::Tensor)::{lambda(int)#1}>(run(at::Tensor)::{lambda(int)#1}, int)",
+    "void my::map_kernel<__nv_hdl_wrapper_t<false, false, (int)3> >(int)",
+    "elementwise_beats_cublas(float*)",
+    "_attn_fwd",
+    "_attn_fwd_0d1d2de",
+    "triton_red_rows",
+    "plain",
+]
+PYTORCH = [
+    "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >"
+    "(int, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul>)",
+    "void at::native::(anonymous namespace)::cunn_SoftMaxForward<4, float, float, float>(float*, float const*, int)",
+    "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<float, float>(int, float)",
+    "void (anonymous namespace)::softmax_warp_forward<float, float, float, 9, false, false>(float*, float const*, int)",
+    "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps<float> > >(int)",
+    "void at_cuda_detail::cub::DeviceScanKernel<at_cuda_detail::cub::DeviceScanPolicy<float> >(int)",
+    "void pytorch_flash::flash_fwd_kernel<pytorch_flash::Flash_fwd_kernel_traits<64, 128, 128, 4> >(int)",
+    "fmha_cutlassF_bf16_aligned_64x64_rf_sm80(PyTorchMemEffAttention::AttentionKernel<cutlass::bfloat16_t>::Params)",
+    "void (anonymous namespace)::elementwise_kernel_with_index<int, at::native::arange_cuda_out(int)>(int)",
+    "triton_poi_fused_add_mul_0",
+    "triton_red_fused_native_layer_norm_1",
+    "triton_tem_fused_mm_2",
+    "triton_",
+    "_ZN2at6native29vectorized_elementwise_kernelILi4EEEvi",
+]
+LIBRARY = [
+    "ampere_sgemm_128x64_nn",
+    "volta_sgemm_32x128_tn",
+    "ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_stages_32x5_tn",
+    "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas",
+    "sm80_xmma_fprop_implicit_gemm_indexed_f32f32_f32f32_f32_nhwckrsc_nchw_tilesize64x64x8_stage3",
+    "nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT",
+    "cutlass_80_tensorop_s1688gemm_128x64_16x6_nn_align4",
+    "void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_256x128_32x3_tn_align8>(int)",
+    "void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<cute::tuple<int> > >(int)",
+    "void cublasLt::splitKreduce_kernel<32, 16, int, float, float, float, false>(int)",
+    "void gemv2T_kernel_val<int, int, float, float, float, float, 128, 16, 4, 4, false>(int)",
+    "void dot_kernel<float, 128, 0, cublasDotParams<cublasGemvTensor<float const> > >(int)",
+    "void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float, 512, true, 1, true>(int)",
+    "void implicit_convolve_sgemm<float, float, 1024, 5, 5, 3, 3, 3, 1, false>(int)",
+    "void cub::DeviceReduceKernel<cub::DeviceReducePolicy<float>::Policy600, float*>(float*)",
+    "void thrust::cuda_cub::core::_kernel_agent<thrust::cuda_cub::__parallel_for::ParallelForAgent<float> >(int)",
+    "Cijk_Ailk_Bljk_HHS_BH_MT128x128x32_MI32x32x8x1_SN_1LDSB0_APM1",
+    "Custom_Cijk_Alik_Bljk_BBS_BH_Bias_HAS_SAV_UserArgs_MT256x256x64_MI16x16x1",
+    "miopenSp3AsmConv_v30_3_1_gfx9_fp32_f2x3_stride1",
+    "MIOpenBatchNormFwdTrainSpatial",
+    "igemm_fwd_gtcx3_nhwc_fp16_bx0_ex1_bt256x128x32_wt32x32x8_ws1x1_wr2x2",
+    "void ck::kernel_gemm_xdlops_v2r3<ck::GridwiseGemm_k0mk1_k0nk1_mn_xdlops_v2r3<256, float> >(int)",
+    "a_kernel_of_nobody(float*)",
+]
+NOBODY = [
+    "Memcpy DtoD (Device -> Device)",
+    "Memset (Device)",
+    "__amd_rocclr_fillBufferAligned",
+    "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, std::array<char*, 1ul> >(int)",
+    "void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel_impl_nocast<at::native::direct_copy_kernel_cuda"
+    "(at::TensorIteratorBase&)::{lambda()#3}> >(int)",
+    "void at::native::unrolled_elementwise_kernel<at::native::bfloat16_copy_kernel_cuda(at::TensorIteratorBase&)>(int)",
+    "void at::native::(anonymous namespace)::CatArrayBatchedCopy_aligned16_contig<float, unsigned int, 2, 128>(int)",
+]
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [(owner, name) for owner, names in ((Owner.CANDIDATE, OWN), (Owner.PYTORCH, PYTORCH), (Owner.LIBRARY, LIBRARY),
+                                        (Owner.UNKNOWN, NOBODY)) for name in names],
+)  # fmt: skip
+def test_whose_kernel_a_name_is(owner: Owner, name: str) -> None:
+    assert kernel_owner(name, "kernel", DEFINED, Built()) is owner
+
+
+@pytest.mark.parametrize("name", PYTORCH + LIBRARY)
+def test_a_kernel_of_the_same_name_in_the_source_claims_nobody_elses(name: str) -> None:
+    if name in ("a_kernel_of_nobody(float*)", "triton_poi_fused_add_mul_0") or name.startswith("triton_"):
+        return  # the first is really the candidate's then, the others see below
+    source = f"__global__ void {base(name)}(int x) {{ }}"
+    assert kernel_owner(name, "kernel", defined_kernels(source), Built()) is not Owner.CANDIDATE
+
+
+def test_what_torch_compile_wrote_is_its_own_whatever_the_name(tmp_path: Path) -> None:
+    cache = tmp_path / "innocent" / "ab"
+    cache.mkdir(parents=True)
+    (cache / "cab.py").write_text(
+        "from torch._inductor.runtime import triton_helpers\n@triton.jit\ndef fast(x):\n  pass\n"
+    )
+    (cache / "mine.py").write_text("@triton.jit\ndef mine(x):\n  pass\n")
+    (cache / "cpu.so").write_bytes(b"\0inductor_entry_cpp\0kernel\0")
+    built = read_folder(str(tmp_path))
+    defined = frozenset({"fast", "mine", "triton_poi_fused_0"})
+    owners = [kernel_owner(name, "kernel", defined, built) for name in ("fast", "mine", "triton_poi_fused_0")]
+    assert owners == [Owner.PYTORCH, Owner.CANDIDATE, Owner.PYTORCH]
+    assert object_owner(str(cache / "cpu.so"), str(tmp_path), built, 0.0) is Owner.PYTORCH
+
+
+def test_kernels_made_by_macros_are_found_in_what_was_built(tmp_path: Path) -> None:
+    names = b"\0_Z11relu_kernelPf\0_ZN12_GLOBAL__N_18tanh_rowIfEEvPT_\0"
+    (tmp_path / "ext.so").write_bytes(b"\x7fELF" + names)
+    (tmp_path / "link.so").symlink_to("/proc/kcore")
+    (tmp_path / "_fused_rows.cubin").write_bytes(b"\x7fELF")
+    built = read_folder(str(tmp_path))
+    assert {"relu_kernel", "tanh_row", "_fused_rows"} <= built.kernels
+    source = frozenset[str]()
+    assert kernel_owner("relu_kernel(float*)", "kernel", source, built) is Owner.CANDIDATE
+    assert (
+        kernel_owner("void (anonymous namespace)::tanh_row<float>(float*)", "kernel", source, built) is Owner.CANDIDATE
+    )
+    assert kernel_owner("sigmoid_kernel(float*)", "kernel", source, built) is Owner.LIBRARY
+
+
+def test_what_a_source_defines() -> None:
+    wanted = {
+        "rmsnorm_kernel",
+        "gemm_kernel",
+        "hidden",
+        "packed",
+        "map_kernel",
+        "_attn_fwd",
+        "triton_red_rows",
+        "plain",
+    }
+    assert wanted <= DEFINED
+    assert not DEFINED & {"scripted", "run", "forward", "sqrtf"}
+    assert "k" in defined_kernels("no python: __global__ void k<float>(float*) {}")
+    assert defined_kernels("not python (\n@triton.jit\ndef k(x):\n") == {"k"}
+
+
+def test_parts_of_names() -> None:
+    assert qualified("void a::b<c<int>, (x::y)2>::d<int>(float*) [clone .kd]") == "a::b::d"
+    assert base("_ZN3foo3barIfEEvPT_") == "bar"
+    assert base("") == ""
+
+
+def trace(*kernels: tuple[str, float], **more: Any) -> dict[str, Any]:
+    return {
+        "on_gpu": True,
+        "kernels": [{"name": n, "kind": "kernel", "calls": 1, "seconds": s} for n, s in kernels],
+        **more,
+    }
+
+
+FILL, COPY, ADD, GEMM, MINE = NOBODY[3], NOBODY[4], PYTORCH[0], LIBRARY[0], OWN[0]
+
+
+@pytest.mark.parametrize(
+    ("kernels", "passes"),
+    [
+        ([(MINE, 1e-3)], True),
+        ([(MINE, 1e-5), (FILL, 4e-5), (COPY, 3e-5)], True),  # an atomic reduction into zeros
+        ([(MINE, 6e-6), (FILL, 1e-4)], True),
+        ([(MINE, 6e-5), (ADD, 4e-5)], True),
+        ([], True),  # views only
+        ([(MINE, 4e-5), (GEMM, 6e-5)], False),
+        ([(MINE, 2e-6), (GEMM, 1e-3)], False),  # a trivial kernel beside a library call
+        ([(ADD, 1e-5)], False),
+        ([("triton_poi_fused_relu_0", 1e-5)], False),
+        ([("nobodys(int)", 1e-5)], False),
+        ([(COPY, 1e-3)], False),  # a transpose by PyTorch, and nothing else
+        ([(COPY, 1e-3), (MINE, 1e-6)], False),
+    ],
+)
+def test_the_judgement_of_a_gpu_trace(kernels: list[tuple[str, float]], passes: bool) -> None:
+    work = device_work(trace(*kernels), SOURCE, Built())
+    assert work is not None
+    assert sum((work.own, work.pytorch, work.library, work.other)) == pytest.approx(1.0 if kernels else 0.0)
+    reason = judgement(work, Track.OWN)
+    assert (reason is None) is passes, reason
+    assert judgement(work, Track.ANY) is None
+
+
+def test_the_reason_names_shares_and_kernels() -> None:
+    work = device_work(trace((MINE, 2e-5), (GEMM, 8e-5)), SOURCE, Built())
+    assert work is not None
+    reason = judgement(work, Track.OWN)
+    assert reason is not None
+    assert "20%" in reason and "ampere_sgemm_128x64_nn (80%)" in reason
+
+
+def test_seconds_left_out_of_the_trace_are_not_the_candidates() -> None:
+    work = device_work(trace((MINE, 1e-5), left_out_seconds=1.0), SOURCE, Built())
+    assert work is not None and judgement(work, Track.OWN)
+
+
+@pytest.mark.parametrize("junk", [{}, {"error": "no kineto"}, {"kernels": 3}])
+def test_no_trace_is_no_work(junk: dict[str, Any]) -> None:
+    assert device_work(junk, SOURCE, Built()) is None
+    assert operator_shares(junk) is None
+
+
+def test_junk_rows_are_passed_over() -> None:
+    junk: list[Any] = [3, {"name": 4}, {"name": "x", "seconds": float("nan")}, {"name": "y", "seconds": 10**400}]
+    work = device_work({"kernels": [*junk, {"name": MINE, "seconds": 1.0}]}, SOURCE, Built())
+    assert work is not None and work.own == 1.0
+
+
+PRIVATE = "/tmp/run/private"
+EXTENSION = f"{PRIVATE}/build/ext.so"
+TORCH = "/venv/lib/python3.11/site-packages/torch/lib/libtorch_cpu.so"
+PYTHON, LIBM, GOMP = (
+    "/usr/bin/python3.11",
+    "/usr/lib/x86_64-linux-gnu/libm.so.6",
+    "/venv/torch/lib/libgomp-a34b3233.so.1",
+)
+BLAS = "/venv/lib/python3.11/site-packages/numpy.libs/libscipy_openblas64_-ff.so"
+
+
+@pytest.mark.parametrize(
+    ("objects", "aten", "copies", "passes"),
+    [
+        ({EXTENSION: 300, PYTHON: 30}, 0.0, 0.0, True),
+        ({EXTENSION: 40, LIBM: 300, GOMP: 500, PYTHON: 200}, 0.0, 0.0, True),
+        ({EXTENSION: 100, TORCH: 80}, 0.05, 0.4, True),  # PyTorch made zeros and copies
+        ({"": 100, PYTHON: 30}, 0.0, 0.0, True),  # generated code of its own
+        ({PYTHON: 100}, 0.0, 0.0, True),  # a view
+        ({"": 100, TORCH: 30}, 0.9, 0.0, False),  # oneDNN generates code too
+        ({TORCH: 300, EXTENSION: 20}, 0.9, 0.0, False),
+        ({TORCH: 300, EXTENSION: 20}, 0.0, 0.0, False),  # at::native called past the dispatcher
+        ({BLAS: 300, PYTHON: 20}, 0.0, 0.0, False),
+        ({EXTENSION: 20, PYTHON: 100}, 0.8, 0.0, False),  # few samples of the extension, the dispatcher saw the rest
+        ({TORCH: 200, PYTHON: 100}, 0.0, 0.7, False),  # a copy by PyTorch, and nothing else
+        ({}, 0.02, 0.2, True),
+        ({}, 0.5, 0.0, False),
+    ],
+)
+def test_the_judgement_of_samples_on_a_cpu(objects: dict[str, int], aten: float, copies: float, passes: bool) -> None:
+    work = cpu_work(objects, aten, PRIVATE, aten_copies=copies)
+    assert sum((work.own, work.pytorch, work.library, work.other)) == pytest.approx(1.0)
+    reason = judgement(work, Track.OWN)
+    assert (reason is None) is passes, (work, reason)
+
+
+def test_a_library_copied_into_the_folder_stays_a_library(tmp_path: Path) -> None:
+    path = tmp_path / "mine.so"
+    path.write_bytes(b"\x7fELF\0OpenBLAS 0.3.28 DYNAMIC_ARCH\0")
+    built = read_folder(str(tmp_path))
+    work = cpu_work({str(path): FEWEST_SAMPLES}, 0.0, str(tmp_path), built)
+    assert work.library == 1.0
+
+
+def test_shares_of_operators() -> None:
+    names = {
+        "aten::mm": 4.0,
+        "aten::copy_": 2.0,
+        "aten::empty": 1.0,
+        "mylib::op": 2.0,
+        "Torch-Compiled Region: 0/0": 1.0,
+    }
+    rows = [{"name": name, "kind": "cpu_op", "calls": 1, "seconds": seconds} for name, seconds in names.items()]
+    assert operator_shares({"wall_seconds": 10.0, "kernels": rows}) == (pytest.approx(0.5), pytest.approx(0.3))
+
+
+def test_a_name_cannot_carry_terminal_codes() -> None:
+    work = device_work(trace(("\x1b[2Jevil\ud800" * 100, 1.0)), SOURCE, Built())
+    assert work is not None
+    assert isinstance(work, Work)
+    assert "\x1b" not in work.kernels[0] and len(work.kernels[0]) < 200
+    assert work.model_dump_json()
