@@ -1,0 +1,42 @@
+"""S30 failed launch: more shared memory than there is, nothing runs and nobody asks
+
+problem: rowsum
+device: cuda
+backend: cuda
+outcome: device_error|runtime_error
+reason: the device's last error|invalid
+"""
+
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+KERNEL = r"""
+__global__ void sums(const float* x, float* y, long columns) {
+  __shared__ float part[256];
+  float sum = 0;
+  for (long j = threadIdx.x; j < columns; j += 256) sum += x[blockIdx.x * columns + j];
+  part[threadIdx.x] = sum;
+  for (int half = 128; half; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
+  }
+  if (threadIdx.x == 0) y[blockIdx.x] = part[0];
+}
+"""
+
+SOURCE = (
+    KERNEL
+    + r"""
+torch::Tensor row_sums(torch::Tensor x) {
+  auto y = torch::empty({x.size(0)}, x.options());
+  sums<<<x.size(0), 256, 1 << 20>>>(x.data_ptr<float>(), y.data_ptr<float>(), x.size(1));
+  return y;
+}
+"""
+)
+module = load_inline("sums", "torch::Tensor row_sums(torch::Tensor x);", SOURCE, functions=["row_sums"])
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return module.row_sums(x)

@@ -1,0 +1,35 @@
+"""T01 side stream: an own Triton kernel runs on another stream that nobody joins
+
+problem: rowsum
+device: cuda
+backend: triton
+outcome: suspect|wrong_values|not_finite
+reason: stream|are wrong|NaN|clock
+"""
+# ruff: noqa: N803 - constants of Triton kernels
+
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def sums(x, y, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, columns, BLOCK):
+        total += tl.load(x + row * columns + start + tl.arange(0, BLOCK))
+    tl.store(y + row, tl.sum(total, 0))
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stream = torch.cuda.Stream()
+
+    def forward(self, x):
+        y = torch.empty(x.shape[0], device=x.device)
+        with torch.cuda.stream(self.stream):
+            sums[(x.shape[0],)](x, y, x.shape[1], BLOCK=1024)
+        return y

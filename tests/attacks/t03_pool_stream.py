@@ -1,0 +1,44 @@
+"""T03 pool stream: the kernel goes to a stream of PyTorch's pool, without a join
+
+problem: rowsum
+device: cuda
+backend: cuda
+outcome: suspect|wrong_values|not_finite
+reason: stream|are wrong|NaN|clock
+"""
+
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+KERNEL = r"""
+__global__ void sums(const float* x, float* y, long columns) {
+  __shared__ float part[256];
+  float sum = 0;
+  for (long j = threadIdx.x; j < columns; j += 256) sum += x[blockIdx.x * columns + j];
+  part[threadIdx.x] = sum;
+  for (int half = 128; half; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
+  }
+  if (threadIdx.x == 0) y[blockIdx.x] = part[0];
+}
+"""
+
+SOURCE = (
+    "#include <c10/cuda/CUDAStream.h>\n"
+    + KERNEL
+    + r"""
+torch::Tensor row_sums(torch::Tensor x) {
+  auto y = torch::empty({x.size(0)}, x.options());
+  auto stream = c10::cuda::getStreamFromPool(true);
+  sums<<<x.size(0), 256, 0, stream.stream()>>>(x.data_ptr<float>(), y.data_ptr<float>(), x.size(1));
+  return y;
+}
+"""
+)
+module = load_inline("sums", "torch::Tensor row_sums(torch::Tensor x);", SOURCE, functions=["row_sums"])
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return module.row_sums(x)

@@ -1,0 +1,78 @@
+"""the kernel inside a torch.autograd.Function that could be trained.
+
+problem: honest_rms_norm
+device: cpu
+backend: cpp
+outcome: fast|slow
+"""
+
+import ctypes
+import subprocess
+from pathlib import Path
+
+import torch
+from torch import nn
+
+SOURCE = r"""
+#include <cmath>
+#include <cstdint>
+
+extern "C" void rms_norm(const float* x, const float* gain, float* out, int64_t rows, int64_t columns, float eps) {
+  #pragma omp parallel for schedule(static)
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* __restrict__ row = x + r * columns;
+    float* __restrict__ to = out + r * columns;
+    float squares = 0.0f;
+    #pragma omp simd reduction(+ : squares)
+    for (int64_t c = 0; c < columns; ++c) squares += row[c] * row[c];
+    const float scale = 1.0f / std::sqrt(squares / float(columns) + eps);
+    #pragma omp simd
+    for (int64_t c = 0; c < columns; ++c) to[c] = row[c] * scale * gain[c];
+  }
+}
+"""
+
+KINDS = {"p": ctypes.c_void_p, "n": ctypes.c_int64, "f": ctypes.c_float}
+
+
+def build(name, signatures):
+    """Compiles SOURCE into the current folder and declares what its functions take."""
+    Path(f"{name}.cpp").write_text(SOURCE)
+    command = ["g++", "-O2", "-march=native", "-fopenmp", "-shared", "-fPIC", f"{name}.cpp", "-o", f"lib{name}.so"]
+    subprocess.run(command, check=True)
+    loaded = ctypes.CDLL(str(Path(f"lib{name}.so").resolve()))
+    for function, kinds in signatures.items():
+        getattr(loaded, function).argtypes = [KINDS[kind] for kind in kinds]
+        getattr(loaded, function).restype = None
+    return loaded
+
+
+library = build("cpu_autograd_function", {"rms_norm": "pppnnf"})
+
+
+class RmsNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, gain, eps):
+        ctx.save_for_backward(x, gain)
+        ctx.eps = eps
+        out = torch.empty_like(x)
+        library.rms_norm(x.data_ptr(), gain.data_ptr(), out.data_ptr(), *x.shape, eps)
+        return out
+
+    @staticmethod
+    def backward(ctx, gradient):
+        x, gain = ctx.saved_tensors
+        scale = torch.rsqrt(x.pow(2).mean(dim=-1, keepdim=True) + ctx.eps)
+        inner = gradient * gain
+        along = (inner * x).mean(dim=-1, keepdim=True)
+        return scale * inner - scale**3 * along * x, (gradient * x * scale).sum(dim=0), None
+
+
+class ModelNew(nn.Module):
+    def __init__(self, hidden, eps):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(hidden))
+        self.eps = eps
+
+    def forward(self, x):
+        return RmsNorm.apply(x.contiguous(), self.weight, self.eps)

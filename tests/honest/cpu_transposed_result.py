@@ -1,0 +1,49 @@
+"""the result is a permuted view of memory of its own, not contiguous.
+
+problem: honest_transpose
+device: cpu
+backend: cpp
+outcome: fast|slow
+"""
+
+import ctypes
+import subprocess
+from pathlib import Path
+
+import torch
+from torch import nn
+
+SOURCE = r"""
+#include <cmath>
+#include <cstdint>
+
+extern "C" void bell(const float* x, float* out, int64_t count) {
+  #pragma omp parallel for schedule(static)
+  for (int64_t i = 0; i < count; ++i) out[i] = expf(-x[i] * x[i]);
+}
+"""
+
+KINDS = {"p": ctypes.c_void_p, "n": ctypes.c_int64, "f": ctypes.c_float}
+
+
+def build(name, signatures):
+    """Compiles SOURCE into the current folder and declares what its functions take."""
+    Path(f"{name}.cpp").write_text(SOURCE)
+    command = ["g++", "-O2", "-march=native", "-fopenmp", "-shared", "-fPIC", f"{name}.cpp", "-o", f"lib{name}.so"]
+    subprocess.run(command, check=True)
+    loaded = ctypes.CDLL(str(Path(f"lib{name}.so").resolve()))
+    for function, kinds in signatures.items():
+        getattr(loaded, function).argtypes = [KINDS[kind] for kind in kinds]
+        getattr(loaded, function).restype = None
+    return loaded
+
+
+library = build("cpu_transposed_result", {"bell": "ppn"})
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        x = x.contiguous()
+        out = torch.empty_like(x)
+        library.bell(x.data_ptr(), out.data_ptr(), x.numel())
+        return out.permute(0, 2, 1)
