@@ -1,0 +1,84 @@
+"""A judge that also notes what the parts of its work take: `hkbench.judge.worker` with a clock around them.
+
+Each evaluation appends a line of JSON to the file that PROBE_FILE names: by part, how often and how many seconds in
+all. Parts may lie in one another (the freezing of a runner is in every part that asks it something). On a GPU a part
+that does not wait for the device leaves its work to the next one that does.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hkbench.judge import evaluate, trust, worker
+from hkbench.judge.link import RunnerLink
+from hkbench.judge.reference import Reference
+from hkbench.judge.regions import Regions
+from hkbench.judge.session import Session
+from hkbench.judge.side import Side
+from hkbench.judge.timing import Timing
+
+#: What is clocked, and what it is for. The first three hold the parts after them.
+PARTS: dict[str, tuple[Any, str]] = {
+    "trials": (Session, "trials"),
+    "timed runs": (Timing, "measure"),
+    "witnesses: all": (Timing, "witness"),
+    "static reading": (evaluate, "read_candidate"),
+    "parameters changed and restored": (Session, "_use_parameters"),
+    "first trial repeated": (Session, "_repeat"),
+    "parameters compared": (Session, "check_state"),
+    "inputs compared with what was given": (Regions, "changed_input"),
+    "outputs of timed runs compared": (Session, "check_again"),
+    "caches evicted (CPU), device seen idle (GPU)": (Timing, "_evict"),
+    "inputs made": (Reference, "inputs"),
+    "inputs put in place": (Regions, "put_inputs"),
+    "reference run": (Reference, "native"),
+    "reference run in higher precision": (Reference, "precise"),
+    "outputs compared": (Session, "check"),
+    "requests to the runners": (Side, "try_ask"),
+    "witness: kernel trace": (Timing, "_trace"),
+    "witness: samples from outside": (Timing, "_sample"),
+    "floor": (trust, "_floor"),
+    "runners frozen": (RunnerLink, "freeze"),
+    "runners thawed": (RunnerLink, "resume"),
+    "runners ended": (RunnerLink, "end"),
+}
+
+_spent: dict[str, list[float]] = {}
+
+
+def _clocked(part: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        start = time.perf_counter()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _spent.setdefault(part, []).append(time.perf_counter() - start)
+
+    return run
+
+
+def _noted(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        _spent.clear()
+        result = function(*args, **kwargs)
+        line = {part: {"calls": len(times), "seconds": sum(times)} for part, times in _spent.items()}
+        with Path(os.environ["PROBE_FILE"]).open("a") as file:
+            file.write(json.dumps(line) + "\n")
+        return result
+
+    return run
+
+
+for _part, (_owner, _name) in PARTS.items():
+    setattr(_owner, _name, _clocked(_part, getattr(_owner, _name)))
+worker._evaluate = _noted(worker._evaluate)
+
+serve = worker.serve
