@@ -1,12 +1,12 @@
 # What README promises. Each target sets up .venv by itself.
-.PHONY: setup demo test check bench clean
+.PHONY: setup demo test check bench corpus clean
 
 PY := .venv/bin/python
 
 setup:
 	scripts/setup.sh
 
-# From a bare clone to a finished small batch with a report: no GPU, no key, about five minutes on two cores.
+# From a bare clone to a finished small batch with a report: no GPU, no key, about eight minutes on two cores.
 demo: setup
 	rm -rf results/demo
 	$(PY) run_batch.py 1 8 --device cpu --run-timeout 10 --replay examples/replies --results results/demo
@@ -26,6 +26,11 @@ check:
 # A/A: each problem's own reference as its candidate, on the best device that torch sees.
 bench: setup
 	$(PY) benchmarks/reference_times.py
+
+# Every attack and every honest candidate on the CPU: about ten minutes on two cores.
+corpus:
+	scripts/setup.sh dev
+	$(PY) scripts/corpus.py --device cpu
 
 clean:
 	rm -rf .venv results/demo
