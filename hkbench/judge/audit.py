@@ -13,7 +13,7 @@ import torch
 from hkbench.errors import ProblemError
 from hkbench.judge import compare
 from hkbench.judge.audited import CheckAudit, ControlClass, Passed, ProblemAudit
-from hkbench.judge.controls import KEPT, Control, Trial, load_parameters, null_controls
+from hkbench.judge.controls import KEPT, Control, Trial, null_controls
 from hkbench.judge.formulas import formula_controls, precision_controls
 from hkbench.judge.parameters import randomised
 from hkbench.judge.reference import Leaves, Reference
@@ -48,7 +48,7 @@ def audit_problem(problem: Problem, sizes: SizeSet, device: torch.device, trials
     reference = Reference(small, sizes, device, seed=0)
     own = {name: value.clone() for name, value in reference.model.state_dict().items()}
     kernelbench = _check(reference, "kernelbench", _own_trials(reference, trials), _kernelbench_passes)
-    load_parameters(reference, own)
+    reference.load(own)
     hkbench = _check(reference, "hkbench", _hkbench_trials(reference, trials), HkbenchCheck())
     return ProblemAudit(
         problem=problem.name,
@@ -101,7 +101,7 @@ def _hkbench_trials(reference: Reference, trials: int) -> Iterator[Trial]:
     own = {name: value.clone() for name, value in reference.model.state_dict().items()}
     for plan in trial_plan(trials, any(True for _ in reference.model.parameters())):
         state = own if plan.parameters == OWN else randomised(reference.model, next(seeds))
-        load_parameters(reference, state)
+        reference.load(state)
         drawn = variator.draw(plan.inputs, next(seeds))
         yield Trial(drawn.inputs, drawn.native, drawn.precise)
 
@@ -154,7 +154,7 @@ def _answer(reference: Reference, control: Control, trial: Trial, precise: bool 
     try:
         if before:
             changed = {name: torch.full_like(before[name], value) for name, value in control.state}
-            load_parameters(reference, before | changed)
+            reference.load(before | changed)
         return control.make(trial, run)
     except torch.OutOfMemoryError:
         raise
@@ -162,7 +162,7 @@ def _answer(reference: Reference, control: Control, trial: Trial, precise: bool 
         return None
     finally:
         if before:
-            load_parameters(reference, before)
+            reference.load(before)
 
 
 def _same_form(answer: Leaves, native: Leaves) -> bool:
@@ -189,11 +189,11 @@ def _is_equivalent(reference: Reference, control: Control, trial: Trial) -> bool
     wanted = trial.precise
     try:
         if control.state:  # what a parameter happens to be at the start says nothing of its effect
-            load_parameters(reference, randomised(reference.model, next(_seeds(reference, "equivalence"))))
+            reference.load(randomised(reference.model, next(_seeds(reference, "equivalence"))))
             wanted = reference.precise(trial.inputs, trial.native)
         answer = _answer(reference, control, trial, precise=True)
     finally:
-        load_parameters(reference, before)
+        reference.load(before)
     if answer is None:
         return False
     return all(_equal(leaf, answer[path]) if isinstance(leaf, torch.Tensor) else True for path, leaf in wanted.items())
@@ -226,20 +226,18 @@ def _kernelbench_passes(trial: Trial, answer: Leaves) -> bool:
 
 
 class HkbenchCheck:
-    """The comparison that candidates are judged by."""
+    """The comparison that candidates are judged by; the controls of one trial share its tolerances."""
 
     def __init__(self) -> None:
-        self._tolerances: dict[str, Tolerance] = {}
+        self._trial: Trial | None = None
+        self._tolerances: dict[str, Tolerance | None] = {}
 
     def __call__(self, trial: Trial, answer: Leaves) -> bool:
+        if trial is not self._trial:
+            self._trial, self._tolerances = trial, {}
         for path, native, precise, made in _tensors(trial, answer):
-            if native.dtype not in compare.RTOL:
-                if compare.compare_exact(path, native, precise, made) is not None:
-                    return False
-                continue
-            if path not in self._tolerances:
-                self._tolerances[path] = compare.tolerance_for(native, precise, path)
-            wanted = compare.settled(native, precise, made)
-            if compare.compare_leaf(path, wanted, made, self._tolerances[path]).mismatch is not None:
+            known = self._tolerances.get(path)
+            result, self._tolerances[path] = compare.compare_output(path, native, precise, made, known)
+            if result.mismatch is not None:
                 return False
         return True

@@ -11,7 +11,9 @@ import torch
 from hkbench.judge.tolerances import RTOL_BY_NAME
 from hkbench.records import Mismatch, Tolerance
 
-CHUNK = 1 << 25  #: elements compared at a time, which bounds the memory that float64 copies take
+#: Elements compared at a time: on a CPU so few that the float64 copies stay in its cache (six times as fast), on a GPU
+#: so many that launches do not count, and not so many that the copies fill its memory.
+CHUNKS = {"cpu": 1 << 19, "cuda": 1 << 25}
 
 RTOL = {getattr(torch, name): rtol for name, rtol in RTOL_BY_NAME.items()}
 WIDEST = 10.0  #: eager's own error may widen a tolerance by at most this factor
@@ -41,13 +43,17 @@ def root_mean_square(expected: torch.Tensor) -> float:
     return largest * math.sqrt(total / count)
 
 
+def _parts(tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """The tensor's elements, a part at a time; none of an empty tensor."""
+    return tuple(part for part in tensor.reshape(-1).split(CHUNKS[tensor.device.type]) if part.numel())
+
+
 def _magnitudes(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
     """The absolute values of the finite elements in float64, a part at a time, each a new tensor."""
-    for part in tensor.reshape(-1).split(CHUNK):
+    for part in _parts(tensor):
         wide = part.to(torch.float64, copy=True).abs_()
         # One pass in place of a selection, which costs ten: only an odd tensor holds anything that is not finite.
-        finite = math.isfinite(float(wide.sum())) if wide.numel() else True
-        yield wide if finite else wide[torch.isfinite(wide)]
+        yield wide if math.isfinite(float(wide.sum())) else wide[torch.isfinite(wide)]
 
 
 def tolerance_for(native: torch.Tensor, precise: torch.Tensor, path: str, scale: float | None = None) -> Tolerance:
@@ -81,10 +87,8 @@ def compare_leaf(
 def _all_within(expected: torch.Tensor, got: torch.Tensor, tolerance: Tolerance, scale: float) -> LeafResult | None:
     """The usual case, in few passes: everything is finite and within the tolerance. None otherwise."""
     worst = max_abs = 0.0
-    pairs = zip(expected.reshape(-1).split(CHUNK), got.reshape(-1).split(CHUNK), strict=True)
+    pairs = zip(_parts(expected), _parts(got), strict=True)
     for want, have in ((want.double(), have.double()) for want, have in pairs):
-        if not want.numel():
-            continue
         error = (have - want).abs_()
         largest = float(error.max())
         if not math.isfinite(largest) or (largest > 0.0 and not scale):
@@ -101,9 +105,9 @@ def _worst_of(path: str, expected: torch.Tensor, got: torch.Tensor, tolerance: T
     """Where it is wrong most, and how much of it is."""
     worst, worst_at, max_abs, max_rel, wrong, not_finite = 0.0, -1, 0.0, 0.0, 0, 0
     flat_expected, flat_got = expected.reshape(-1), got.reshape(-1)
-    for start in range(0, flat_expected.numel(), CHUNK):
-        want = flat_expected[start : start + CHUNK].double()
-        have = flat_got[start : start + CHUNK].double()
+    start = 0
+    for part, got_part in zip(_parts(expected), _parts(got), strict=True):
+        want, have = part.double(), got_part.double()
         equal = (want == have) | (torch.isnan(want) & torch.isnan(have))
         finite = torch.isfinite(want) & torch.isfinite(have)
         error = torch.where(equal, 0.0, (have - want).abs())
@@ -120,6 +124,7 @@ def _worst_of(path: str, expected: torch.Tensor, got: torch.Tensor, tolerance: T
             max_abs = max(max_abs, float(error[finite].max()))
             relative = (error / want.abs())[finite & (want != 0)]
             max_rel = max(max_rel, float(relative.max())) if relative.numel() else max_rel
+        start += want.numel()
     mismatch = None
     if wrong:
         mismatch = Mismatch(
@@ -144,6 +149,25 @@ def settled(native: torch.Tensor, precise: torch.Tensor, got: torch.Tensor) -> t
         return precise
     agreed = ~torch.isfinite(native) & ((got == native) | (torch.isnan(got) & torch.isnan(native)))
     return torch.where(agreed, native.to(precise.dtype), precise)
+
+
+def compare_output(
+    path: str,
+    native: torch.Tensor,
+    precise: torch.Tensor,
+    got: torch.Tensor,
+    tolerance: Tolerance | None = None,
+) -> tuple[LeafResult, Tolerance | None]:
+    """One output, as candidates are judged, and the tolerance it was given: None where the dtype demands equality.
+
+    Without `tolerance` eager's own error decides (`tolerance_for`).
+    """
+    if native.dtype not in RTOL:
+        return LeafResult(0.0, None, 0, compare_exact(path, native, precise, got)), None
+    scale = None if precise.is_complex() else root_mean_square(precise)
+    tolerance = tolerance or tolerance_for(native, precise, path, scale)
+    agreed = settled(native, precise, got)
+    return compare_leaf(path, agreed, got, tolerance, scale if agreed is precise else None), tolerance
 
 
 def compare_exact(path: str, native: torch.Tensor, precise: torch.Tensor, got: torch.Tensor) -> Mismatch | None:

@@ -44,12 +44,6 @@ class Control:
     exact: bool = False  #: another result in exact arithmetic by construction: no need to look whether it is
 
 
-def load_parameters(reference: Reference, state: dict[str, torch.Tensor]) -> None:
-    """Gives the reference other parameters; its precise twin is made anew from them at its next use."""
-    reference.model.load_state_dict(state)
-    reference._precise_model = None
-
-
 def null_controls(reference: Reference, trial: Trial, earlier: list[Leaves]) -> Iterator[Control]:
     """All null controls that could fit the problem. `earlier`: outputs for other inputs of its own distribution."""
     yield _each("zeros", lambda leaf, _path: torch.zeros_like(leaf))

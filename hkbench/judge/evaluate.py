@@ -62,7 +62,6 @@ class Evaluation:
         self._source = Path(job.code).read_bytes()
         self._times: dict[Stage, float] = {}
         self._stage = Stage.PARSE
-        self._trial_count = 0
         self._session: Session | None = None
         self._reference: Reference | None = None
         self._facts: DeviceFacts | None = None
@@ -83,9 +82,10 @@ class Evaluation:
             nonlocal measured, trusted, profile
             self._compare(device_index)
             measured, trusted = self._measure()
-            if trusted.refusal is None:
-                self._forbid()
-            if trusted.refusal is None and measured.speedup.value < 1.0 and self._job.settings.profile_slow:
+            if trusted.refusal is not None:
+                return
+            self._forbid()
+            if measured.speedup.value < 1.0 and self._job.settings.profile_slow:
                 profile = self._profile()
 
         failure = self._guarded(stages)
@@ -201,7 +201,7 @@ class Evaluation:
         """A profiler that fails costs the verdict nothing but the profile."""
         assert self._session is not None
         try:
-            answer = self._session.side.try_ask(Stage.TIME, "profile")
+            answer = self._session.profile()
         except (RunnerGone, RunnerTimeout, RunnerBabble) as error:
             self._session.notes.append(f"the profiler did not finish: {error}")
             return None

@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from hkbench.judge import domains
-from hkbench.judge.reference import Leaves, Reference
+from hkbench.judge.reference import Leaves, Reference, mapped
 from hkbench.records import DeviceFacts, Floor
 from hkbench.runner.wire import leaves
 
@@ -149,7 +149,7 @@ def _differ(made: Leaves, native: Leaves) -> bool:
 def _output_bytes(reference: Reference, inputs: list[Any]) -> int:
     """Of outputs with memory of their own: what lies in an input's or a parameter's need not be written."""
     with torch.no_grad():
-        copies = _cloned(inputs)
+        copies = mapped(inputs, torch.clone)
         held = {t.untyped_storage().data_ptr() for _, t in leaves(copies, "") if isinstance(t, torch.Tensor)}
         held |= {t.untyped_storage().data_ptr() for t in reference.model.state_dict().values()}
         made = [leaf for _, leaf in leaves(reference.model(*copies), "output") if isinstance(leaf, torch.Tensor)]
@@ -158,16 +158,6 @@ def _output_bytes(reference: Reference, inputs: list[Any]) -> int:
         if leaf.untyped_storage().data_ptr() not in held:
             total += min(leaf.numel() * leaf.element_size(), leaf.untyped_storage().nbytes())
     return total
-
-
-def _cloned(value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        return value.clone()
-    if isinstance(value, (list, tuple)):
-        return type(value)(_cloned(item) for item in value)
-    if isinstance(value, dict):
-        return {key: _cloned(item) for key, item in value.items()}
-    return value
 
 
 class _Record(TorchDispatchMode):
@@ -189,7 +179,7 @@ class _Record(TorchDispatchMode):
 
 def _operations(reference: Reference, inputs: list[Any], native: Leaves) -> int | None:
     """Of the one dense product that the reference is, or None if it is anything else."""
-    copies = _cloned(inputs)
+    copies = mapped(inputs, torch.clone)
     record = _Record()
     with torch.no_grad(), FlopCounterMode(display=False) as counter, record:
         reference.model(*copies)

@@ -13,7 +13,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from hkbench.judge.audited import ControlClass
-from hkbench.judge.controls import Control, Run, Trial, load_parameters
+from hkbench.judge.controls import Control, Run, Trial
 from hkbench.judge.reference import Leaves, Reference
 
 aten = torch.ops.aten
@@ -238,11 +238,11 @@ def precision_controls(reference: Reference, trial: Trial) -> Iterator[Control]:
 
         def make(trial: Trial, run: Run, half: torch.dtype = half) -> Leaves | None:
             state = {key: value.clone() for key, value in reference.model.state_dict().items()}
-            load_parameters(reference, {key: _rounded(value, half) for key, value in state.items()})
+            reference.load({key: _rounded(value, half) for key, value in state.items()})
             try:
                 return run([_rounded(value, half) for value in trial.inputs])
             finally:
-                load_parameters(reference, state)
+                reference.load(state)
 
         yield Control(f"inputs and parameters rounded to {name}", ControlClass.PRECISION, make, exact=True)
 

@@ -184,7 +184,7 @@ class RunnerLink:
         return _tree_state(self._ask(b"C"))
 
     def sample_begin(self) -> None:
-        """Begins to sample whose code runs, about every 2 ms; costs each running thread some 20 us a sample.
+        """Begins to sample whose code runs (sandbox/sampler.py); costs each running thread some 20 us a sample.
 
         Raises:
             RunnerGone, WorkerLost

@@ -63,6 +63,7 @@ class Measurement:
 def interleave(
     baseline: Callable[[Samples, int], None],
     candidate: Callable[[Samples, int], None],
+    between: Callable[[int], None],
     runs: int,
     seconds: float,
     warmups: int,
@@ -71,6 +72,8 @@ def interleave(
     """Runs both sides alternately, so that drifting clocks and noisy neighbours meet both alike.
 
     Each is called with the number of its pair (below 0: a warm-up), so that both can make the same fresh inputs for it.
+    `between` is called after each pair.
+
     At least `FEWEST_RUNS` of each; no new pair is begun after `seconds`. The order within a pair alternates;
     `first` 1 begins with the candidate.
     """
@@ -88,6 +91,7 @@ def interleave(
         else:
             baseline(left, number)
             candidate(right, number)
+        between(number)
     return left, right
 
 

@@ -50,7 +50,7 @@ class Reference:
 
     def shares_memory(self, inputs: list[Any]) -> bool:
         """Whether an output of the reference lies in memory of its inputs (a view, an identity)."""
-        own = _mapped(inputs, torch.clone)
+        own = mapped(inputs, torch.clone)
         with torch.no_grad():
             made = [leaf for _, leaf in leaves(self.model(*own), "") if isinstance(leaf, torch.Tensor)]
         given = [leaf for _, leaf in leaves(own, "") if isinstance(leaf, torch.Tensor)]
@@ -66,13 +66,13 @@ class Reference:
             raise
         except Exception as error:
             raise ProblemError(f"{self.problem.path}: get_inputs() raised {error!r}") from error
-        return [_mapped(value, lambda tensor: tensor.to(self.device)) for value in made]
+        return [mapped(value, lambda tensor: tensor.to(self.device)) for value in made]
 
     def native(self, inputs: list[Any]) -> Leaves:
         """The reference's outputs as eager PyTorch gives them. It gets copies: its code may work in place."""
         try:
             with torch.no_grad():
-                return dict(leaves(self.model(*_mapped(inputs, torch.clone)), "output"))
+                return dict(leaves(self.model(*mapped(inputs, torch.clone)), "output"))
         except _OUT_OF_MEMORY:
             raise
         except Exception as error:
@@ -118,20 +118,20 @@ def _execute(problem: Problem, sizes: SizeSet) -> dict[str, Any]:
     return module.__dict__
 
 
-def _mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+def mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     """The same nested structure with each tensor changed."""
     if isinstance(value, torch.Tensor):
         return change(value)
     if isinstance(value, (list, tuple)):
-        return type(value)(_mapped(item, change) for item in value)
+        return type(value)(mapped(item, change) for item in value)
     if isinstance(value, dict):
-        return {key: _mapped(item, change) for key, item in value.items()}
+        return {key: mapped(item, change) for key, item in value.items()}
     return value
 
 
 def _cast(value: Any, dtype: torch.dtype) -> Any:
     """Copies with floating tensors in `dtype`; integers stay: a cast token id would lose digits."""
-    return _mapped(value, lambda t: t.to(dtype, copy=True) if t.is_floating_point() else t.clone())
+    return mapped(value, lambda t: t.to(dtype, copy=True) if t.is_floating_point() else t.clone())
 
 
 def _cast_model(model: torch.nn.Module, dtype: torch.dtype) -> torch.nn.Module:

@@ -8,6 +8,7 @@ import torch
 
 from hkbench.judge.arena import POISON, Arena, Layout, fill, same
 from hkbench.judge.reference import Leaves, Reference
+from hkbench.runner.wire import leaves
 
 
 class Regions:
@@ -28,6 +29,9 @@ class Regions:
             if isinstance(leaf, torch.Tensor)
         }
         self._sizes = (inbox.size, outbox.size)
+        everything = [leaf for _, leaf in leaves(inputs, "")] + list(outputs.values())
+        #: Of inputs and outputs together.
+        self.elements = sum(leaf.numel() for leaf in everything if isinstance(leaf, torch.Tensor))
 
     def allocate(self, by_host: bool) -> None:
         """Makes the two regions, on the device where handles can be shared, and fills in what never changes."""

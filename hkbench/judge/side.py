@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -22,10 +21,9 @@ class Side:
     look at fresh inputs before the clock runs, go on with work after an answer, or disturb the other side's turn.
     """
 
-    def __init__(self, link: RunnerLink, settings: JudgeSettings, settle_seconds: float) -> None:
+    def __init__(self, link: RunnerLink, settings: JudgeSettings) -> None:
         self._link = link
         self._settings = settings
-        self._settle_seconds = settle_seconds
         self.stamps = Stamps(lambda: None)  #: of the last call
         self.restless = 0  #: how often something of it ran while it was frozen
 
@@ -57,9 +55,9 @@ class Side:
             stamps = Stamps(lambda: self._shown(reveal))
         return self._checked(self.try_ask(stage, op, stamps), stage, trial), objects
 
-    def try_ask(self, stage: Stage, op: str, stamps: Stamps | None = None, **fields: Any) -> Message:
-        """A request to which an exception of the candidate's is an answer."""
-        limit = self._settings.load_timeout if stage is Stage.LOAD else self._settings.run_timeout
+    def try_ask(self, stage: Stage, op: str, stamps: Stamps | None = None, forwards: int = 1, **fields: Any) -> Message:
+        """A request to which an exception of the candidate's is an answer. It makes `forwards` forward passes."""
+        limit = self._settings.load_timeout if stage is Stage.LOAD else forwards * self._settings.run_timeout
         self._link.resume()
         # A Triton kernel is compiled at its first launch; building inside forward has the build's own limit.
         answer = self._link.request(op, limit, self._settings.build_timeout, stamps=stamps, **fields)
@@ -69,8 +67,6 @@ class Side:
 
     def _shown(self, reveal: Callable[[], None]) -> None:
         """Puts something into place while the runner is frozen, and leaves it so."""
-        # OpenMP threads that still spin from the call before would go on after the thaw, beside this one.
-        time.sleep(self._settle_seconds)
         before = self._link.freeze()
         reveal()
         after = self._link.freeze()
@@ -86,8 +82,8 @@ class Side:
 class BaselineSide(Side):
     """The baseline's runner: its failure is never the candidate's."""
 
-    def __init__(self, link: RunnerLink, settings: JudgeSettings, settle_seconds: float, problem: str) -> None:
-        super().__init__(link, settings, settle_seconds)
+    def __init__(self, link: RunnerLink, settings: JudgeSettings, problem: str) -> None:
+        super().__init__(link, settings)
         self._problem = problem
 
     def must(self, op: str, reveal: Callable[[], None] | None = None, /, **fields: Any) -> Message:

@@ -16,7 +16,7 @@ from hkbench.judge.measure import DEFAULT_RUNS, FEWEST_RUNS, Measurement, Sample
 from hkbench.judge.session import Call, Session, draw_seed
 from hkbench.judge.stability import GpuState, gpu_stability, gpu_state
 from hkbench.records import DeviceKind, Stage
-from hkbench.runner.wire import Message, leaves
+from hkbench.runner.wire import Message
 from hkbench.sandbox import linux
 
 MOST_ROUNDS = 3  #: of timed runs, while it is not settled which side is faster
@@ -56,7 +56,8 @@ class Timing:
         self._session = session
         self._device = session.reference.device
         self._inputs: list[Any] = []
-        self._seeds: dict[int, int] = {}
+        self._pair: int | None = None  # whose inputs were made last
+        self._seed = 0  # of that pair
         self._cache = torch.empty(session.flush_bytes if self._device.type == "cpu" else 0, dtype=torch.uint8)
         self._seen = Witnessed()
         self._runs = session.settings.timing_runs or DEFAULT_RUNS[session.facts.kind]
@@ -73,6 +74,7 @@ class Timing:
             more = interleave(
                 self._baseline,
                 self._candidate,
+                self._watch,
                 self._runs,
                 session.settings.timing_seconds,
                 warmups,
@@ -87,7 +89,7 @@ class Timing:
 
     def _baseline(self, samples: Samples, number: int) -> None:
         session = self._session
-        inputs = self._fresh(self._seed_of(number))
+        inputs = self._of_pair(number)
 
         def reveal() -> None:
             session.regions.put_inputs(inputs)
@@ -99,10 +101,13 @@ class Timing:
 
     def _candidate(self, samples: Samples, number: int) -> None:
         session = self._session
-        made = session.call(self._fresh(self._seed_of(number)), None, Stage.TIME, then=self._evict)
+        compared = number in self._compared
+        made = session.call(self._of_pair(number), None, Stage.TIME, then=self._evict, keep=compared)
         samples.add(made.seconds, made.idle, session.side.stamps)
-        if number in self._compared:
+        if compared:
             session.check_again(made.outputs, self._inputs)
+
+    def _watch(self, number: int) -> None:
         if number in self._traced:
             self._trace()
         if number in self._sampled and not self._seen.enough:
@@ -110,10 +115,10 @@ class Timing:
 
     def _draw_places(self) -> None:
         """Which runs of a round are compared, and after which ones the candidate is watched: nobody can tell before."""
-        self._seeds.clear()
+        self._pair = None
         everywhere = range(self._runs)
         some = {0, *(secrets.randbelow(self._runs) for _ in range(CHECKED_TIMED_RUNS - 1))}
-        self._compared = set(everywhere) if self._elements() <= SMALL else some
+        self._compared = set(everywhere) if self._session.regions.elements <= SMALL else some
         few = min(self._runs, FEWEST_RUNS)  # a slow candidate has no more
         self._traced = {secrets.randbelow(few)} if len(self._seen.traces) < TRACED_CALLS else set()
         self._sampled = set(everywhere) if self._device.type == "cpu" else set()
@@ -123,18 +128,18 @@ class Timing:
             return GpuState()
         return gpu_state(f"GPU-{torch.cuda.get_device_properties(self._device).uuid}")
 
-    def _elements(self) -> int:
-        """Of inputs and outputs together."""
-        outputs = sum(place["span"] for place in self._session.regions.output_places.values())
-        inputs = (leaf for _, leaf in leaves(self._fresh(draw_seed()), "") if isinstance(leaf, torch.Tensor))
-        return int(outputs) + sum(leaf.numel() for leaf in inputs)
+    def _of_pair(self, number: int) -> list[Any]:
+        """The inputs of a pair of runs, the same for both sides.
 
-    def _seed_of(self, number: int) -> int:
-        """The seed of a pair of runs, the same for both sides."""
-        return self._seeds.setdefault(number, draw_seed())
+        A GPU makes them anew for each side, so that what comes before a call is alike too. Host generators are slow;
+        there the caches are evicted before each call, and each side comes first in every other pair.
+        """
+        if number != self._pair:
+            self._pair, self._seed = number, draw_seed()
+            return self._fresh(self._seed)
+        return self._inputs if self._device.type == "cpu" else self._fresh(self._seed)
 
     def _fresh(self, seed: int) -> list[Any]:
-        """The inputs of a pair of runs, made anew for each side: what comes before a call has to be alike too."""
         self._inputs.clear()  # first: their memory has to be free before the new ones are made
         self._inputs.extend(self._session.reference.inputs(seed))
         return self._inputs
@@ -175,13 +180,17 @@ class Timing:
 
     def _watched(self, op: str, sample: bool) -> Call:
         session = self._session
-        evict = (
-            (lambda: None) if sample else self._evict
-        )  # takes long on a CPU, and sampled times are not compared finely
-        made = session.call(self._fresh(draw_seed()), None, Stage.TIME, op, evict, sample)
-        if not sample or secrets.randbelow(SAMPLED_CALLS) < COMPARED_SAMPLED_CALLS:
+        # Evicting takes long on a CPU, and sampled times are not compared finely.
+        evict = _nothing if sample else self._evict
+        compared = not sample or secrets.randbelow(SAMPLED_CALLS) < COMPARED_SAMPLED_CALLS
+        made = session.call(self._fresh(draw_seed()), None, Stage.TIME, op, evict, sample, compared)
+        if compared:
             session.check_again(made.outputs, self._inputs)
         return made
+
+
+def _nothing() -> None:
+    pass
 
 
 def _our_processes() -> frozenset[int]:

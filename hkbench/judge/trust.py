@@ -13,10 +13,8 @@ from hkbench.judge.timing import Witnessed
 from hkbench.profile import names, ownership
 from hkbench.records import Clocks, DeviceKind, Failure, FailureKind, Floor, Stage, Track, Work
 
-_BROKEN_TRACE = "the kernel trace works for the baseline and fails for the candidate"
-
-
 MOST_RESTLESS = 2  #: calls; the accounting of a thread that is just being stopped may come late
+_BROKEN_TRACE = "the kernel trace works for the baseline and fails for the candidate"
 
 
 @dataclass(frozen=True)

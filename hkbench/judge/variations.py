@@ -17,7 +17,7 @@ import torch
 from hkbench.errors import ProblemError
 from hkbench.judge import compare, domains
 from hkbench.judge.domains import Domain
-from hkbench.judge.reference import Leaves, Reference
+from hkbench.judge.reference import Leaves, Reference, mapped
 from hkbench.records import Tolerance
 from hkbench.runner.wire import leaves
 
@@ -76,17 +76,7 @@ def vary(name: str, inputs: list[Any], seed: int, strength: float = 1.0, exact: 
         return changed
 
     inputs.reverse()
-    return [_mapped(inputs.pop(), change) for _ in range(len(inputs))]
-
-
-def _mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    if isinstance(value, torch.Tensor):
-        return change(value)
-    if isinstance(value, (list, tuple)):
-        return type(value)(_mapped(item, change) for item in value)
-    if isinstance(value, dict):
-        return {key: _mapped(item, change) for key, item in value.items()}
-    return value
+    return [mapped(inputs.pop(), change) for _ in range(len(inputs))]
 
 
 def _vary_tensor(name: str, x: torch.Tensor, gen: torch.Generator, strength: float, exact: bool) -> torch.Tensor:

@@ -154,6 +154,10 @@ class Runner:
         """All is prepared: the judge starts its clock when it hears so, and stops it at the "end"."""
         wire.send(self._sock, {"event": "begin"})
         wire.receive(self._sock)
+        self._fetch()
+
+    def _fetch(self) -> None:
+        """Takes inputs that come by the host to the device."""
         for source, tensor in self._staged:
             tensor.copy_(source)
 
@@ -178,6 +182,7 @@ class Runner:
 
     def profile(self, _message: wire.Message) -> wire.Message:
         """Kernels of one forward pass as torch's profiler sees them."""
+        self._fetch()
         with torch.no_grad():
             return profile.profile_forward(lambda: self._model(*self._inputs), self._device)
 

@@ -54,7 +54,7 @@ def test_chunks_change_nothing(chunk: int, monkeypatch: pytest.MonkeyPatch) -> N
     got = expected + 0.3 * torch.randn(8, 9, generator=generator)
     got[7, 8], got[3, 1] = NAN, 40.0
     whole = compare_leaf("output", expected, got, TENTH)
-    monkeypatch.setattr(compare, "CHUNK", chunk)
+    monkeypatch.setitem(compare.CHUNKS, "cpu", chunk)
     parts = compare_leaf("output", expected, got, TENTH)
     assert parts.mismatch is not None and whole.mismatch is not None
     assert parts.mismatch.index == whole.mismatch.index == (7, 8)

@@ -19,12 +19,12 @@ def run(runs: int, seconds: float, warmups: int) -> tuple[list[str], Samples, Sa
         order.append(f"C{number}")
         samples.add(1.0, 1.0, Stamps(lambda: None, begun=1.0, wall=1.5, rest=0.1))
 
-    return (order, *interleave(baseline, candidate, runs, seconds, warmups))
+    return (order, *interleave(baseline, candidate, lambda number: order.append(f"W{number}"), runs, seconds, warmups))
 
 
 def test_the_order_alternates_after_the_warm_ups() -> None:
     order, left, right = run(runs=4, seconds=60, warmups=2)
-    assert " ".join(order) == "B-1 C-1 B-2 C-2 B0 C0 C1 B1 B2 C2 C3 B3"
+    assert " ".join(order) == "B-1 C-1 B-2 C-2 B0 C0 W0 C1 B1 W1 B2 C2 W2 C3 B3 W3"
     assert left.seconds == [2.0] * 4 and right.seconds == [1.0] * 4
     assert left.wall == [2.5] * 4 and left.rest == [0.1] * 4
 
@@ -32,7 +32,7 @@ def test_the_order_alternates_after_the_warm_ups() -> None:
 def test_there_is_a_fewest_number_of_runs_whatever_the_time() -> None:
     order, left, right = run(runs=50, seconds=-1.0, warmups=0)
     assert len(left.seconds) == len(right.seconds) == FEWEST_RUNS
-    assert len(order) == 2 * FEWEST_RUNS
+    assert len(order) == 3 * FEWEST_RUNS
 
 
 def samples(seconds: list[float], idle: list[float] | None = None) -> Samples:
