@@ -23,7 +23,8 @@ from hkbench.judge.reference import Reference
 from hkbench.judge.session import Session, draw_seed
 from hkbench.judge.timing import Timing
 from hkbench.judge.trust import Trusted, weigh
-from hkbench.profile import kernel_profile
+from hkbench.profile import kernel_profile, names
+from hkbench.profile.ownership import owner_of_kernel, owner_of_operator
 from hkbench.reading import read_candidate
 from hkbench.records import (
     Conditions,
@@ -208,7 +209,10 @@ class Evaluation:
         if not answer["ok"]:
             self._session.notes.append(f"the profiler failed: {answer.get('message')}")
             return None
-        return kernel_profile(answer)
+        on_cpu = self._job.device is DeviceKind.CPU
+        built = names.read_folder(self._job.folder)
+        source = self._source.decode(errors="replace")
+        return kernel_profile(answer, owner_of_operator if on_cpu else owner_of_kernel(source, built))
 
     def verdict(
         self,

@@ -7,9 +7,9 @@ import secrets
 import time
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
+import psutil
 import torch
 
 from hkbench.judge.measure import DEFAULT_RUNS, FEWEST_RUNS, Measurement, Samples, conclude, interleave
@@ -17,7 +17,7 @@ from hkbench.judge.session import Call, Session, draw_seed
 from hkbench.judge.stability import GpuState, gpu_stability, gpu_state
 from hkbench.records import DeviceKind, Stage
 from hkbench.runner.wire import Message
-from hkbench.sandbox import linux
+from hkbench.sandbox.tree import Tree
 
 MOST_ROUNDS = 3  #: of timed runs, while it is not settled which side is faster
 SMALL = 1 << 18  #: elements of inputs and outputs together; up to here the outputs of every timed run are compared
@@ -195,9 +195,8 @@ def _nothing() -> None:
 
 def _our_processes() -> frozenset[int]:
     """Everything that the engine has started: it is the parent of the server that this process was forked from."""
-    server = os.getppid()
-    engine = int(Path(f"/proc/{server}/stat").read_text().rpartition(")")[2].split()[1])
-    return frozenset({engine, *linux.descendants(engine)})
+    engine = psutil.Process(os.getppid()).ppid()
+    return frozenset({engine, *Tree(engine).living()})
 
 
 def _failed(answer: Message) -> bool:

@@ -44,6 +44,8 @@ def weigh(session: Session, measured: Measurement, seen: Witnessed, job: Evaluat
     open_ends = []
     if least is None:
         open_ends.append(f"the least possible time: no peaks are known of {session.facts.name}")
+    if len(right.seconds) < clocks.FEWEST_FOR_MEDIAN:
+        open_ends.append(f"small lies about the time: {len(right.seconds)} timed runs tell little of the clocks' noise")
     if work is None:
         open_ends.append("whose kernels did the work: the trace and the samples say too little")
     refusal = _refusal(measured, agreed, least, work, job.settings.track)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +132,17 @@ def kernel_owner(name: str, kind: str, defined: frozenset[str], built: Built) ->
     if known is not None:
         return known
     return Owner.CANDIDATE if in_source or names & built.kernels else Owner.LIBRARY
+
+
+def owner_of_kernel(source: str, built: Built) -> Callable[[str], Owner]:
+    """Whose kernel it is, by its name alone, for a candidate's file and what its build left."""
+    defined = defined_kernels(source)
+    return lambda name: kernel_owner(name, "kernel", defined, built)
+
+
+def owner_of_operator(name: str) -> Owner:
+    """Whose operator it is, on a CPU."""
+    return Owner.PYTORCH if _PYTORCH_OPERATOR.search(name) else Owner.CANDIDATE
 
 
 def _known_owner(name: str) -> Owner | None:

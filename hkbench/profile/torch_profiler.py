@@ -3,24 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from hkbench.records import KernelProfile, KernelUse, Owner
 
-#: Kernels of PyTorch itself, by the namespaces that its kernels and operators carry.
-_PYTORCH = re.compile(
-    r"\bat::native\b|^aten::|at_cuda_detail|\bc10::|^Memcpy|^Memset|^__amd_rocclr_|^void at::|\btriton_.*_fused_"
-    r"|\bpytorch_flash::|^fmha_cutlass|\bPyTorchMemEff|^void \(anonymous namespace\)::softmax_warp_(?:for|back)ward"
-)
-#: Kernels of vendor libraries: cuBLAS, cuDNN, CUTLASS, rocBLAS/Tensile, hipBLASLt, MIOpen, oneDNN.
-#: A candidate may well call its own kernel "sgemm_tiled": GEMMs count by the prefixes that the vendors' carry.
-_LIBRARY = re.compile(
-    r"cublas|cudnn|cutlass|^(?:void )?nvjet"
-    r"|^(?:void )?(?:volta|turing|ampere|hopper|maxwell|sm\d+)_\w*(?:gemm|conv|fprop|dgrad)"
-    r"|^void gem[mv](?:SN|2N|2T|NSP|k1)\w*_kernel|splitKreduce_kernel|^(?:Custom_)?Cijk_|miopen|^igemm_(?:fwd|bwd|wrw)_"
-    r"|\bck::|\brocblas|^mkldnn|\bdnnl|onednn",
-    re.IGNORECASE,
-)
 _CPU_NOTHING = re.compile(r"^(?:ProfilerStep|aten::(?:empty|as_strided|view|detach|alias|slice|select|resize_))")
 NOTABLE_SHARE = 0.05
 MOST_KERNELS = 64
@@ -28,15 +15,11 @@ NAME_LIMIT = 400
 LARGEST = 1e9
 
 
-def owner_of(name: str) -> Owner:
-    """Whose code a kernel is, by its name: what is neither PyTorch's nor a library's is the candidate's."""
-    if _PYTORCH.search(name):
-        return Owner.PYTORCH
-    return Owner.LIBRARY if _LIBRARY.search(name) else Owner.CANDIDATE
+OwnerOf = Callable[[str], Owner]
 
 
-def kernel_profile(answer: dict[str, Any]) -> KernelProfile | None:
-    """A profile from the runner's answer; None when it holds nothing that can be used."""
+def kernel_profile(answer: dict[str, Any], owner_of: OwnerOf) -> KernelProfile | None:
+    """A profile from the runner's answer; None when it holds nothing that can be used. `owner_of`: see ownership.py."""
     on_gpu = answer.get("on_gpu") is True
     reported = answer.get("kernels")
     rows = [row for row in reported if _is_row(row)][:MOST_KERNELS] if isinstance(reported, list) else []

@@ -105,11 +105,13 @@ class ForwardRules:
         self._report = report
         self._budget = budget
         self._has_native_source = has_native_source
+        self._branches: set[ast.AST] = set()
         self.reach = Reach(names, budget)
 
     def read(self) -> None:
         for function in self.reach.functions:
             if not self._is_kernel(function):
+                self._branches = self._leaving_branches(function)
                 for node in ast.walk(function):
                     self._budget.spend()
                     self._work(node)
@@ -122,9 +124,23 @@ class ForwardRules:
         decorators = getattr(node, "decorator_list", [])
         return any(_JITS.match(name) for one in decorators for name in self._names.resolve(one))
 
+    def _leaving_branches(self, function: Definition) -> set[ast.AST]:
+        """What stands in branches that return by themselves: a way for shapes that the kernel does not take."""
+        found: set[ast.AST] = set()
+        for node in ast.walk(function):
+            self._budget.spend()
+            if isinstance(node, ast.If):
+                for branch in (node.body, node.orelse):
+                    if branch and isinstance(branch[-1], ast.Return):
+                        found.update(inner for statement in branch for inner in ast.walk(statement))
+        return found
+
+    def _library(self, node: ast.AST) -> None:
+        self._report.add("py-library-branch" if node in self._branches else "py-library-op", node)
+
     def _work(self, node: ast.AST) -> None:
         if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.MatMult):
-            self._report.add("py-library-op", node)
+            self._library(node)
         if not isinstance(node, ast.Call):
             return
         callees = self._names.resolve(node.func)
@@ -141,12 +157,12 @@ class ForwardRules:
                 or last in _LIBRARY
                 or parent.startswith(("torch.ops.aten", "torch._C._nn", "torch.sparse"))
             ):
-                self._report.add("py-library-op", node)
+                self._library(node)
             elif last in _ARITHMETIC and parent in {"torch", "torch.Tensor", "torch.linalg", "torch.special"}:
                 self._report.add("py-torch-math", node)
         if isinstance(node.func, ast.Attribute) and not any(_known_owner(name) for name in callees):
             if node.func.attr in _LIBRARY_METHODS:
-                self._report.add("py-library-op", node)
+                self._library(node)
             elif node.func.attr in _ARITHMETIC:
                 self._report.add("py-torch-math", node)
 

@@ -60,6 +60,7 @@ RULES: dict[str, StaticRule] = {
     "py-graph": _advice("a captured graph replays with the addresses that it was captured with"),
     "py-compile": _own("torch.compile or torch.jit writes the kernel, not the candidate"),
     "py-library-op": _own("PyTorch or a library does the operation"),
+    "py-library-branch": _advice("PyTorch or a library does the operation in a branch: the trace tells if it ran"),
     "py-library-module": _own("a module of torch.nn does the operation"),
     "py-torch-math": _advice("part of the arithmetic is left to PyTorch"),
     "py-no-kernel": _own("no kernel of its own anywhere in the file"),

@@ -102,31 +102,6 @@ def adopt_orphans() -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def descendants(root: int) -> dict[int, str]:
-    """The living descendants of `root` with the names of their programs."""
-    children: dict[int, list[int]] = {}
-    names: dict[int, str] = {}
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
-            continue
-        try:
-            stat = Path("/proc", entry, "stat").read_text(errors="replace")
-        except OSError:
-            continue  # it ended meanwhile
-        name, _, rest = stat.partition("(")[2].rpartition(")")
-        state, parent = rest.split()[:2]
-        if state != "Z":
-            children.setdefault(int(parent), []).append(int(entry))
-            names[int(entry)] = name
-    found: dict[int, str] = {}
-    front = [root]
-    while front:
-        for child in children.get(front.pop(), ()):
-            found[child] = names[child]
-            front.append(child)
-    return found
-
-
 def resident_bytes(pids: list[int]) -> int:
     """Memory resident in these processes, shared pages counted in each."""
     total = 0

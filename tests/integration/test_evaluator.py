@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 import torch
+from support.processes import living
 from support.small_problems import AFFINE, LINEAR, TOP, candidate_file, forward, problem_file
 
 from hkbench.engine import evaluator as evaluator_module
@@ -28,7 +28,6 @@ from hkbench.records import (
     Track,
     Verdict,
 )
-from hkbench.sandbox import linux
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -68,7 +67,7 @@ async def bench() -> AsyncIterator[Bench]:
         patch.setenv("LLM_GATEWAY_KEY", "secret-of-the-user")
         async with Evaluator(DeviceKind.CPU, SETTINGS) as evaluator:
             yield Bench(evaluator)
-    assert _own_tree() == {}
+    assert living() == {}
 
 
 ROUNDS = (5, 10, 15)  #: timed runs go on, round by round, while it is not settled which side is faster
@@ -77,10 +76,6 @@ ROUNDS = (5, 10, 15)  #: timed runs go on, round by round, while it is not settl
 @pytest.fixture
 def affine(tmp_path: Path) -> Problem:
     return problem_file(tmp_path / "problems", AFFINE)
-
-
-def _own_tree() -> dict[int, str]:
-    return linux.descendants(os.getpid())
 
 
 async def test_a_correct_candidate(bench: Bench, affine: Problem, tmp_path: Path) -> None:
@@ -193,7 +188,7 @@ LOOPS = {
 @pytest.mark.parametrize("place", LOOPS)
 async def test_an_endless_loop(place: str, affine: Problem, tmp_path: Path) -> None:
     source, stage = LOOPS[place]
-    before = set(_own_tree())
+    before = set(living())
     async with Evaluator(DeviceKind.CPU, SHORT) as evaluator:
         verdict = await Bench(evaluator).judge(affine, source, tmp_path)
     assert verdict.failure is not None
@@ -204,7 +199,7 @@ async def test_an_endless_loop(place: str, affine: Problem, tmp_path: Path) -> N
 async def _nobody_but(before: set[int]) -> bool:
     """Whether only these processes are left below this one, after some time for the last to end."""
     for _ in range(100):
-        if set(_own_tree()) <= before:
+        if set(living()) <= before:
             return True
         await asyncio.sleep(0.05)
     return False
@@ -344,7 +339,7 @@ async def test_events_do_not_stretch_a_limit(affine: Problem, tmp_path: Path) ->
 
 
 async def test_two_side_by_side_and_nobody_is_left(bench: Bench, affine: Problem, tmp_path: Path) -> None:
-    before = set(_own_tree())
+    before = set(living())
     pair = await asyncio.gather(
         bench.judge(affine, RIGHT, tmp_path / "one"),
         bench.judge(affine, forward("return x"), tmp_path / "two"),
@@ -371,7 +366,7 @@ async def test_a_problem_that_fails_is_not_the_candidate_s_fault(
     old: str, new: str, bench: Bench, tmp_path: Path
 ) -> None:
     problem = problem_file(tmp_path / "problems", AFFINE.replace(old, new))
-    before = set(_own_tree())
+    before = set(living())
     with pytest.raises(ProblemError, match=r"1_Small\.py"):
         await bench.judge(problem, RIGHT, tmp_path)
     assert not (tmp_path / "build").exists()

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 from pathlib import Path
 
 import pytest
+from support.processes import living
 from support.small_problems import AFFINE, candidate_file, problem_file
 
 from hkbench.engine.evaluator import Evaluator
 from hkbench.records import Backend, DeviceKind, FailureKind, JudgeSettings, Stage, Status, Track, Verdict
-from hkbench.sandbox import linux
 
 pytestmark = [
     pytest.mark.slow,
@@ -65,18 +64,18 @@ def source(expression: str = "2.0f * x[i] + 1.0f", before: str = "") -> str:
 async def judge(folder: Path, candidate: str, settings: JudgeSettings = SETTINGS) -> Verdict:
     problem = problem_file(folder / "problems", AFFINE)
     code = candidate_file(folder, candidate)
-    before = set(linux.descendants(os.getpid()))
+    before = set(living())
     stages: list[Stage] = []
     async with Evaluator(DeviceKind.CPU, settings) as evaluator:
         result = await evaluator.evaluate(problem, code, folder / "build", Backend.CPP, stages.append)
         compilers = {"cc1plus", "g++", "ninja", "as", "ld"}
-        assert not compilers & set(linux.descendants(os.getpid()).values())
+        assert not compilers & set(living().values())
     assert not (folder / "build").exists()
     for _ in range(100):
-        if set(linux.descendants(os.getpid())) <= before:
+        if set(living()) <= before:
             break
         await asyncio.sleep(0.05)
-    assert set(linux.descendants(os.getpid())) <= before
+    assert set(living()) <= before
     assert Stage.BUILD in stages
     assert result.verdict is not None
     return result.verdict

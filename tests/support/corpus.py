@@ -42,7 +42,7 @@ PROBLEMS = ROOT / "tests" / "corpus_problems"
 
 #: Short, since the corpus is long; the judge is the same.
 QUICK = (
-    *("--trials", "3", "--timing-runs", "5", "--timing-seconds", "3", "--no-profile"),
+    *("--trials", "3", "--timing-runs", "12", "--timing-seconds", "3", "--no-profile"),
     *("--run-timeout", "10", "--load-timeout", "40", "--build-timeout", "60"),
 )
 #: Planted in the environment of the harness, for an attack to look for.

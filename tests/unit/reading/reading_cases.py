@@ -169,6 +169,14 @@ PYTHON: Cases = {
         [
             forward("return ext.matmul(F.pad(x, (0, 1)))", before=EXT),
             forward("return x", init="w = torch.ones(2, 2) @ torch.ones(2, 2)"),
+            forward("if x.dim() != 2:\n    return x @ x\nreturn ext.f(x)", before=EXT),
+        ],
+    ),
+    "py-library-branch": (
+        [forward("if x.dim() != 2:\n    return torch.softmax(x, -1)\nreturn ext.f(x)", before=EXT)],
+        [
+            forward("return torch.softmax(x, -1)", before=EXT),
+            forward("if x.dim() != 2:\n    x = ext.f(x)\nreturn ext.f(x)", before=EXT),
         ],
     ),
     "py-library-module": (

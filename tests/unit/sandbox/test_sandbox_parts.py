@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.processes import living
 
 from hkbench.sandbox import linux
 from hkbench.sandbox.client import memory_file, seal_memory
@@ -62,15 +63,15 @@ def test_descendants_are_found_through_odd_names(tmp_path: Path) -> None:
     ) as process:
         assert process.stdout is not None
         grandchild = int(process.stdout.readline())
-        found = linux.descendants(os.getpid())
-        below = linux.descendants(process.pid)
+        found = living()
+        below = living(process.pid)
         resident = linux.resident_bytes([process.pid, grandchild])
         process.communicate("")
     assert found[process.pid] == ") R 1 ("
     assert found[grandchild] == "sleep"
     assert set(below) == {grandchild}
     assert resident > 1 << 20
-    assert process.pid not in linux.descendants(os.getpid())
+    assert process.pid not in living()
     assert linux.resident_bytes([process.pid]) == 0
 
 
