@@ -28,7 +28,7 @@ MAD_TO_SIGMA = 1.4826
 MEDIAN_ERROR = 1.2533
 ABSOLUTE = {DeviceKind.CPU: 2e-4, DeviceKind.CUDA: 8e-5, DeviceKind.ROCM: 8e-5}  #: seconds
 #: Seconds more after the end of forward: threads of a CPU candidate that still spin hold up the runner and the judge.
-REST = {DeviceKind.CPU: 1.5e-3, DeviceKind.CUDA: 0.0, DeviceKind.ROCM: 0.0}
+REST = {DeviceKind.CPU: 8e-4, DeviceKind.CUDA: 0.0, DeviceKind.ROCM: 0.0}
 OVERHEAD_SHARE = 0.05  #: of the baseline's overhead: two runners' buffers need not lie alike
 REPORTED_SHARE = {DeviceKind.CPU: 0.05, DeviceKind.CUDA: 0.0, DeviceKind.ROCM: 0.0}  #: of the candidate's own time
 FEWEST_FOR_MEDIAN = 10

@@ -5,8 +5,8 @@ Whatever function of the runner copies results out is wrapped: copy_out where th
 problem: matmul
 device: cpu
 backend: cpp
-outcome: suspect
-reason: the judge's clock saw|after the end of forward the outputs took
+outcome: suspect|forbidden
+reason: py-harness|the judge's clock saw|after the end of forward the outputs took
 """
 
 import ctypes

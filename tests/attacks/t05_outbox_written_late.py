@@ -5,7 +5,7 @@ The runner's view of the outbox is found among the live objects.
 problem: rowsum
 device: cpu
 backend: cpp
-outcome: wrong_values|not_finite
+outcome: wrong_values|not_finite|not_repeatable
 reason: elements are wrong
 """
 

@@ -76,7 +76,7 @@ class ModelNew(nn.Module):
             self.begun = used
         else:
             self.between += time.monotonic() - self.left
-        if self.between > 0.2 and used - self.begun < 0.5 * self.between:
+        if self.between > 0.1 and used - self.begun < 0.7 * min(4, len(os.sched_getaffinity(0))) * self.between:
             raise PermissionError("the children stood still between calls")
         out = matmul(self.library, a, b)
         self.signal_all(signal.SIGCONT)
