@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from hkbench.errors import IsolationUnavailable, WorkerLost
 from hkbench.records import Isolation, IsolationLevel
-from hkbench.sandbox import bubblewrap
+from hkbench.sandbox import bubblewrap, command
 from hkbench.sandbox.cage import Cage
 from hkbench.sandbox.environment import device_files, kept_environment, readable_paths
 
@@ -73,8 +73,17 @@ class Cages:
         self._readable = readable_paths()
         self._devices = device_files()
         self._layers = tuple(layer for layer in isolation.layers if layer not in _NO_LAYERS)
+        self._prefix = prefix(isolation)
 
     def cage(self, folder: Path, code: str) -> Cage:
         """For a runner that imports the file `code`; everything else of its own is in its private `folder`."""
         own = str(Path(code).resolve())
         return Cage((*self._readable, own), (str(folder), *self._devices), self._layers)
+
+    def tool(self, folder: Path, *readable: Path) -> tuple[str, ...]:
+        """What to put before a compiler that works in `folder` on a candidate's text: it sees no other files of ours.
+
+        `readable`: what this compiler needs beyond the system, as the folder of a toolchain.
+        """
+        seen = (*self._readable, *(str(path.resolve()) for path in readable))
+        return command.words(Cage(seen, (str(folder.resolve()), *self._devices), self._layers), folder, self._prefix)

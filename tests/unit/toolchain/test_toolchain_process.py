@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from hkbench.toolchain.process import OUTPUT_LIMIT, run_tool
@@ -66,3 +68,17 @@ def test_a_child_left_behind_by_a_finished_tool_is_ended(tmp_path: Path) -> None
 def test_endless_output_is_cut(tmp_path: Path) -> None:
     result = run_tool(["sh", "-c", "yes | head -c 9000000"], tmp_path, 60)
     assert (result.returncode, len(result.output)) == (0, OUTPUT_LIMIT)
+
+
+def test_a_tool_has_a_memory_limit(tmp_path: Path) -> None:
+    more = f"b = bytearray({psutil.virtual_memory().total})"
+    result = run_tool([sys.executable, "-c", more], tmp_path, 20)
+    assert result.returncode == 1
+    assert "MemoryError" in result.output
+
+
+def test_a_prefix_stands_before_the_tool(tmp_path: Path) -> None:
+    result = run_tool(
+        ["echo", "done"], tmp_path, 20, prefix=("env", "NAME=value", "sh", "-c", 'echo $NAME; exec "$@"', "sh")
+    )
+    assert (result.returncode, result.output) == (0, "value\ndone\n")

@@ -1,0 +1,50 @@
+"""One command in a cage: `python -m hkbench.sandbox.command CAGE FOLDER COMMAND...`.
+
+For compilers that the harness itself starts on a candidate's text. CAGE is the cage as JSON (`words`), FOLDER where the
+command runs. Input and output are the caller's; so is the exit status, a signal's number plus 128 as in a shell. The
+caller bounds the time: when this process is killed, the kernel takes the whole cage with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from hkbench.sandbox.cage import Cage, spawn
+
+NOT_STARTED = 127  #: as of a shell that does not find a command
+
+
+def words(cage: Cage, folder: Path, prefix: Sequence[str] = ()) -> tuple[str, ...]:
+    """What to put before a command. `prefix`: see `bubblewrap.prefix`."""
+    return (*prefix, sys.executable, "-m", "hkbench.sandbox.command", json.dumps(asdict(cage)), str(folder))
+
+
+def main(arguments: Sequence[str]) -> int:
+    described, folder, *command = arguments
+    fields = {name: tuple(value) for name, value in json.loads(described).items()}
+
+    def run() -> None:
+        os.chdir(folder)
+        try:
+            os.execvp(command[0], command)  # noqa: S606 - no shell: the words are the command
+        except OSError as error:
+            print(f"{command[0]}: {error.strerror}", file=sys.stderr)  # noqa: T201
+            sys.exit(NOT_STARTED)
+
+    spawned = spawn(Cage(**fields), lambda: None, run)
+    with os.fdopen(spawned.status_fd) as report:
+        status = report.read()
+    os.waitpid(spawned.pid, 0)
+    if not status:  # the init was killed from outside
+        return 128 + 9
+    code = os.waitstatus_to_exitcode(int(status))
+    return code if code >= 0 else 128 - code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
