@@ -24,6 +24,7 @@ def main() -> int:
     parser.add_argument("--only", default="", metavar="REGEX", help="cases whose folder/name matches, as `attacks/t`")
     parser.add_argument("--via", choices=["engine", "eval"], default="engine", help="one evaluator, or eval.py each")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="cases under way at once (default: 2)")
+    parser.add_argument("--again", action="store_true", help="judge what was not as expected once more, alone")
     parser.add_argument("--json", type=Path, metavar="F", help="write the rows as JSON")
     parser.add_argument("--markdown", type=Path, metavar="F", help="write the table as Markdown")
     arguments, options = parser.parse_known_args()
@@ -31,7 +32,10 @@ def main() -> int:
     if not cases:
         parser.error(f"no case for {arguments.device} matches {arguments.only!r}")
     began = time.monotonic()
-    rows = asyncio.run(corpus.run(cases, arguments.device, options, arguments.jobs, arguments.via, on_row=_print_row))
+    work = corpus.run(
+        cases, arguments.device, options, arguments.jobs, arguments.via, on_row=_print_row, again=arguments.again
+    )
+    rows = asyncio.run(work)
     _print_totals(rows, time.monotonic() - began)
     if arguments.json:
         arguments.json.write_text(json.dumps(corpus.as_json(rows), indent=1) + "\n")

@@ -223,8 +223,11 @@ async def run(
     jobs: int = 2,
     via: Literal["engine", "eval"] = "engine",
     on_row: Callable[[Row], None] = lambda _row: None,
+    again: bool = False,
 ) -> list[Row]:
     """Judges all cases, `jobs` at a time; the rows are in the order of the cases.
+
+    With `again` those that did not come out as expected are judged once more, alone, and the second row counts.
 
     `via="engine"` takes one evaluator for all cases with the same options; "eval" starts eval.py for each.
     """
@@ -248,7 +251,8 @@ async def run(
 
             rows = await asyncio.gather(*(one(case) for case in cases))
             for number, row in enumerate(rows):
-                if row.status == "no verdict":  # perhaps a neighbour took the harness down: once more, alone
+                # Without a verdict: perhaps a neighbour took the harness down.
+                if row.status == "no verdict" or (again and not row.passed):
                     rows[number] = await one(cases[number])
             return rows
 
