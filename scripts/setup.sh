@@ -63,6 +63,9 @@ if [ ! -x .venv/bin/python ]; then
     # A torch that is there already (a ROCm container's, a cluster's) is the one that fits the machine.
     if has_torch "$python"; then
         "$python" -m venv --system-site-packages .venv
+        # In many ROCm images that Python is itself a virtual environment, whose packages the new one does not see.
+        has_torch .venv/bin/python || "$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+            >"$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/image.pth"
     else
         "$python" -m venv .venv || fail "python3 -m venv failed; on Debian and Ubuntu: apt-get install python3-venv"
     fi
@@ -75,4 +78,22 @@ if ! has_torch .venv/bin/python; then
 fi
 echo "setup: installing hkbench${wanted:+ with what the tests need}"
 "${pip[@]}" -e ".${wanted:+[$wanted]}"
+
+# hip-python answers what an AMD GPU is. Each release of it belongs to one ROCm: 7.2.1.x to 7.2.1; where there is none for
+# the patch level the newest of the same line will do. Without it the answers come from torch and rocminfo.
+rocm_version() { # "7.2.1-43" -> "7.2.1"; nothing where there is no ROCm
+    local root="${ROCM_PATH:-/opt/rocm}" file
+    for file in "$root/.info/version" "$root/core/.info/version"; do # the second from ROCm 7.14 on
+        if [ -r "$file" ]; then
+            sed -n 's/^\([0-9][0-9]*\.[0-9][0-9]*\(\.[0-9][0-9]*\)\{0,1\}\).*/\1/p;q' "$file"
+            return
+        fi
+    done
+}
+rocm="$(rocm_version)"
+if [ -n "$rocm" ]; then
+    line="$(echo "$rocm" | cut -d. -f1,2)"
+    "${pip[@]}" -e ".[rocm]" "hip-python==$rocm.*" 2>/dev/null || "${pip[@]}" -e ".[rocm]" "hip-python==$line.*" ||
+        printf 'setup: no hip-python for ROCm %s could be installed; hkbench doctor does without\n' "$rocm" >&2
+fi
 echo "$state $wanted" >"$stamp"

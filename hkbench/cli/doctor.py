@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import platform
 import shutil
 import subprocess
@@ -11,18 +12,36 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from importlib import metadata
+from pathlib import Path
 
+from hkbench.devices.describe import gpu_lines
+from hkbench.devices.merge import MergedGpu, alone, merge
+from hkbench.devices.reading import SourceReport
+from hkbench.devices.sources import ask_hip_python, ask_rocminfo
 from hkbench.engine import Evaluator
 from hkbench.engine.confinement import survey
-from hkbench.errors import HkbenchError
-from hkbench.records import DeviceFacts, Isolation, JudgeSettings
-from hkbench.sandbox.environment import runner_path
+from hkbench.errors import HkbenchError, ToolchainUnavailable
+from hkbench.records import DeviceFacts, DeviceKind, Isolation, JudgeSettings
+from hkbench.sandbox.environment import kept_environment, runner_path
+from hkbench.toolchain.hip import ARCHITECTURES, HipToolchain, find_hip
 
 DESCRIPTION = "Show how far candidates are confined on this machine, and which devices and compilers it has."
 
 #: Programs, with the arguments that make them tell their version.
 COMPILERS = {"g++": "--version", "nvcc": "--version", "hipcc": "--version", "ninja": "--version"}
 PROFILERS = {"ncu": "--version", "rocprofv3": "--version"}
+#: Where a missing program comes from, and what does without it.
+ADVICE = {
+    "g++": "backend cpp and every extension need it; Debian and Ubuntu: apt-get install g++",
+    "nvcc": "only backend cuda needs it; it is part of the CUDA toolkit",
+    "hipcc": "on PATH; the line hip says what builds HIP candidates",
+    "ninja": "`make setup` installs it",
+    "ncu": "NVIDIA's profiler, part of the CUDA toolkit; torch's profiler does without",
+    "rocprofv3": "AMD's profiler, ROCm's package rocprofiler-sdk; torch's profiler does without",
+}
+KITTENS_VARIABLES = ("HIPKITTENS_ROOT", "THUNDERKITTENS_ROOT")
+KITTENS_DIALECTS = {"cdna3": "gfx942", "cdna4": "gfx950"}
+KFD = Path("/dev/kfd")  #: there where the kernel's driver has found an AMD GPU
 VERSION_SECONDS = 20.0
 GIB = 1 << 30
 
@@ -44,6 +63,7 @@ async def _report(look_for_devices: bool) -> list[str]:
     if look_for_devices:
         lines += await _devices()
     lines += [_program("compiler", name, flag) for name, flag in COMPILERS.items()]
+    lines += [*_hip(), *_hipkittens()]
     lines += [_program("profiler", name, flag) for name, flag in PROFILERS.items()]
     return [*lines, *_disk()]
 
@@ -67,21 +87,64 @@ def _torch() -> str:
 
 
 async def _devices() -> list[str]:
+    lines: list[str] = []
+    devices: tuple[DeviceFacts, ...] = ()
     try:
-        async with Evaluator(None, JudgeSettings()) as evaluator:
-            return [_device(facts) for facts in evaluator.devices]
+        devices = await _torch_devices()
     except HkbenchError as error:
-        return [f"device     none can be used: {error}"]
+        lines.append(f"device     none can be used: {error}")
+    rocm = [facts for facts in devices if facts.kind is DeviceKind.ROCM]
+    for facts in devices:
+        if facts.kind is DeviceKind.CPU:
+            lines.append(f"device     cpu {facts.index}: {facts.name}" + (f", {facts.arch}" if facts.arch else ""))
+        elif facts.kind is DeviceKind.CUDA:
+            lines += _gpu(alone(facts))
+    if rocm or KFD.exists():
+        environment = kept_environment()
+        reports = await asyncio.gather(
+            asyncio.to_thread(ask_hip_python, environment), asyncio.to_thread(ask_rocminfo, environment)
+        )
+        lines += _amd(rocm, *reports)
+    return lines
 
 
-def _device(facts: DeviceFacts) -> str:
-    arch = f", {facts.arch}" if facts.arch else ""
-    return f"device     {facts.kind} {facts.index}: {facts.name}{arch}"
+async def _torch_devices() -> tuple[DeviceFacts, ...]:
+    async with Evaluator(None, JudgeSettings()) as evaluator:
+        return evaluator.devices
+
+
+def _amd(rocm: list[DeviceFacts], hip: SourceReport, hsa: SourceReport) -> Iterator[str]:
+    """AMD GPUs by all sources; what each source could not say, and why torch cannot use what is there."""
+    gpus = merge(rocm, hip, hsa)
+    for gpu in gpus:
+        yield from _gpu(gpu)
+    for report in (hip, hsa):
+        if report.error is not None:
+            yield f"  missing  {report.source}: {report.error}"
+    if hip.gpus and rocm and len(hip.gpus) != len(rocm):
+        yield f"  warning  {hip.source} sees {len(hip.gpus)} GPUs, torch {len(rocm)}: are two ROCm installations mixed?"
+    if rocm:
+        return
+    if gpus:
+        yield "  warning  torch cannot use an AMD GPU here: it has to be a ROCm build, `TORCH_INDEX=... make setup`"
+    if KFD.exists() and not os.access(KFD, os.R_OK | os.W_OK):
+        yield (
+            f"  warning  {KFD} may not be opened by this user: join its group (render, video), or start the container "
+            "with --device=/dev/kfd --device=/dev/dri"
+        )
+
+
+def _gpu(gpu: MergedGpu) -> Iterator[str]:
+    head, *rest = gpu_lines(gpu)
+    yield f"device     {head}"
+    yield from (f"  {line}" for line in rest)
 
 
 def _program(role: str, name: str, flag: str) -> str:
     found = shutil.which(name, path=runner_path())
-    return f"{role:<10} {name}: " + ("not found" if found is None else f"{_version(found, flag)} ({found})")
+    if found is None:
+        return f"{role:<10} {name}: not found" + (f" ({ADVICE[name]})" if name in ADVICE else "")
+    return f"{role:<10} {name}: {_version(found, flag)} ({found})"
 
 
 def _version(program: str, flag: str) -> str:
@@ -95,6 +158,63 @@ def _version(program: str, flag: str) -> str:
     lines = [line.strip() for line in done.stdout.splitlines() if any(letter.isdigit() for letter in line)]
     named = [line for line in lines if "release" in line or "ersion" in line]
     return (named or lines or [f"does not say its version (exit code {done.returncode})"])[0]
+
+
+def _hip() -> Iterator[str]:
+    """The HIP toolchain that builds candidates, and for which architectures."""
+    try:
+        toolchain = find_hip()
+    except ToolchainUnavailable as error:
+        yield f"hip        {error}"
+        return
+    use = "" if toolchain.is_rocm else "; compiles only, it has no runtime for a GPU"
+    yield f"hip        HIP {toolchain.version}, {toolchain.compiler} ({toolchain.root}{use})"
+    known = _architectures(toolchain)
+    able = [arch for arch in ARCHITECTURES if arch in known]
+    yield f"  targets  {', '.join(able) or 'neither of ' + ', '.join(ARCHITECTURES)}"
+    for arch in ARCHITECTURES:
+        if arch not in able:
+            yield f"  missing  {arch}: this compiler does not list it; clang 20 or ROCm 7.0 and newer do"
+
+
+def _architectures(toolchain: HipToolchain) -> set[str]:
+    """The processors that the compiler names for AMD GPUs."""
+    own = (toolchain.root / folder / "clang++" for folder in ("llvm/bin", "lib/llvm/bin"))
+    compiler = next((path for path in own if path.is_file()), toolchain.hipcc)
+    try:
+        done = subprocess.run(
+            [compiler, "--target=amdgcn-amd-amdhsa", "--print-supported-cpus"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            check=False,
+            timeout=VERSION_SECONDS,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return set()
+    return set((done.stdout + done.stderr).split())
+
+
+def _hipkittens() -> Iterator[str]:
+    """Whether the folder that a variable names is a HipKittens checkout, and for which dialects."""
+    named = [(name, os.environ[name]) for name in KITTENS_VARIABLES if os.environ.get(name)]
+    if not named:
+        yield "hipkittens not set (backend hipkittens needs a checkout: export HIPKITTENS_ROOT=<its folder>)"
+        return
+    variable, folder = named[0]
+    include = Path(folder) / "include"
+    if not (include / "kittens.cuh").is_file():
+        yield f"hipkittens {folder} ({variable}): no include/kittens.cuh in it; name the top folder of a checkout"
+        return
+    dialects = [f"{name} ({arch})" for name, arch in KITTENS_DIALECTS.items() if (include / name).is_dir()]
+    if dialects:
+        yield f"hipkittens {folder} ({variable}): {', '.join(dialects)}"
+    else:
+        yield (
+            f"hipkittens {folder} ({variable}): neither include/cdna3 nor include/cdna4, a tree of one dialect "
+            "from before both were on the main branch"
+        )
 
 
 def _disk() -> Iterator[str]:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import torch
 
-from hkbench.devices.peaks import find_part
+from hkbench.devices.peaks import flush_bytes as flush_bytes
+from hkbench.devices.peaks import identify, last_level_cache, model_name
 from hkbench.errors import DeviceUnavailable
 from hkbench.records import DeviceFacts, DeviceKind
 
@@ -49,18 +50,18 @@ def _gpu(kind: DeviceKind, index: int) -> DeviceFacts:
     props = torch.cuda.get_device_properties(index)
     rocm = kind is DeviceKind.ROCM
     arch = props.gcnArchName.partition(":")[0] if rocm else f"sm_{props.major}{props.minor}"
-    part = find_part(props.name)
-    l2 = int(getattr(props, "L2_cache_size", 0))
+    clock_mhz = int(getattr(props, "clock_rate", 0)) // 1000  # kHz
+    part = identify(props.name, arch, props.multi_processor_count, props.total_memory, clock_mhz)
     return DeviceFacts(
         kind=kind,
         index=index,
-        name=props.name,
+        name=model_name(props.name, part, arch),
         arch=arch,
         memory_bytes=props.total_memory,
         compute_units=props.multi_processor_count,
         wave_size=getattr(props, "warp_size", None),
         lds_bytes=getattr(props, "shared_memory_per_multiprocessor", None),
-        llc_bytes=max(l2, part.llc if part else 0) or None,
+        llc_bytes=last_level_cache(part, arch, int(getattr(props, "L2_cache_size", 0))),
         bandwidth=part.bandwidth if part else None,
         peak_flops=part.flops if part else {},
         versions=versions(),
@@ -107,8 +108,3 @@ def versions() -> dict[str, str]:
     if torch.version.hip:
         found["hip"] = torch.version.hip
     return found
-
-
-def flush_bytes(facts: DeviceFacts) -> int:
-    """Twice the last-level cache: a buffer of just its size can leave lines behind (MI300X: 256 MiB)."""
-    return 2 * (facts.llc_bytes or 128 << 20)

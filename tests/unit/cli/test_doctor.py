@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -11,9 +12,11 @@ import pytest
 
 from hkbench.cli import doctor, main
 from hkbench.cli.arguments import add_judge, judge_settings
+from hkbench.devices.reading import GpuReading, SourceReport
 from hkbench.engine.confinement import Cages, require, survey
 from hkbench.errors import IsolationUnavailable
-from hkbench.records import Isolation, IsolationLevel, Protection, Track
+from hkbench.records import DeviceFacts, DeviceKind, Isolation, IsolationLevel, Protection, Track
+from hkbench.toolchain.hip import HipToolchain
 
 PARTIAL = Isolation(
     level=IsolationLevel.PARTIAL,
@@ -29,6 +32,8 @@ def test_it_prints_what_there_is(capsys: pytest.CaptureFixture[str], monkeypatch
     text = capsys.readouterr().out
     for word in ("isolation ", "layers ", "guard", "python ", "torch ", "g++:", "nvcc:", "ninja:", "ncu:", "GiB free"):
         assert word in text
+    for word in ("\nhip ", "\nhipkittens ", "rocprofv3:"):
+        assert word in text
 
 
 def test_a_compiler_that_cannot_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,6 +45,116 @@ def test_a_compiler_that_cannot_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         f"nvcc: does not say its version (exit code 3) ({broken})"
     )
     assert doctor._program("compiler", "no-such-compiler", "--version").endswith("no-such-compiler: not found")
+
+
+def test_what_is_missing_comes_with_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for name, flag in (doctor.COMPILERS | doctor.PROFILERS).items():
+        if name != "ninja":  # beside the interpreter
+            assert re.fullmatch(r"compiler   \S+: not found \(.+\)", doctor._program("compiler", name, flag))
+
+
+def test_a_hipkittens_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in doctor.KITTENS_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    assert "export HIPKITTENS_ROOT" in "".join(doctor._hipkittens())
+    monkeypatch.setenv("THUNDERKITTENS_ROOT", str(tmp_path))
+    assert "(THUNDERKITTENS_ROOT): no include/kittens.cuh" in "".join(doctor._hipkittens())
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include/kittens.cuh").touch()
+    assert "neither include/cdna3 nor include/cdna4" in "".join(doctor._hipkittens())
+    (tmp_path / "include/cdna4").mkdir()
+    assert "".join(doctor._hipkittens()) == f"hipkittens {tmp_path} (THUNDERKITTENS_ROOT): cdna4 (gfx950)"
+    monkeypatch.setenv("HIPKITTENS_ROOT", str(tmp_path / "none"))
+    assert "none (HIPKITTENS_ROOT): no include" in "".join(doctor._hipkittens())
+
+
+def hip_toolchain(folder: Path, targets: str, is_rocm: bool = True) -> HipToolchain:
+    compiler = folder / "llvm/bin/clang++"
+    compiler.parent.mkdir(parents=True)
+    compiler.write_text(f"#!/bin/sh\necho '  {targets}' >&2\n")
+    compiler.chmod(0o755)
+    return HipToolchain(folder, folder / "bin/hipcc", "6.4.43484", "clang version 19.0.0", is_rocm)
+
+
+def test_the_hip_toolchain_and_what_it_cannot_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = hip_toolchain(tmp_path / "old", "gfx90a gfx942")
+    monkeypatch.setattr(doctor, "find_hip", lambda: old)
+    head, targets, missing = doctor._hip()
+    assert head == f"hip        HIP 6.4.43484, clang version 19.0.0 ({tmp_path / 'old'})"
+    assert targets == "  targets  gfx942"
+    assert missing.startswith("  missing  gfx950: ")
+    new = hip_toolchain(tmp_path / "new", "gfx942 gfx950 gfx9-4-generic", is_rocm=False)
+    monkeypatch.setattr(doctor, "find_hip", lambda: new)
+    head, targets = doctor._hip()
+    assert "compiles only" in head and targets == "  targets  gfx942, gfx950"
+
+
+@pytest.mark.hipcc
+def test_the_compiler_that_is_here() -> None:
+    head, targets, *missing = doctor._hip()
+    assert head.startswith("hip        HIP ") and targets == "  targets  gfx942, gfx950" and not missing
+
+
+MI300X = DeviceFacts(
+    kind=DeviceKind.ROCM, index=0, name="AMD Instinct MI300X", arch="gfx942", memory_bytes=205822885888,
+    compute_units=304, wave_size=64, lds_bytes=65536, llc_bytes=256 << 20,
+)  # fmt: skip
+READING = GpuReading(index=0, name="AMD Instinct MI300X", arch="gfx942", compute_units=304, pci="0000:1b:00")
+NO_HIP = SourceReport(source="hip-python", error="hip-python is not installed")
+NO_HSA = SourceReport(source="rocminfo", error="rocminfo is not installed")
+
+
+def machine(
+    monkeypatch: pytest.MonkeyPatch, torch: tuple[DeviceFacts, ...], hip: SourceReport, hsa: SourceReport, kfd: Path
+) -> None:
+    async def devices() -> tuple[DeviceFacts, ...]:
+        return torch
+
+    monkeypatch.setattr(doctor, "_torch_devices", devices)
+    monkeypatch.setattr(doctor, "ask_hip_python", lambda _environment: hip)
+    monkeypatch.setattr(doctor, "ask_rocminfo", lambda _environment: hsa)
+    monkeypatch.setattr(doctor, "KFD", kfd)
+
+
+async def test_an_amd_gpu_by_all_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hip = SourceReport(source="hip-python 7.2.2.562.43", gpus=(READING.model_copy(update={"compute_units": 300}),))
+    machine(monkeypatch, (MI300X,), hip, NO_HSA, tmp_path / "none")
+    text = "\n".join(await doctor._devices())
+    assert text.startswith("device     rocm 0: AMD Instinct MI300X, gfx942\n  memory   191.7 GiB")
+    assert "warning  sources disagree on compute_units: hip-python says 300, torch says 304" in text
+    assert "missing  rocminfo: rocminfo is not installed" in text
+    assert "peaks    MI300X: 5.3 TB/s" in text
+
+
+async def test_an_amd_gpu_that_torch_cannot_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kfd = tmp_path / "kfd"
+    kfd.touch()
+    cpu = DeviceFacts(kind=DeviceKind.CPU, index=0, name="a processor", arch="x86_64")
+    machine(monkeypatch, (cpu,), NO_HIP, SourceReport(source="rocminfo", gpus=(READING,)), kfd)
+    lines = await doctor._devices()
+    assert lines[0] == "device     cpu 0: a processor, x86_64"
+    assert lines[1] == "device     rocm 0: AMD Instinct MI300X, gfx942"
+    assert any("torch cannot use an AMD GPU here" in line for line in lines)
+    monkeypatch.setattr(doctor.os, "access", lambda path, mode: False)
+    assert any("join its group (render, video)" in line for line in await doctor._devices())
+
+
+async def test_no_amd_source_is_asked_where_there_is_no_amd_gpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    h200 = DeviceFacts(kind=DeviceKind.CUDA, index=0, name="NVIDIA H200", arch="sm_90", llc_bytes=60 << 20)
+    machine(monkeypatch, (h200,), NO_HIP, NO_HSA, tmp_path / "none")
+    text = "\n".join(await doctor._devices())
+    assert text.startswith("device     cuda 0: NVIDIA H200, sm_90\n") and "flushed by 120 MiB" in text
+    assert "missing" not in text
+
+
+async def test_two_rocms_that_see_different_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    second = READING.model_copy(update={"index": 1, "pci": "0000:1c:00"})
+    hip = SourceReport(source="hip-python 7.2.2.562.43", gpus=(READING, second))
+    machine(monkeypatch, (MI300X,), hip, NO_HSA, tmp_path / "none")
+    assert any("sees 2 GPUs, torch 1" in line for line in await doctor._devices())
 
 
 async def test_the_survey_is_an_isolation() -> None:

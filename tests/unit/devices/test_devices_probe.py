@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from hkbench.devices.peaks import find_part
-from hkbench.devices.probe import available_kind, flush_bytes, probe
+from hkbench.devices.probe import _gpu, available_kind, flush_bytes, probe
 from hkbench.errors import DeviceUnavailable
 from hkbench.records import DeviceFacts, DeviceKind
 
@@ -59,12 +59,9 @@ def test_parts_by_the_device_s_name(name: str, bandwidth: float, llc: int) -> No
     assert part.flops["bfloat16"] > part.flops["float32"]
 
 
-@pytest.mark.parametrize("name", ["NVIDIA H100 PCIe", "NVIDIA H100 NVL", "NVIDIA H200 NVL", "NVIDIA GH200 480GB"])
-def test_another_card_of_the_same_chip_is_not_the_listed_part(name: str) -> None:
-    assert find_part(name) is None
-
-
-@pytest.mark.parametrize("name", ["", "NVIDIA GeForce RTX 4090", "AMD Radeon RX 7900 XTX", "AMD Instinct MI300A"])
+@pytest.mark.parametrize(
+    "name", ["", "NVIDIA GeForce RTX 4090", "AMD Radeon RX 7900 XTX", "AMD Instinct MI300A", "NVIDIA GH200 480GB"]
+)
 def test_nothing_is_guessed(name: str) -> None:
     assert find_part(name) is None
 
@@ -74,3 +71,39 @@ def test_an_unknown_cache_is_flushed_generously() -> None:
     assert flush_bytes(facts) >= 256 * MIB
     known = facts.model_copy(update={"llc_bytes": 300 * MIB})
     assert flush_bytes(known) >= 2 * 300 * MIB
+
+
+class Properties:
+    """Of an MI300X in a container that does not know the names of PCI devices, as torch's ROCm build gives them."""
+
+    name = ""
+    gcnArchName = "gfx942:sramecc+:xnack-"  # noqa: N815 - torch's name
+    multi_processor_count = 304
+    total_memory = 205822885888
+    clock_rate = 2100000
+    L2_cache_size = 4 * MIB
+    warp_size = 64
+    shared_memory_per_multiprocessor = 65536
+
+
+def test_an_unnamed_amd_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: Properties())
+    facts = _gpu(DeviceKind.ROCM, 3)
+    assert (facts.index, facts.name, facts.arch, facts.bandwidth) == (3, "AMD Instinct MI300X", "gfx942", 5.3e12)
+    assert flush_bytes(facts) == 512 * MIB
+    monkeypatch.setattr(Properties, "name", "AMD Radeon Graphics")
+    assert _gpu(DeviceKind.ROCM, 3) == facts
+    monkeypatch.setattr(Properties, "name", "")
+    monkeypatch.setattr(Properties, "multi_processor_count", 38)
+    facts = _gpu(DeviceKind.ROCM, 3)  # a partition: which part is not said, but its cache is shared
+    assert (facts.name, facts.bandwidth, facts.peak_flops) == ("gfx942", None, {})
+    assert flush_bytes(facts) == 512 * MIB
+
+
+def test_what_verdicts_see_of_a_named_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Properties, "name", "AMD Instinct MI300X")
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: Properties())
+    facts = _gpu(DeviceKind.ROCM, 0)
+    # The floor takes the largest of these: a rate of 8-bit formats would halve it.
+    assert set(facts.peak_flops) == {"bfloat16", "float16", "float32", "float64"}
+    assert max(facts.peak_flops.values()) == pytest.approx(1307.4e12)

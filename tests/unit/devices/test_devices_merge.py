@@ -1,0 +1,124 @@
+"""What several sources say of the same GPU, and the lines that tell it."""
+
+from __future__ import annotations
+
+from devices_rocminfo_text import CPU, listing, mi300x, mi355x
+
+from hkbench.devices.describe import gpu_lines
+from hkbench.devices.merge import alone, merge
+from hkbench.devices.reading import GpuReading, SourceReport
+from hkbench.devices.rocminfo import parse
+from hkbench.records import DeviceFacts, DeviceKind
+
+MIB = 1 << 20
+NOBODY = SourceReport(source="hip-python", error="hip-python is not installed")
+MEMORY = 205822885888
+
+
+def facts(index: int = 0, name: str = "AMD Instinct MI300X", **changes: object) -> DeviceFacts:
+    values: dict[str, object] = {
+        "kind": DeviceKind.ROCM, "index": index, "name": name, "arch": "gfx942", "memory_bytes": MEMORY,
+        "compute_units": 304, "wave_size": 64, "lds_bytes": 65536, "llc_bytes": 256 * MIB, "versions": {"hip": "7.2"},
+    }  # fmt: skip
+    return DeviceFacts.model_validate(values | changes)
+
+
+def hip(*gpus: GpuReading) -> SourceReport:
+    return SourceReport(source="hip-python 7.2.2.562.43", gpus=gpus)
+
+
+def reading(index: int = 0, **changes: object) -> GpuReading:
+    values: dict[str, object] = {
+        "index": index, "name": "AMD Instinct MI300X", "arch": "gfx942", "compute_units": 304, "wave_size": 64,
+        "lds_bytes": 65536, "memory_bytes": MEMORY, "clock_mhz": 2100, "bus_bits": 8192, "memory_clock_mhz": 1300,
+        "registers": 131072, "l2_bytes": 4 * MIB, "pci": f"0000:{0x1B + index:02x}:00",
+    }  # fmt: skip
+    return GpuReading.model_validate(values | changes)
+
+
+def hsa(*agents: str) -> SourceReport:
+    return SourceReport(source="rocminfo", gpus=parse(listing(CPU.format(agent=1), *agents)))
+
+
+def test_sources_that_agree() -> None:
+    (gpu,) = merge([facts()], hip(reading()), hsa(mi300x(2)))
+    assert gpu.disagreements == ()
+    assert gpu.part is not None and gpu.part.name == "MI300X"
+    assert (gpu.sources["name"], gpu.sources["bus_bits"]) == ("hip-python", "hip-python")
+    assert gpu.sources["l3_bytes"] == "rocminfo"
+    assert gpu.facts == facts(bandwidth=gpu.part.bandwidth, peak_flops=gpu.part.flops)
+
+
+def test_a_difference_is_named_with_both_and_the_first_stands() -> None:
+    (gpu,) = merge([facts(compute_units=228, memory_bytes=MEMORY - MIB)], hip(reading()), hsa(mi300x(2)))
+    assert gpu.disagreements == ("compute_units: hip-python says 304, torch says 228, rocminfo says 304",)
+    assert gpu.facts.compute_units == 304
+    lines = list(gpu_lines(gpu))
+    assert "warning  sources disagree on compute_units: hip-python says 304, torch says 228, rocminfo says 304" in lines
+
+
+def test_torch_alone_and_with_rocminfo() -> None:
+    (gpu,) = merge([facts()], NOBODY, SourceReport(source="rocminfo", error="not installed"))
+    assert set(gpu.sources.values()) == {"torch"}
+    (gpu,) = merge([facts()], NOBODY, hsa(mi300x(2)))
+    assert (gpu.sources["arch"], gpu.sources["clock_mhz"]) == ("torch", "rocminfo")
+    assert gpu.reading.clock_mhz == 2100
+
+
+def test_gpus_are_matched_by_their_address_not_by_place() -> None:
+    both = hsa(mi355x(2, bdf=0x1B00), mi300x(3, bdf=0x1C00))
+    (gpu,) = merge([facts()], hip(reading(pci="0000:1c:00")), both)
+    assert gpu.disagreements == ()
+    # Without an address nothing says which of rocminfo's two torch's one is.
+    (gpu,) = merge([facts()], NOBODY, both)
+    assert "rocminfo" not in gpu.sources.values()
+
+
+def test_a_container_that_does_not_know_the_name() -> None:
+    (gpu,) = merge([facts(name="AMD Radeon Graphics")], hip(reading(name=None)), hsa(mi300x(2)))
+    assert (gpu.facts.name, gpu.sources["name"], gpu.disagreements) == ("AMD Instinct MI300X", "rocminfo", ())
+    unnamed = hsa(mi300x(2, name=""))
+    (gpu,) = merge([facts(name="AMD Radeon Graphics")], hip(reading(name=None)), unnamed)
+    assert gpu.part is not None and gpu.part.name == "MI300X"  # by its figures
+    assert (gpu.facts.name, gpu.facts.bandwidth) == ("AMD Instinct MI300X", 5.3e12)
+
+
+def test_names_of_two_models_are_a_difference() -> None:
+    (gpu,) = merge([facts(name="AMD Instinct MI325X")], hip(reading()), NOBODY)
+    assert gpu.disagreements == ("name: hip-python says AMD Instinct MI300X, torch says AMD Instinct MI325X",)
+
+
+def test_what_torch_cannot_see_is_still_listed() -> None:
+    (gpu,) = merge([], NOBODY, hsa(mi355x(2)))
+    assert (gpu.facts.name, gpu.facts.arch, gpu.facts.llc_bytes) == ("AMD Instinct MI355X", "gfx950", 256 * MIB)
+    assert gpu.facts.lds_bytes == 160 << 10
+    assert merge([], NOBODY, SourceReport(source="rocminfo", error="not installed")) == ()
+
+
+def test_lines_of_a_whole_part_and_of_a_partition() -> None:
+    (gpu,) = merge([facts()], hip(reading()), hsa(mi300x(2)))
+    head, *rest = gpu_lines(gpu)
+    assert head == "rocm 0: AMD Instinct MI300X, gfx942"
+    text = "\n".join(rest)
+    for words in (
+        "191.7 GiB, 8192 bits at 1300 MHz, last-level cache 256 MiB, flushed by 512 MiB",
+        "304 compute units, waves of 64, 64 KiB LDS or shared memory each",
+        "up to 2100 MHz, PCI 0000:1b:00",
+        "MI300X: 5.3 TB/s; dense TFLOP/s: bfloat16 1307",
+        "float8 2615",
+        "rocminfo: l3_bytes; data sheet: peaks",
+    ):
+        assert words in text
+    assert "warning" not in text
+    (gpu,) = merge([facts(compute_units=38, memory_bytes=MEMORY // 8)], NOBODY, NOBODY)
+    text = "\n".join(gpu_lines(gpu))
+    assert "warning  38 compute units, MI300X has 304: a partition or a slice" in text
+
+
+def test_an_nvidia_gpu_and_one_without_peaks() -> None:
+    h200 = DeviceFacts(kind=DeviceKind.CUDA, index=0, name="NVIDIA H200", arch="sm_90", memory_bytes=150 << 30,
+                       compute_units=132, llc_bytes=60 * MIB)  # fmt: skip
+    assert "peaks    H200 SXM: 4.8 TB/s" in "\n".join(gpu_lines(alone(h200)))
+    other = h200.model_copy(update={"name": "NVIDIA L4", "compute_units": 58})
+    text = "\n".join(gpu_lines(alone(other)))
+    assert "peaks    not known" in text and "nobody: peaks" in text and "warning" not in text
