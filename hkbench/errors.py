@@ -10,6 +10,7 @@ HkbenchError
   Unavailable              a device or a service is not there                           exit 69
     DeviceUnavailable      no such device, or it stopped answering
     ToolchainUnavailable   a compiler that the backend needs is not installed
+    ProfileUnreadable      a profiler's output is cut off or damaged (hkbench/profile/tables.py)
     IsolationUnavailable   candidates cannot be confined here as far as was asked for
     ModelUnavailable       the model endpoint refused, or kept failing
   InternalError            hkbench itself went wrong                                    exit 70

@@ -75,4 +75,21 @@ def _resources(kernel: KernelResources) -> str:
         "waves/SIMD": kernel.occupancy_waves_per_simd,
     }
     said = ", ".join(f"{value} {name}" for name, value in figures.items() if value is not None)
-    return f"  {kernel.arch} {kernel.name}: {said}"
+    what = "function not inlined" if kernel.is_function else said
+    lines = [f"  {kernel.arch} {strip_escapes(kernel.name)}: {what}"]
+    if kernel.limited_by:
+        step = f"; {kernel.next_step}" if kernel.next_step else ""
+        lines.append(
+            f"    with its largest workgroup ({kernel.max_workgroup_size} threads): "
+            f"{kernel.whole_workgroup_waves_per_simd} of 8 waves/SIMD, "
+            f"limited by {' and '.join(kernel.limited_by)}{step}"
+        )
+    if kernel.dynamic_lds:
+        kept = kernel.whole_workgroup_waves_per_simd
+        known = "" if kept is None else f"; up to {kernel.lds_budget} bytes a workgroup keep {kept} waves/SIMD"
+        lines.append(f"    uses LDS whose size only the launch says{known}")
+    if kernel.instructions:
+        counts = ", ".join(f"{count} {name}" for name, count in kernel.instructions.items())
+        lines.append(f"    instructions in the code (not executions): {counts}")
+    lines += [f"    finding: {strip_escapes(finding)}" for finding in kernel.findings]
+    return "\n".join(lines)

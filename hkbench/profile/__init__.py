@@ -1,5 +1,23 @@
-"""What profilers say, as one `KernelProfile`, and what a prompt may say about it."""
+"""What profilers say, as one `KernelProfile`, and what a prompt may say about it.
 
+torch's profiler runs in the runner (`kernel_profile` reads its answer). The makers' profilers run around a command:
+`choose` and `plan` say how, `read_profile` reads what they wrote, `explain` says why one failed.
+"""
+
+from hkbench.profile.choose import Choice, Plan, Profiler, Step, choose, explain, plan
+from hkbench.profile.read import read_profile
+from hkbench.profile.tables import ProfileUnreadable
 from hkbench.profile.torch_profiler import kernel_profile
 
-__all__ = ["kernel_profile"]
+__all__ = [
+    "Choice",
+    "Plan",
+    "ProfileUnreadable",
+    "Profiler",
+    "Step",
+    "choose",
+    "explain",
+    "kernel_profile",
+    "plan",
+    "read_profile",
+]

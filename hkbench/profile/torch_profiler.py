@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from hkbench.profile.findings import Pass, findings
 from hkbench.records import KernelProfile, KernelUse, Owner
 
 _CPU_NOTHING = re.compile(r"^(?:ProfilerStep|aten::(?:empty|as_strided|view|detach|alias|slice|select|resize_))")
-NOTABLE_SHARE = 0.05
 MOST_KERNELS = 64
 NAME_LIMIT = 400
 LARGEST = 1e9
@@ -46,7 +46,7 @@ def kernel_profile(answer: dict[str, Any], owner_of: OwnerOf) -> KernelProfile |
         for name, calls, seconds in sorted(kernels, key=lambda kernel: -kernel[2])
     )
     source = "torch.profiler (device kernels)" if on_gpu else "torch.profiler (CPU operators)"
-    return KernelProfile(source=source, kernels=uses, seconds=total, findings=_findings(uses, wall, on_gpu))
+    return KernelProfile(source=source, kernels=uses, seconds=total, findings=findings(Pass(uses, wall, on_gpu)))
 
 
 def _is_row(row: object) -> bool:
@@ -60,29 +60,3 @@ def _is_row(row: object) -> bool:
 def _plain(name: str) -> str:
     """Cut, and without the lone surrogates that UTF-8 cannot hold."""
     return name[:NAME_LIMIT].encode(errors="replace").decode()
-
-
-def _findings(uses: tuple[KernelUse, ...], wall: float, on_gpu: bool) -> tuple[str, ...]:
-    """What matters of it, most important first."""
-    findings = []
-    casts = sum(use.share for use in uses if _is_cast(use.name))
-    if casts > NOTABLE_SHARE:
-        findings.append(
-            f"{casts:.0%} of the time goes to PyTorch's dtype conversions and copies; convert in the kernel"
-        )
-    own = sum(use.share for use in uses if use.owner is Owner.CANDIDATE)
-    if own < 0.5:
-        findings.append(f"only {own:.0%} of the time is spent in your own kernels; PyTorch or a library does the rest")
-    launches = sum(use.calls for use in uses)
-    if on_gpu and launches > 3:
-        findings.append(f"{launches} kernels run per pass; each one reads and writes memory again: fuse them")
-    busy = sum(use.seconds for use in uses)
-    if on_gpu and wall > 2 * busy + 2e-5:
-        findings.append(
-            f"the GPU works {busy * 1e3:.3f} ms of {wall * 1e3:.3f} ms: host work between launches dominates"
-        )
-    return tuple(findings)
-
-
-def _is_cast(name: str) -> bool:
-    return bool(re.search(r"aten::(?:_to_copy|copy_)|direct_copy_kernel|_copy_kernel|bfloat16_copy|float16_copy", name))

@@ -13,12 +13,13 @@ from pathlib import Path
 
 from hkbench.errors import InternalError
 from hkbench.records import KernelResources, Record
+from hkbench.toolchain.code_object import NotInspected, Tools
 from hkbench.toolchain.diagnostics import first_error, unresolved_symbols
 from hkbench.toolchain.extension import ExtensionCall, SourceFiles, write_sources
 from hkbench.toolchain.flags import refused_compile_flags, split_link_flags
 from hkbench.toolchain.hip import TORCH_HIP_FLAGS, HipToolchain, TorchFiles, find_torch
 from hkbench.toolchain.process import ToolResult, run_tool
-from hkbench.toolchain.resources import demangled, parse_resources, without_remarks
+from hkbench.toolchain.resources import demangled, inspected, parse_resources, with_findings, without_remarks
 
 LOG_LIMIT = 64_000  #: characters of compiler output kept in a result
 _HIPIFY = "hipify"
@@ -104,14 +105,16 @@ def build_hip(call: ExtensionCall, arch: str, folder: Path, timeout: float, tool
     resources: tuple[KernelResources, ...] = ()
     library: Path | None = None
     failed: _Failed | None = None
+    uninspected: tuple[str, ...] = ()
     link_flags, refused, left_out = split_link_flags(call.extra_ldflags)
     try:
         refused += refused_compile_flags(call.extra_cflags) + refused_compile_flags(call.extra_cuda_cflags)
         if refused:
             raise _Failed(f"error: a build does not pass on these flags: {' '.join(refused)}")
         objects, remarks = _compile(build, call, _hipified(build, call))
-        resources = demangled(parse_resources(remarks, arch))
+        resources = parse_resources(remarks, arch)
         library = _link(build, call.name, objects, link_flags)
+        resources, uninspected = _inspected(build, resources, library)
     except _Failed as reason:
         failed = build.failure or reason
     return BuildResult(
@@ -119,10 +122,10 @@ def build_hip(call: ExtensionCall, arch: str, folder: Path, timeout: float, tool
         timed_out=failed is not None and failed.timed_out,
         error=None if failed is None else failed.message,
         seconds=time.monotonic() - begin,
-        resources=resources,
+        resources=with_findings(demangled(resources)),
         log=without_remarks("\n".join(build.log))[:LOG_LIMIT],
         library=library,
-        not_checked=_not_checked(arch, toolchain, left_out),
+        not_checked=_not_checked(arch, toolchain, left_out) + uninspected,
     )
 
 
@@ -184,6 +187,19 @@ def _link(build: _Build, name: str, objects: Sequence[Path], flags: Sequence[str
     if missing:
         raise _Failed("error: undefined symbol" + ("s: " if len(missing) > 1 else ": ") + ", ".join(missing[:8]))
     return library
+
+
+def _inspected(
+    build: _Build, resources: tuple[KernelResources, ...], library: Path
+) -> tuple[tuple[KernelResources, ...], tuple[str, ...]]:
+    """The records with what the library's device code adds, and what stays open where it cannot be looked into."""
+    if not resources:
+        return resources, ()
+    tools = Tools(build.toolchain, build.folder / "device_code", build.deadline)
+    try:
+        return inspected(resources, library, build.arch, tools), ()
+    except NotInspected as reason:
+        return resources, (f"instructions and occupancy limits of the kernels: {reason}",)
 
 
 def _not_checked(arch: str, toolchain: HipToolchain, left_out: Sequence[str]) -> tuple[str, ...]:

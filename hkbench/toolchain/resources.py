@@ -1,12 +1,21 @@
-"""Reads clang's `-Rpass-analysis=kernel-resource-usage` remarks: registers, LDS and spills of each kernel."""
+"""What the compiler knows of each kernel: its resource remarks, and what the built code adds to them.
+
+The remarks are clang's `-Rpass-analysis=kernel-resource-usage`: registers, LDS and spills.
+"""
 
 from __future__ import annotations
 
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
+from pathlib import Path
 
 from hkbench.records import KernelResources
+from hkbench.toolchain.code_object import KernelMetadata, Tools, code_objects, metadata
+from hkbench.toolchain.disassembly import instruction_counts
+from hkbench.toolchain.findings import findings
+from hkbench.toolchain.occupancy import occupancy
 
 _REMARK = re.compile(
     r"remark: (?:[^\n]*?: )?\s*(?P<key>[A-Za-z][A-Za-z ]*?)(?: \[[^\]]*\])?: (?P<value>.*?)"
@@ -71,3 +80,62 @@ def demangled(resources: tuple[KernelResources, ...]) -> tuple[KernelResources, 
     if shown.returncode != 0 or len(names) != len(resources):
         return resources
     return tuple(kernel.model_copy(update={"name": name}) for kernel, name in zip(resources, names, strict=True))
+
+
+def inspected(
+    resources: tuple[KernelResources, ...], library: Path, arch: str, tools: Tools
+) -> tuple[KernelResources, ...]:
+    """The records with what the device code in `library` adds; names have to be mangled still.
+
+    Device functions that were not inlined follow the kernels as records of their own. Raises NotInspected.
+    """
+    kernels: list[KernelMetadata] = []
+    counts: dict[str, dict[str, int]] = {}
+    for code_object in code_objects(library, arch, tools):
+        kernels += metadata(code_object, tools)
+        counts |= instruction_counts(code_object, arch, tools)
+    return completed(resources, kernels, counts)
+
+
+def completed(
+    resources: tuple[KernelResources, ...], kernels: Sequence[KernelMetadata], counts: dict[str, dict[str, int]]
+) -> tuple[KernelResources, ...]:
+    """The records with workgroup size, occupancy and instruction counts, by mangled name, and without findings yet."""
+    sizes = {kernel.name: kernel.max_workgroup_size for kernel in kernels}
+    found = []
+    for kernel in resources:
+        known: dict[str, object] = {"max_workgroup_size": sizes.get(kernel.name)}
+        known["instructions"] = counts.get(kernel.name)
+        known["dynamic_lds"] = _dynamic_lds(kernel.lds_bytes, counts.get(kernel.name))
+        found.append(_with_occupancy(kernel.model_copy(update=known)))
+    arch = resources[0].arch if resources else ""
+    found += [
+        KernelResources(name=name, arch=arch, instructions=count, is_function=True)
+        for name, count in counts.items()
+        if resources and name not in sizes
+    ]
+    return tuple(found)
+
+
+def with_findings(resources: tuple[KernelResources, ...]) -> tuple[KernelResources, ...]:
+    """The same records, each with its findings."""
+    functions = tuple(one.name for one in resources if one.is_function)
+    return tuple(one.model_copy(update={"findings": findings(one, functions)}) for one in resources)
+
+
+def _with_occupancy(kernel: KernelResources) -> KernelResources:
+    found = occupancy(kernel)
+    if found is None:
+        return kernel
+    said: dict[str, object] = {"whole_workgroup_waves_per_simd": found.waves, "limited_by": found.limited_by}
+    said |= {"next_step": found.next_step, "lds_budget": found.lds_budget}
+    return kernel.model_copy(update=said)
+
+
+def _dynamic_lds(static_bytes: int | None, counts: dict[str, int] | None) -> bool | None:
+    """Whether the kernel uses LDS that only a launch sizes; None where static LDS or a call hides the answer."""
+    if counts is None or static_bytes is None:
+        return None
+    if any(name.startswith("lds_") or "_load_lds_" in name for name in counts):
+        return True if static_bytes == 0 else None
+    return None if "call" in counts else False

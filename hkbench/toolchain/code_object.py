@@ -1,0 +1,170 @@
+"""Takes the device code out of a built extension and says what its metadata knows of each kernel.
+
+The HIP runtime finds the device code in the section `.hip_fatbin` of a shared library: one Clang offload bundle for
+each translation unit, each with one code object an architecture (Clang's ClangOffloadBundler page describes the form).
+A code object is an ELF file with a note of metadata (LLVM's AMDGPUUsage, "Code Object Metadata").
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from hkbench.toolchain.hip import HipToolchain
+from hkbench.toolchain.process import OUTPUT_LIMIT, run_tool
+
+SECTION = ".hip_fatbin"
+_MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
+_COMPRESSED = b"CCOB"
+# What follows is read from a candidate's library, which can hold anything: so much of it and no more.
+_ENTRIES_LIMIT = 64  # of all bundles: one an architecture and one for the host, for each translation unit
+_SECTION_LIMIT = 512 << 20  # bytes
+_NOT_FILLING = re.compile(rb"[^\0]")
+_TARGET = re.compile(r"hip(v4)?-amdgcn-amd-amdhsa-.*?-(?P<arch>gfx\w+)(:.*)?")
+_FIELD = re.compile(r"(?P<first>  - |    )\.(?P<key>\w+):\s+(?P<value>\S.*)")
+_TOOL_SECONDS = 60.0
+
+
+class NotInspected(Exception):
+    """The device code could not be looked into. The message says why; a build does not fail for it."""
+
+
+@dataclass(frozen=True)
+class KernelMetadata:
+    """What a code object's metadata says of one kernel; `None` where it does not."""
+
+    name: str  #: mangled
+    max_workgroup_size: int | None  #: threads: `.max_flat_workgroup_size`; a launch may use fewer
+
+
+@dataclass(frozen=True)
+class Tools:
+    """LLVM's tools beside the HIP compiler, run in a folder of their own until a deadline (monotonic seconds)."""
+
+    toolchain: HipToolchain
+    folder: Path
+    deadline: float
+
+    def run(self, name: str, *arguments: str) -> str:
+        """What the tool printed. Raises NotInspected when it is missing, fails or has no time left."""
+        return self._output(name, [str(self._find(name)), *arguments])
+
+    def _find(self, name: str) -> Path:
+        """ROCm has its tools in llvm/bin; elsewhere the compiler says where its own are."""
+        for folder in (self.toolchain.root / "llvm" / "bin", self.toolchain.root / "lib" / "llvm" / "bin"):
+            if (folder / name).is_file():
+                return folder / name
+        named = self._output("hipcc", [str(self.toolchain.hipcc), f"-print-prog-name={name}"]).strip()
+        if not Path(named).is_absolute():
+            raise NotInspected(f"{name} is not installed beside the HIP compiler (LLVM's tools have it)")
+        return Path(named)
+
+    def _output(self, name: str, command: list[str]) -> str:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        result = run_tool(command, self.folder, min(_TOOL_SECONDS, self.deadline - time.monotonic()))
+        if result.returncode is None:
+            raise NotInspected(f"{name} was not done in time")
+        if result.returncode != 0:
+            first = next(iter(result.output.strip().splitlines()), "it printed nothing")
+            raise NotInspected(f"{name} ended with code {result.returncode}: {first}")
+        if len(result.output.encode()) >= OUTPUT_LIMIT:
+            raise NotInspected(f"{name} printed more than {OUTPUT_LIMIT >> 20} MiB, and the rest is cut off")
+        return result.output
+
+
+def code_objects(library: Path, arch: str, tools: Tools) -> tuple[Path, ...]:
+    """The code objects for `arch` in a library or object file, each written to a file in the tools' folder.
+
+    Raises NotInspected when there is none or its form is not known.
+    """
+    section = tools.folder / "section.bin"
+    tools.run("llvm-objcopy", "-O", "binary", f"--only-section={SECTION}", str(library), str(section))
+    if section.stat().st_size > _SECTION_LIMIT:
+        raise NotInspected(f"the device code has more than {_SECTION_LIMIT >> 20} MiB")
+    content = section.read_bytes()
+    found = [image for target, image in unbundled(content) if _is_for(target, arch)]
+    if not found:
+        raise NotInspected(f"{library.name} has no device code for {arch}")
+    paths = []
+    for number, image in enumerate(found):
+        paths.append(tools.folder / f"device_{number}.elf")
+        paths[-1].write_bytes(image)
+    return tuple(paths)
+
+
+def unbundled(content: bytes) -> list[tuple[str, bytes]]:
+    """(target, image) of every entry of the bundles that follow one another in `content`, host entries included.
+
+    Raises NotInspected for what is no bundle, is cut off, or is compressed.
+    """
+    entries: list[tuple[str, bytes]] = []
+    begin = 0
+    while begin < len(content):
+        if content.startswith(_COMPRESSED, begin):
+            raise NotInspected("the device code is compressed (--offload-compress)")
+        if not content.startswith(_MAGIC, begin):
+            raise NotInspected(f"{SECTION} holds no Clang offload bundle")
+        found, end = _one_bundle(content, begin)
+        entries += found
+        if len(entries) > _ENTRIES_LIMIT or sum(len(image) for _, image in entries) > len(content):
+            raise NotInspected("the offload bundles hold more than their section")
+        following = _NOT_FILLING.search(content, end)  # bundles begin at multiples of 4096, filled up with zeros
+        begin = following.start() if following else len(content)
+    return entries
+
+
+def _one_bundle(content: bytes, begin: int) -> tuple[list[tuple[str, bytes]], int]:
+    """The entries of the bundle at `begin`, and where it ends."""
+    try:
+        at = begin + len(_MAGIC)
+        (count,) = struct.unpack_from("<Q", content, at)
+        at += 8
+        if count == 0 or count > _ENTRIES_LIMIT:
+            raise NotInspected(f"an offload bundle claims {count} entries")
+        entries = []
+        end = at
+        for _ in range(count):
+            offset, size, length = struct.unpack_from("<QQQ", content, at)
+            at += 24
+            target = content[at : at + length].decode("ascii", "replace")
+            at += length
+            if begin + offset + size > len(content) or at > len(content):
+                raise NotInspected("an offload bundle is cut off")
+            entries.append((target, content[begin + offset : begin + offset + size]))
+            end = max(end, at, begin + offset + size)
+    except struct.error as error:
+        raise NotInspected("an offload bundle is cut off") from error
+    return entries, end
+
+
+def _is_for(target: str, arch: str) -> bool:
+    match = _TARGET.fullmatch(target)
+    return match is not None and match["arch"] == arch
+
+
+def metadata(code_object: Path, tools: Tools) -> tuple[KernelMetadata, ...]:
+    """The kernels of a code object, in its own order. Raises NotInspected where llvm-readelf cannot read it."""
+    return parse_metadata(tools.run("llvm-readelf", "--notes", str(code_object)))
+
+
+def parse_metadata(notes: str) -> tuple[KernelMetadata, ...]:
+    """The kernels in what `llvm-readelf --notes` prints: YAML, one list item a kernel under `amdhsa.kernels`."""
+    kernels: list[dict[str, str]] = []
+    inside = False
+    for line in notes.splitlines():
+        if line and not line.startswith(" "):
+            inside = line.startswith("amdhsa.kernels:")
+        match = _FIELD.fullmatch(line) if inside else None
+        if line.startswith("  - ") and inside:
+            kernels.append({})
+        if match is not None and kernels:
+            kernels[-1][match["key"]] = match["value"].strip().strip("'\"")
+    return tuple(
+        KernelMetadata(kernel["name"], int(size) if size.isdigit() else None)
+        for kernel in kernels
+        if "name" in kernel
+        for size in (kernel.get("max_flat_workgroup_size", ""),)
+    )

@@ -1,0 +1,163 @@
+"""Counts the instructions of each kernel by class, in LLVM's disassembly of a code object.
+
+The counts are static: how often an instruction stands in the code, not how often it runs. A loop's body counts once, an
+unrolled one as often as it was unrolled, both sides of a branch count.
+
+Every instruction is in exactly one class:
+
+| class | instructions |
+| --- | --- |
+| `mfma_...`, `smfmac_...` | matrix instructions, one class each kind: `mfma_f32_16x16x16_bf16` |
+| `accvgpr_move` | copies between VGPRs and AGPRs |
+| `transcendental` | exp, log, rcp, rsq, sqrt, sin, cos |
+| `valu` | every other vector instruction |
+| `global_load_b128`, `buffer_store_b32`, ... | global, buffer, flat and scratch accesses by bits a lane |
+| `global_load_lds_b32`, `buffer_load_lds_b128` | loads that go straight to LDS |
+| `global_atomic`, `flat_atomic`, `buffer_atomic`, `lds_atomic` | atomics |
+| `lds_read_b128`, `lds_read2_b64`, `lds_read_tr_b64`, `lds_write_b32`, ... | LDS by bits a lane; `2` is two at once |
+| `lane_permute` | bpermute, permute and swizzle: on LDS's way, but without its memory |
+| `scalar_load`, `salu`, `branch`, `call`, `waitcnt`, `barrier`, `nop` | scalar instructions |
+| `lds_other`, `control`, `cache_control`, `other` | what is left: `s_endpgm`, `s_setprio`, `buffer_inv` and the like |
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from hkbench.toolchain.code_object import Tools
+
+_LABEL = re.compile(r"(?:[0-9a-f]+ )?<(?P<name>.+)>:")
+_PADDING = "s_nop"
+_WIDTHS = {
+    "ubyte": 8,
+    "sbyte": 8,
+    "byte": 8,
+    "ushort": 16,
+    "sshort": 16,
+    "short": 16,
+    "dword": 32,
+    "dwordx2": 64,
+    "dwordx3": 96,
+    "dwordx4": 128,
+}
+_MEMORY = re.compile(
+    r"(?P<space>global|buffer|flat|scratch)_(?P<what>load|store)_(?P<lds>lds_)?(?P<width>[us]?byte|[us]?short|dword(x[234])?)"
+    r"(_d16)?(_hi)?"
+)
+_LDS = re.compile(r"ds_(?P<what>read|write)(?P<two>2)?(?:st64)?_(?:addtid_)?(?P<form>b|u|i)(?P<bits>\d+)(?P<rest>\w*)")
+_CLASSES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern), name)
+    for pattern, name in (
+        (r"v_accvgpr_\w+", "accvgpr_move"),
+        (
+            r"v_(exp|log|rcp|rcp_iflag|rsq|sqrt|sin|cos|exp_legacy|log_legacy)_(f16|f32|f64|bf16)(_\w+)?",
+            "transcendental",
+        ),
+        (r"v_\w+", "valu"),
+        (r"ds_(bpermute|permute|swizzle)_\w+", "lane_permute"),
+        (
+            r"ds_(add|sub|rsub|inc|dec|min|max|and|or|xor|mskor|wrxchg2?(st64)?|cmpst|cmpswap|condxchg32|pk_add|wrap)_\w+",
+            "lds_atomic",
+        ),
+        (r"ds_\w+", "lds_other"),
+        (r"(global|flat|buffer)_(?P<kind>atomic)_\w+", "{space}_atomic"),
+        (r"buffer_(wbl2|wbinvl1|inv)\w*|s_dcache_\w+|s_icache_\w+", "cache_control"),
+        (r"s_waitcnt\w*", "waitcnt"),
+        (r"s_barrier\w*", "barrier"),
+        (r"s_c?branch\w*|s_setpc_b64", "branch"),
+        (r"s_swappc_b64|s_call_b64", "call"),
+        (r"s_nop", "nop"),
+        (r"s_(buffer_|scratch_)?load_\w+", "scalar_load"),
+        (
+            r"s_(endpgm\w*|setprio|sleep|sethalt|trap|sendmsg\w*|code_end|ttracedata|set_gpr_idx_\w+|setreg\w*)",
+            "control",
+        ),
+        (r"s_\w+", "salu"),
+    )
+)
+_ORDER = (
+    "mfma",
+    "smfmac",
+    "valu",
+    "transcendental",
+    "accvgpr_move",
+    "global",
+    "buffer",
+    "flat",
+    "scratch",
+    "lds",
+    "lane_permute",
+    "waitcnt",
+    "barrier",
+    "branch",
+    "call",
+    "scalar_load",
+    "salu",
+)
+
+
+def instruction_counts(code_object: Path, arch: str, tools: Tools) -> dict[str, dict[str, int]]:
+    """Class -> count for every function of a code object, kernels or not, by its mangled name.
+
+    Raises NotInspected when llvm-objdump is missing or cannot read it.
+    """
+    flags = ["-d", f"--mcpu={arch}", "--no-show-raw-insn", "--no-leading-addr"]
+    return count_instructions(tools.run("llvm-objdump", *flags, str(code_object)))
+
+
+def count_instructions(disassembly: str) -> dict[str, dict[str, int]]:
+    """Class -> count for every function in what `llvm-objdump -d` prints, classes in a fixed order.
+
+    The `s_nop` that fill the room behind a function up to the next one's alignment do not count.
+    """
+    functions: dict[str, list[str]] = {}
+    current: list[str] | None = None
+    for line in disassembly.splitlines():
+        label = _LABEL.fullmatch(line.strip())
+        if label is not None:
+            current = functions.setdefault(label["name"], [])
+        elif current is not None and line.startswith(("\t", " ")):
+            instruction = line.partition("//")[0].strip()
+            if instruction and instruction != "...":
+                current.append(instruction)
+    return {name: _counted(_without_padding(found)) for name, found in functions.items()}
+
+
+def _without_padding(instructions: list[str]) -> list[str]:
+    end = len(instructions)
+    while end and instructions[end - 1].startswith(_PADDING):
+        end -= 1
+    return instructions[:end]
+
+
+def _counted(instructions: Iterable[str]) -> dict[str, int]:
+    counts = Counter(instruction_class(instruction) for instruction in instructions)
+    return {name: counts[name] for name in sorted(counts, key=_place)}
+
+
+def _place(name: str) -> tuple[int, str]:
+    head = name if name in _ORDER else name.partition("_")[0]
+    return (_ORDER.index(head) if head in _ORDER else len(_ORDER), name)
+
+
+def instruction_class(instruction: str) -> str:
+    """The class of one instruction with its operands, as llvm-objdump prints it: `v_mul_f32_e32 v0, v1, v2`."""
+    mnemonic, _, operands = instruction.partition(" ")
+    if mnemonic.startswith(("v_mfma_", "v_smfmac_")):
+        return mnemonic.removeprefix("v_").removesuffix("_e64")
+    memory = _MEMORY.fullmatch(mnemonic)
+    if memory is not None:
+        to_lds = memory["lds"] or (memory["what"] == "load" and re.search(r"\blds\b", operands))
+        lds = "_lds" if to_lds else ""
+        return f"{memory['space']}_{memory['what']}{lds}_b{_WIDTHS[memory['width']]}"
+    shared = _LDS.fullmatch(mnemonic)
+    if shared is not None:
+        transposed = "_tr" if "_tr" in shared["rest"] else ""
+        return f"lds_{shared['what']}{shared['two'] or ''}{transposed}_b{shared['bits']}"
+    for pattern, name in _CLASSES:
+        if pattern.fullmatch(mnemonic):
+            return name.format(space=mnemonic.partition("_")[0])
+    return "other"

@@ -1,0 +1,197 @@
+"""How many waves of a kernel fit on a SIMD of gfx942 and gfx950, and what keeps more of them away.
+
+The rules, and where they stand ("LLVM" is the compiler's own source; tests hold each rule that its Occupancy remark
+knows against release 22):
+
+- A compute unit has four SIMDs; a SIMD holds up to 8 waves (LLVM `IsaInfo::getEUsPerCU`, `getMaxWavesPerEU` on gfx90a
+  and later).
+- VGPRs: a SIMD has 512 a lane for VGPRs and AGPRs together, given out in blocks of 8. AGPRs begin at a multiple of 4
+  (LLVM `getTotalNumVGPRs`, `getVGPRAllocGranule`, `getTotalNumVGPRs(has90AInsts, AGPRs, VGPRs)`; AMDGPUUsage,
+  GRANULATED_WORKITEM_VGPR_COUNT and ACCUM_OFFSET).
+- SGPRs: up to 100 leave room for 8 waves, more for 7 (LLVM `getOccupancyWithNumSGPRs`, from VOLCANIC_ISLANDS up to
+  GFX9).
+- LDS: 64 KiB a compute unit in blocks of 512 bytes on gfx942, 160 KiB in blocks of 1280 bytes on gfx950 (AMDGPUUsage,
+  GRANULATED_LDS_SIZE; LLVM features AddressableLocalMemorySize65536 and AddressableLocalMemorySize163840).
+- Workgroups are whole: their waves start together on one compute unit, so a compute unit holds a whole number of them.
+- A kernel's own `amdgpu_waves_per_eu` caps the waves.
+
+Two things make this figure lower than the compiler's own Occupancy remark: the compiler leaves out the blocks of LDS
+(a note in its source says so) and does not ask for whole workgroups. The figure holds for a launch with the largest
+workgroup that the kernel was compiled for: the metadata says no other size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from hkbench.records import KernelResources
+
+SIMDS = 4  #: a compute unit
+MAX_WAVES = 8  #: a SIMD
+WAVE = 64  #: threads
+VGPRS = 512  #: a lane of a SIMD, AGPRs among them
+DEFAULT_WORKGROUP = 1024  #: threads; what clang assumes of a kernel without __launch_bounds__
+_VGPR_BLOCK = 8
+_SMALLER_WORKGROUPS = (512, 256, 128)  # threads
+_AGPR_ALIGNMENT = 4
+_SGPRS_FOR_ALL_WAVES = 100
+_WAVES_WITH_MORE_SGPRS = 7
+_LDS = {"gfx942": (64 << 10, 512), "gfx950": (160 << 10, 1280)}  # bytes a compute unit, bytes a block
+
+REGISTERS, SGPRS, LDS, WORKGROUP = "VGPRs", "SGPRs", "LDS", "the workgroup size"
+ATTRIBUTE = "amdgpu_waves_per_eu"
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What one launch of a kernel asks for."""
+
+    arch: str
+    registers: int  #: VGPRs and AGPRs a lane, as they are allocated
+    sgprs: int
+    lds: int  #: bytes a workgroup
+    threads: int  #: a workgroup
+    agprs: bool = False  #: whether `registers` has AGPRs in it
+    cap: int = MAX_WAVES  #: waves a SIMD, by what the source says
+
+    @property
+    def workgroup_waves(self) -> int:
+        return -(-self.threads // WAVE)
+
+
+@dataclass(frozen=True)
+class Occupancy:
+    """Waves a SIMD of a launch with the largest workgroup; what holds it down, and what would raise it."""
+
+    waves: int
+    limited_by: tuple[str, ...]  #: each of these alone would give more; where none does, all that are at their end
+    next_step: str | None
+    lds_budget: int  #: bytes a workgroup that leave room for `waves`
+
+
+def registers_of(kernel: KernelResources) -> int | None:
+    """VGPRs and AGPRs a lane in one count, before rounding to blocks; None where the compiler does not say."""
+    if kernel.vgprs is None:
+        return None
+    if not kernel.agprs:
+        return kernel.vgprs
+    return _rounded(kernel.vgprs, _AGPR_ALIGNMENT) + kernel.agprs
+
+
+def occupancy(kernel: KernelResources) -> Occupancy | None:
+    """The occupancy by the rules above; None where the compiler did not say enough or the architecture is another.
+
+    LDS that a launch asks for on top (`extern __shared__`) is not known here and not counted.
+    """
+    registers = registers_of(kernel)
+    if kernel.arch not in _LDS or registers is None or kernel.max_workgroup_size is None:
+        return None
+    sgprs, lds, threads = kernel.sgprs or 0, kernel.lds_bytes or 0, kernel.max_workgroup_size
+    demand = Demand(kernel.arch, registers, sgprs, lds, threads, bool(kernel.agprs))
+    remark = kernel.occupancy_waves_per_simd
+    if remark is not None and remark < waves_by_compiler(demand):
+        demand = replace(demand, cap=remark)
+    waves = waves_per_simd(demand)
+    limited_by = _limited_by(demand, waves)
+    return Occupancy(waves, limited_by, _next_step(demand, waves, limited_by), _lds_budget(demand, waves))
+
+
+def waves_per_simd(demand: Demand) -> int:
+    """Waves on the fullest SIMD when a compute unit holds as many whole workgroups as fit; 0 when none fits."""
+    slots = min(demand.cap, waves_by_registers(demand.registers), waves_by_sgprs(demand.sgprs)) * SIMDS
+    workgroups = min(slots // demand.workgroup_waves, workgroups_by_lds(demand.arch, demand.lds, slots))
+    return -(-workgroups * demand.workgroup_waves // SIMDS)
+
+
+def waves_by_compiler(demand: Demand) -> int:
+    """What the compiler's Occupancy remark says: without blocks of LDS and whole workgroups.
+
+    Where the remark is lower still, the source set a cap by `amdgpu_waves_per_eu`: the compiler then writes a larger
+    number of VGPRs into the kernel's descriptor than the remark and the metadata show.
+    """
+    waves = min(waves_by_registers(demand.registers), waves_by_sgprs(demand.sgprs))
+    if not demand.lds:
+        return waves
+    workgroups = _LDS[demand.arch][0] // demand.lds
+    return min(waves, max(1, -(-workgroups * demand.workgroup_waves // SIMDS)))
+
+
+def waves_by_registers(registers: int) -> int:
+    """Waves a SIMD that so many VGPRs and AGPRs a lane leave room for; 0 for more than there are."""
+    return min(MAX_WAVES, VGPRS // _rounded(max(registers, 1), _VGPR_BLOCK))
+
+
+def waves_by_sgprs(sgprs: int) -> int:
+    """Waves a SIMD that so many SGPRs leave room for."""
+    return MAX_WAVES if sgprs <= _SGPRS_FOR_ALL_WAVES else _WAVES_WITH_MORE_SGPRS
+
+
+def workgroups_by_lds(arch: str, lds: int, most: int) -> int:
+    """Workgroups of `lds` bytes that fit into a compute unit, at most `most`; 0 for more than there is."""
+    capacity, block = _LDS[arch]
+    return min(most, capacity // _rounded(lds, block)) if lds else most
+
+
+def _limited_by(demand: Demand, waves: int) -> tuple[str, ...]:
+    if waves >= MAX_WAVES:
+        return ()
+    slots = min(demand.cap, waves_by_registers(demand.registers), waves_by_sgprs(demand.sgprs))
+    groups = workgroups_by_lds(demand.arch, demand.lds, SIMDS * MAX_WAVES)
+    by_lds = min(MAX_WAVES, -(-groups * demand.workgroup_waves // SIMDS))
+    without = {
+        REGISTERS: waves_per_simd(replace(demand, registers=0)),
+        SGPRS: waves_per_simd(replace(demand, sgprs=0)),
+        LDS: waves_per_simd(replace(demand, lds=0)),
+        ATTRIBUTE: waves_per_simd(replace(demand, cap=MAX_WAVES)),
+        WORKGROUP: min(slots, by_lds),  # as if a part of a workgroup could run
+    }
+    alone = tuple(what for what, would_be in without.items() if would_be > waves)
+    ends = {REGISTERS: waves_by_registers(demand.registers), SGPRS: waves_by_sgprs(demand.sgprs), LDS: by_lds}
+    ends[ATTRIBUTE] = demand.cap
+    return alone or tuple(what for what, end in ends.items() if end <= waves)
+
+
+def _next_step(demand: Demand, waves: int, limited_by: tuple[str, ...]) -> str | None:
+    """The smallest change of one thing that gives more waves, for the first of `limited_by` that has one."""
+    for what in limited_by:
+        for changed, said in _changes(demand, what):
+            would_be = waves_per_simd(changed)
+            if would_be > waves:
+                return f"{said} would give {would_be} wave{'s' if would_be > 1 else ''} a SIMD"
+    return None
+
+
+def _changes(demand: Demand, what: str) -> Iterator[tuple[Demand, str]]:
+    """Ever larger changes of one thing, each with the words for it."""
+    capacity, block = _LDS[demand.arch]
+    if what == REGISTERS:
+        for waves in range(waves_by_registers(demand.registers) + 1, MAX_WAVES + 1):
+            fewer = VGPRS // waves // _VGPR_BLOCK * _VGPR_BLOCK
+            which = "VGPRs and AGPRs together" if demand.agprs else "VGPRs"
+            yield replace(demand, registers=fewer), f"{fewer} {which} or fewer"
+    elif what == SGPRS:
+        fewer = _SGPRS_FOR_ALL_WAVES
+        yield replace(demand, sgprs=fewer), f"{fewer} SGPRs or fewer"
+    elif what == LDS:
+        most = SIMDS * MAX_WAVES
+        for workgroups in range(workgroups_by_lds(demand.arch, demand.lds, most) + 1, most + 1):
+            fewer = capacity // workgroups // block * block
+            yield replace(demand, lds=fewer), f"{fewer} bytes of LDS a workgroup or fewer"
+    elif what == ATTRIBUTE:
+        yield replace(demand, cap=MAX_WAVES), "leaving it out"
+    elif demand.lds == 0:  # with LDS, a smaller workgroup asks for another amount
+        for threads in _SMALLER_WORKGROUPS:
+            if threads < demand.threads:
+                yield replace(demand, threads=threads), f"workgroups of {threads} threads"
+
+
+def _lds_budget(demand: Demand, waves: int) -> int:
+    """The most LDS a workgroup may have, in whole blocks, for `waves` waves a SIMD."""
+    capacity, block = _LDS[demand.arch]
+    workgroups = max(1, waves * SIMDS // demand.workgroup_waves)
+    return capacity // workgroups // block * block
+
+
+def _rounded(count: int, block: int) -> int:
+    return -(-count // block) * block

@@ -1,0 +1,100 @@
+"""Nsight Compute's CSV output, after its documentation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from profile_samples import DATA, H100, cut, damaged, owner, place
+
+from hkbench.errors import InputMissing
+from hkbench.profile import Choice, Profiler, ProfileUnreadable, derived, plan, read_profile
+from hkbench.profile.ncu import read
+
+RAW = "ncu_raw_symbols.csv"
+
+
+def test_the_raw_page_with_units_as_symbols() -> None:
+    run = read(DATA / RAW)
+    assert len(run.dispatches) == 4
+    gemm = run.dispatches[0]
+    assert gemm.name == "gemm_tile(const float *, const float *, float *, int)"
+    assert gemm.seconds == pytest.approx(1e-3)
+    assert (gemm.grid, gemm.block) == ((32, 32, 1), (256, 1, 1))
+    assert (gemm.registers, gemm.lds_bytes) == (168, 65536)
+    assert gemm.counters["dram__bytes_read.sum"] == 1.2e9
+    assert not any(name.startswith("launch__") for name in gemm.counters)
+
+
+def test_the_raw_page_with_units_as_words() -> None:
+    gemm = read(DATA / "ncu_raw_words.csv").dispatches[0]
+    assert gemm.seconds == pytest.approx(1e-3)
+    assert gemm.counters["dram__bytes.sum"] == pytest.approx(1.6e9)
+    assert (gemm.grid, gemm.block) == ((32, 32, 1), (256, 1, 1))
+    assert gemm.lds_bytes == 65536 + 1024  # powers of ten: 65.536 Kbyte
+    assert "smsp__inst_executed.sum" not in gemm.counters  # nan is no value
+
+
+def test_a_row_for_each_metric() -> None:
+    run = read(DATA / "ncu_long.csv")
+    assert len(run.dispatches) == 2
+    assert run.dispatches[1].counters["dram__bytes_write.sum"] == pytest.approx(4e8)
+    assert run.dispatches[1].seconds == pytest.approx(1e-3)
+
+
+def test_a_profile_of_two_passes(tmp_path: Path) -> None:
+    place(RAW, tmp_path / "ncu.csv")
+    planned = plan(Choice(Profiler.NCU, "ncu"), "sm_90", tmp_path, ("python", "one.py"), forwards=2)
+    profile = read_profile(planned, owner, H100)
+    gemm, relu = profile.kernels
+    assert (gemm.calls, gemm.share) == (1, pytest.approx(1 / 1.2))
+    assert (gemm.registers, gemm.vgprs) == (168, None)
+    assert gemm.figures[derived.MATRIX_UNIT_USE].value == pytest.approx(0.605)
+    assert derived.FLOPS not in gemm.figures  # the tensor pipes' operations are not counted: no total is given
+    assert gemm.figures[derived.LOCAL_TRAFFIC].value == 1.5e6 * 32
+    assert relu.figures[derived.FLOPS].value == pytest.approx(67_108_864 / 2e-4)
+    assert relu.figures[derived.BANDWIDTH_OF_PEAK].value == pytest.approx(2 * 268_435_456 / 2e-4 / 3.35e12)
+    assert relu.figures[derived.LOAD_WIDTH].value == 4.0
+    assert relu.figures[derived.OCCUPANCY].value == pytest.approx(0.885)
+    assert any("local memory" in finding for finding in profile.findings)
+    assert not any("host work" in finding for finding in profile.findings)  # ncu itself waits between kernels
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(InputMissing, match=r"ncu.csv: the profiler wrote no such file"):
+        read(tmp_path / "ncu.csv")
+
+
+def test_an_error_in_place_of_a_table(tmp_path: Path) -> None:
+    path = tmp_path / "ncu.csv"
+    path.write_text("==PROF== Connected to process 1\n==ERROR== ERR_NVGPUCTRPERM - The user does not have permission\n")
+    with pytest.raises(ProfileUnreadable, match="holds no table; the tool wrote: ==ERROR== ERR_NVGPUCTRPERM"):
+        read(path)
+
+
+@pytest.mark.parametrize("left", [60, 300, 900])
+def test_a_file_that_was_cut_off(tmp_path: Path, left: int) -> None:
+    with pytest.raises(ProfileUnreadable, match=RAW):
+        read(cut(RAW, tmp_path, left))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('"ns"', '"fortnight"', "gpu__time_duration.sum has the unit 'fortnight'"),
+        ('"byte","byte"', '"Mibyte","byte"', "has the unit 'Mibyte'"),
+        ('"Kernel Name"', '"Name"', "has no column Kernel Name"),
+        ('"1,200,000,000"', '"1,200,-0-"', "dram__bytes_read.sum is"),
+    ],
+)
+def test_a_damaged_file(tmp_path: Path, old: str, new: str, says: str) -> None:
+    with pytest.raises(ProfileUnreadable, match=says):
+        read(damaged(RAW, tmp_path, old, new))
+
+
+def test_a_raw_page_without_units(tmp_path: Path) -> None:
+    lines = (DATA / RAW).read_text().splitlines(keepends=True)
+    path = tmp_path / RAW
+    path.write_text("".join(line for line in lines if not line.startswith('"",')))
+    with pytest.raises(ProfileUnreadable, match="no row of units"):
+        read(path)

@@ -1,0 +1,73 @@
+"""Offload bundles and metadata by their text form; test_compiled_kernels.py reads real ones."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from hkbench.toolchain.code_object import KernelMetadata, NotInspected, parse_metadata, unbundled
+
+MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
+DEVICE = "hipv4-amdgcn-amd-amdhsa--gfx942"
+
+
+def _bundle(**images: bytes) -> bytes:
+    """One bundle with these images, laid out one after the other."""
+    entries = list(images.items())
+    at = len(MAGIC) + 8 + sum(24 + len(target) for target, _ in entries)
+    header = MAGIC + struct.pack("<Q", len(entries))
+    for target, image in entries:
+        header += struct.pack("<QQQ", at, len(image), len(target)) + target.encode()
+        at += len(image)
+    return header + b"".join(image for _, image in entries)
+
+
+def test_bundles_that_follow_one_another_are_all_read() -> None:
+    first, second = _bundle(**{"host-x86_64": b"", DEVICE: b"one"}), _bundle(**{DEVICE: b"two"})
+    content = first + bytes(4096 - len(first)) + second
+    assert unbundled(content) == [("host-x86_64", b""), (DEVICE, b"one"), (DEVICE, b"two")]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\x7fELF", "no Clang offload bundle"),
+        (b"CCOB\x02\x00", "compressed"),
+        (MAGIC, "cut off"),
+        (MAGIC + struct.pack("<Q", 1 << 60), "claims"),
+        (MAGIC + struct.pack("<Q", 0), "claims"),
+        (_bundle(**{DEVICE: b"x"}) * 65, "more than their section"),
+        (MAGIC + struct.pack("<Q", 2) + struct.pack("<QQQ", 0, 80, 0) * 2, "more than their section"),
+        (_bundle(**{DEVICE: b"device code"})[:-1], "cut off"),
+    ],
+)
+def test_what_is_no_bundle_is_said(content: bytes, message: str) -> None:
+    with pytest.raises(NotInspected, match=message):
+        unbundled(content)
+
+
+NOTES = """
+Displaying notes found in: .note
+    AMDGPU Metadata:
+        ---
+amdhsa.kernels:
+  - .agpr_count:     0
+    .args:
+      - .name:           x
+        .size:           8
+        .value_kind:     global_buffer
+    .max_flat_workgroup_size: 256
+    .name:           _Z5scalePf
+    .symbol:         _Z5scalePf.kd
+  - .args:           []
+    .name:           '_Z1k$1'
+amdhsa.printf:
+  - '1:1:4:%d'
+amdhsa.target:   amdgcn-amd-amdhsa--gfx942
+"""
+
+
+def test_metadata_of_two_kernels() -> None:
+    assert parse_metadata(NOTES) == (KernelMetadata("_Z5scalePf", 256), KernelMetadata("_Z1k$1", None))
+    assert parse_metadata("no notes\n") == ()
