@@ -86,4 +86,4 @@ class Cages:
         `readable`: what this compiler needs beyond the system, as the folder of a toolchain.
         """
         seen = (*self._readable, *(str(path.resolve()) for path in readable))
-        return command.words(Cage(seen, (str(folder.resolve()), *self._devices), self._layers), folder, self._prefix)
+        return command.words(Cage(seen, (str(folder.resolve()), *self._devices), self._layers), self._prefix)

@@ -1,8 +1,8 @@
-"""One command in a cage: `python -m hkbench.sandbox.command CAGE FOLDER COMMAND...`.
+"""One command in a cage: `python -m hkbench.sandbox.command CAGE COMMAND...`.
 
-For compilers that the harness itself starts on a candidate's text. CAGE is the cage as JSON (`words`), FOLDER where the
-command runs. Input and output are the caller's; so is the exit status, a signal's number plus 128 as in a shell. The
-caller bounds the time: when this process is killed, the kernel takes the whole cage with it.
+For compilers that the harness itself starts on a candidate's text. CAGE is the cage as JSON (`words`). Folder, input
+and output are the caller's; so is the exit status, a signal's number plus 128 as in a shell. The caller bounds the
+time: when this process is killed, the kernel takes the whole cage with it.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from hkbench.sandbox.cage import Cage, spawn
 NOT_STARTED = 127  #: as of a shell that does not find a command
 
 
-def words(cage: Cage, folder: Path, prefix: Sequence[str] = ()) -> tuple[str, ...]:
+def words(cage: Cage, prefix: Sequence[str] = ()) -> tuple[str, ...]:
     """What to put before a command. `prefix`: see `bubblewrap.prefix`."""
-    return (*prefix, sys.executable, "-m", "hkbench.sandbox.command", json.dumps(asdict(cage)), str(folder))
+    return (*prefix, sys.executable, "-m", "hkbench.sandbox.command", json.dumps(asdict(cage)))
 
 
 def main(arguments: Sequence[str]) -> int:
-    described, folder, *command = arguments
+    described, *command = arguments
+    folder = Path.cwd()  # to be entered anew: the cage has a root of its own
     fields = {name: tuple(value) for name, value in json.loads(described).items()}
 
     def run() -> None:

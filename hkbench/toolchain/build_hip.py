@@ -51,11 +51,20 @@ class _Failed(Exception):
 class _Build:
     """One build in its own folder; `log` grows as the tools run."""
 
-    def __init__(self, folder: Path, arch: str, timeout: float, toolchain: HipToolchain, torch: TorchFiles) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        arch: str,
+        timeout: float,
+        toolchain: HipToolchain,
+        torch: TorchFiles,
+        prefix: tuple[str, ...],
+    ) -> None:
         self.folder = folder
         self.arch = arch
         self.toolchain = toolchain
         self.torch = torch
+        self.prefix = prefix
         self.deadline = time.monotonic() + timeout
         self.timeout = timeout
         self.log: list[str] = []
@@ -65,7 +74,7 @@ class _Build:
 
     def run(self, what: str, command: Sequence[str]) -> ToolResult:
         """Runs one tool in what is left of the time. Raises _Failed when it fails, and stops the tools beside it."""
-        result = run_tool(command, self.folder, self.deadline - time.monotonic(), self._stop)
+        result = run_tool(command, self.folder, self.deadline - time.monotonic(), self._stop, self.prefix)
         shown = "" if what == _HIPIFY and result.returncode == 0 else result.output
         self.log.append(f"== {what} ({result.seconds:.1f} s)\n{shown}")
         if result.returncode == 0:
@@ -91,16 +100,29 @@ class _Build:
         return {str(key): value for key, value in mapping.items()}
 
 
-def build_hip(call: ExtensionCall, arch: str, folder: Path, timeout: float, toolchain: HipToolchain) -> BuildResult:
+def reads(toolchain: HipToolchain) -> tuple[Path, ...]:
+    """What the tools of a build read beyond the system and this interpreter's packages."""
+    return (toolchain.root, toolchain.hipcc, _WORKER)
+
+
+def build_hip(
+    call: ExtensionCall,
+    arch: str,
+    folder: Path,
+    timeout: float,
+    toolchain: HipToolchain,
+    prefix: tuple[str, ...] = (),
+) -> BuildResult:
     """Hipifies, compiles and links `call` for `arch` ("gfx942") in `folder`, within `timeout` seconds altogether.
 
-    `folder` is this build's own: new or empty. A candidate that does not compile is a result, not an exception.
+    `folder` is this build's own: new or empty. `prefix` stands before each tool: a cage for it, with `reads` in sight
+    (engine/confinement.py). A candidate that does not compile is a result, not an exception.
     Raises ToolchainUnavailable when this interpreter has no PyTorch, InternalError when PyTorch's hipify is not what
     is expected.
     """
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    build = _Build(folder, arch, timeout, toolchain, find_torch())
+    build = _Build(folder, arch, timeout, toolchain, find_torch(), prefix)
     begin = time.monotonic()
     resources: tuple[KernelResources, ...] = ()
     library: Path | None = None
@@ -195,7 +217,7 @@ def _inspected(
     """The records with what the library's device code adds, and what stays open where it cannot be looked into."""
     if not resources:
         return resources, ()
-    tools = Tools(build.toolchain, build.folder / "device_code", build.deadline)
+    tools = Tools(build.toolchain, build.folder / "device_code", build.deadline, build.prefix)
     try:
         return inspected(resources, library, build.arch, tools), ()
     except NotInspected as reason:

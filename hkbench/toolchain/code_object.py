@@ -47,6 +47,7 @@ class Tools:
     toolchain: HipToolchain
     folder: Path
     deadline: float
+    prefix: tuple[str, ...] = ()  #: see `run_tool`
 
     def run(self, name: str, *arguments: str) -> str:
         """What the tool printed. Raises NotInspected when it is missing, fails or has no time left."""
@@ -64,7 +65,9 @@ class Tools:
 
     def _output(self, name: str, command: list[str]) -> str:
         self.folder.mkdir(parents=True, exist_ok=True)
-        result = run_tool(command, self.folder, min(_TOOL_SECONDS, self.deadline - time.monotonic()))
+        result = run_tool(
+            command, self.folder, min(_TOOL_SECONDS, self.deadline - time.monotonic()), prefix=self.prefix
+        )
         if result.returncode is None:
             raise NotInspected(f"{name} was not done in time")
         if result.returncode != 0:

@@ -30,9 +30,7 @@ def cage(tmp_path: Path) -> Cage:
 
 def run(cage: Cage, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     folder = Path(cage.writable[0])
-    return subprocess.run(
-        [*words(cage, folder), *command], capture_output=True, text=True, timeout=60, check=False, cwd=folder
-    )
+    return subprocess.run([*words(cage), *command], capture_output=True, text=True, timeout=60, check=False, cwd=folder)
 
 
 def test_output_and_exit_code_are_the_commands(cage: Cage) -> None:
@@ -62,7 +60,7 @@ def test_files_outside_are_not_there(cage: Cage, tmp_path: Path) -> None:
 
 def test_killing_it_ends_the_command(cage: Cage) -> None:
     folder = Path(cage.writable[0])
-    with subprocess.Popen([*words(cage, folder), "sleep", "600"], cwd=folder) as process:
+    with subprocess.Popen([*words(cage), "sleep", "600"], cwd=folder) as process:
         deadline = time.monotonic() + 30
         while "sleep" not in living(process.pid).values() and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -79,7 +77,7 @@ def test_it_starts_where_hkbench_is_only_on_the_path(cage: Cage) -> None:
     folder = Path(cage.writable[0])
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(Path(__file__).resolve().parents[3])}
     done = subprocess.run(
-        [*words(cage, folder), sys.executable, "-c", "print(1)"],
+        [*words(cage), sys.executable, "-c", "print(1)"],
         env=environment,
         cwd=folder,
         check=False,
