@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 from hkbench.judge.link import RunnerEnd
 from hkbench.records import Failure, FailureKind, Stage
 from hkbench.runner.wire import Message
+from hkbench.toolchain.diagnostics import errors
 
 DETAIL_LIMIT = 8000
 MESSAGE_LIMIT = 2000
@@ -69,6 +71,12 @@ def cut_build_output(output: str, limit: int = DETAIL_LIMIT) -> str:
     return text if len(text) <= limit else text[:limit] + "\n[... cut ...]"
 
 
+def _first_errors(output: str) -> str:
+    """The first three errors, each cut to its cause and the candidate's own line."""
+    found = "\n\n".join(islice(errors(output), 3))
+    return found[:DETAIL_LIMIT] or cut_build_output(output)
+
+
 def from_exception(stage: Stage, answer: Message, trial: int | None = None) -> CandidateFailed:
     """An exception that the runner reported while it loaded (`LOAD`) or ran (`RUN`) the candidate."""
     name = str(answer.get("error", "Exception"))
@@ -78,7 +86,7 @@ def from_exception(stage: Stage, answer: Message, trial: int | None = None) -> C
         first = first_compiler_error(message)
         if first is None:
             first = next((line for line in message.splitlines()[1:] if line.strip()), message[:500])
-        return failed(Stage.BUILD, FailureKind.BUILD_ERROR, first, cut_build_output(message))
+        return failed(Stage.BUILD, FailureKind.BUILD_ERROR, first, _first_errors(message))
     headline = f"{name.removeprefix('builtins.')}: {_first_line(message)}"
     if answer.get("syntax"):
         return failed(Stage.LOAD, FailureKind.SYNTAX_ERROR, headline, _tail(trace))

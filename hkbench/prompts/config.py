@@ -5,21 +5,38 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import jinja2
-from pydantic import Field, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import AfterValidator, Field, ValidationError
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from hkbench.errors import ConfigurationError
+from hkbench.prompts import error_classes
 from hkbench.prompts.environment import check_template, environment
 from hkbench.records import Backend, FailureKind, Record
 
 CONFIG = "config.json"
+_CLASSES_OF = FailureKind.BUILD_ERROR  #: the kind of failure whose hints may be given for one class of errors
+
+
+def _hint_key(key: str) -> str:
+    kind, dot, error_class = key.partition(".")
+    if kind not in set(FailureKind) or (dot and kind != _CLASSES_OF):
+        known = f"{', '.join(FailureKind)} or {_CLASSES_OF}.CLASS"
+        raise PydanticCustomError("hint_key", "no such failure kind; use one of {known}", {"known": known})
+    if dot and error_class not in error_classes.KEYS:
+        known = ", ".join(error_classes.KEYS)
+        raise PydanticCustomError("hint_key", "no such class of errors; use one of {known}", {"known": known})
+    return key
+
+
+#: A failure kind, or "build_error.CLASS" with a class of error_classes.
+HintKey = Annotated[str, AfterValidator(_hint_key)]
 
 
 class BackendRules(Record):
@@ -27,7 +44,7 @@ class BackendRules(Record):
 
     default_prompt: str | None = None
     patterns: dict[str, str] = Field(default_factory=dict)
-    reflection_hints: dict[FailureKind, tuple[str, ...]] = Field(default_factory=dict)
+    reflection_hints: dict[HintKey, tuple[str, ...]] = Field(default_factory=dict)
 
 
 class PromptConfig(Record):
@@ -36,7 +53,7 @@ class PromptConfig(Record):
     default_prompt: str
     #: regular expression on the problem's name -> prompt file; the order in the file counts
     patterns: dict[str, str] = Field(default_factory=dict)
-    reflection_hints: dict[FailureKind, tuple[str, ...]] = Field(default_factory=dict)
+    reflection_hints: dict[HintKey, tuple[str, ...]] = Field(default_factory=dict)
     backends: dict[Backend, BackendRules] = Field(default_factory=dict)
 
 
@@ -65,9 +82,17 @@ class PromptBook:
 
     def hints(self, kind: FailureKind, backend: Backend) -> list[str]:
         """The hints for a failure kind: the backend's own, then the general ones, none twice."""
+        return self._hints(kind, backend)
+
+    def class_hints(self, classes: Sequence[str], backend: Backend) -> list[str]:
+        """The hints for classes of compiler errors, in their order, the backend's own first in each, none twice."""
+        found = [hint for one in classes for hint in self._hints(f"{_CLASSES_OF}.{one}", backend)]
+        return list(dict.fromkeys(found))
+
+    def _hints(self, key: str, backend: Backend) -> list[str]:
         own = self.config.backends.get(backend, BackendRules())
-        general = self.config.reflection_hints.get(kind, ())
-        return list(dict.fromkeys(own.reflection_hints.get(kind, ()) + general))
+        general = self.config.reflection_hints.get(key, ())
+        return list(dict.fromkeys(own.reflection_hints.get(key, ()) + general))
 
 
 def load_prompts(folder: Path) -> PromptBook:
@@ -122,9 +147,9 @@ def _explain(error: ErrorDetails) -> str:
             return f"unknown key {where!r}; known here: {', '.join(known)}"
         case "missing":
             return f"the key {where!r} is missing; add it"
+        case "hint_key":
+            return f"{where!r}: {error['msg']}"
         case "enum":
-            if "reflection_hints" in error["loc"]:
-                return f"{where!r}: no such failure kind; use one of {', '.join(FailureKind)}"
             return f"{where!r}: no such backend; use one of {', '.join(Backend)}"
         case _:
             return f"{where!r}: {error['msg']}; see docs/prompts.md for the format"

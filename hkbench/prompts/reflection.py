@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hkbench.prompts.config import PromptBook
 from hkbench.prompts.context import Reflection
+from hkbench.prompts.error_classes import classify
 from hkbench.prompts.text import clean, ending, first_errors
 from hkbench.records import (
     REFUSALS,
@@ -19,6 +20,7 @@ from hkbench.records import (
 )
 
 DETAIL_LIMIT = 4000  # characters: enough for the first errors, little beside the parent's code
+_WHOLE_LINES = 42  # compiler output up to this long is shown as it is: the build has cut it to its first errors
 _KERNELS_SHOWN = 8
 _COMPILER_SPEAKS = frozenset({FailureKind.BUILD_ERROR, FailureKind.LOAD_ERROR})
 _WHOSE = {
@@ -34,7 +36,8 @@ def reflect_on(
 ) -> Reflection:
     """The reflection on `verdict`, which judged the best sample of `attempt`.
 
-    A correct candidate, slow or fast, gets its times, its profile and the hints for `slow`.
+    A correct candidate, slow or fast, gets its times, its profile and the hints for `slow`. After a failed build the
+    hints for the classes of its errors come before those for every failed build.
     """
     failure = verdict.failure
     kind = failure.kind if failure else FailureKind.SLOW
@@ -52,8 +55,16 @@ def reflect_on(
         candidate_ms=verdict.candidate.median.value * 1e3 if verdict.candidate else None,
         profile=_profile(verdict.profile) if verdict.profile else (),
         resources=tuple(_resources(one) for one in verdict.resources),
-        hints=tuple(clean(hint) for hint in book.hints(kind, backend)),
+        hints=tuple(clean(hint) for hint in _hints(failure, kind, book, backend)),
     )
+
+
+def _hints(failure: Failure | None, kind: FailureKind, book: PromptBook, backend: Backend) -> list[str]:
+    general = book.hints(kind, backend)
+    if failure is None or kind not in _COMPILER_SPEAKS:
+        return general
+    special = book.class_hints(classify(clean(f"{failure.message}\n{failure.detail or ''}")), backend)
+    return list(dict.fromkeys(special + general))
 
 
 def _message(failure: Failure, verdict: Verdict) -> str:
@@ -74,8 +85,12 @@ def _message(failure: Failure, verdict: Verdict) -> str:
 def _detail(failure: Failure) -> str | None:
     if not failure.detail:
         return None
-    cut = first_errors if failure.kind in _COMPILER_SPEAKS else ending
-    return cut(failure.detail, DETAIL_LIMIT)
+    if failure.kind not in _COMPILER_SPEAKS:
+        return ending(failure.detail, DETAIL_LIMIT)
+    detail = clean(failure.detail)
+    if len(detail) <= DETAIL_LIMIT and detail.count("\n") < _WHOLE_LINES:
+        return detail
+    return first_errors(detail, DETAIL_LIMIT)
 
 
 def _mismatch(found: Mismatch) -> str:
@@ -116,7 +131,23 @@ def _resources(kernel: KernelResources) -> str:
         "waves a SIMD": kernel.occupancy_waves_per_simd,
     }
     said = ", ".join(f"{value} {what}" for what, value in figures.items() if value is not None)
-    return f"{_short(kernel.name)} ({clean(kernel.arch)}): {said or 'no figures'}"
+    parts = ["device function, not inlined" if kernel.is_function else said or "no figures"]
+    if kernel.limited_by:
+        step = f" ({kernel.next_step})" if kernel.next_step else ""
+        parts.append(
+            f"with its largest workgroup ({kernel.max_workgroup_size} threads) "
+            f"{kernel.whole_workgroup_waves_per_simd} of 8 waves a SIMD, "
+            f"limited by {' and '.join(kernel.limited_by)}{step}"
+        )
+    if kernel.dynamic_lds:
+        kept = kernel.whole_workgroup_waves_per_simd
+        known = "" if kept is None else f"; up to {kernel.lds_budget} bytes a workgroup keep {kept} waves a SIMD"
+        parts.append(f"the LDS asked for at launch is not counted{known}")
+    if kernel.instructions:
+        counts = ", ".join(f"{count} {clean(name)}" for name, count in kernel.instructions.items())
+        parts.append(f"instructions in the code, not executions: {counts}")
+    parts += [clean(finding) for finding in kernel.findings]
+    return f"{_short(kernel.name)} ({clean(kernel.arch)}): {'; '.join(parts)}"
 
 
 def _short(name: str) -> str:

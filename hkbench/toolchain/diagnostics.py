@@ -3,10 +3,39 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
 
-_ERROR = re.compile(r"(^|[\s:])(fatal )?error: ")
-_NEXT = re.compile(r"^\S+:\d+:\d+: |^\d+ (error|warning)s? generated")
-_SHOWN_LINES = 14
+SHOWN_LINES = 14
+_LINE_LIMIT = 400  #: characters; the name of a template's instance can have thousands
+_SNIPPET_LINES = 4
+_NOTE_SNIPPET_LINES = 2
+_SAID_NOTES = 4  #: notes besides the one that leads to the candidate's line
+
+_ERROR = re.compile(
+    r"(^|[\s:])(fatal )?error: "
+    r"|^(nvcc|ptxas|nvlink)\b[^:\n]* (error|fatal) *: "  # nvcc's own tools put blanks before the colon
+    r"|: undefined reference to |(^|/)ld(\.\w+)?: cannot find "
+)
+_WARNING = re.compile(r"(^|[\s:])warning: ")
+_PLACE = re.compile(r"(?:In file included from |\s+from )?(?P<file>[^\s:(][^:(\n]*)[:(]\d+[:),]")
+_INCLUDED = re.compile(r"In file included from |\s+from \S+:\d+[:,]")
+#: What g++ says before an error: where it is, and who instantiated it.
+_SCOPE = re.compile(r"[^\s:]+: (In |At )|[^\s:]+:\d+:\d+:   required |.*\[ skipping \d+ ")
+_REQUIRED = re.compile(r":\d+:   required ")
+_FUNCTION = re.compile(r": In (?!instantiation|substitution)")
+_INSTANCE_OF = re.compile(r": In instantiation of ")
+_REQUESTED = re.compile(r": note: (in instantiation of .* requested here|while substituting .*|called by )")
+_CLOSING = re.compile(
+    r"\d+ (errors?|warnings?)\b.* generated|\d+ errors? detected|clang(\+\+)?(-\d+)?: |compilation terminated"
+)
+#: Notes that say nothing about the mistake while others do.
+_EMPTY_NOTE = re.compile(
+    r"couldn't infer template argument|expanded from macro|template argument deduction/substitution failed"
+)
+_NOTE = re.compile(r"[^\s].*: note: ")
+_LABEL = re.compile(r"(cuda_sources|cpp_sources)(\[\d+\])?|bindings")
+_SOURCE_SUFFIXES = frozenset({".cu", ".hip", ".cpp", ".cc", ".cxx", ".c"})
 _UNRESOLVED = re.compile(r"undefined reference to `(?P<name>.+)'\s*$")
 
 # What only PyTorch's ROCm build, ROCm's libraries or the interpreter define: a machine without them cannot tell.
@@ -17,24 +46,101 @@ _RESOLVED_ELSEWHERE = re.compile(
 
 
 def first_error(output: str) -> str | None:
-    """The first error with the source lines that the compiler shows for it; None when there is no error line.
+    """The first error, cut as `errors` does; None when there is no error line."""
+    return next(errors(output), None)
 
-    A line of "In file included from" above the error is kept: it says which of the candidate's lines led there.
+
+def errors(output: str) -> Iterator[str]:
+    """Each error of clang, g++, nvcc or a linker, in order, in at most SHOWN_LINES lines.
+
+    Kept are the error with its source lines, the innermost place in the candidate's own source that led there (by
+    instantiation, else by inclusion), and what the compiler says about rejected functions. The other steps through
+    headers are left out.
     """
     lines = output.splitlines()
     for index, line in enumerate(lines):
-        if not _ERROR.search(line):
-            continue
-        begin = index
-        while begin > 0 and lines[begin - 1].lstrip().startswith(("In file included from", "from ")):
-            begin -= 1
-        shown = lines[begin : index + 1]
-        for after in lines[index + 1 : index + _SHOWN_LINES]:
-            if _ERROR.search(after) or (_NEXT.match(after) and ": note: " not in after):
-                break
-            shown.append(after)
-        return "\n".join(shown)
-    return None
+        if _is_error(line):
+            yield "\n".join(_cut(_before(lines, index), line, _after(lines, index)))
+
+
+def _is_error(line: str) -> bool:
+    return _ERROR.search(line) is not None and _WARNING.search(line) is None and not _REQUESTED.search(line)
+
+
+def _before(lines: Sequence[str], index: int) -> list[str]:
+    """The lines of context that precede an error: the chain of includes, g++'s scopes and instantiations."""
+    begin = index
+    while begin > 0 and (_INCLUDED.match(lines[begin - 1]) or _SCOPE.match(lines[begin - 1])):
+        begin -= 1
+    return list(lines[begin:index])
+
+
+def _after(lines: Sequence[str], index: int) -> list[str]:
+    """The source lines and notes that follow an error."""
+    end = index + 1
+    while end < len(lines):
+        line = lines[end]
+        begins_another = _is_error(line) or _WARNING.search(line) or _INCLUDED.match(line) or _SCOPE.match(line)
+        if begins_another or not line.strip() or _CLOSING.match(line):
+            break
+        end += 1
+    return list(lines[index + 1 : end])
+
+
+def _cut(before: Sequence[str], error: str, after: Sequence[str]) -> list[str]:
+    snippet, notes = _notes(after)
+    chain = [line for line in before if _INCLUDED.match(line)]
+    required = [line for line in before if _REQUIRED.search(line)]
+    requested = [note for note in notes if _REQUESTED.search(note[0])]
+    said = [note for note in notes if not _REQUESTED.search(note[0])]
+    said = [note for note in said if not _EMPTY_NOTE.search(note[0])] or said
+    ours = next((note for note in requested if _is_ours(note[0])), requested[-1] if requested else [])
+    mine = next((line for line in required if _is_ours(line)), None)
+    shown: list[str] = []
+    if mine is not None:
+        shown += [*[line for line in before if _INSTANCE_OF.search(line)][:1], mine]
+    elif not ours:
+        shown += _leading(chain) + [line for line in before if _FUNCTION.search(line)][-1:]
+    shown += [error, *snippet[:_SNIPPET_LINES], *ours[: 1 + _NOTE_SNIPPET_LINES]]
+    for note in said[:_SAID_NOTES]:
+        shown += note[: 1 + _NOTE_SNIPPET_LINES] if _is_ours(note[0]) or "<inline asm>" in note[0] else note[:1]
+    return [_shortened(line) for line in shown[:SHOWN_LINES]]
+
+
+def _notes(after: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+    """What follows an error, taken apart: its own source lines, and each note with those of its own."""
+    snippet: list[str] = []
+    notes: list[list[str]] = []
+    for line in after:
+        if _NOTE.match(line):
+            notes.append([line])
+        elif notes:
+            notes[-1].append(line)
+        else:
+            snippet.append(line)
+    return snippet, notes
+
+
+def _leading(chain: Sequence[str]) -> list[str]:
+    """Of a chain of includes the line in the candidate's source; its first line where none is."""
+    for line in chain:
+        if _is_ours(line):
+            return [f"In file included from {line.split('from ', 1)[1].rstrip(',:')}:"]
+    return list(chain[:1])
+
+
+def _is_ours(line: str) -> bool:
+    """Whether a message's place is the candidate's own source: a `#line` mark of a build, or no header."""
+    place = _PLACE.match(line)
+    if place is None:
+        return False
+    return bool(_LABEL.fullmatch(place["file"])) or PurePath(place["file"]).suffix in _SOURCE_SUFFIXES
+
+
+def _shortened(line: str) -> str:
+    if len(line) <= _LINE_LIMIT:
+        return line
+    return f"{line[: _LINE_LIMIT - 110]} [...] {line[-100:]}"
 
 
 def unresolved_symbols(output: str) -> tuple[str, ...]:

@@ -38,6 +38,15 @@ def write(folder: Path, config: dict[str, Any] | str) -> Path:
             {"default_prompt": "a.txt", "backends": {"hip": {"reflection_hints": {"sad": []}}}},
             "'backends.hip.reflection_hints.sad': no such failure kind; use one of no_code",
         ),
+        (
+            {"default_prompt": "a.txt", "reflection_hints": {"build_error.typo": ["x"]}},
+            "'reflection_hints.build_error.typo': no such class of errors; use one of shape_combination",
+        ),
+        (
+            {"default_prompt": "a.txt", "backends": {"hip": {"reflection_hints": {"crash.lds_overflow": ["x"]}}}},
+            "'backends.hip.reflection_hints.crash.lds_overflow': no such failure kind; use one of no_code",
+        ),
+        ({"default_prompt": "a.txt", "reflection_hints": {"build_error.": ["x"]}}, "no such class of errors"),
         ({"default_prompt": "a.txt", "reflection_hints": {"slow": "x"}}, "'reflection_hints.slow'"),
         ({"default_prompt": 3}, "'default_prompt'"),
         ({"default_prompt": "a.txt", "patterns": {"(": "b.txt"}}, "patterns: '(' is no regular expression"),
@@ -147,3 +156,15 @@ def test_the_hash_covers_config_and_every_template(folder: Path) -> None:
     second = load_prompts(folder).sha256
     assert second != first
     assert load_prompts(write(folder, {"default_prompt": "a.txt", "patterns": {}})).sha256 != second
+
+
+def test_hints_of_classes_come_in_order_with_the_backends_own_first(folder: Path) -> None:
+    book = load_prompts(write(folder, {
+        "default_prompt": "a.txt",
+        "reflection_hints": {"build_error.syntax": ["syntax", "both"], "build_error.undeclared": ["name", "both"]},
+        "backends": {"hip": {"reflection_hints": {"build_error.undeclared": ["own"]}}},
+    }))  # fmt: skip
+    assert book.class_hints(("undeclared", "syntax"), Backend.HIP) == ["own", "name", "both", "syntax"]
+    assert book.class_hints(("undeclared",), Backend.CPP) == ["name", "both"]
+    assert book.class_hints((), Backend.HIP) == book.class_hints(("narrowing",), Backend.HIP) == []
+    assert book.hints(FailureKind.BUILD_ERROR, Backend.HIP) == []

@@ -6,6 +6,7 @@ import pytest
 from prompts_samples import CPU, PROMPTS, ROOT, context, failed, problem, timed, verdict_of
 
 from hkbench.prompts import contract, load_prompts, reflect_on, render
+from hkbench.prompts.error_classes import KEYS
 from hkbench.records import (
     Backend,
     DeviceKind,
@@ -34,6 +35,14 @@ def test_every_failure_kind_has_hints(kind: FailureKind, backend: Backend) -> No
     assert BOOK.hints(kind, backend)
 
 
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("backend", Backend)
+def test_every_class_of_errors_has_a_hint(key: str, backend: Backend) -> None:
+    hints = BOOK.class_hints((key,), backend)
+    assert hints
+    assert sum(map(len, hints)) < 400
+
+
 @pytest.mark.parametrize("kind", FailureKind)
 def test_every_failure_kind_renders_with_its_hints(kind: FailureKind) -> None:
     code = None if kind is FailureKind.NO_CODE else "class ModelNew: pass  # the parent"
@@ -57,6 +66,39 @@ def test_a_build_error_speaks_in_the_compilers_words() -> None:
     assert "error: 'foo' undeclared\n  foo();" in reflection.detail
     assert len(reflection.detail) <= 4000
     assert (reflection.stage, reflection.speedup, reflection.candidate_ms) == (Stage.BUILD, None, None)
+
+
+def test_the_hints_for_an_errors_class_come_before_the_general_ones() -> None:
+    detail = "\n".join(
+        [
+            "In file included from cuda_sources:1:",
+            "mma.cuh:220:23: error: static assertion failed: Unsupported shape combination",
+            "cuda_sources:9:5: note: in instantiation of function template specialization 'mma<...>' requested here",
+            *(f"    9 | {number}" for number in range(8)),
+            "cuda_sources:12:1: note: the last line",
+        ]
+    )
+    failure = Failure(stage=Stage.BUILD, kind=FailureKind.BUILD_ERROR, message="mma.cuh:220:23", detail=detail)
+    reflection = reflect_on(failed(failure), "x", 1, BOOK, Backend.HIPKITTENS)
+    special = BOOK.class_hints(("shape_combination",), Backend.HIPKITTENS)
+    assert list(reflection.hints) == special + BOOK.hints(FailureKind.BUILD_ERROR, Backend.HIPKITTENS)
+    assert reflection.detail == detail  # short compiler output is shown as the build cut it
+    text = render(BOOK, "elementwise.txt", context(SWIGLU, Backend.CPP, CPU, reflection)).text
+    assert f"- {special[0]}" in text
+
+
+def test_a_symbol_missing_at_import_gets_the_linkers_hint() -> None:
+    said = "ImportError: /x/ext.so: undefined symbol: _Z6launchPfi"
+    failure = Failure(stage=Stage.LOAD, kind=FailureKind.LOAD_ERROR, message=said)
+    hints = reflect_on(failed(failure), "x", 1, BOOK, Backend.CPP).hints
+    assert hints[:1] == tuple(BOOK.class_hints(("launcher_mismatch",), Backend.CPP))
+
+
+def test_a_failure_without_a_compiler_gets_no_class_hints() -> None:
+    said = "RuntimeError: a.hip:1:1: error: use of undeclared identifier 'n'"
+    failure = Failure(stage=Stage.RUN, kind=FailureKind.RUNTIME_ERROR, message=said)
+    hints = reflect_on(failed(failure), "x", 1, BOOK, Backend.HIP).hints
+    assert list(hints) == BOOK.hints(FailureKind.RUNTIME_ERROR, Backend.HIP)
 
 
 def test_a_traceback_keeps_its_end() -> None:

@@ -1,0 +1,2 @@
+// how: gfx942 -fsyntax-only
+#include <mma.h>  // -> cuda_header

@@ -1,0 +1,2 @@
+// how: gfx942 -fsyntax-only
+#include "kittens.cuh"  // -> kittens_header

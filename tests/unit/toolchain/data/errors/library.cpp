@@ -1,0 +1,3 @@
+// how: c++ -shared -fPIC -lrocsomething
+// link: missing_library
+int one() { return 1; }

@@ -1,0 +1,2 @@
+// how: gfx942 -fsyntax-only
+#include "my_kernels.h"  // -> missing_header
