@@ -1,0 +1,56 @@
+"""The hand-written HipKittens candidates compile for their architecture, without an AMD GPU and without a spill.
+
+They need a checkout each: HIPKITTENS_CDNA3_ROOT names one that has the CDNA3 dialect, HIPKITTENS_CDNA4_ROOT one that
+has CDNA4. What is not named is skipped, and nothing is run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from hkbench.engine.build_only import compile_only
+from hkbench.errors import ToolchainUnavailable
+from hkbench.problems.load import load_problem
+from hkbench.records import Backend, JudgeSettings, Status
+from hkbench.toolchain.hip import find_hip
+from hkbench.toolchain.hipkittens import VARIABLES, Dialect
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+EXAMPLES = REPOSITORY / "examples" / "hipkittens"
+CANDIDATES = sorted(path.relative_to(EXAMPLES) for path in EXAMPLES.glob("cdna*/*.py"))
+
+
+def test_both_dialects_answer_the_same_problems() -> None:
+    names = {dialect: {path.name for path in CANDIDATES if path.parts[0] == dialect} for dialect in Dialect}
+    assert names[Dialect.CDNA3] == names[Dialect.CDNA4]
+    assert len(names[Dialect.CDNA3]) == 8
+    assert all((REPOSITORY / "problems" / "level1" / name).is_file() for name in names[Dialect.CDNA3])
+
+
+@pytest.mark.hipcc
+@pytest.mark.slow
+@pytest.mark.parametrize("candidate", CANDIDATES, ids=str)
+def test_it_compiles_without_a_spill(candidate: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dialect = Dialect(candidate.parts[0])
+    variable = f"HIPKITTENS_{dialect.upper()}_ROOT"
+    if not os.environ.get(variable):
+        pytest.skip(f"{variable} IS NOT SET, so {candidate} was not compiled")
+    try:
+        find_hip()
+    except ToolchainUnavailable as error:
+        pytest.skip(f"NO HIP COMPILER, so {candidate} was not compiled: {error}")
+    for name in VARIABLES:
+        monkeypatch.setenv(name, os.environ[variable])
+    problem = load_problem(REPOSITORY / "problems" / "level1" / candidate.name)
+    settings = JudgeSettings(build_timeout=400)
+    verdict = asyncio.run(
+        compile_only(problem, EXAMPLES / candidate, tmp_path / "scratch", Backend.HIPKITTENS, dialect.arch, settings)
+    )
+    assert (verdict.status, verdict.failure, verdict.conditions.warnings) == (Status.COMPILED, None, ())
+    assert verdict.conditions.versions["kernels"].startswith("hipkittens (")
+    (kernel,) = verdict.resources
+    assert (kernel.vgpr_spills, kernel.sgpr_spills, kernel.scratch_bytes_per_lane) == (0, 0, 0)
