@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from hkbench.engine.confinement import Cages
 from hkbench.engine.evaluator import Evaluator
 from hkbench.errors import UsageError
+from hkbench.profile.hipkittens import kernel_language
+from hkbench.profile.names import base
 from hkbench.records import (
     Backend,
     Conditions,
@@ -18,22 +24,40 @@ from hkbench.records import (
     Failure,
     FailureKind,
     Isolation,
-    IsolationLevel,
     JudgeSettings,
     KernelResources,
     Problem,
-    Protection,
     Stage,
     StageTime,
     Status,
     Verdict,
 )
-from hkbench.toolchain.build_hip import BuildResult, build_hip
+from hkbench.toolchain.build_hip import BuildResult, build_hip, reads
 from hkbench.toolchain.extension import ExtensionCall
 from hkbench.toolchain.hip import ARCHITECTURES, HipToolchain, find_hip
+from hkbench.toolchain.hipkittens import Checkout, Dialect, dialect_for, doubts, find_checkout
 
 DEFAULT_ARCH = "gfx942"
 MESSAGE_LIMIT = 500
+NOTHING_TO_COMPILE = "the file calls neither load_inline nor load when it is imported, so there is nothing to compile"
+
+
+@dataclass(frozen=True)
+class _Target:
+    """What a captured build is compiled for, and with what."""
+
+    backend: Backend
+    arch: str
+    toolchain: HipToolchain
+    kittens: tuple[Checkout, Dialect] | None  #: for backend hipkittens
+
+    def offered(self) -> AbstractContextManager[None]:
+        """Within it, runners are told where HipKittens is."""
+        return nullcontext() if self.kittens is None else self.kittens[0].offered(self.toolchain)
+
+    def versions(self) -> dict[str, str]:
+        versions = {"hip": self.toolchain.version, "compiler": self.toolchain.compiler}
+        return versions if self.kittens is None else versions | self.kittens[0].versions(self.kittens[1])
 
 
 async def compile_only(
@@ -41,82 +65,143 @@ async def compile_only(
 ) -> Verdict:
     """The verdict `COMPILED`, or what the compiler refused.
 
-    HIP candidates are imported with their `load_inline` and `load` calls recorded, and what those would have built is
-    compiled for `arch`; C++ candidates are really built and loaded.
+    HIP and HipKittens candidates are imported with their `load_inline` and `load` calls recorded, and what those would
+    have built is compiled for `arch`; C++ candidates are really built and loaded. For HipKittens the candidate finds
+    the checkout under HIPKITTENS_ROOT and THUNDERKITTENS_ROOT, and HIP under ROCM_PATH, in its environment.
 
     Raises:
         UsageError: the backend or the architecture cannot be built so.
-        ToolchainUnavailable: there is no HIP compiler here.
+        InputMissing: the checkout of HipKittens is not where the environment says.
+        ToolchainUnavailable: there is no HIP compiler here, or no HipKittens that serves the architecture.
     """
     if backend is Backend.CPP:
         if arch is not None:
             raise UsageError("--arch names a GPU; a C++ candidate is built for this machine: leave it out")
         return await _real(problem, code, scratch, settings)
-    if backend is not Backend.HIP:
-        raise UsageError(f"--build-only knows the backends hip and cpp, not {backend}; name one with --backend")
+    if backend not in (Backend.HIP, Backend.HIPKITTENS):
+        known = "hip, hipkittens and cpp"
+        raise UsageError(f"--build-only knows the backends {known}, not {backend}; name one with --backend")
     arch = arch or DEFAULT_ARCH
     if arch not in ARCHITECTURES:
         raise UsageError(f"--arch {arch}: hkbench builds for {' and '.join(ARCHITECTURES)}")
     toolchain = find_hip()
-    return await _captured(problem, code, scratch, arch, settings, toolchain)
+    kittens = None
+    if backend is Backend.HIPKITTENS:
+        kittens = find_checkout(), dialect_for(arch)
+        await asyncio.to_thread(kittens[0].require, kittens[1], toolchain, scratch / "headers")
+    return await _captured(problem, code, scratch, settings, _Target(backend, arch, toolchain, kittens))
 
 
 async def _real(problem: Problem, code: Path, scratch: Path, settings: JudgeSettings) -> Verdict:
     async with Evaluator(DeviceKind.CPU, settings) as evaluator:
         found = await evaluator.evaluate(problem, code, scratch / "load", Backend.CPP, build_only="real")
-    conditions = _conditions(problem, code, Backend.CPP, DeviceKind.CPU, None, {}, ("compiled and loaded, never run",))
+    never = ("compiled and loaded, never run",)
+    conditions = _conditions(problem, code, Backend.CPP, DeviceKind.CPU, None, {}, evaluator.isolation, never)
     return found.verdict or Verdict(problem=problem.name, status=Status.COMPILED, conditions=conditions)
 
 
-async def _captured(
-    problem: Problem, code: Path, scratch: Path, arch: str, settings: JudgeSettings, toolchain: HipToolchain
-) -> Verdict:
+async def _captured(problem: Problem, code: Path, scratch: Path, settings: JudgeSettings, target: _Target) -> Verdict:
     started = time.monotonic()
-    async with Evaluator(DeviceKind.CPU, settings) as evaluator:
-        found = await evaluator.evaluate(problem, code, scratch / "load", Backend.HIP, build_only="capture")
-    if found.verdict is not None:
-        return found.verdict
-    loaded = time.monotonic() - started
-    failure: Failure | None = None
-    not_checked: list[str] = []
-    resources: list[KernelResources] = []
-    seconds = 0.0
-    if not found.extensions:
-        message = "the file calls neither load_inline nor load when it is imported, so there is nothing to compile"
-        failure = Failure(stage=Stage.BUILD, kind=FailureKind.BUILD_ERROR, message=message)
-    for number, raw in enumerate(found.extensions):
-        try:
-            call = ExtensionCall.model_validate(raw)
-        except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            message = f"load_inline: {'.'.join(map(str, first['loc']))}: {first['msg']}"
-            failure = Failure(stage=Stage.BUILD, kind=FailureKind.BUILD_ERROR, message=message)
-            break
-        folder = scratch / f"extension_{number}"
-        result = await asyncio.to_thread(build_hip, call, arch, folder, settings.build_timeout, toolchain)
-        seconds += result.seconds
-        resources += result.resources
-        not_checked += [note for note in result.not_checked if note not in not_checked]
-        if not result.ok:
-            failure = _failure(result)
-            break
-    versions = {"hip": toolchain.version, "compiler": toolchain.compiler}
-    conditions = _conditions(problem, code, Backend.HIP, DeviceKind.ROCM, arch, versions, tuple(not_checked))
-    stages = (StageTime(stage=Stage.LOAD, seconds=loaded), StageTime(stage=Stage.BUILD, seconds=seconds))
+    with target.offered():
+        async with Evaluator(DeviceKind.CPU, settings) as evaluator:
+            found = await evaluator.evaluate(problem, code, scratch / "load", target.backend, build_only="capture")
+        if found.verdict is not None:
+            return found.verdict
+        loaded = time.monotonic() - started
+        calls, failure = _calls(found.extensions)
+        results = await _built(calls, scratch, settings.build_timeout, target, Cages(evaluator.isolation))
+    if results and not results[-1].ok:
+        failure = _failure(results[-1])
+    resources = tuple(kernel for result in results for kernel in result.resources)
+    versions = target.versions()
+    warnings: list[str] = []
+    if target.kittens is not None:
+        language, warnings = _kittens_notes(calls, resources, target.kittens[1])
+        versions["kernels"] = language
+    conditions = _conditions(
+        problem,
+        code,
+        target.backend,
+        DeviceKind.ROCM,
+        target.arch,
+        versions,
+        evaluator.isolation,
+        tuple(dict.fromkeys(note for result in results for note in result.not_checked)),
+        tuple(warnings),
+    )
+    built = sum(result.seconds for result in results)
     return Verdict(
         problem=problem.name,
         status=Status.INCORRECT if failure else Status.COMPILED,
         failure=failure,
-        resources=tuple(resources),
-        stages=stages,
+        resources=resources,
+        stages=(StageTime(stage=Stage.LOAD, seconds=loaded), StageTime(stage=Stage.BUILD, seconds=built)),
         conditions=conditions,
+    )
+
+
+async def _built(
+    calls: Sequence[ExtensionCall], scratch: Path, limit: float, target: _Target, cages: Cages
+) -> list[BuildResult]:
+    """The builds up to the first that fails, each by tools in a cage: they read text that a candidate wrote."""
+    results: list[BuildResult] = []
+    for number, call in enumerate(calls):
+        folder = scratch / f"extension_{number}"
+        folder.mkdir(parents=True)
+        cage = cages.tool(folder, *reads(target.toolchain))
+        results.append(await asyncio.to_thread(build_hip, call, target.arch, folder, limit, target.toolchain, cage))
+        if not results[-1].ok:
+            break
+    return results
+
+
+def _calls(recorded: Sequence[Mapping[str, object]]) -> tuple[list[ExtensionCall], Failure | None]:
+    """The calls as far as they are what torch would take, and what is wrong with the first that is not."""
+    calls: list[ExtensionCall] = []
+    message = None if recorded else NOTHING_TO_COMPILE
+    for raw in recorded:
+        try:
+            calls.append(ExtensionCall.model_validate(raw))
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            message = f"load_inline: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+            break
+    failure = None if message is None else Failure(stage=Stage.BUILD, kind=FailureKind.BUILD_ERROR, message=message)
+    return calls, failure
+
+
+def _kittens_notes(
+    calls: Sequence[ExtensionCall], resources: Sequence[KernelResources], dialect: Dialect
+) -> tuple[str, list[str]]:
+    """What the kernels are written in, and what to keep in mind of a HipKittens build."""
+    language = kernel_language([text for call in calls for text in (*call.cpp_sources, *call.cuda_sources)])
+    warnings = [doubt for call in calls for doubt in doubts(call, dialect)]
+    if calls and language.backend is not Backend.HIPKITTENS:
+        warnings.append(f"not HipKittens but plain HIP: {language.reason}")
+    warnings += [_spill_warning(kernel) for kernel in resources if _spills(kernel)]
+    return f"{language.backend} ({language.reason})", warnings
+
+
+def _spills(kernel: KernelResources) -> bool:
+    return bool(kernel.scratch_bytes_per_lane or kernel.vgpr_spills)
+
+
+def _spill_warning(kernel: KernelResources) -> str:
+    name = base(kernel.name) or kernel.name
+    spilled, scratch = kernel.vgpr_spills or 0, kernel.scratch_bytes_per_lane or 0
+    return (
+        f"{name} spills: {spilled} VGPRs, {scratch} bytes of scratch a lane. HipKittens waits by counting memory "
+        "operations, and scratch is counted with them: its results may be wrong now and then"
     )
 
 
 def _failure(result: BuildResult) -> Failure:
     text = result.error or "the build failed"
     kind = FailureKind.BUILD_TIMEOUT if result.timed_out else FailureKind.BUILD_ERROR
-    return Failure(stage=Stage.BUILD, kind=kind, message=text.splitlines()[0][:MESSAGE_LIMIT], detail=text)
+    lines = text.splitlines()
+    # The lines above an error in a header only say who included it.
+    message = next((line for line in lines if "error: " in line), lines[0])
+    return Failure(stage=Stage.BUILD, kind=kind, message=message[:MESSAGE_LIMIT], detail=text)
 
 
 def _conditions(
@@ -126,7 +211,9 @@ def _conditions(
     device: DeviceKind,
     arch: str | None,
     versions: dict[str, str],
+    isolation: Isolation,
     not_checked: tuple[str, ...],
+    warnings: tuple[str, ...] = (),
 ) -> Conditions:
     return Conditions(
         backend=backend,
@@ -136,6 +223,7 @@ def _conditions(
         versions=versions,
         candidate_sha256=sha256(code.read_bytes()).hexdigest(),
         problem_sha256=problem.sha256,
-        isolation=Isolation(level=IsolationLevel.LIMITS, layers=("guard",), holds=(Protection.LIMITS,)),
+        isolation=isolation,
         not_checked=not_checked,
+        warnings=warnings,
     )

@@ -21,8 +21,10 @@ KEPT = (
 
 
 def kept_environment() -> dict[str, str]:
-    """The allowed part of this process's environment."""
-    return {name: os.environ[name] for name in KEPT if name in os.environ}
+    """The allowed part of this process's environment. A checkout of HipKittens goes by both of its names."""
+    kept = {name: os.environ[name] for name in KEPT if name in os.environ}
+    checkout = kept.get("HIPKITTENS_ROOT") or kept.get("THUNDERKITTENS_ROOT")
+    return kept | (dict.fromkeys(("HIPKITTENS_ROOT", "THUNDERKITTENS_ROOT"), checkout) if checkout else {})
 
 
 def runner_path() -> str:

@@ -75,6 +75,16 @@ def test_descendants_are_found_through_odd_names(tmp_path: Path) -> None:
     assert linux.resident_bytes([process.pid]) == 0
 
 
+@pytest.mark.parametrize(
+    ("first", "second"), [("HIPKITTENS_ROOT", "THUNDERKITTENS_ROOT"), ("THUNDERKITTENS_ROOT", "HIPKITTENS_ROOT")]
+)
+def test_a_checkout_of_hipkittens_goes_by_both_names(first: str, second: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(second, raising=False)
+    monkeypatch.setenv(first, "/opt/kittens")
+    kept = kept_environment()
+    assert kept[first] == kept[second] == "/opt/kittens"
+
+
 def test_only_listed_variables_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LLM_GATEWAY_KEY", "secret")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://somewhere")

@@ -1,0 +1,265 @@
+"""Is it HipKittens, or plain HIP beside an include of kittens.cuh? By the source, and by the kernels that ran.
+
+HipKittens' operations are inlined: no name of theirs is left in a profile. So the source says which kernels call one,
+also through device functions and macros of the candidate's own, and the profile, where there is one, says which kernels
+ran. Code is read as it stands: a call in a branch that is never taken counts.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import tree_sitter
+import tree_sitter_cpp
+
+from hkbench.profile.names import base
+from hkbench.records import Backend
+
+MOST_CHARACTERS = 1 << 18  #: of C++ that is read
+LONGEST_MACRO = 1_000  #: characters of one
+SHOWN = 6  #: names in a reason
+
+_LANGUAGE = tree_sitter.Language(tree_sitter_cpp.language())
+_DEVICE_CODE = re.compile(r"#\s*include\b|\b__global__\b|\b__device__\b")
+# The text is a candidate's: where a quantifier could be tried again for each place, it is possessive or bounded.
+_LEXEME = re.compile(
+    r"""//[^\n]*|/\*.*?(?:\*/|\Z)|"(?:\\.|[^"\\\n])*+"?|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n]){1,8}+'""", re.DOTALL
+)
+_HEADER = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<](?:[\w./-]*/)?kittens\.cuh[">]', re.MULTILINE)
+_DEFINE = re.compile(r"[ \t]*#[ \t]*define[ \t]+(\w+)(?:\([^)]*\))?(.*)", re.DOTALL)
+_DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.MULTILINE)
+_LAUNCH = re.compile(r"(?<!<)<<<(?!<)([^;]{0,500}?)>>>")
+_BOUNDS = re.compile(r"\b(?:__launch_bounds__|__attribute__|alignas)\s*\(")
+_QUALIFIER = re.compile(r"\b(?:__device__|__host__|__forceinline__|__noinline__|__shared__|__restrict__)")
+_GROUP_ALIAS = re.compile(r"\busing\s+(\w+)\s*=\s*(?:kittens\s*::\s*)?group\s*<")
+_LAMBDA = re.compile(r"\bauto\s*+&?\s*+(\w++)\s*+=\s*+\[")
+_CALL = re.compile(r"\b((?:\w++\s*+(?:<[\w\s,:*]*+>)?+\s*+::\s*+)*+\w++)\s*+(?:<[\w\s,:*]*+>)?+\s*+\(")
+
+#: Operations on tiles and vectors, and the fewest arguments that a call of each has.
+_OPERATIONS = (
+    (re.compile(r"zero|one|ones|pos_infty|neg_infty|tril|triu|make_causal|(?:left|right|upper|lower)_fill"), 1),
+    (re.compile(r"mma_A\w+"), 4),
+    (re.compile(r"(?:load|store)(?:_async)?|load_global_to_register_buffer|store_register_buffer_to_shared"), 2),
+    (re.compile(r"copy|relu|gelu|dgelu|transpose(?:_\w+)?|swap_layout(?:_\w+)?|broadcast(?:_row|_col)?"), 2),
+    (re.compile(r"(?:row|col)_(?:max|min|sum|prod)|sum|prod"), 2),
+    (re.compile(r"unary_(?:map|op)|bin_(?:map|op)"), 2),
+    (re.compile(r"(?:add|sub|mul|div|max|min)_(?:row|col)|add|sub|mul"), 3),
+    (re.compile(r"exp2?|log2?|abs"), 2),  # with one argument these are the numbers' own
+    (re.compile(r"div|max|min"), 3),  # with two these are
+)
+
+
+@dataclass(frozen=True)
+class KernelLanguage:
+    """What a candidate's device code is written in: `Backend.HIPKITTENS` or `Backend.HIP`."""
+
+    backend: Backend
+    reason: str
+    kernels: tuple[str, ...] = ()  #: those that use HipKittens
+
+
+@dataclass
+class _Function:
+    """Functions (or macros) of one name, taken together."""
+
+    is_kernel: bool = False
+    operations: set[str] = field(default_factory=set)
+    calls: set[str] = field(default_factory=set)
+
+
+def kernel_language(sources: Sequence[str], ran: Iterable[str] | None = None) -> KernelLanguage:
+    """HipKittens if a `__global__` function of the C++ `sources` reaches an operation of it, else plain HIP.
+
+    `ran`: names of the kernels that a profiler saw, mangled or not; then one of those has to be among them.
+    """
+    if sum(map(len, sources)) > MOST_CHARACTERS:
+        return KernelLanguage(Backend.HIP, f"the sources have more than {MOST_CHARACTERS} characters and were not read")
+    if not any(_HEADER.search(_LEXEME.sub(_without_comments, source)) for source in sources):
+        return KernelLanguage(Backend.HIP, "no source includes kittens.cuh")
+    functions = _functions(sources)
+    kernels = [name for name, function in functions.items() if function.is_kernel]
+    if not kernels:
+        return KernelLanguage(Backend.HIP, "kittens.cuh is included, but no __global__ function was found")
+    used = {name: operations for name in kernels if (operations := _reached(name, functions))}
+    if not used:
+        reason = f"kittens.cuh is included, but no operation of it is called in {_listed(kernels)}"
+        return KernelLanguage(Backend.HIP, reason)
+    if ran is not None:
+        names = {base(name) for name in ran}
+        if names.isdisjoint(used):
+            return KernelLanguage(Backend.HIP, f"{_listed(used)}, written with HipKittens, did not run")
+        used = {name: operations for name, operations in used.items() if name in names}
+    reason = "; ".join(f"{name} uses {_listed(sorted(used[name]))}" for name in list(used)[:SHOWN])
+    return KernelLanguage(Backend.HIPKITTENS, reason, tuple(used))
+
+
+def device_sources(candidate: str) -> tuple[str, ...]:
+    """The strings of a candidate's Python file that look like device code; none where it is not Python."""
+    try:
+        tree = ast.parse(candidate)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ()
+    return tuple(text for text in _strings(tree) if _DEVICE_CODE.search(text))
+
+
+def _strings(tree: ast.Module) -> Iterator[str]:
+    formatted: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            formatted.update(map(id, node.values))
+            # What stands in braces is a number or a name: either reads as a name.
+            yield "".join(str(v.value) if isinstance(v, ast.Constant) else "_" for v in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in formatted:
+            yield node.value
+
+
+def _listed(names: Iterable[str]) -> str:
+    words = list(names)
+    more = f" and {len(words) - SHOWN} more" if len(words) > SHOWN else ""
+    return ", ".join(words[:SHOWN]) + more
+
+
+def _reached(kernel: str, functions: dict[str, _Function]) -> set[str]:
+    """Operations that a kernel calls, itself or through functions of the candidate's own."""
+    found: set[str] = set()
+    seen, left = {kernel}, [kernel]
+    while left:
+        function = functions[left.pop()]
+        found |= function.operations
+        new = {name for name in function.calls if name in functions} - seen
+        seen |= new
+        left += new
+    return found
+
+
+def _functions(sources: Sequence[str]) -> dict[str, _Function]:
+    """Functions and macros by name, of all sources together: a kernel may call what stands in another one."""
+    texts = [_LEXEME.sub(_without_strings, source) for source in sources]
+    groups = {name for text in texts for name in _GROUP_ALIAS.findall(text)}
+    bodies: list[tuple[str, bool, list[tuple[str, int]]]] = []
+    own = {name for text in texts for name in _LAMBDA.findall(text)}
+    for text in texts:
+        macros = filter(None, map(_DEFINE.fullmatch, _DIRECTIVE.findall(text)))
+        bodies += [(macro[1], False, _macro_calls(macro[2][:LONGEST_MACRO])) for macro in macros]
+        bodies += _parsed(_DIRECTIVE.sub(_blank, text))
+    functions: dict[str, _Function] = {}
+    own |= {name for name, *_ in bodies}
+    for name, is_kernel, calls in bodies:
+        function = functions.setdefault(name, _Function())
+        function.is_kernel |= is_kernel
+        for callee, arguments in calls:
+            scope, _, word = callee.rpartition("::")
+            if _is_operation(scope, word, arguments, groups, own):
+                function.operations.add(word)
+            else:
+                function.calls.add(word)
+        function.calls |= {word for callee, _ in calls if (word := callee.rpartition("::")[2]) in own}
+    return functions
+
+
+def _is_operation(scope: str, word: str, arguments: int, groups: set[str], own: set[str]) -> bool:
+    head = scope.partition("::")[0]
+    if scope and head not in {"kittens", "group"} and head not in groups:
+        return False
+    if not scope and word in own:
+        return False  # a function of the candidate's own with that name: what it calls is looked at
+    for pattern, fewest in _OPERATIONS:
+        if pattern.fullmatch(word):
+            return arguments >= (min(fewest, 2) if scope else fewest)
+    return False
+
+
+def _parsed(text: str) -> list[tuple[str, bool, list[tuple[str, int]]]]:
+    """(name, is a kernel, [(callee, number of arguments)]) of each function that is defined in `text`."""
+    kernels = text.encode("ascii", "replace")  # a byte a character, so that places in both texts agree
+    plain = _QUALIFIER.sub(_blank, _without_bounds(_LAUNCH.sub(r"  (\1)  ", text)))
+    # A kernel is told from the unchanged text; the parser gets a word of C++ of the same length.
+    code = plain.replace("__global__", "extern    ").encode("ascii", "replace")
+    found: list[tuple[str, bool, list[tuple[str, int]]]] = []
+    left: list[tuple[tree_sitter.Node, list[tuple[str, int]] | None]]
+    left = [(tree_sitter.Parser(_LANGUAGE).parse(code).root_node, None)]
+    while left:
+        node, calls = left.pop()
+        body, declarator = node.child_by_field_name("body"), node.child_by_field_name("declarator")
+        if node.type == "function_definition" and body is not None and declarator is not None:
+            name = _name(declarator, code)
+            if calls is not None:
+                calls.append((name, 0))  # a method of a local class: whoever holds it is taken to call it
+            calls = []
+            found.append((name, b"__global__" in kernels[node.start_byte : body.start_byte], calls))
+        elif node.type == "call_expression" and calls is not None:
+            calls += _call(node, code)
+        left += [(child, calls) for child in reversed(node.children)]
+    return found
+
+
+def _call(node: tree_sitter.Node, code: bytes) -> list[tuple[str, int]]:
+    """What is called, and with how many arguments; nothing for a member."""
+    callee, arguments = node.child_by_field_name("function"), node.child_by_field_name("arguments")
+    if callee is None or arguments is None or callee.type == "field_expression":
+        return []
+    return [(_plain(_text(callee, code)), len(arguments.named_children))]
+
+
+def _name(declarator: tree_sitter.Node, code: bytes) -> str:
+    """The identifier that a declarator declares, without scope and template arguments."""
+    inner: tree_sitter.Node | None = declarator
+    while inner is not None and inner.type not in {"identifier", "field_identifier", "operator_name"}:
+        following = inner.child_by_field_name("declarator") or inner.child_by_field_name("name")
+        if following is None and inner.type == "reference_declarator":
+            following = inner.named_children[-1] if inner.named_children else None
+        inner = following
+    return _plain(_text(inner if inner is not None else declarator, code)).rpartition("::")[2]
+
+
+def _text(node: tree_sitter.Node, code: bytes) -> str:
+    return code[node.start_byte : min(node.end_byte, node.start_byte + 400)].decode("utf-8", "replace")
+
+
+def _plain(callee: str) -> str:
+    """`kittens :: group<4>::load<1>` is `kittens::group::load`."""
+    kept, depth = [], 0
+    for sign in callee:
+        depth -= sign == ">"
+        if depth <= 0 and sign not in "<> \t\n":
+            kept.append(sign)
+        depth += sign == "<"
+    return "".join(kept).removeprefix("::")
+
+
+def _macro_calls(body: str) -> list[tuple[str, int]]:
+    """Calls in a macro's body, which is no whole piece of C++; where several arguments stand, enough are assumed."""
+    return [(_plain(match[1]), 4 if "," in body[match.end() :] else 1) for match in _CALL.finditer(body)]
+
+
+def _blank(match: re.Match[str]) -> str:
+    """As many characters, the lines kept."""
+    return re.sub(r"[^\n]", " ", match[0])
+
+
+def _without_comments(match: re.Match[str]) -> str:
+    return _blank(match) if match[0].startswith("/") else match[0]
+
+
+def _without_strings(match: re.Match[str]) -> str:
+    if match[0].startswith("/"):
+        return _blank(match)
+    return f"{match[0][0]}{' ' * (len(match[0]) - 2)}{match[0][0]}"
+
+
+def _without_bounds(text: str) -> str:
+    """Launch bounds and attributes blanked, with what stands in their brackets."""
+    pieces, at = [], 0
+    for match in _BOUNDS.finditer(text):
+        if match.start() < at:
+            continue
+        depth, end = 1, match.end()
+        while depth and end < min(len(text), match.end() + 1000):
+            depth += (text[end] == "(") - (text[end] == ")")
+            end += 1
+        pieces += [text[at : match.start()], re.sub(r"[^\n]", " ", text[match.start() : end])]
+        at = end
+    return "".join([*pieces, text[at:]])

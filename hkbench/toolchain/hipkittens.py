@@ -1,0 +1,257 @@
+"""Finds a checkout of HipKittens, tells which of its dialects the checkout has, and how a kernel is compiled with it.
+
+Three layouts are known. Up to May 2026 a checkout has one dialect: the files lie straight in `include/`, and branch
+`main` is CDNA4 only, branch `cdna3` CDNA3 only. From June 2026 `include/kittens.cuh` chooses a folder by a macro:
+`-DKITTENS_CDNA4` takes `include/cdna4`, and from July 2026 `-DKITTENS_CDNA3` takes `include/cdna3`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import sha256
+from pathlib import Path
+
+from hkbench.errors import InputMissing, ToolchainUnavailable
+from hkbench.toolchain.diagnostics import first_error
+from hkbench.toolchain.extension import ExtensionCall
+from hkbench.toolchain.hip import HipToolchain
+from hkbench.toolchain.process import run_tool
+
+VARIABLES = ("HIPKITTENS_ROOT", "THUNDERKITTENS_ROOT")  #: name a checkout; the first that is set counts
+GIT_SECONDS = 20.0
+PROBE_SECONDS = 120.0  #: for the headers alone, which take about one
+_MACRO = re.compile(r"(?:-D|\b)KITTENS_(CDNA\d)\b")
+_CONSTEXPR_HALF = 7  #: from this HIP on the constructors of __half2 are constexpr, as HipKittens wants them
+
+
+class Dialect(StrEnum):
+    """Code for one does not compile for the other."""
+
+    CDNA3 = "cdna3"  #: gfx942: MI300X, MI325X
+    CDNA4 = "cdna4"  #: gfx950: MI350X, MI355X
+
+    @property
+    def macro(self) -> str:
+        return f"KITTENS_{self.upper()}"
+
+    @property
+    def arch(self) -> str:
+        return {Dialect.CDNA3: "gfx942", Dialect.CDNA4: "gfx950"}[self]
+
+
+#: What a checkout has to be for each dialect, for messages.
+_WANTED = {
+    Dialect.CDNA3: "branch cdna3, or of main from July 2026 on (it has include/cdna3)",
+    Dialect.CDNA4: "branch main",
+}
+
+
+def dialect_for(arch: str) -> Dialect:
+    """The dialect of an architecture that hkbench builds for ("gfx942:sramecc+" counts as "gfx942").
+
+    Raises ToolchainUnavailable for an architecture without one.
+    """
+    for dialect in Dialect:
+        if dialect.arch == arch.partition(":")[0]:
+            return dialect
+    known = ", ".join(f"{dialect.arch} ({dialect})" for dialect in Dialect)
+    raise ToolchainUnavailable(f"HipKittens has no dialect for {arch}, only for {known}: build with backend hip")
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """One tree of HipKittens, a git checkout or an exported one."""
+
+    root: Path
+    variable: str  #: the environment variable that named it
+    dialects: tuple[Dialect, ...]  #: that it can serve
+    chooses: bool  #: `kittens.cuh` chooses the dialect's folder by macro
+    commit: str | None  #: None for an exported tree
+    changed: bool  #: `include/` differs from the commit
+    content: str  #: sha256 over the names and bytes of all files in `include/`
+
+    @property
+    def include(self) -> Path:
+        return self.root / "include"
+
+    def describe(self) -> str:
+        """Which tree this is, for a message."""
+        served = " and ".join(f"{dialect} ({dialect.arch})" for dialect in self.dialects)
+        return f"{self.variable}={self.root} (commit {self.commit or 'unknown'}) has {served}"
+
+    def versions(self, dialect: Dialect) -> dict[str, str]:
+        """What a verdict says of the tree: dialect and commit, and what `include/` really held."""
+        commit = self.commit or "unknown"
+        return {
+            "hipkittens": f"{dialect}@{commit}{' with changes' if self.changed else ''}",
+            "hipkittens_include": f"sha256:{self.content}",
+        }
+
+    def environment(self, toolchain: HipToolchain) -> dict[str, str]:
+        """What a candidate finds in its environment: it writes its own compiler flags from these."""
+        root = str(self.root)
+        return {"HIPKITTENS_ROOT": root, "THUNDERKITTENS_ROOT": root, "ROCM_PATH": str(toolchain.root)}
+
+    @contextmanager
+    def offered(self, toolchain: HipToolchain) -> Iterator[None]:
+        """Within it, this process's environment is as `environment` says; runners that start in it inherit it."""
+        added = self.environment(toolchain)
+        before = {name: os.environ.get(name) for name in added}
+        os.environ.update(added)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
+
+    def compile_flags(self, dialect: Dialect, toolchain: HipToolchain) -> tuple[str, ...]:
+        """Flags for a source without PyTorch's headers, after those of `HipToolchain.compile_command`.
+
+        They are those of HipKittens' own Makefiles. Its headers say `#include <hip_bf16.h>`: hence the second folder.
+        """
+        flags = ["-std=c++20", "-O3", f"-D{dialect.macro}", "-DHIP_ENABLE_WARP_SYNC_BUILTINS"]
+        flags += [f"-I{self.include}", f"-I{toolchain.include / 'hip'}"]
+        major = toolchain.version.partition(".")[0]
+        return (*flags, *(["-Wno-invalid-constexpr"] if major.isdigit() and int(major) < _CONSTEXPR_HALF else []))
+
+    def require(self, dialect: Dialect, toolchain: HipToolchain, folder: Path) -> None:
+        """Raises ToolchainUnavailable unless a file that only includes `kittens.cuh` compiles for `dialect`.
+
+        What fails here is this machine's fault and no candidate's. `folder` (made) is for the file.
+        """
+        if dialect not in self.dialects:
+            raise ToolchainUnavailable(
+                f"{self.describe()}, and {dialect.arch} needs {dialect}: set HIPKITTENS_ROOT to a checkout of "
+                f"HipKittens' {_WANTED[dialect]}"
+            )
+        folder.mkdir(parents=True, exist_ok=True)
+        source = folder / "includes_kittens.hip"
+        source.write_text('#include "kittens.cuh"\n', encoding="utf-8")
+        flags = (*self.compile_flags(dialect, toolchain), "--cuda-device-only", "-fsyntax-only")
+        command = toolchain.compile_command(source, folder / "nothing.o", dialect.arch, flags, remarks=False)
+        done = run_tool(command, folder, PROBE_SECONDS)
+        if done.returncode != 0:
+            error = (first_error(done.output) or done.output.strip() or "the compiler did not end").splitlines()
+            what = next((line for line in error if "error: " in line), error[0])
+            raise ToolchainUnavailable(
+                f"{self.describe()}, but its headers do not compile with HIP {toolchain.version} of {toolchain.root}: "
+                f"{what}. From June 2026 on HipKittens wants ROCm 7.0 or later (set ROCM_PATH); with an older one set "
+                "HIPKITTENS_ROOT to an older checkout"
+            )
+
+
+def find_checkout() -> Checkout:
+    """The tree that $HIPKITTENS_ROOT names, else the one that $THUNDERKITTENS_ROOT names.
+
+    Raises:
+        InputMissing: the folder is not there.
+        ToolchainUnavailable: neither is set, or the folder is no HipKittens.
+    """
+    variable = next((name for name in VARIABLES if os.environ.get(name)), None)
+    if variable is None:
+        raise ToolchainUnavailable(
+            "there is no HipKittens here: clone it (branch main for gfx950, branch cdna3 for gfx942) and set "
+            "HIPKITTENS_ROOT to the folder that holds include/kittens.cuh"
+        )
+    return read_checkout(Path(os.environ[variable]), variable)
+
+
+def read_checkout(root: Path, variable: str = VARIABLES[0]) -> Checkout:
+    """Looks at one tree; errors as for `find_checkout`."""
+    root = root.expanduser().absolute()
+    if not root.is_dir():
+        raise InputMissing(f"{variable}={root}: there is no such folder; set it to a checkout of HipKittens")
+    master = root / "include" / "kittens.cuh"
+    if not master.is_file():
+        raise ToolchainUnavailable(
+            f"{variable}={root}: it has no include/kittens.cuh; set {variable} to the folder of a HipKittens checkout"
+        )
+    chosen = _chosen_by_macro(root / "include", _read(master))
+    dialects = chosen or _dialect_of_flat(root / "include")
+    if not dialects:
+        raise ToolchainUnavailable(
+            f"{variable}={root}: this kittens.cuh is not HipKittens' (ThunderKittens for CUDA has one of the same "
+            "name); set HIPKITTENS_ROOT to a checkout of HipKittens"
+        )
+    commit, changed = _commit(root)
+    return Checkout(root, variable, dialects, bool(chosen), commit, changed, _content(root / "include"))
+
+
+def doubts(call: ExtensionCall, dialect: Dialect) -> tuple[str, ...]:
+    """What a captured build does that compiles here or nearly so, and is wrong for `dialect` or under PyTorch."""
+    found: list[str] = []
+    text = "\n".join((*call.extra_cuda_cflags, *call.extra_cflags, *call.cuda_sources, *call.cpp_sources))
+    named = {match.lower() for match in _MACRO.findall(text)}
+    if named and dialect not in named:
+        found.append(f"{call.name}: written for {', '.join(sorted(named))}, compiled for {dialect} ({dialect.arch})")
+    elif not named and "kittens.cuh" in text:
+        found.append(f"{call.name}: the build does not define {dialect.macro}, so kittens.cuh cannot know the GPU")
+    if any((Path(folder) / "kittens.cuh").is_file() for folder in call.extra_include_paths):
+        found.append(
+            f"{call.name}: HipKittens' folder stands in extra_include_paths, where PyTorch's hipify rewrites the "
+            "headers; it belongs into extra_cuda_cflags as -I"
+        )
+    return tuple(found)
+
+
+def _chosen_by_macro(include: Path, master: str) -> tuple[Dialect, ...]:
+    """Dialects that the master header offers by macro and whose folder is there."""
+    named = {match.lower() for match in _MACRO.findall(master)}
+    return tuple(dialect for dialect in Dialect if dialect in named and (include / dialect).is_dir())
+
+
+def _dialect_of_flat(include: Path) -> tuple[Dialect, ...]:
+    """The one dialect of an older tree: only CDNA4's register tiles have a shape, only CDNA3 asks for its macro."""
+    if (include / "types" / "register" / "rt_shape.cuh").is_file():
+        return (Dialect.CDNA4,)
+    util = include / "common" / "util.cuh"
+    return (Dialect.CDNA3,) if util.is_file() and Dialect.CDNA3.macro in _read(util) else ()
+
+
+def _commit(root: Path) -> tuple[str | None, bool]:
+    """(commit, whether include/ differs from it); (None, False) where `root` is not the top of a git work tree."""
+    shown = _git(root, "rev-parse", "--show-toplevel", "HEAD")
+    if shown is None:
+        return None, False
+    top, _, commit = shown.strip().partition("\n")
+    if Path(top).resolve() != root.resolve() or not re.fullmatch(r"[0-9a-f]{40,64}", commit):
+        return None, False  # an exported tree that lies in somebody else's repository
+    return commit, bool(_git(root, "status", "--porcelain", "--", "include"))
+
+
+def _git(root: Path, *arguments: str) -> str | None:
+    """What git prints; None where it is not installed or does not answer for this folder."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    # A repository's own settings may name a program that watches its files.
+    command = ["git", "-c", "core.fsmonitor=false", "-C", str(root), *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=GIT_SECONDS, env=environment, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout
+
+
+def _content(include: Path) -> str:
+    digest = sha256()
+    for path in _files(include):
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(include).as_posix()}\0{len(content)}\0".encode())
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return (path for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
