@@ -8,7 +8,6 @@ from pathlib import Path
 
 import torch
 
-from hkbench.devices.peaks import flush_bytes as flush_bytes
 from hkbench.devices.peaks import identify, last_level_cache, model_name
 from hkbench.errors import DeviceUnavailable
 from hkbench.records import DeviceFacts, DeviceKind

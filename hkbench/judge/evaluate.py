@@ -61,6 +61,7 @@ class Evaluation:
         self._enter = enter
         self._memory_bytes = memory_bytes
         self._source = Path(job.code).read_bytes()
+        self._text = self._source.decode(errors="replace")
         self._times: dict[Stage, float] = {}
         self._stage = Stage.PARSE
         self._session: Session | None = None
@@ -157,8 +158,7 @@ class Evaluation:
 
     def _read(self) -> None:
         """The static reading: advice, and at the end a reason to refuse what has no honest use."""
-        source = self._source.decode(errors="replace")
-        self._findings = read_candidate(source, self._job.backend, self._job.settings.track)
+        self._findings = read_candidate(self._text, self._job.backend, self._job.settings.track)
 
     def _forbid(self) -> None:
         """Ends the evaluation of a candidate that nothing else caught, but that no honest one resembles."""
@@ -183,20 +183,20 @@ class Evaluation:
 
     def _measure(self) -> tuple[Measurement, Trusted]:
         assert self._session is not None
-        session, source = self._session, self._source.decode(errors="replace")
+        session = self._session
         with self._timed(Stage.TIME):
             session.prepare_baseline()
-            measured, trusted = self._weighed(session, source)
+            measured, trusted = self._weighed(session)
             if trusted.refusal is not None and trusted.refusal.kind is FailureKind.SUSPECT:
                 # Whoever lies does it again; a neighbour's noise hardly comes twice.
                 session.forget_suspicions()
-                measured, trusted = self._weighed(session, source)
+                measured, trusted = self._weighed(session)
             return measured, trusted
 
-    def _weighed(self, session: Session, source: str) -> tuple[Measurement, Trusted]:
+    def _weighed(self, session: Session) -> tuple[Measurement, Trusted]:
         timing = Timing(session)
         measured = timing.measure()
-        return measured, weigh(session, measured, timing.witness(), self._job, source)
+        return measured, weigh(session, measured, timing.witness(), self._job, self._text)
 
     def _profile(self) -> KernelProfile | None:
         """A profiler that fails costs the verdict nothing but the profile."""
@@ -211,8 +211,7 @@ class Evaluation:
             return None
         on_cpu = self._job.device is DeviceKind.CPU
         built = names.read_folder(self._job.folder)
-        source = self._source.decode(errors="replace")
-        return kernel_profile(answer, owner_of_operator if on_cpu else owner_of_kernel(source, built))
+        return kernel_profile(answer, owner_of_operator if on_cpu else owner_of_kernel(self._text, built))
 
     def verdict(
         self,

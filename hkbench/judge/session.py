@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import torch
 
-from hkbench.devices.probe import flush_bytes
+from hkbench.devices.peaks import flush_bytes
 from hkbench.errors import DeviceUnavailable
 from hkbench.judge import compare, failures
 from hkbench.judge.form import form_mismatch

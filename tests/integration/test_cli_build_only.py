@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from support import doors
+from support.isolation import surveyed
 from support.small_problems import AFFINE, problem_file
 
 from hkbench.errors import ToolchainUnavailable
-from hkbench.sandbox.survey import survey
 from hkbench.toolchain.hip import find_hip
 
 pytestmark = [pytest.mark.hipcc, pytest.mark.slow]
@@ -64,10 +64,10 @@ def test_a_kernel_is_compiled_and_described(tmp_path: Path, arch: str) -> None:
     assert "instructions in the code (not executions)" in said
     conditions = verdict["conditions"]
     assert isinstance(conditions, dict)
-    assert conditions["isolation"]["level"] == survey()["level"]
+    assert conditions["isolation"]["level"] == surveyed()["level"]
 
 
-@pytest.mark.skipif("files" not in survey()["holds"], reason="files cannot be kept from candidates on this machine")
+@pytest.mark.skipif("files" not in surveyed()["holds"], reason="files cannot be kept from candidates on this machine")
 def test_the_compiler_reads_no_files_but_the_candidates_and_the_systems(tmp_path: Path) -> None:
     (tmp_path / "another.h").write_text("#error the words of another candidate\n")
     code, verdict, said = build(tmp_path, f'#include "{tmp_path}/another.h"')

@@ -7,8 +7,8 @@ import os
 import pytest
 import torch
 
-from hkbench.devices.peaks import find_part
-from hkbench.devices.probe import _gpu, available_kind, flush_bytes, probe
+from hkbench.devices.peaks import find_part, flush_bytes
+from hkbench.devices.probe import _gpu, available_kind, probe
 from hkbench.errors import DeviceUnavailable
 from hkbench.records import DeviceFacts, DeviceKind
 

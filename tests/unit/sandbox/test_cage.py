@@ -16,16 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.isolation import runner_layers
 
 from hkbench.sandbox import landlock
 from hkbench.sandbox.cage import REFUSED, SHARED_PROCESSES, Cage, Spawned, spawn
 from hkbench.sandbox.environment import device_files, readable_paths
-from hkbench.sandbox.survey import survey
 
 ROOT = Path(__file__).resolve().parents[3]
 READABLE, DEVICES = readable_paths(), device_files()
-SURVEYED = tuple(survey()["layers"])
-LAYERS = tuple(layer for layer in SURVEYED if layer not in ("guard", "bubblewrap"))
+LAYERS = runner_layers()
 HELD_BY = {  #: which single layers hold a protection by themselves
     "files": ("namespaces", "landlock"),
     "network": ("namespaces", "seccomp"),

@@ -11,14 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.isolation import runner_layers
 from support.processes import living
 
 from hkbench.sandbox.cage import Cage
 from hkbench.sandbox.command import NOT_STARTED, words
 from hkbench.sandbox.environment import device_files, readable_paths
-from hkbench.sandbox.survey import survey
 
-LAYERS = tuple(layer for layer in survey()["layers"] if layer not in ("guard", "bubblewrap"))
+LAYERS = runner_layers()
 
 
 @pytest.fixture
