@@ -110,7 +110,7 @@ RULES: dict[str, StaticRule] = {
     "cpp-graph": _advice("a captured graph replays with the addresses that it was captured with"),
     "cpp-library": _own("a vendor's library or PyTorch does the operation"),
     "cpp-static-tensor": _advice("a tensor outlives the call: results could be kept"),
-    "cpp-l2-window": _warning("pins data in the second-level cache across the flush"),
+    "cpp-l2-window": _advice("pins data in the second-level cache, which does not outlast a call"),
     "cpp-kernel-unlaunched": _own("a kernel is defined and never launched"),
     "cpp-asm": _advice("inline assembly cannot be read here"),
     "cpp-asm-system": _warning("assembly that calls the kernel or takes a file in"),

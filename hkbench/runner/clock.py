@@ -19,7 +19,6 @@ import torch
 
 RUNTIMES = {"libcudart": "cuda", "libamdhip64": "hip"}  #: the runtime libraries by the start of their file names
 TEXT_LIMIT = 200
-_PERSISTING_L2 = 0x06  #: cudaLimitPersistingL2CacheSize
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class _Runtime:
         self._peek: Any = None
         self._clear: Any = None
         self._text: Any = None
-        self._limit: Any = None
+        self._unpin: Any = None
         for kind, path in _loaded_runtimes():
             library = ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
             self._peek = getattr(library, f"{kind}PeekAtLastError")
@@ -55,8 +54,7 @@ class _Runtime:
             self._text = getattr(library, f"{kind}GetErrorString")
             self._text.restype = ctypes.c_char_p
             if kind == "cuda":
-                self._limit, self._set_limit = library.cudaDeviceGetLimit, library.cudaDeviceSetLimit
-                self._reset_cache = library.cudaCtxResetPersistingL2Cache
+                self._unpin = library.cudaCtxResetPersistingL2Cache
             break
 
     def __bool__(self) -> bool:
@@ -67,17 +65,13 @@ class _Runtime:
         if self._clear is not None:
             self._clear()
 
-    def unpin_cache(self) -> str | None:
-        """Gives up what was set aside in the L2 cache for data that is to stay there, through any flush (CUDA only).
+    def unpin_cache(self) -> None:
+        """Makes what was pinned in the L2 cache, to stay there through any flush, ordinary again (CUDA only).
 
-        Says so, if there was any.
+        Within a call a candidate may pin what it likes.
         """
-        size = ctypes.c_size_t(0)
-        if self._limit is None or self._limit(ctypes.byref(size), _PERSISTING_L2) or not size.value:
-            return None
-        self._reset_cache()
-        self._set_limit(_PERSISTING_L2, ctypes.c_size_t(0))
-        return f"{size.value} bytes of the L2 cache were set aside for data that persists through the flush"
+        if self._unpin is not None:
+            self._unpin()
 
     def read(self) -> str | None:
         """The last error, which stays as it is."""
@@ -147,14 +141,14 @@ def _bind() -> tuple[Callable[[torch.Tensor, int], None], TimedCall, bool]:
         queue = stream(stream_id=number, device_index=index, device_type=kind)
         begin, end, idle = (event(enable_timing=True) for _ in range(3))
         synchronize()
-        pinned = runtime.unpin_cache()
+        runtime.unpin_cache()
         runtime.forget()
         if flush is not None:
             flush()
         record(begin, queue)
         result = forward()
         # Before anything else of ours: on older HIP the next call that succeeds wipes the error out.
-        error = runtime.read() or pinned
+        error = runtime.read()
         record(end, queue)
         synchronize()
         record(idle, queue)

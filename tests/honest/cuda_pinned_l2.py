@@ -1,12 +1,9 @@
-"""T19 L2 persistence: the limit of persisting cache is raised and the input's lines are pinned
-
-The set-aside lines survive a flush that is written as normal accesses.
+"""Input pinned in the L2 cache: lines are made ordinary between calls, so nothing is gained over the flush
 
 problem: rowsum
 device: cuda
 backend: cuda
-outcome: suspect|forbidden|device_error
-reason: L2|persist|clock|limit
+outcome: fast|slow
 """
 
 import torch.nn as nn
