@@ -11,12 +11,13 @@ reason: PermissionError|Read-only|nothing but its own notes
 
 import os
 import pathlib
+import sys
 import tempfile
 
 import torch.nn as nn
 
-places = [pathlib.Path(__file__), pathlib.Path.cwd(), pathlib.Path(tempfile.gettempdir())]
-own = {path.stat().st_ino for place in places for path in (place, *place.parents)}
+places = [pathlib.Path(__file__), pathlib.Path.cwd(), pathlib.Path(tempfile.gettempdir()), *map(pathlib.Path, sys.path)]
+own = {path.stat().st_ino for place in places for path in (place, *place.parents) if path.exists()}
 foreign = []
 for folder in ("/var/tmp", "/dev/shm", "/tmp"):
     note = pathlib.Path(folder, f"hkbench_note_{os.getpid()}")

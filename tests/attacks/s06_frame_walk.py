@@ -3,8 +3,8 @@
 problem: rowsum
 device: both
 backend: cpp
-outcome: not_finite|wrong_values
-reason: elements are wrong
+outcome: not_finite|wrong_values|wrong_type
+reason: elements are wrong|on device cpu
 """
 
 import sys
