@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from hkbench.runner import device_memory
 from hkbench.runner.memory import dtype_name, map_host, view
 from hkbench.sandbox.client import seal_memory
 
@@ -68,26 +69,23 @@ def overlaps(shape: Sequence[int], strides: Sequence[int]) -> bool:
 
 
 class Arena:
-    """One region, on the host (sealed memory file) or on the device (shared by handle)."""
+    """One region, on the host (sealed memory file) or on the device (shared by the descriptor that stands for it)."""
 
-    def __init__(self, region: torch.Tensor, description: dict[str, Any]) -> None:
+    def __init__(self, region: torch.Tensor, description: dict[str, Any], descriptor: int | None = None) -> None:
         self.region = region
         self.description = description
+        self.descriptor = descriptor  #: stays open until the judge ends: two runners are given it
 
     @classmethod
     def on_host(cls, fd: int, size: int) -> Arena:
         size = max(size, ALIGNMENT)
         seal_memory(fd, size)
-        return cls(map_host(fd, size), {"kind": "host", "size": size})
+        return cls(map_host(fd, size), {"size": size})
 
     @classmethod
     def on_device(cls, size: int, device: torch.device) -> Arena:
-        """Raises RuntimeError where the platform has no inter-process handles."""
-        region = torch.empty(max(size, ALIGNMENT), dtype=torch.uint8, device=device)
-        names = ("device", "handle", "size", "offset", "ref_counter", "ref_counter_offset", "event", "event_sync")
-        shared = zip(names, region.untyped_storage()._share_cuda_(), strict=True)
-        plain = {name: value.hex() if isinstance(value, bytes) else value for name, value in shared}
-        return cls(region, {"kind": "device", **plain})
+        """Raises RuntimeError where processes cannot share the device's memory."""
+        return cls(*device_memory.allocate(max(size, ALIGNMENT), device))
 
     def put(self, place: dict[str, Any], tensor: torch.Tensor) -> None:
         view(self.region, place).copy_(tensor)

@@ -141,6 +141,7 @@ class Evaluation:
                 settings.build_timeout,
                 lambda: self._enter(Stage.BUILD),
                 None,
+                (),
                 path=self._job.code,
                 capture=self._job.build_only == "capture",
                 overrides={},

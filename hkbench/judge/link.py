@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,12 +104,15 @@ class RunnerLink:
         build_seconds: float = 0.0,
         on_build: Callable[[], None] | None = None,
         stamps: Stamps | None = None,
+        descriptors: Sequence[int] = (),
         **fields: Any,
     ) -> wire.Message:
         """Sends one message and returns the answer, which may say `ok: false`.
 
         `seconds` is the limit without the time in which the runner says that it builds; all of its builds together
         have `build_seconds`. The runner's word can shift time from one to the other, but never extend both.
+
+        `descriptors` are open files that go with it.
 
         With `stamps` the request is a call: the runner says when all is prepared and is then told to begin, so that the
         judge's clock holds little else than the forward pass; what it puts off until after its end falls into `rest`.
@@ -119,6 +122,8 @@ class RunnerLink:
         """
         try:
             wire.send(self._channel, {"op": op, **fields})
+            if descriptors:
+                wire.send_descriptors(self._channel, descriptors)
             deadline = time.monotonic() + seconds
             left = seconds
             began = 0.0

@@ -34,7 +34,7 @@ class Regions:
         self.elements = sum(leaf.numel() for leaf in everything if isinstance(leaf, torch.Tensor))
 
     def allocate(self, by_host: bool) -> None:
-        """Makes the two regions, on the device where handles can be shared, and fills in what never changes."""
+        """Makes the two regions, on the device where its memory can be shared, and fills in what never changes."""
         self._inbox, self._outbox = self._arenas(*self._sizes, by_host)
         self.put_state(self._reference.model.state_dict())
         for places, value in zip(self.init_places, self._reference.init_inputs, strict=True):
@@ -46,17 +46,22 @@ class Regions:
             try:
                 return Arena.on_device(inbox, device), Arena.on_device(outbox, device)
             except RuntimeError as error:
-                self.notes.append(f"no device memory handles between processes here ({error}); copies go by the host")
+                self.notes.append(f"device memory cannot be shared here ({error}); copies go by the host")
         return Arena.on_host(self._files[0], inbox), Arena.on_host(self._files[1], outbox)
 
     @property
     def descriptions(self) -> dict[str, Any]:
         """What a runner needs to map them."""
-        return {"inbox": self._inbox.description, "outbox": self._outbox.description}
+        return {"inbox": self._inbox.description, "outbox": self._outbox.description, "shared": self.on_device}
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """What follows that description to a runner, if the regions lie on the device."""
+        return tuple(arena.descriptor for arena in (self._inbox, self._outbox) if arena.descriptor is not None)
 
     @property
     def on_device(self) -> bool:
-        return bool(self._inbox.description["kind"] == "device")
+        return bool(self.descriptors)
 
     def put_state(self, state: dict[str, torch.Tensor]) -> None:
         """Parameters and buffers, by the reference's names."""

@@ -112,12 +112,12 @@ class Session:
 
     def prepare(self) -> None:
         """Gives the candidate's runner its device and memory, has it make ModelNew, and binds inputs and outputs."""
-        opened = self.side.try_ask(Stage.LOAD, "device", **self._device())
+        opened = self.side.try_ask(Stage.LOAD, "device", descriptors=self.regions.descriptors, **self._device())
         if not opened["ok"] and self.regions.on_device:
-            # Containers without a shared IPC namespace: the handle exists, but no other process can open it.
+            # The judge could make it, but what confines the runner keeps it from opening it.
             self.notes.append(f"device memory cannot be shared here ({opened.get('message')}); copies go by the host")
             self.regions.allocate(by_host=True)
-            opened = self.side.try_ask(Stage.LOAD, "device", **self._device())
+            opened = self.side.try_ask(Stage.LOAD, "device", descriptors=self.regions.descriptors, **self._device())
         if not opened["ok"]:
             raise failures.from_exception(Stage.LOAD, opened)
         made = self.side.ask(Stage.LOAD, "construct", **self._construct())
@@ -159,7 +159,7 @@ class Session:
         overrides = problem.cpu_sizes if self.reference.sizes is SizeSet.CPU and problem.cpu_sizes else {}
         load = {"path": str(problem.path.resolve()), "class": "Model", "capture": False, "overrides": overrides}
         self.baseline.must("load", None, **load)
-        self.baseline.must("device", None, **self._device())
+        self.baseline.must("device", None, descriptors=self.regions.descriptors, **self._device())
         self.baseline.must("construct", None, **self._construct())
         self.baseline.must("parameters", None, state=self.regions.state)
         self.baseline.must("bind", None, **self._bind())

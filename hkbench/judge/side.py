@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hkbench.errors import ProblemError, WorkerLost
@@ -55,12 +55,22 @@ class Side:
             stamps = Stamps(lambda: self._shown(reveal))
         return self._checked(self.try_ask(stage, op, stamps), stage, trial), objects
 
-    def try_ask(self, stage: Stage, op: str, stamps: Stamps | None = None, forwards: int = 1, **fields: Any) -> Message:
+    def try_ask(
+        self,
+        stage: Stage,
+        op: str,
+        stamps: Stamps | None = None,
+        forwards: int = 1,
+        descriptors: Sequence[int] = (),
+        **fields: Any,
+    ) -> Message:
         """A request to which an exception of the candidate's is an answer. It makes `forwards` forward passes."""
         limit = self._settings.load_timeout if stage is Stage.LOAD else forwards * self._settings.run_timeout
         self._link.resume()
         # A Triton kernel is compiled at its first launch; building inside forward has the build's own limit.
-        answer = self._link.request(op, limit, self._settings.build_timeout, stamps=stamps, **fields)
+        answer = self._link.request(
+            op, limit, self._settings.build_timeout, stamps=stamps, descriptors=descriptors, **fields
+        )
         self._link.freeze()
         self.stamps = stamps or self.stamps
         return answer

@@ -10,14 +10,14 @@ from __future__ import annotations
 import ctypes
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 
-RUNTIMES = {"libcudart": "cuda", "libamdhip64": "hip"}  #: the runtime libraries by the start of their file names
+from hkbench.runner.runtimes import loaded_runtimes
+
 TEXT_LIMIT = 200
 
 
@@ -47,7 +47,7 @@ class _Runtime:
         self._clear: Any = None
         self._text: Any = None
         self._unpin: Any = None
-        for kind, path in _loaded_runtimes():
+        for kind, path in loaded_runtimes():
             library = ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
             self._peek = getattr(library, f"{kind}PeekAtLastError")
             self._clear = getattr(library, f"{kind}GetLastError")
@@ -80,17 +80,6 @@ class _Runtime:
             return None
         text = self._text(code) or b"unknown error"
         return f"{text.decode(errors='replace')[:TEXT_LIMIT]} (error {code})"
-
-
-def _loaded_runtimes() -> Iterator[tuple[str, str]]:
-    """The device runtimes in this process: (kind, path)."""
-    if torch.version.cuda is None and torch.version.hip is None:
-        return
-    lines = Path("/proc/self/maps").read_text().splitlines()
-    for path in dict.fromkeys(line.split(maxsplit=5)[5] for line in lines if "/" in line):
-        for start, kind in RUNTIMES.items():
-            if Path(path).name.startswith(start):
-                yield kind, path
 
 
 class Flusher:

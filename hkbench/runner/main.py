@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from hkbench.runner import capture, memory, profile, wire
+from hkbench.runner import capture, device_memory, memory, profile, wire
 from hkbench.runner.clock import Flusher, Timed, timed_call
 from hkbench.runner.trace import traced_call
 
@@ -42,7 +42,7 @@ class Runner:
         self._device = torch.device("cpu")
         self._flush: Flusher | None = None
         self._regions: dict[str, torch.Tensor] = {}
-        self._staged: list[tuple[torch.Tensor, torch.Tensor]] = []  # (inbox, device) pairs, without IPC only
+        self._staged: list[tuple[torch.Tensor, torch.Tensor]] = []  # (inbox, device) pairs, for regions on the host only
         self._inputs: list[Any] = []
         self._outputs: dict[str, torch.Tensor] = {}
         self._state: dict[str, torch.Tensor] = {}  # in the inbox, by the model's own names
@@ -71,18 +71,18 @@ class Runner:
         return {"has_class": isinstance(self._class, type), "extensions": calls}
 
     def device(self, message: wire.Message) -> wire.Message:
-        """Takes the device and maps the two regions; `staged` means host regions for a GPU."""
+        """Takes the device and maps the two regions; those that are `shared` lie on it, and two files follow."""
         self._device = torch.device(message["device"])
         if self._device.type == "cuda":
             torch.cuda.set_device(self._device)
         else:
             torch.set_num_threads(message["threads"])
-        for name in ("inbox", "outbox"):
-            place = message[name]
-            if place["kind"] == "device":
-                self._regions[name] = memory.open_device(place)
+        fds = dict(zip(self._fds, wire.receive_descriptors(self._sock, 2), strict=True)) if message["shared"] else {}
+        for name in self._fds:
+            if fds:
+                self._regions[name] = device_memory.open_shared(message[name], fds[name])
             else:
-                self._regions[name] = memory.map_host(self._fds[name], place["size"])
+                self._regions[name] = memory.map_host(self._fds[name], message[name]["size"])
         if message["flush_bytes"]:
             self._flush = Flusher(self._device, message["flush_bytes"])
         return {}

@@ -1,4 +1,4 @@
-"""The runner's view of the judge's inbox and outbox: host memory (memfd) or device memory (IPC handle)."""
+"""The runner's view of the judge's inbox and outbox: host memory (memfd) or device memory (device_memory.py)."""
 
 from __future__ import annotations
 
@@ -27,21 +27,6 @@ def dtype_name(dtype: torch.dtype) -> str:
 def map_host(fd: int, size: int) -> torch.Tensor:
     """The whole region as bytes, shared with the judge."""
     return torch.frombuffer(mmap.mmap(fd, size), dtype=torch.uint8)
-
-
-def open_device(handle: dict[str, Any]) -> torch.Tensor:
-    """Opens the judge's device allocation as bytes, without a copy (the arguments of torch's own IPC)."""
-    storage = torch.UntypedStorage._new_shared_cuda(
-        handle["device"],
-        bytes.fromhex(handle["handle"]),
-        handle["size"],
-        handle["offset"],
-        bytes.fromhex(handle["ref_counter"]),
-        handle["ref_counter_offset"],
-        bytes.fromhex(handle["event"]),
-        handle["event_sync"],
-    )
-    return torch.empty(0, dtype=torch.uint8, device=f"cuda:{handle['device']}").set_(storage)
 
 
 def view(region: torch.Tensor, place: dict[str, Any]) -> torch.Tensor:

@@ -12,12 +12,13 @@ import json
 import socket
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 MAGIC = b"HKW1"
 HEADER = struct.Struct(">4sI")
 MAX_BODY = 4 * 1024 * 1024
+_WITH_DESCRIPTORS = b"F"  #: open files travel beside at least one byte
 
 Message = dict[str, Any]
 
@@ -44,6 +45,31 @@ def send(sock: socket.socket, message: Message) -> None:
         sock.sendall(HEADER.pack(MAGIC, len(body)) + body)
     except (BrokenPipeError, ConnectionResetError) as error:
         raise PeerClosed("the peer closed the channel") from error
+
+
+def send_descriptors(sock: socket.socket, descriptors: Sequence[int]) -> None:
+    """Hands over open files behind the frame that speaks of them.
+
+    Raises:
+        PeerClosed: the peer is gone.
+    """
+    try:
+        socket.send_fds(sock, [_WITH_DESCRIPTORS], list(descriptors))
+    except (BrokenPipeError, ConnectionResetError) as error:
+        raise PeerClosed("the peer closed the channel") from error
+
+
+def receive_descriptors(sock: socket.socket, count: int) -> list[int]:
+    """The open files that follow the frame just received. Only a runner takes any: the judge never does.
+
+    Raises:
+        WireError: other than `count` files came.
+    """
+    sock.settimeout(None)
+    data, descriptors, _flags, _address = socket.recv_fds(sock, len(_WITH_DESCRIPTORS), count)
+    if data != _WITH_DESCRIPTORS or len(descriptors) != count:
+        raise WireError(f"{count} open files were announced, {len(descriptors)} came")
+    return descriptors
 
 
 def receive(sock: socket.socket, deadline: float | None = None) -> Message:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import threading
 import time
@@ -33,6 +34,26 @@ def frame(body: bytes) -> bytes:
 def test_round_trip(pair: tuple[socket.socket, socket.socket], message: wire.Message) -> None:
     wire.send(pair[0], message)
     assert wire.receive(pair[1], time.monotonic() + 5) == message
+
+
+def test_open_files_follow_their_frame(pair: tuple[socket.socket, socket.socket]) -> None:
+    read, write = os.pipe()
+    wire.send(pair[0], {"op": "device"})
+    wire.send_descriptors(pair[0], [read, write])
+    wire.send(pair[0], {"op": "next"})
+    assert wire.receive(pair[1]) == {"op": "device"}
+    received = wire.receive_descriptors(pair[1], 2)
+    assert wire.receive(pair[1]) == {"op": "next"}
+    os.write(received[1], b"through")
+    assert os.read(read, 10) == b"through"
+    for fd in (read, write, *received):
+        os.close(fd)
+
+
+def test_announced_files_that_do_not_come_are_an_error(pair: tuple[socket.socket, socket.socket]) -> None:
+    wire.send(pair[0], {})
+    with pytest.raises(wire.WireError, match="2 open files were announced, 0 came"):
+        wire.receive_descriptors(pair[1], 2)
 
 
 def test_a_frame_in_small_pieces(pair: tuple[socket.socket, socket.socket]) -> None:
