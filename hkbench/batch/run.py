@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hkbench.engine import Evaluator
@@ -30,7 +31,7 @@ class Outcome:
 
 
 class Batch:
-    """One run in one folder. `side_by_side` problems are under way at once."""
+    """One run in one folder. `side_by_side` problems are under way at once; those `finished` before are left alone."""
 
     def __init__(
         self,
@@ -41,6 +42,7 @@ class Batch:
         prompter: Prompter,
         side_by_side: int,
         record: bool = True,
+        finished: Mapping[str, ProblemClosed] | None = None,
     ) -> None:
         self._config = config
         self._recorder = recorder
@@ -49,6 +51,7 @@ class Batch:
         self._prompter = prompter
         fields = {"model", "base_url", "api", "temperature", "max_tokens", "reasoning_effort", "replay"}
         self._request = config.model_dump(mode="json", include=fields) if record else None
+        self._finished = finished or {}
         self._turns = asyncio.Semaphore(side_by_side)
         self._labs: list[Lab] = []
         self._outcome = Outcome()
@@ -60,7 +63,11 @@ class Batch:
         try:
             async with asyncio.TaskGroup() as group:
                 for problem in problems:
-                    group.create_task(self._problem(problem))
+                    if problem.name in self._finished:
+                        self._outcome.finished += 1
+                        self._outcome.solved += self._finished[problem.name].solved
+                    else:
+                        group.create_task(self._problem(problem))
             reason = None
         except ExceptionGroup as errors:
             reason = str(_first(errors))

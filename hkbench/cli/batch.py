@@ -38,6 +38,7 @@ from hkbench.report import write_reports
 from hkbench.store.events import Damage, read_events
 from hkbench.store.layout import RunPaths
 from hkbench.store.recorder import Recorder
+from hkbench.store.resume import finished_problems
 
 DEFAULT_SAMPLES = 3
 DESCRIPTION = """Run a batch: problems FIRST to LAST, several samples an attempt, failures turned into hints.
@@ -193,7 +194,16 @@ async def _run(options: argparse.Namespace, book: PromptBook) -> Outcome:
             client = make_client(options, backend)
             try:
                 prompter = Prompter(book, backend, evaluator, config.judge)
-                batch = Batch(config, recorder, evaluator, client, prompter, options.concurrency, options.record)
+                batch = Batch(
+                    config,
+                    recorder,
+                    evaluator,
+                    client,
+                    prompter,
+                    options.concurrency,
+                    options.record,
+                    finished_problems(paths, history),
+                )
                 return await run_batch(batch, plan.problems, resumed)
             finally:
                 await client.close()

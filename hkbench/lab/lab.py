@@ -135,12 +135,13 @@ class Lab:
         return stored  # as a resume will find it: what UTF-8 cannot hold is escaped in the file
 
     def _extract(self, key: SampleKey, reply: Reply, parent_source: str | None) -> Sample:
-        extraction = extract(reply.text, parent_source)
+        known = self._recorder.extraction(key)
+        extraction = known or extract(reply.text, parent_source)
         candidate = None
         if extraction.source is not None:
             digest = sha256(extraction.source.encode()).hexdigest()
             candidate = Candidate(source=extraction.source, sha256=digest, key=key)
-        if not self._recorder.sample(key).extraction.exists():
+        if known is None:
             self._recorder.save_extraction(key, extraction, candidate)
             self._recorder.event(
                 CandidateExtracted(
@@ -150,8 +151,6 @@ class Lab:
                     sha256=candidate.sha256 if candidate else None,
                 )
             )
-        elif candidate is not None and not self._recorder.sample(key).code.exists():
-            self._recorder.save_extraction(key, extraction, candidate)
         return Sample(key, reply, extraction, candidate)
 
     async def evaluate(self, samples: Sequence[Sample]) -> list[Sample]:

@@ -42,7 +42,7 @@ class Runner:
         self._device = torch.device("cpu")
         self._flush: Flusher | None = None
         self._regions: dict[str, torch.Tensor] = {}
-        self._staged: list[tuple[torch.Tensor, torch.Tensor]] = []  # (inbox, device) pairs, for regions on the host only
+        self._staged: list[tuple[torch.Tensor, torch.Tensor]] = []  # (inbox, device) pairs, of regions on the host
         self._inputs: list[Any] = []
         self._outputs: dict[str, torch.Tensor] = {}
         self._state: dict[str, torch.Tensor] = {}  # in the inbox, by the model's own names

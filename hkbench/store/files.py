@@ -14,6 +14,8 @@ def write_atomic(path: Path, text: str) -> None:
     stays). A lone surrogate, which UTF-8 cannot hold and a JSON reply can, is written as its escape.
     """
     data = text.encode("utf-8", errors="backslashreplace")
+    if _holds(path, data):
+        return
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
     try:
         # Not tempfile: its files are private to the user, and results are there to be read.
@@ -25,6 +27,14 @@ def write_atomic(path: Path, text: str) -> None:
     finally:
         temporary.unlink(missing_ok=True)
     _sync_folder(path.parent)
+
+
+def _holds(path: Path, data: bytes) -> bool:
+    """A resume writes most files a second time as they are, and each would wait for the disk."""
+    try:
+        return path.stat().st_size == len(data) and path.read_bytes() == data
+    except OSError:
+        return False
 
 
 def _sync_folder(folder: Path) -> None:

@@ -17,6 +17,7 @@ from hkbench.records import (
     AnyEvent,
     Candidate,
     Extraction,
+    ExtractionRule,
     Prompt,
     Reply,
     RunConfig,
@@ -113,6 +114,16 @@ class Recorder:
         if request is not None:
             exchange["request"] = request
         write_atomic(paths.exchange, json.dumps(exchange, indent=2) + "\n")
+
+    def extraction(self, key: SampleKey) -> Extraction | None:
+        """What was found in the reply before, with the candidate as it lies in the folder."""
+        paths = self.sample(key)
+        try:
+            found = json.loads(_text(paths.extraction))
+            source = None if found["rule"] == ExtractionRule.NONE else _text(paths.code)
+            return Extraction.model_validate(found | {"source": source})
+        except (OSError, ValueError, TypeError, KeyError):
+            return None
 
     def save_extraction(self, key: SampleKey, extraction: Extraction, candidate: Candidate | None) -> None:
         paths = self.sample(key)
