@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hkbench.records import Interval, KernelResources, Status, Verdict
+from hkbench.records import Interval, KernelLanguage, KernelResources, Status, Verdict
 from hkbench.store.plain import strip_escapes
 
 DETAIL_LINES = 30
@@ -19,10 +19,17 @@ def describe(verdict: Verdict) -> str:
         lines += [_resources(kernel) for kernel in verdict.resources]
     else:
         lines += _figures(verdict)
+    if verdict.language is not None:
+        lines.append(_language(verdict.language))
     lines += [f"warning: {strip_escapes(warning)}" for warning in conditions.warnings]
     if conditions.not_checked:
         lines.append(f"not checked: {'; '.join(conditions.not_checked)}")
     return "\n".join(lines)
+
+
+def _language(found: KernelLanguage) -> str:
+    what = "kernels that ran" if found.ran else "kernels in the source, not seen running"
+    return f"{what}: {found.backend} ({strip_escapes(found.reason)})"
 
 
 def _failure(verdict: Verdict) -> list[str]:

@@ -16,6 +16,7 @@ from hkbench.engine.confinement import Cages
 from hkbench.engine.evaluator import Evaluator
 from hkbench.errors import UsageError
 from hkbench.profile.hipkittens import kernel_language
+from hkbench.profile.language import not_hipkittens
 from hkbench.profile.names import base
 from hkbench.records import (
     Backend,
@@ -113,18 +114,19 @@ async def _captured(problem: Problem, code: Path, scratch: Path, settings: Judge
     if results and not results[-1].ok:
         failure = _failure(results[-1])
     resources = tuple(kernel for result in results for kernel in result.resources)
-    versions = target.versions()
     warnings: list[str] = []
+    language = kernel_language([text for call in calls for text in (*call.cpp_sources, *call.cuda_sources)])
     if target.kittens is not None:
-        language, warnings = _kittens_notes(calls, resources, target.kittens[1])
-        versions["kernels"] = language
+        warnings = _kittens_notes(calls, resources, target.kittens[1])
+        plain = not_hipkittens(target.backend, language) if calls else None
+        warnings += [] if plain is None else [plain]
     conditions = _conditions(
         problem,
         code,
         target.backend,
         DeviceKind.ROCM,
         target.arch,
-        versions,
+        target.versions(),
         evaluator.isolation,
         tuple(dict.fromkeys(note for result in results for note in result.not_checked)),
         tuple(warnings),
@@ -134,6 +136,7 @@ async def _captured(problem: Problem, code: Path, scratch: Path, settings: Judge
         problem=problem.name,
         status=Status.INCORRECT if failure else Status.COMPILED,
         failure=failure,
+        language=language if calls else None,
         resources=resources,
         stages=(StageTime(stage=Stage.LOAD, seconds=loaded), StageTime(stage=Stage.BUILD, seconds=built)),
         conditions=conditions,
@@ -170,16 +173,11 @@ def _calls(recorded: Sequence[Mapping[str, object]]) -> tuple[list[ExtensionCall
     return calls, failure
 
 
-def _kittens_notes(
-    calls: Sequence[ExtensionCall], resources: Sequence[KernelResources], dialect: Dialect
-) -> tuple[str, list[str]]:
-    """What the kernels are written in, and what to keep in mind of a HipKittens build."""
-    language = kernel_language([text for call in calls for text in (*call.cpp_sources, *call.cuda_sources)])
+def _kittens_notes(calls: Sequence[ExtensionCall], resources: Sequence[KernelResources], dialect: Dialect) -> list[str]:
+    """What to keep in mind of a HipKittens build."""
     warnings = [doubt for call in calls for doubt in doubts(call, dialect)]
-    if calls and language.backend is not Backend.HIPKITTENS:
-        warnings.append(f"not HipKittens but plain HIP: {language.reason}")
     warnings += [_spill_warning(kernel) for kernel in resources if _spills(kernel)]
-    return f"{language.backend} ({language.reason})", warnings
+    return warnings
 
 
 def _spills(kernel: KernelResources) -> bool:

@@ -22,8 +22,9 @@ from hkbench.judge.measure import Measurement
 from hkbench.judge.reference import Reference
 from hkbench.judge.session import Session, draw_seed
 from hkbench.judge.timing import Timing
-from hkbench.judge.trust import Trusted, weigh
-from hkbench.profile import kernel_profile, names
+from hkbench.judge.trust import Evidence, Trusted, weigh
+from hkbench.profile import kernel_profile
+from hkbench.profile.language import not_hipkittens
 from hkbench.profile.ownership import owner_of_kernel, owner_of_operator
 from hkbench.reading import read_candidate
 from hkbench.records import (
@@ -65,6 +66,7 @@ class Evaluation:
         self._times: dict[Stage, float] = {}
         self._stage = Stage.PARSE
         self._session: Session | None = None
+        self._evidence: Evidence | None = None
         self._reference: Reference | None = None
         self._facts: DeviceFacts | None = None
         self._findings: tuple[Finding, ...] = ()
@@ -187,21 +189,22 @@ class Evaluation:
         session = self._session
         with self._timed(Stage.TIME):
             session.prepare_baseline()
-            measured, trusted = self._weighed(session)
+            self._evidence = Evidence(session, self._job, self._text)
+            measured, trusted = self._weighed(session, self._evidence)
             if trusted.refusal is not None and trusted.refusal.kind is FailureKind.SUSPECT:
                 # Whoever lies does it again; a neighbour's noise hardly comes twice.
                 session.forget_suspicions()
-                measured, trusted = self._weighed(session)
+                measured, trusted = self._weighed(session, self._evidence)
             return measured, trusted
 
-    def _weighed(self, session: Session) -> tuple[Measurement, Trusted]:
+    def _weighed(self, session: Session, evidence: Evidence) -> tuple[Measurement, Trusted]:
         timing = Timing(session)
         measured = timing.measure()
-        return measured, weigh(session, measured, timing.witness(), self._job, self._text)
+        return measured, weigh(evidence, measured, timing.witness())
 
     def _profile(self) -> KernelProfile | None:
         """A profiler that fails costs the verdict nothing but the profile."""
-        assert self._session is not None
+        assert self._session is not None and self._evidence is not None
         try:
             answer = self._session.profile()
         except (RunnerGone, RunnerTimeout, RunnerBabble) as error:
@@ -211,8 +214,9 @@ class Evaluation:
             self._session.notes.append(f"the profiler failed: {answer.get('message')}")
             return None
         on_cpu = self._job.device is DeviceKind.CPU
-        built = names.read_folder(self._job.folder)
-        return kernel_profile(answer, owner_of_operator if on_cpu else owner_of_kernel(self._text, built))
+        return kernel_profile(
+            answer, owner_of_operator if on_cpu else owner_of_kernel(self._text, self._evidence.built)
+        )
 
     def verdict(
         self,
@@ -256,6 +260,7 @@ class Evaluation:
             clocks=trusted.clocks if trusted else None,
             floor=trusted.floor if trusted else None,
             work=trusted.work if trusted else None,
+            language=trusted.language if trusted else None,
             findings=self._findings,
             profile=profile,
             stages=tuple(StageTime(stage=s, seconds=times[s]) for s in Stage if s in times),
@@ -265,7 +270,9 @@ class Evaluation:
 
     def _conditions(self, measured: Measurement | None, trusted: Trusted | None) -> Conditions:
         session, facts = self._session, self._facts
-        warnings = (*(session.notes if session else ()), *(measured.warnings if measured else ()))
+        warnings = [*(session.notes if session else ()), *(measured.warnings if measured else ())]
+        plain = not_hipkittens(self._job.backend, trusted.language if trusted else None)
+        warnings += [] if plain is None else [plain]
         not_checked = [f"confinement: {reason}" for reason in self._job.isolation.missing]
         not_checked += trusted.not_checked if trusted else ()
         return Conditions(
@@ -285,7 +292,7 @@ class Evaluation:
             reference_precision=self._reference.precision if self._reference and session else None,
             flush_bytes=session.flush_bytes if session else None,
             not_checked=tuple(not_checked),
-            warnings=warnings,
+            warnings=tuple(warnings),
         )
 
 

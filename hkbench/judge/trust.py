@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from hkbench.judge import clocks, failures, floor
@@ -11,10 +12,41 @@ from hkbench.judge.measure import Measurement
 from hkbench.judge.session import Session, draw_seed
 from hkbench.judge.timing import Witnessed
 from hkbench.profile import names, ownership
-from hkbench.records import Clocks, DeviceKind, Failure, FailureKind, Floor, Stage, Track, Work
+from hkbench.profile.language import language_of_kernels, language_of_objects
+from hkbench.records import (
+    Clocks,
+    DeviceKind,
+    Failure,
+    FailureKind,
+    Floor,
+    KernelLanguage,
+    Stage,
+    Track,
+    Work,
+)
 
 MOST_RESTLESS = 2  #: calls; the accounting of a thread that is just being stopped may come late
 _BROKEN_TRACE = "the kernel trace works for the baseline and fails for the candidate"
+
+
+class Evidence:
+    """What holds for every measurement of one candidate: looked for once, when it is first asked for."""
+
+    def __init__(self, session: Session, job: EvaluateJob, source: str) -> None:
+        self.session = session
+        self.job = job
+        self.source = source
+
+    @cached_property
+    def built(self) -> names.Built:
+        """What its build left."""
+        return names.read_folder(self.job.folder)
+
+    @cached_property
+    def least(self) -> Floor | None:
+        reference = self.session.reference
+        inputs = reference.inputs(draw_seed())
+        return floor.least_time(reference, inputs, self.session.run_reference(inputs), self.session.facts)
 
 
 @dataclass(frozen=True)
@@ -24,12 +56,14 @@ class Trusted:
     clocks: Clocks
     floor: Floor | None
     work: Work | None
+    language: KernelLanguage | None
     refusal: Failure | None
     not_checked: tuple[str, ...] = ()
 
 
-def weigh(session: Session, measured: Measurement, seen: Witnessed, job: EvaluateJob, source: str) -> Trusted:
+def weigh(evidence: Evidence, measured: Measurement, seen: Witnessed) -> Trusted:
     """Holds the measurement against the other clocks, the floor and the trace."""
+    session, job = evidence.session, evidence.job
     left, right = measured.samples
     trace = _trace(seen) | {"outputs": session.computes}
     agreed = clocks.agree(left, right, trace, job.device, session.hand_over(seen.answer))
@@ -39,8 +73,8 @@ def weigh(session: Session, measured: Measurement, seen: Witnessed, job: Evaluat
     further += clocks.sampled_reasons(seen.sampled_seconds, agreed.candidate)
     reasons = (*agreed.reasons, *(reason for reason in further if reason is not None))
     agreed = agreed.model_copy(update={"reasons": reasons, "agree": not reasons})
-    least = _floor(session)
-    work = _work(seen, job, source)
+    least = evidence.least
+    work = _work(seen, evidence)
     open_ends = []
     if least is None:
         open_ends.append(f"the least possible time: no peaks are known of {session.facts.name}")
@@ -49,23 +83,25 @@ def weigh(session: Session, measured: Measurement, seen: Witnessed, job: Evaluat
     if work is None:
         open_ends.append("whose kernels did the work: the trace and the samples say too little")
     refusal = _refusal(measured, agreed, least, work, job.settings.track)
-    return Trusted(agreed, least, work, refusal, tuple(open_ends))
+    return Trusted(agreed, least, work, _language(seen, evidence), refusal, tuple(open_ends))
 
 
-def _floor(session: Session) -> Floor | None:
-    inputs = session.reference.inputs(draw_seed())
-    return floor.least_time(session.reference, inputs, session.run_reference(inputs), session.facts)
-
-
-def _work(seen: Witnessed, job: EvaluateJob, source: str) -> Work | None:
-    trace, built = _trace(seen), names.read_folder(job.folder)
+def _work(seen: Witnessed, evidence: Evidence) -> Work | None:
+    trace, job, built = _trace(seen), evidence.job, evidence.built
     if job.device is not DeviceKind.CPU:
-        return ownership.device_work(trace, source, built)
+        return ownership.device_work(trace, evidence.source, built)
     shares = ownership.operator_shares(trace)
     if shares is None:
         return None
     working, moving = shares
     return ownership.cpu_work(seen.objects, working, job.folder, built, moving)
+
+
+def _language(seen: Witnessed, evidence: Evidence) -> KernelLanguage | None:
+    job = evidence.job
+    if job.device is DeviceKind.CPU:
+        return language_of_objects(seen.objects, job.folder, evidence.built)
+    return language_of_kernels(_trace(seen), evidence.source, evidence.built, job.device)
 
 
 def _trace(seen: Witnessed) -> dict[str, Any]:

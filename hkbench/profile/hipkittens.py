@@ -16,7 +16,7 @@ import tree_sitter
 import tree_sitter_cpp
 
 from hkbench.profile.names import base
-from hkbench.records import Backend
+from hkbench.records import Backend, KernelLanguage
 
 MOST_CHARACTERS = 1 << 18  #: of C++ that is read
 LONGEST_MACRO = 1_000  #: characters of one
@@ -52,15 +52,6 @@ _OPERATIONS = (
 )
 
 
-@dataclass(frozen=True)
-class KernelLanguage:
-    """What a candidate's device code is written in: `Backend.HIPKITTENS` or `Backend.HIP`."""
-
-    backend: Backend
-    reason: str
-    kernels: tuple[str, ...] = ()  #: those that use HipKittens
-
-
 @dataclass
 class _Function:
     """Functions (or macros) of one name, taken together."""
@@ -75,25 +66,31 @@ def kernel_language(sources: Sequence[str], ran: Iterable[str] | None = None) ->
 
     `ran`: names of the kernels that a profiler saw, mangled or not; then one of those has to be among them.
     """
+    ran = None if ran is None else tuple(ran)
+    used, reason = _used(sources, ran)
+    backend = Backend.HIPKITTENS if used else Backend.HIP
+    return KernelLanguage(backend=backend, reason=reason, kernels=used, ran=ran is not None)
+
+
+def _used(sources: Sequence[str], ran: Sequence[str] | None) -> tuple[tuple[str, ...], str]:
+    """The kernels that are HipKittens, and why these, or why none."""
     if sum(map(len, sources)) > MOST_CHARACTERS:
-        return KernelLanguage(Backend.HIP, f"the sources have more than {MOST_CHARACTERS} characters and were not read")
+        return (), f"the sources have more than {MOST_CHARACTERS} characters and were not read"
     if not any(_HEADER.search(_LEXEME.sub(_without_comments, source)) for source in sources):
-        return KernelLanguage(Backend.HIP, "no source includes kittens.cuh")
+        return (), "no source includes kittens.cuh"
     functions = _functions(sources)
     kernels = [name for name, function in functions.items() if function.is_kernel]
     if not kernels:
-        return KernelLanguage(Backend.HIP, "kittens.cuh is included, but no __global__ function was found")
+        return (), "kittens.cuh is included, but no __global__ function was found"
     used = {name: operations for name in kernels if (operations := _reached(name, functions))}
     if not used:
-        reason = f"kittens.cuh is included, but no operation of it is called in {_listed(kernels)}"
-        return KernelLanguage(Backend.HIP, reason)
+        return (), f"kittens.cuh is included, but no operation of it is called in {_listed(kernels)}"
     if ran is not None:
         names = {base(name) for name in ran}
         if names.isdisjoint(used):
-            return KernelLanguage(Backend.HIP, f"{_listed(used)}, written with HipKittens, did not run")
+            return (), f"{_listed(used)}, written with HipKittens, did not run"
         used = {name: operations for name, operations in used.items() if name in names}
-    reason = "; ".join(f"{name} uses {_listed(sorted(used[name]))}" for name in list(used)[:SHOWN])
-    return KernelLanguage(Backend.HIPKITTENS, reason, tuple(used))
+    return tuple(used), "; ".join(f"{name} uses {_listed(sorted(used[name]))}" for name in list(used)[:SHOWN])
 
 
 def device_sources(candidate: str) -> tuple[str, ...]:

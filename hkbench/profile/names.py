@@ -81,11 +81,14 @@ def _mangled_parts(name: str) -> Iterator[str]:
 
 def defined_kernels(source: str) -> frozenset[str]:
     """Kernels that a candidate's text defines: `__global__` functions, also in strings, and Triton's jit functions."""
-    return frozenset(_device_functions(source) | _triton_functions(source))
+    return frozenset(device_functions(source) | triton_functions(source))
 
 
-def _device_functions(source: str) -> set[str]:
-    """Generous: what stands before a parenthesis or `<` in a `__global__` declaration, macros included."""
+def device_functions(source: str) -> set[str]:
+    """`__global__` functions in a candidate's text, also in strings.
+
+    Generous: what stands before a parenthesis or `<` in a `__global__` declaration, macros included.
+    """
     found: set[str] = set()
     for text in (source, _COMMENT.sub(" ", source)):
         for declaration in _GLOBAL.finditer(text):
@@ -93,7 +96,8 @@ def _device_functions(source: str) -> set[str]:
     return found - _NO_KERNEL
 
 
-def _triton_functions(source: str) -> set[str]:
+def triton_functions(source: str) -> set[str]:
+    """Triton's jit functions in a candidate's Python text."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

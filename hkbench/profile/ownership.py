@@ -94,7 +94,7 @@ def device_work(trace: Mapping[str, Any], source: str, built: Built) -> Work | N
     `source` is the candidate's file; `built` what `names.read_folder` found in its private folder. None when the trace
     holds nothing that can be used. The answer is untrusted, so everything in it is checked.
     """
-    rows = _rows(trace)
+    rows = traced_rows(trace)
     if rows is None:
         return None
     defined = defined_kernels(source)
@@ -121,8 +121,7 @@ def kernel_owner(name: str, kind: str, defined: frozenset[str], built: Built) ->
     """Whose kernel it is; `UNKNOWN` is housekeeping, nobody's."""
     if kind in ("gpu_memcpy", "gpu_memset") or _DRIVER.search(name):
         return Owner.UNKNOWN
-    identifier = base(name)
-    names = {identifier, _TRITON_SUFFIX.sub("", identifier)}
+    identifier, names = base(name), names_of(name)
     in_source = bool(names & defined)
     if names & built.inductor or (_INDUCTOR.search(identifier) and not (in_source and not built.inductor)):
         return Owner.PYTORCH
@@ -132,6 +131,12 @@ def kernel_owner(name: str, kind: str, defined: frozenset[str], built: Built) ->
     if known is not None:
         return known
     return Owner.CANDIDATE if in_source or names & built.kernels else Owner.LIBRARY
+
+
+def names_of(kernel: str) -> set[str]:
+    """The identifiers that a kernel can have in its source: Triton appends what it was specialised for."""
+    identifier = base(kernel)
+    return {identifier, _TRITON_SUFFIX.sub("", identifier)}
 
 
 def owner_of_kernel(source: str, built: Built) -> Callable[[str], Owner]:
@@ -159,7 +164,7 @@ def _known_owner(name: str) -> Owner | None:
 
 def operator_shares(trace: Mapping[str, Any]) -> tuple[float, float] | None:
     """A CPU trace's shares of the wall time in PyTorch's operators: (that do work, that only move or make memory)."""
-    rows, wall = _rows(trace), _seconds(trace.get("wall_seconds"))
+    rows, wall = traced_rows(trace), _seconds(trace.get("wall_seconds"))
     if rows is None or not wall:
         return None
     working = sum(s for name, _, s in rows if _PYTORCH_OPERATOR.search(name) and not _NO_WORK.search(name))
@@ -263,7 +268,7 @@ def judgement(work: Work, track: Track) -> str | None:
     )
 
 
-def _rows(trace: Mapping[str, Any]) -> list[tuple[str, str, float]] | None:
+def traced_rows(trace: Mapping[str, Any]) -> list[tuple[str, str, float]] | None:
     """(name, kind, seconds) of a trace's kernels, or None when there is no list. What is no row is passed over."""
     reported = trace.get("kernels")
     if "error" in trace or not isinstance(reported, list):
@@ -282,10 +287,10 @@ def _seconds(value: object) -> float:
 
 def _shown(foreign: Iterable[tuple[str, float]]) -> tuple[str, ...]:
     longest = sorted(foreign, key=lambda item: -item[1])[:MOST_KERNELS]
-    return tuple(f"{_plain(name)} ({share:.0%})" for name, share in longest)
+    return tuple(f"{plain_name(name)} ({share:.0%})" for name, share in longest)
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
     """Cut, without control characters and lone surrogates."""
     text = name.encode(errors="replace").decode()
     text = "".join(sign if sign.isprintable() else "?" for sign in text)

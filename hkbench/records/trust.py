@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Literal
 
-from hkbench.records.base import Record
+from hkbench.records.base import Backend, Record
 
 
 class Rule(StrEnum):
@@ -71,6 +71,15 @@ class Work(Record):
     other: float = 0.0  #: interpreter, C library, operating system: nobody's kernel
     source: str  #: the witness: "kineto", "instruction pointers sampled from outside"
     kernels: tuple[str, ...] = ()  #: the longest ones that are not the candidate's
+
+
+class KernelLanguage(Record):
+    """What a candidate's kernels are written in, whatever was asked for (see hkbench/profile/language.py)."""
+
+    backend: Backend
+    reason: str
+    kernels: tuple[str, ...] = ()  #: those that are written in it
+    ran: bool  #: told from kernels that were seen running; else from the source alone
 
 
 class Clocks(Record):

@@ -10,7 +10,7 @@ from pydantic import model_validator
 from hkbench.records.base import Backend, DeviceKind, Record
 from hkbench.records.problem import SizeSet
 from hkbench.records.profile import KernelProfile, KernelResources
-from hkbench.records.trust import Clocks, Finding, Floor, Isolation, Rule, Track, Work
+from hkbench.records.trust import Clocks, Finding, Floor, Isolation, KernelLanguage, Rule, Track, Work
 
 
 class Stage(StrEnum):
@@ -201,6 +201,7 @@ class Verdict(Record):
     clocks: Clocks | None = None
     floor: Floor | None = None
     work: Work | None = None
+    language: KernelLanguage | None = None  #: of the kernels; `None` where none was seen, or nothing says
     findings: tuple[Finding, ...] = ()  #: of the static reading, advisory unless `hard`
     profile: KernelProfile | None = None
     resources: tuple[KernelResources, ...] = ()  #: from the compiler, where it reports them

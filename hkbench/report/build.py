@@ -161,6 +161,7 @@ def _sample(sample: SampleView) -> SampleReport:
         stage=failure.stage if failure is not None else None,
         kind=failure.kind if failure is not None else None,
         message=tally.message_of(failure.message) if failure is not None else None,
+        language=tally.language_of(sample),
         speedup=_estimate(verdict.speedup) if verdict is not None else None,
         baseline_seconds=_value(verdict.baseline) if verdict is not None else None,
         candidate_seconds=_value(verdict.candidate) if verdict is not None else None,
@@ -208,6 +209,7 @@ def _overall(run: RunView) -> Overall:
         samples_correct=sum(map(tally.is_correct, samples)),
         samples_refused=sum(map(tally.is_refused, samples)),
         samples_compiled=sum(s.verdict is not None and not tally.is_judged(s) for s in samples),
+        languages=tally.languages(samples),
         weak_problems=weak_names,
         not_audited=tuple(problem.name for problem in run.problems if problem.name not in weak),
         without_weak=_headline([p for p in run.problems if p.name not in weak_names], run.config.samples)

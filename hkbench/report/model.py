@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import ConfigDict
 
-from hkbench.records import FailureKind, Record, RunConfig, RunFacts, Stage, Status, Usage
+from hkbench.records import Backend, FailureKind, Record, RunConfig, RunFacts, Stage, Status, Usage
 
 FAST_P = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0)  #: the thresholds of fast_p
 
@@ -36,6 +36,10 @@ DEFINITIONS = {
     "weak": "a problem whose check passes an answer that was made without doing the work (`hkbench audit`, "
     "docs/weak_problems.md); without_weak gives the headlines over the other problems, null where no problem of "
     "the run is known to be weak",
+    "languages": "what the kernels of the samples are written in, whatever backend was asked for: by the kernels that a "
+    "trace saw run, of a sample that was built only by its source; HipKittens where kittens.cuh is included and an "
+    "operation on tiles or vectors stands in one of these kernels; unknown where no such kernel was seen, as of every "
+    "sample that failed",
     "machine_failures": "failures of the service or the machine; never counted against the model",
     "wall_seconds": "while the run was alive; the time between a crash and the resume is not in it",
 }
@@ -92,6 +96,13 @@ class FailureCount(ReportRecord):
     count: int
 
 
+class LanguageCount(ReportRecord):
+    """Samples whose kernels are written in it; `None`: not known."""
+
+    language: Backend | None
+    count: int
+
+
 class MachineFailure(ReportRecord):
     step: Literal["generation", "evaluation", "problem"]
     error: str
@@ -108,6 +119,7 @@ class SampleReport(ReportRecord):
     stage: Stage | None  #: that failed
     kind: FailureKind | None
     message: str | None
+    language: Backend | None  #: of its kernels; `None`: not known
     speedup: Estimate | None
     baseline_seconds: float | None
     candidate_seconds: float | None
@@ -198,6 +210,7 @@ class Overall(ReportRecord):
     samples_correct: int
     samples_refused: int
     samples_compiled: int
+    languages: tuple[LanguageCount, ...]  #: of all samples with a verdict, most frequent first
     weak_problems: tuple[str, ...]
     not_audited: tuple[str, ...]  #: problems of which it is not known whether they are weak
     without_weak: Headline | None  #: the headlines without `weak_problems`; `None` when there are none

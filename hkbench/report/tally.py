@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
-from hkbench.records import EvaluationFailed, FailureKind, GenerationFailed, Stage, Status, Usage
-from hkbench.report.model import Calls, FailureCount, MachineFailure, TokenCount, Tokens
+from hkbench.records import Backend, EvaluationFailed, FailureKind, GenerationFailed, Stage, Status, Usage
+from hkbench.report.model import Calls, FailureCount, LanguageCount, MachineFailure, TokenCount, Tokens
 from hkbench.store.plain import one_line
 from hkbench.store.reader import ProblemView, SampleView
 
@@ -60,6 +60,18 @@ def model_failures(samples: Iterable[SampleView]) -> tuple[FailureCount, ...]:
     )
     order = sorted(found, key=lambda pair: (_STAGES.index(pair[0]), _KINDS.index(pair[1])))
     return tuple(FailureCount(stage=stage, kind=kind, count=found[stage, kind]) for stage, kind in order)
+
+
+def language_of(sample: SampleView) -> Backend | None:
+    """What the sample's kernels are written in, where its verdict says."""
+    return sample.verdict.language if sample.verdict is not None else None
+
+
+def languages(samples: Iterable[SampleView]) -> tuple[LanguageCount, ...]:
+    """Samples with a verdict by the language of their kernels, most frequent first, what is not known last."""
+    found = Counter(language_of(sample) for sample in samples if sample.verdict is not None)
+    order = sorted(found, key=lambda language: (language is None, -found[language], str(language)))
+    return tuple(LanguageCount(language=language, count=found[language]) for language in order)
 
 
 def machine_failures(

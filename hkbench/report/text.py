@@ -17,7 +17,7 @@ def render_text(report: Report) -> str:
     """The whole text, ending with a newline."""
     sections = [
         _head(report),
-        _overall(report.overall),
+        _overall(report),
         _weak(report),
         _gains(report.overall),
         _problems(report.problems),
@@ -50,11 +50,13 @@ def _head(report: Report) -> list[str]:
     return [*lines, *_pairs(settings)]
 
 
-def _overall(overall: Overall) -> list[str]:
+def _overall(report: Report) -> list[str]:
+    overall = report.overall
     rows = [
         ("Finished", f"{overall.finished} of {overall.problems} problems; {overall.judged} judged"),
         *_headline_rows(overall),
         ("Samples", _sample_counts(overall)),
+        ("Written in", _languages(report)),
         ("Wall time", f"{_seconds(overall.wall_seconds)} in {overall.sessions} session(s)"),
         (
             "Work",
@@ -104,6 +106,13 @@ def _sample_counts(overall: Overall) -> str:
     compiled = f", {overall.samples_compiled} built only" if overall.samples_compiled else ""
     refused = f", {overall.samples_refused} refused" if overall.samples_refused else ""
     return f"{overall.samples_correct} correct of {overall.samples_judged} judged{refused}{compiled}"
+
+
+def _languages(report: Report) -> str:
+    """What was asked for, and what the samples' kernels are."""
+    found = report.overall.languages
+    words = ", ".join(f"{one.count} {one.language or 'not known'}" for one in found)
+    return f"asked for {report.config.backend}; samples: {words or 'none'}"
 
 
 def _gains(overall: Overall) -> list[str]:

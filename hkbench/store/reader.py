@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from hkbench.errors import ConfigurationError, InputMissing
 from hkbench.records import (
+    Backend,
     Failure,
     Interval,
     Record,
@@ -59,6 +60,7 @@ class VerdictView:
     speedup: Interval | None
     baseline: Interval | None  #: median time
     candidate: Interval | None
+    language: Backend | None  #: of the kernels
     device_name: str
     warnings: tuple[str, ...]
     not_checked: tuple[str, ...]
@@ -227,6 +229,7 @@ def _verdict(paths: RunPaths, folder: SamplePaths, damage: list[Damage]) -> Verd
         speedup=verdict.speedup,
         baseline=verdict.baseline.median if verdict.baseline is not None else None,
         candidate=verdict.candidate.median if verdict.candidate is not None else None,
+        language=verdict.language.backend if verdict.language is not None else None,
         device_name=verdict.conditions.device_name,
         warnings=verdict.conditions.warnings,
         not_checked=verdict.conditions.not_checked,

@@ -128,6 +128,8 @@ async def test_own_code_is_accepted_and_the_verdict_says_by_what(bench: Bench, t
     assert verdict.clocks is not None and verdict.clocks.agree
     # A kernel of microseconds: most of the pass is the interpreter.
     assert verdict.work is not None and verdict.work.pytorch + verdict.work.library < 0.15
+    assert verdict.language is not None and verdict.language.backend is Backend.CPP
+    assert verdict.language.ran and ".so ran" in verdict.language.reason
     for timing in (verdict.baseline, verdict.candidate):
         assert timing is not None and timing.judge_wall is not None
         assert all(wall > seconds for wall, seconds in zip(timing.judge_wall, timing.samples, strict=True))

@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 from support.small_problems import AFFINE, problem_file
 
+from hkbench.cli.verdicts import describe
 from hkbench.engine.build_only import compile_only
 from hkbench.errors import ToolchainUnavailable
-from hkbench.records import Backend, FailureKind, JudgeSettings, Status, Verdict
+from hkbench.records import Backend, FailureKind, JudgeSettings, KernelLanguage, Status, Verdict
 from hkbench.toolchain.hip import HipToolchain, find_hip
 from hkbench.toolchain.hipkittens import VARIABLES, Checkout, Dialect, find_checkout
 from hkbench.toolchain.process import run_tool
@@ -129,7 +130,10 @@ def test_a_candidate_compiles_and_is_called_hipkittens(small_tree: Path, tmp_pat
     assert (conditions.backend, conditions.arch, conditions.warnings) == (Backend.HIPKITTENS, "gfx950", ())
     assert conditions.versions["hipkittens"] == "cdna4@unknown"
     assert conditions.versions["hipkittens_include"].startswith("sha256:")
-    assert conditions.versions["kernels"] == "hipkittens (turn uses load, store)"
+    assert verdict.language == KernelLanguage(
+        backend=Backend.HIPKITTENS, reason="turn uses load, store", kernels=("turn",), ran=False
+    )
+    assert "kernels in the source, not seen running: hipkittens (turn uses load, store)" in describe(verdict)
     (kernel,) = verdict.resources
     assert kernel.scratch_bytes_per_lane == 0
     assert dict(os.environ) == before
@@ -149,7 +153,7 @@ def test_plain_hip_behind_the_header_is_said(small_tree: Path, tmp_path: Path) -
     verdict = _compiled(tmp_path, _candidate("x[threadIdx.x] = 1;"), "gfx950")
     assert verdict.status is Status.COMPILED
     reason = "kittens.cuh is included, but no operation of it is called in turn"
-    assert verdict.conditions.versions["kernels"] == f"hip ({reason})"
+    assert verdict.language == KernelLanguage(backend=Backend.HIP, reason=reason, ran=False)
     assert verdict.conditions.warnings == (f"not HipKittens but plain HIP: {reason}",)
 
 
@@ -178,7 +182,7 @@ def test_a_shipped_example_compiles(checkout: tuple[Checkout, Dialect], family: 
     (source,) = _BLOCK.findall((PROMPTS / f"_hipkittens_example_{family}_{dialect}.txt").read_text())
     verdict = _compiled(tmp_path, source, dialect.arch)
     assert (verdict.status, verdict.failure, verdict.conditions.warnings) == (Status.COMPILED, None, ())
-    assert verdict.conditions.versions["kernels"].startswith("hipkittens (")
+    assert verdict.language is not None and verdict.language.backend is Backend.HIPKITTENS
     assert verdict.conditions.versions["hipkittens"] == found.versions(dialect)["hipkittens"]
     (kernel,) = verdict.resources
     assert (kernel.vgpr_spills, kernel.scratch_bytes_per_lane) == (0, 0)

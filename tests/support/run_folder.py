@@ -17,6 +17,7 @@ from hkbench.records import (
     Interval,
     Isolation,
     IsolationLevel,
+    KernelLanguage,
     Protection,
     Record,
     Reply,
@@ -83,6 +84,9 @@ def _conditions() -> Conditions:
     )
 
 
+WRITTEN = KernelLanguage(backend=Backend.CPP, reason="native code of its ext.so ran", ran=True)
+
+
 def correct(problem: str, speedup: float, *, baseline: float = 1e-3) -> Verdict:
     """A correct verdict with this speed-up, its interval ten per cent to either side."""
 
@@ -97,6 +101,7 @@ def correct(problem: str, speedup: float, *, baseline: float = 1e-3) -> Verdict:
         baseline=timing(baseline),
         candidate=timing(baseline / speedup),
         speedup=Interval(value=speedup, low=speedup * 0.9, high=speedup * 1.1),
+        language=WRITTEN,
         conditions=_conditions(),
     )
 

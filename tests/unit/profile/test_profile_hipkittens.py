@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hkbench.profile.hipkittens import MOST_CHARACTERS, KernelLanguage, device_sources, kernel_language
-from hkbench.records import Backend
+from hkbench.profile.hipkittens import MOST_CHARACTERS, device_sources, kernel_language
+from hkbench.records import Backend, KernelLanguage
 
 PROMPTS = Path(__file__).resolve().parents[3] / "prompts"
 EXAMPLES = sorted(PROMPTS.glob("_hipkittens_example_*.txt"))
