@@ -12,12 +12,12 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from hkbench.engine.built_code import spill_warnings
 from hkbench.engine.confinement import Cages
 from hkbench.engine.evaluator import Evaluator
 from hkbench.errors import UsageError
 from hkbench.profile.hipkittens import kernel_language
 from hkbench.profile.language import not_hipkittens
-from hkbench.profile.names import base
 from hkbench.records import (
     Backend,
     Conditions,
@@ -176,21 +176,7 @@ def _calls(recorded: Sequence[Mapping[str, object]]) -> tuple[list[ExtensionCall
 def _kittens_notes(calls: Sequence[ExtensionCall], resources: Sequence[KernelResources], dialect: Dialect) -> list[str]:
     """What to keep in mind of a HipKittens build."""
     warnings = [doubt for call in calls for doubt in doubts(call, dialect)]
-    warnings += [_spill_warning(kernel) for kernel in resources if _spills(kernel)]
-    return warnings
-
-
-def _spills(kernel: KernelResources) -> bool:
-    return bool(kernel.scratch_bytes_per_lane or kernel.vgpr_spills)
-
-
-def _spill_warning(kernel: KernelResources) -> str:
-    name = base(kernel.name) or kernel.name
-    spilled, scratch = kernel.vgpr_spills or 0, kernel.scratch_bytes_per_lane or 0
-    return (
-        f"{name} spills: {spilled} VGPRs, {scratch} bytes of scratch a lane. HipKittens waits by counting memory "
-        "operations, and scratch is counted with them: its results may be wrong now and then"
-    )
+    return [*warnings, *spill_warnings(resources, hipkittens=True)]
 
 
 def _failure(result: BuildResult) -> Failure:

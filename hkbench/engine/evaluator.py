@@ -8,13 +8,14 @@ import shutil
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import psutil
 
 from hkbench import errors
+from hkbench.engine.built_code import with_built_code
 from hkbench.engine.channel import Channel
 from hkbench.engine.confinement import Cages, prefix, require, survey
 from hkbench.engine.slots import BuildSlots, Devices
@@ -41,6 +42,7 @@ LOADED_AHEAD = 2  #: candidates that may wait, loaded, for the device, beyond th
 DESCRIBE_SECONDS = 300.0
 FACTS_SECONDS = 600.0
 CANDIDATE, BASELINE = "candidate", "baseline"  #: the private folders of the two runners
+DEVICE_CODE = "device_code"  #: beside them: copies of what the candidate built, for the tools that read them
 
 #: glibc gives large freed blocks back to the system or not, by the history of its heap; a fresh page then costs more
 #: than the arithmetic on it, in one process and not in its twin. With these both sides keep what they have touched.
@@ -200,7 +202,7 @@ class Evaluator:
         )
         try:
             async with self._loaded:
-                return await self._evaluate(job, on_stage)
+                return await self._with_built_code(job, await self._evaluate(job, on_stage))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -221,6 +223,17 @@ class Evaluator:
         if "verdict" in result:
             return Evaluated(Verdict.model_validate(result["verdict"]))
         return Evaluated(None, tuple(result["extensions"]), result["output"])
+
+    async def _with_built_code(self, job: EvaluateJob, found: Evaluated) -> Evaluated:
+        """On an AMD GPU, what the device code says that the candidate was built into; its processes have ended."""
+        arch = self.device.arch
+        asked = job.backend in (Backend.HIP, Backend.HIPKITTENS) and job.device is DeviceKind.ROCM
+        if found.verdict is None or arch is None or not asked:
+            return found
+        folder = Path(job.folder)
+        async with self._slots.build():
+            verdict = await with_built_code(found.verdict, folder, folder.with_name(DEVICE_CODE), arch, self._cages)
+        return replace(found, verdict=verdict)
 
     async def _until_news(self, channel: Channel, on_stage: OnStage) -> dict[str, Any]:
         while "stage" in (message := await channel.receive()):

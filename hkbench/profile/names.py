@@ -125,18 +125,11 @@ def read_folder(folder: str) -> Built:
     kernels: set[str] = set()
     inductor: set[str] = set()
     objects: dict[str, str] = {}
-    left = MOST_BYTES_TOTAL
-    for number, path in enumerate(_files(folder)):
-        if number >= MOST_FILES or left <= 0:
-            break
-        content = _content(path, min(MOST_BYTES, left))
-        left -= len(content)
+    for path, content in contents(folder, (*_BUILT_ENDINGS, ".py")):
         made_by_inductor = "torchinductor_" in path or any(mark in content for mark in _INDUCTOR_MARKS[:2])
         if path.endswith(".py"):
             if made_by_inductor:
                 inductor.update(re.findall(r"\bdef (\w+)\(", content.decode(errors="replace")))
-            continue
-        if not path.endswith(_BUILT_ENDINGS) and ".so." not in Path(path).name:
             continue
         if made_by_inductor or any(mark in content for mark in _INDUCTOR_MARKS):
             objects[os.path.realpath(path)] = "inductor"
@@ -148,6 +141,20 @@ def read_folder(folder: str) -> Built:
     return Built(frozenset(kernels), frozenset(inductor), objects)
 
 
+def contents(folder: str, endings: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:
+    """Path and bytes of the files in `folder` with these endings (of versioned ones, `.so.1`, too); within bounds.
+
+    No link is followed and nothing is waited for: whoever writes there may have put anything in its place.
+    """
+    left = MOST_BYTES_TOTAL
+    for number, path in enumerate(_files(folder, endings)):
+        if number >= MOST_FILES or left <= 0:
+            return
+        content = _content(path, min(MOST_BYTES, left))
+        left -= len(content)
+        yield path, content
+
+
 def _names_in(content: bytes, path: Path) -> set[str]:
     names = {match.decode() for match in _STRING.findall(content)}
     found = {base(name) if name.startswith("_Z") else name for name in names}
@@ -156,12 +163,12 @@ def _names_in(content: bytes, path: Path) -> set[str]:
     return found
 
 
-def _files(folder: str) -> Iterator[str]:
+def _files(folder: str, endings: tuple[str, ...]) -> Iterator[str]:
     for root, folders, files in os.walk(folder):  # follows no links
         folders.sort()
         for name in sorted(files):
             path = str(Path(root) / name)
-            if name.endswith((*_BUILT_ENDINGS, ".py")) or ".so." in name:
+            if name.endswith(endings) or ".so." in name:
                 yield path
 
 

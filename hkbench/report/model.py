@@ -36,8 +36,8 @@ DEFINITIONS = {
     "weak": "a problem whose check passes an answer that was made without doing the work (`hkbench audit`, "
     "docs/weak_problems.md); without_weak gives the headlines over the other problems, null where no problem of "
     "the run is known to be weak",
-    "languages": "what the kernels of the samples are written in, whatever backend was asked for: by the kernels that a "
-    "trace saw run, of a sample that was built only by its source; HipKittens where kittens.cuh is included and an "
+    "languages": "what the kernels of the samples are written in, whatever backend was asked for: by the kernels that "
+    "a trace saw run, of a sample that was built only by its source; HipKittens where kittens.cuh is included and an "
     "operation on tiles or vectors stands in one of these kernels; unknown where no such kernel was seen, as of every "
     "sample that failed",
     "machine_failures": "failures of the service or the machine; never counted against the model",

@@ -26,10 +26,15 @@ _NOT_FILLING = re.compile(rb"[^\0]")
 _TARGET = re.compile(r"hip(v4)?-amdgcn-amd-amdhsa-.*?-(?P<arch>gfx\w+)(:.*)?")
 _FIELD = re.compile(r"(?P<first>  - |    )\.(?P<key>\w+):\s+(?P<value>\S.*)")
 _TOOL_SECONDS = 60.0
+_DIGITS = 10  # of a figure in the metadata
 
 
 class NotInspected(Exception):
     """The device code could not be looked into. The message says why; a build does not fail for it."""
+
+
+class NoDeviceCode(NotInspected):
+    """There is none for the architecture."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,13 @@ class KernelMetadata:
 
     name: str  #: mangled
     max_workgroup_size: int | None  #: threads: `.max_flat_workgroup_size`; a launch may use fewer
+    registers: int | None = None  #: a lane: VGPRs up to a multiple of four, and AGPRs (`.vgpr_count` from gfx90a on)
+    agprs: int | None = None
+    sgprs: int | None = None
+    lds_bytes: int | None = None  #: static
+    scratch_bytes_per_lane: int | None = None
+    vgpr_spills: int | None = None
+    sgpr_spills: int | None = None
 
 
 @dataclass(frozen=True)
@@ -90,7 +102,7 @@ def code_objects(library: Path, arch: str, tools: Tools) -> tuple[Path, ...]:
     content = section.read_bytes()
     found = [image for target, image in unbundled(content) if _is_for(target, arch)]
     if not found:
-        raise NotInspected(f"{library.name} has no device code for {arch}")
+        raise NoDeviceCode(f"{library.name} has no device code for {arch}")
     paths = []
     for number, image in enumerate(found):
         paths.append(tools.folder / f"device_{number}.elf")
@@ -165,9 +177,22 @@ def parse_metadata(notes: str) -> tuple[KernelMetadata, ...]:
             kernels.append({})
         if match is not None and kernels:
             kernels[-1][match["key"]] = match["value"].strip().strip("'\"")
-    return tuple(
-        KernelMetadata(kernel["name"], int(size) if size.isdigit() else None)
-        for kernel in kernels
-        if "name" in kernel
-        for size in (kernel.get("max_flat_workgroup_size", ""),)
+    return tuple(_kernel(kernel) for kernel in kernels if "name" in kernel)
+
+
+def _kernel(fields: dict[str, str]) -> KernelMetadata:
+    def number(key: str) -> int | None:
+        value = fields.get(key, "")
+        return int(value) if value.isdecimal() and len(value) <= _DIGITS else None
+
+    return KernelMetadata(
+        name=fields["name"],
+        max_workgroup_size=number("max_flat_workgroup_size"),
+        registers=number("vgpr_count"),
+        agprs=number("agpr_count"),
+        sgprs=number("sgpr_count"),
+        lds_bytes=number("group_segment_fixed_size"),
+        scratch_bytes_per_lane=number("private_segment_fixed_size"),
+        vgpr_spills=number("vgpr_spill_count"),
+        sgpr_spills=number("sgpr_spill_count"),
     )

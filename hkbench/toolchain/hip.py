@@ -95,7 +95,8 @@ def find_hip() -> HipToolchain:
 
     Raises ToolchainUnavailable, with the command that installs one, when there is none or it does not start.
     """
-    for root, is_rocm in _places():
+    for place, is_rocm in _places():
+        root = place.resolve()  # /opt/rocm is a link, and in a cage only what it leads to is in sight
         hipcc = root / "bin" / "hipcc"
         if hipcc.is_file() and (is_rocm or (root / STAMP).is_file()):
             return HipToolchain(root, hipcc, _hip_version(root), _compiler_version(hipcc), is_rocm)

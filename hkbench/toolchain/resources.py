@@ -89,12 +89,42 @@ def inspected(
 
     Device functions that were not inlined follow the kernels as records of their own. Raises NotInspected.
     """
+    return completed(resources, *_device_code(library, arch, tools))
+
+
+def read_library(library: Path, arch: str, tools: Tools) -> tuple[KernelResources, ...]:
+    """What the device code in `library` says of each kernel, where the compiler's remarks are not at hand.
+
+    VGPRs count up to a multiple of four where a kernel has AGPRs; the compiler's Occupancy remark is not in it, nor a
+    cap that the source sets by `amdgpu_waves_per_eu`. Raises NotInspected, NoDeviceCode.
+    """
+    kernels, counts = _device_code(library, arch, tools)
+    known = tuple(_from_metadata(kernel, arch) for kernel in kernels)
+    return with_findings(demangled(completed(known, kernels, counts)))
+
+
+def _device_code(library: Path, arch: str, tools: Tools) -> tuple[list[KernelMetadata], dict[str, dict[str, int]]]:
+    """The kernels of all code objects for `arch`, and the instructions of each function by its mangled name."""
     kernels: list[KernelMetadata] = []
     counts: dict[str, dict[str, int]] = {}
     for code_object in code_objects(library, arch, tools):
         kernels += metadata(code_object, tools)
         counts |= instruction_counts(code_object, arch, tools)
-    return completed(resources, kernels, counts)
+    return kernels, counts
+
+
+def _from_metadata(kernel: KernelMetadata, arch: str) -> KernelResources:
+    return KernelResources(
+        name=kernel.name,
+        arch=arch,
+        vgprs=None if kernel.registers is None else max(0, kernel.registers - (kernel.agprs or 0)),
+        agprs=kernel.agprs,
+        sgprs=kernel.sgprs,
+        lds_bytes=kernel.lds_bytes,
+        scratch_bytes_per_lane=kernel.scratch_bytes_per_lane,
+        vgpr_spills=kernel.vgpr_spills,
+        sgpr_spills=kernel.sgpr_spills,
+    )
 
 
 def completed(

@@ -57,11 +57,18 @@ amdhsa.kernels:
       - .name:           x
         .size:           8
         .value_kind:     global_buffer
+    .group_segment_fixed_size: 1024
     .max_flat_workgroup_size: 256
     .name:           _Z5scalePf
+    .private_segment_fixed_size: 64
+    .sgpr_count:     20
+    .sgpr_spill_count: 1
     .symbol:         _Z5scalePf.kd
+    .vgpr_count:     128
+    .vgpr_spill_count: 15
   - .args:           []
     .name:           '_Z1k$1'
+    .vgpr_count:     99999999999999999999
 amdhsa.printf:
   - '1:1:4:%d'
 amdhsa.target:   amdgcn-amd-amdhsa--gfx942
@@ -69,5 +76,9 @@ amdhsa.target:   amdgcn-amd-amdhsa--gfx942
 
 
 def test_metadata_of_two_kernels() -> None:
-    assert parse_metadata(NOTES) == (KernelMetadata("_Z5scalePf", 256), KernelMetadata("_Z1k$1", None))
+    scale = KernelMetadata(
+        "_Z5scalePf", 256, registers=128, agprs=0, sgprs=20, lds_bytes=1024, scratch_bytes_per_lane=64, vgpr_spills=15,
+        sgpr_spills=1,
+    )  # fmt: skip
+    assert parse_metadata(NOTES) == (scale, KernelMetadata("_Z1k$1", None))
     assert parse_metadata("no notes\n") == ()
