@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from hkbench.devices import rocminfo
 from hkbench.devices.reading import SourceReport
 from hkbench.errors import DeviceUnavailable
+from hkbench.rocm import rocm_roots
 
 HIP_PYTHON, ROCMINFO = "hip-python", "rocminfo"
 SECONDS = 60.0
@@ -46,10 +47,9 @@ def ask_rocminfo(environment: Mapping[str, str]) -> SourceReport:
         return SourceReport(source=ROCMINFO, error=str(error))
 
 
-def _rocm(environment: Mapping[str, str], folder: str) -> tuple[str, str]:
-    """Where ROCm has that folder: at its top, from 7.14 on below `core`."""
-    root = Path(environment.get("ROCM_PATH") or environment.get("ROCM_HOME") or "/opt/rocm")
-    return str(root / folder), str(root / "core" / folder)
+def _rocm(environment: Mapping[str, str], folder: str) -> list[str]:
+    """Where ROCm may have that folder."""
+    return [str(root / folder) for root in rocm_roots(environment)]
 
 
 def _run(command: Sequence[str], environment: Mapping[str, str]) -> str:

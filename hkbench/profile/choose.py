@@ -18,6 +18,7 @@ from hkbench.errors import UsageError
 from hkbench.profile import ncu, rocprof, rocprofv3
 from hkbench.profile.counters import counter_set, packed
 from hkbench.records import DeviceKind
+from hkbench.rocm import rocm_roots
 from hkbench.store.plain import one_line
 
 Find = Callable[[str], str | None]
@@ -77,8 +78,8 @@ class Plan:
 
 def find_program(name: str) -> str | None:
     """The path of a profiler: on PATH, or where ROCm and CUDA put it."""
-    roots = [os.environ.get("ROCM_PATH"), "/opt/rocm", os.environ.get("CUDA_HOME"), "/usr/local/cuda"]
-    extra = [str(Path(root) / "bin") for root in roots if root]
+    cuda = [Path(root) for root in (os.environ.get("CUDA_HOME"), "/usr/local/cuda") if root]
+    extra = [str(root / "bin") for root in (*rocm_roots(os.environ), *cuda)]
     return shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", os.defpath), *extra]))
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hkbench.errors import ToolchainUnavailable
+from hkbench.rocm import DEFAULT, VARIABLES, core_and_itself
 
 ARCHITECTURES = ("gfx942", "gfx950")  #: MI300X/MI325X and MI350X/MI355X
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -93,6 +94,8 @@ def find_torch() -> TorchFiles:
 def find_hip() -> HipToolchain:
     """The first HIP compiler of: $ROCM_HOME, $ROCM_PATH, hipcc on PATH, /opt/rocm, $HKBENCH_HIP_PREFIX, .hip.
 
+    Where ROCm is the Core SDK, it is found below `core` or `core-X.Y` of these folders, too (hkbench/rocm.py).
+
     Raises ToolchainUnavailable, with the command that installs one, when there is none or it does not start.
     """
     for place, is_rocm in _places():
@@ -109,15 +112,16 @@ def find_hip() -> HipToolchain:
 def _places() -> Iterator[tuple[Path, bool]]:
     """Folders that may hold bin/hipcc, and whether each is a ROCm installation."""
     prefix = Path(os.environ.get("HKBENCH_HIP_PREFIX", REPOSITORY / ".hip"))
-    for name in ("ROCM_HOME", "ROCM_PATH"):
+    for name in VARIABLES:
         if os.environ.get(name):
-            root = Path(os.environ[name])
-            yield root, not (root / STAMP).is_file()
+            for root in core_and_itself(Path(os.environ[name])):
+                yield root, not (root / STAMP).is_file()
     on_path = shutil.which("hipcc")
     if on_path is not None:
         root = Path(on_path).resolve().parents[1]
         yield root, not (root / STAMP).is_file()
-    yield Path("/opt/rocm"), True
+    for root in core_and_itself(DEFAULT):
+        yield root, True
     yield prefix, False
 
 

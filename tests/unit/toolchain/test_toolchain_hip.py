@@ -66,6 +66,47 @@ def test_hipcc_on_the_path_is_found(bare_machine: Path, tmp_path: Path, monkeypa
     assert hip.find_hip().root == rocm
 
 
+@pytest.mark.parametrize("variable", ["ROCM_PATH", None])
+def test_the_core_sdk_below_rocms_folder_is_found(
+    bare_machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str | None
+) -> None:
+    """As a tarball leaves it: nothing in /opt/rocm itself; with the link to the newest, and without."""
+    _make_root(bare_machine, stamp=True)
+    top = tmp_path / "rocm"
+    older, newer = (_make_root(top / name, stamp=False) for name in ("core-7.14", "core-10.0"))
+    _make_root(top / "core-extras", stamp=False)
+    if variable is None:
+        monkeypatch.setattr(hip, "DEFAULT", top)
+    else:
+        monkeypatch.setenv(variable, str(top))
+    assert (hip.find_hip().root, hip.find_hip().is_rocm) == (newer, True)
+    (top / "core").symlink_to(older)  # whoever chose that one means it
+    assert hip.find_hip().root == older
+
+
+def test_links_in_the_old_places_are_enough(
+    bare_machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the meta package leaves it: /opt/rocm/bin leads to the Core SDK's."""
+    core = _make_root(tmp_path / "rocm" / "core-10.0", stamp=False)
+    for name in ("bin", "include"):
+        (tmp_path / "rocm" / name).symlink_to(core / name)
+    monkeypatch.setattr(hip, "DEFAULT", tmp_path / "rocm")
+    found = hip.find_hip()
+    assert (found.root, found.version) == (tmp_path / "rocm", "6.3.42")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'rocm' / 'bin'}:/usr/bin:/bin")
+    assert hip.find_hip().root == core
+
+
+def test_a_root_behind_a_link_is_named_by_what_it_leads_to(
+    bare_machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rocm = _make_root(tmp_path / "rocm-7.2.1", stamp=False)
+    (tmp_path / "rocm").symlink_to(rocm)
+    monkeypatch.setenv("ROCM_PATH", str(tmp_path / "rocm"))
+    assert hip.find_hip().root == rocm
+
+
 def test_a_compiler_that_does_not_start_is_said_to(bare_machine: Path) -> None:
     _make_root(bare_machine, stamp=True)
     (bare_machine / "bin" / "hipcc").write_text("#!/bin/sh\nexit 1\n")

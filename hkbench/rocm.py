@@ -1,0 +1,36 @@
+"""Where a ROCm installation lies.
+
+Up to 7.2 everything is straight in its folder: /opt/rocm/bin, usually a link to /opt/rocm-7.2.1. The Core SDK (7.13
+previews, 7.14 and newer) goes to /opt/rocm/core-X.Y, with /opt/rocm/core a link to the newest; the meta package also
+links /opt/rocm/bin and its like to there, a tarball does not. Source: "Transition guide from legacy ROCm release
+stream" in the ROCm documentation of 7.14.0 and 10.0.0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+VARIABLES = ("ROCM_HOME", "ROCM_PATH")
+DEFAULT = Path("/opt/rocm")
+_VERSIONED = re.compile(r"core-(\d+(?:\.\d+)*)")
+
+
+def rocm_roots(environment: Mapping[str, str], default: Path = DEFAULT) -> Iterator[Path]:
+    """Folders that may hold ROCm's bin, lib and include, the likeliest first; whether they are there is not said.
+
+    Of what the variables name, then of `default`: the folder itself, its `core`, and its `core-X.Y`, newest first.
+    """
+    named = [Path(environment[name]) for name in VARIABLES if environment.get(name)]
+    for folder in dict.fromkeys([*named, default]):
+        yield from core_and_itself(folder)
+
+
+def core_and_itself(folder: Path) -> Iterator[Path]:
+    """The folder, and the releases of the Core SDK in it."""
+    yield folder
+    yield folder / "core"
+    found = [(match[1], path) for path in folder.glob("core-*") if (match := _VERSIONED.fullmatch(path.name))]
+    for _, path in sorted(found, key=lambda one: [int(part) for part in one[0].split(".")], reverse=True):
+        yield path

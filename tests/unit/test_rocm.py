@@ -1,0 +1,21 @@
+"""Where a ROCm installation may lie, on made-up trees."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hkbench.rocm import rocm_roots
+
+
+def test_what_the_variables_name_comes_before_the_default(tmp_path: Path) -> None:
+    environment = {"ROCM_HOME": "/a", "ROCM_PATH": "/b", "PATH": "/c"}
+    found = list(rocm_roots(environment, tmp_path))
+    assert found == [Path("/a"), Path("/a/core"), Path("/b"), Path("/b/core"), tmp_path, tmp_path / "core"]
+    assert list(rocm_roots({"ROCM_HOME": str(tmp_path), "ROCM_PATH": ""}, tmp_path)) == [tmp_path, tmp_path / "core"]
+
+
+def test_releases_are_ordered_as_numbers(tmp_path: Path) -> None:
+    for name in ("core-7.14", "core-10.0", "core-7.9", "core-7.14-devel", "core-old", "extras-10"):
+        (tmp_path / name).mkdir()
+    found = [path.name for path in rocm_roots({}, tmp_path)]
+    assert found == [tmp_path.name, "core", "core-10.0", "core-7.14", "core-7.9"]
