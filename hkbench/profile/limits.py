@@ -2,8 +2,7 @@
 
 For launches as the profiler saw them. What a kernel can reach at most, from its compiled code: toolchain/occupancy.py.
 
-Sources: AMD's CDNA 3 and CDNA 4 instruction set guides and "MI300 and MI200 series performance counters" (512 vector
-registers a lane and SIMD in units of 8, 8 waves a SIMD, 4 SIMDs); NVIDIA's CUDA C++ Programming Guide, compute
+Sources: hkbench/cdna.py for AMD's; NVIDIA's CUDA C++ Programming Guide, compute
 capability 9.0 (65536 registers in units of 8 a thread, 64 warps and 32 blocks a multiprocessor).
 """
 
@@ -12,13 +11,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from hkbench.cdna import LDS_BYTES, MAX_WAVES, SIMDS, WAVE, allocated, waves_by_registers, workgroups_by_lds
 from hkbench.records import DeviceFacts, DeviceKind, KernelUse
 
-_AMD = ("gfx942", "gfx950")
 _NVIDIA = ("sm_90",)
-_AMD_REGISTERS, _AMD_WAVES, _AMD_SIMDS, _AMD_WAVE = 512, 8, 4, 64
 _NVIDIA_REGISTERS, _NVIDIA_WARPS, _NVIDIA_BLOCKS, _NVIDIA_WARP = 65536, 64, 32, 32
-_UNIT = 8  #: registers are given out in eights, on both
+_NVIDIA_UNIT = 8  #: registers are given out in eights
 
 
 @dataclass(frozen=True)
@@ -34,12 +32,12 @@ def limit_of(use: KernelUse, facts: DeviceFacts) -> Limit | None:
     if use.block is None:
         return None
     threads = math.prod(use.block)
-    if facts.kind is DeviceKind.ROCM and facts.arch in _AMD:
-        found = [_amd_registers(use), _by_lds(use, facts, threads, _AMD_WAVE, _AMD_WAVES * _AMD_SIMDS, "LDS")]
+    if facts.kind is DeviceKind.ROCM and facts.arch in LDS_BYTES:
+        found = [_amd_registers(use), _amd_lds(use, facts.arch, threads)]
     elif facts.kind is DeviceKind.CUDA and facts.arch in _NVIDIA:
         found = [
             _nvidia_registers(use, threads),
-            _by_lds(use, facts, threads, _NVIDIA_WARP, _NVIDIA_WARPS, "shared memory"),
+            _nvidia_shared(use, facts, threads),
         ]
     else:
         return None
@@ -50,11 +48,16 @@ def limit_of(use: KernelUse, facts: DeviceFacts) -> Limit | None:
 def _amd_registers(use: KernelUse) -> Limit | None:
     if use.vgprs is None:
         return None
-    registers = use.vgprs
-    if use.agprs:  # they begin at a multiple of four
-        registers = math.ceil(use.vgprs / 4) * 4 + use.agprs
-    waves = min(_AMD_WAVES, _AMD_REGISTERS // _rounded(registers))
-    return Limit(waves / _AMD_WAVES, f"{registers} vector registers a lane leave room for {waves} waves a SIMD")
+    registers = allocated(use.vgprs, use.agprs or 0)
+    waves = waves_by_registers(registers)
+    return Limit(waves / MAX_WAVES, f"{registers} vector registers a lane leave room for {waves} waves a SIMD")
+
+
+def _amd_lds(use: KernelUse, arch: str, threads: int) -> Limit | None:
+    if not use.lds_bytes or not threads:
+        return None
+    slots = MAX_WAVES * SIMDS
+    return _by_blocks(use.lds_bytes, workgroups_by_lds(arch, use.lds_bytes, slots), threads, WAVE, slots, "LDS")
 
 
 def _nvidia_registers(use: KernelUse, threads: int) -> Limit | None:
@@ -66,13 +69,17 @@ def _nvidia_registers(use: KernelUse, threads: int) -> Limit | None:
     return Limit(share, f"{use.registers} registers a thread leave room for {blocks} blocks a multiprocessor")
 
 
-def _by_lds(use: KernelUse, facts: DeviceFacts, threads: int, wave: int, slots: int, word: str) -> Limit | None:
+def _nvidia_shared(use: KernelUse, facts: DeviceFacts, threads: int) -> Limit | None:
     if not use.lds_bytes or not facts.lds_bytes or not threads:
         return None
     blocks = facts.lds_bytes // use.lds_bytes
+    return _by_blocks(use.lds_bytes, blocks, threads, _NVIDIA_WARP, _NVIDIA_WARPS, "shared memory")
+
+
+def _by_blocks(lds: int, blocks: int, threads: int, wave: int, slots: int, word: str) -> Limit:
     share = min(1.0, blocks * math.ceil(threads / wave) / slots)
-    return Limit(share, f"{use.lds_bytes} bytes of {word} a block leave room for {blocks} blocks a compute unit")
+    return Limit(share, f"{lds} bytes of {word} a block leave room for {blocks} blocks a compute unit")
 
 
 def _rounded(registers: int) -> int:
-    return max(_UNIT, math.ceil(registers / _UNIT) * _UNIT)
+    return max(_NVIDIA_UNIT, math.ceil(registers / _NVIDIA_UNIT) * _NVIDIA_UNIT)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
+from hkbench.cdna import MAX_WAVES, SIMDS, VGPRS, WAVE
 from hkbench.records import KernelResources
-from hkbench.toolchain.occupancy import DEFAULT_WORKGROUP, LDS, MAX_WAVES, SIMDS, VGPRS, WAVE
+from hkbench.toolchain.occupancy import DEFAULT_WORKGROUP, LDS
 
 _WAVE_A_SIMD = WAVE * SIMDS  # threads of a workgroup that puts one wave on each SIMD
 _WIDE = 128  #: bits a lane of the widest load

@@ -1,17 +1,7 @@
 """How many waves of a kernel fit on a SIMD of gfx942 and gfx950, and what keeps more of them away.
 
-The rules, and where they stand ("LLVM" is the compiler's own source; tests hold each rule that its Occupancy remark
-knows against release 22):
+By the rules of hkbench/cdna.py (tests hold each that the compiler's Occupancy remark knows against release 22) and:
 
-- A compute unit has four SIMDs; a SIMD holds up to 8 waves (LLVM `IsaInfo::getEUsPerCU`, `getMaxWavesPerEU` on gfx90a
-  and later).
-- VGPRs: a SIMD has 512 a lane for VGPRs and AGPRs together, given out in blocks of 8. AGPRs begin at a multiple of 4
-  (LLVM `getTotalNumVGPRs`, `getVGPRAllocGranule`, `getTotalNumVGPRs(has90AInsts, AGPRs, VGPRs)`; AMDGPUUsage,
-  GRANULATED_WORKITEM_VGPR_COUNT and ACCUM_OFFSET).
-- SGPRs: up to 100 leave room for 8 waves, more for 7 (LLVM `getOccupancyWithNumSGPRs`, from VOLCANIC_ISLANDS up to
-  GFX9).
-- LDS: 64 KiB a compute unit in blocks of 512 bytes on gfx942, 160 KiB in blocks of 1280 bytes on gfx950 (AMDGPUUsage,
-  GRANULATED_LDS_SIZE; LLVM features AddressableLocalMemorySize65536 and AddressableLocalMemorySize163840).
 - Workgroups are whole: their waves start together on one compute unit, so a compute unit holds a whole number of them.
 - A kernel's own `amdgpu_waves_per_eu` caps the waves.
 
@@ -25,19 +15,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from hkbench.cdna import (
+    LDS_BLOCK,
+    LDS_BYTES,
+    MAX_WAVES,
+    SGPRS_FOR_ALL_WAVES,
+    SIMDS,
+    VGPR_BLOCK,
+    VGPRS,
+    WAVE,
+    allocated,
+    waves_by_registers,
+    waves_by_sgprs,
+    workgroups_by_lds,
+)
 from hkbench.records import KernelResources
 
-SIMDS = 4  #: a compute unit
-MAX_WAVES = 8  #: a SIMD
-WAVE = 64  #: threads
-VGPRS = 512  #: a lane of a SIMD, AGPRs among them
 DEFAULT_WORKGROUP = 1024  #: threads; what clang assumes of a kernel without __launch_bounds__
-_VGPR_BLOCK = 8
 _SMALLER_WORKGROUPS = (512, 256, 128)  # threads
-_AGPR_ALIGNMENT = 4
-_SGPRS_FOR_ALL_WAVES = 100
-_WAVES_WITH_MORE_SGPRS = 7
-_LDS = {"gfx942": (64 << 10, 512), "gfx950": (160 << 10, 1280)}  # bytes a compute unit, bytes a block
 
 REGISTERS, SGPRS, LDS, WORKGROUP = "VGPRs", "SGPRs", "LDS", "the workgroup size"
 ATTRIBUTE = "amdgpu_waves_per_eu"
@@ -74,9 +69,7 @@ def registers_of(kernel: KernelResources) -> int | None:
     """VGPRs and AGPRs a lane in one count, before rounding to blocks; None where the compiler does not say."""
     if kernel.vgprs is None:
         return None
-    if not kernel.agprs:
-        return kernel.vgprs
-    return _rounded(kernel.vgprs, _AGPR_ALIGNMENT) + kernel.agprs
+    return allocated(kernel.vgprs, kernel.agprs or 0)
 
 
 def occupancy(kernel: KernelResources) -> Occupancy | None:
@@ -85,7 +78,7 @@ def occupancy(kernel: KernelResources) -> Occupancy | None:
     LDS that a launch asks for on top (`extern __shared__`) is not known here and not counted.
     """
     registers = registers_of(kernel)
-    if kernel.arch not in _LDS or registers is None or kernel.max_workgroup_size is None:
+    if kernel.arch not in LDS_BYTES or registers is None or kernel.max_workgroup_size is None:
         return None
     sgprs, lds, threads = kernel.sgprs or 0, kernel.lds_bytes or 0, kernel.max_workgroup_size
     demand = Demand(kernel.arch, registers, sgprs, lds, threads, bool(kernel.agprs))
@@ -113,24 +106,8 @@ def waves_by_compiler(demand: Demand) -> int:
     waves = min(waves_by_registers(demand.registers), waves_by_sgprs(demand.sgprs))
     if not demand.lds:
         return waves
-    workgroups = _LDS[demand.arch][0] // demand.lds
+    workgroups = LDS_BYTES[demand.arch] // demand.lds
     return min(waves, max(1, -(-workgroups * demand.workgroup_waves // SIMDS)))
-
-
-def waves_by_registers(registers: int) -> int:
-    """Waves a SIMD that so many VGPRs and AGPRs a lane leave room for; 0 for more than there are."""
-    return min(MAX_WAVES, VGPRS // _rounded(max(registers, 1), _VGPR_BLOCK))
-
-
-def waves_by_sgprs(sgprs: int) -> int:
-    """Waves a SIMD that so many SGPRs leave room for."""
-    return MAX_WAVES if sgprs <= _SGPRS_FOR_ALL_WAVES else _WAVES_WITH_MORE_SGPRS
-
-
-def workgroups_by_lds(arch: str, lds: int, most: int) -> int:
-    """Workgroups of `lds` bytes that fit into a compute unit, at most `most`; 0 for more than there is."""
-    capacity, block = _LDS[arch]
-    return min(most, capacity // _rounded(lds, block)) if lds else most
 
 
 def _limited_by(demand: Demand, waves: int) -> tuple[str, ...]:
@@ -164,14 +141,14 @@ def _next_step(demand: Demand, waves: int, limited_by: tuple[str, ...]) -> str |
 
 def _changes(demand: Demand, what: str) -> Iterator[tuple[Demand, str]]:
     """Ever larger changes of one thing, each with the words for it."""
-    capacity, block = _LDS[demand.arch]
+    capacity, block = LDS_BYTES[demand.arch], LDS_BLOCK[demand.arch]
     if what == REGISTERS:
         for waves in range(waves_by_registers(demand.registers) + 1, MAX_WAVES + 1):
-            fewer = VGPRS // waves // _VGPR_BLOCK * _VGPR_BLOCK
+            fewer = VGPRS // waves // VGPR_BLOCK * VGPR_BLOCK
             which = "VGPRs and AGPRs together" if demand.agprs else "VGPRs"
             yield replace(demand, registers=fewer), f"{fewer} {which} or fewer"
     elif what == SGPRS:
-        fewer = _SGPRS_FOR_ALL_WAVES
+        fewer = SGPRS_FOR_ALL_WAVES
         yield replace(demand, sgprs=fewer), f"{fewer} SGPRs or fewer"
     elif what == LDS:
         most = SIMDS * MAX_WAVES
@@ -188,10 +165,6 @@ def _changes(demand: Demand, what: str) -> Iterator[tuple[Demand, str]]:
 
 def _lds_budget(demand: Demand, waves: int) -> int:
     """The most LDS a workgroup may have, in whole blocks, for `waves` waves a SIMD."""
-    capacity, block = _LDS[demand.arch]
+    capacity, block = LDS_BYTES[demand.arch], LDS_BLOCK[demand.arch]
     workgroups = max(1, waves * SIMDS // demand.workgroup_waves)
     return capacity // workgroups // block * block
-
-
-def _rounded(count: int, block: int) -> int:
-    return -(-count // block) * block

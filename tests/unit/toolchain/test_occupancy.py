@@ -12,7 +12,6 @@ from hkbench.toolchain.occupancy import (
     Demand,
     occupancy,
     registers_of,
-    waves_by_registers,
     waves_per_simd,
 )
 
@@ -20,14 +19,6 @@ from hkbench.toolchain.occupancy import (
 def _kernel(**known: object) -> KernelResources:
     start = {"name": "k", "arch": "gfx942", "vgprs": 32, "agprs": 0, "sgprs": 20, "lds_bytes": 0}
     return KernelResources.model_validate({**start, "max_workgroup_size": 256, **known})
-
-
-@pytest.mark.parametrize(
-    ("registers", "waves"),
-    [(0, 8), (64, 8), (65, 7), (72, 7), (73, 6), (128, 4), (129, 3), (256, 2), (257, 1), (513, 0)],
-)
-def test_registers_come_in_blocks_of_eight(registers: int, waves: int) -> None:
-    assert waves_by_registers(registers) == waves
 
 
 def test_agprs_begin_at_a_multiple_of_four() -> None:
