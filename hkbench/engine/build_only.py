@@ -34,6 +34,7 @@ from hkbench.records import (
     Verdict,
 )
 from hkbench.toolchain.build_hip import BuildResult, build_hip, reads
+from hkbench.toolchain.diagnostics import first_error_line
 from hkbench.toolchain.extension import ExtensionCall
 from hkbench.toolchain.hip import ARCHITECTURES, HipToolchain, find_hip
 from hkbench.toolchain.hipkittens import Checkout, Dialect, dialect_for, doubts, find_checkout
@@ -182,9 +183,8 @@ def _kittens_notes(calls: Sequence[ExtensionCall], resources: Sequence[KernelRes
 def _failure(result: BuildResult) -> Failure:
     text = result.error or "the build failed"
     kind = FailureKind.BUILD_TIMEOUT if result.timed_out else FailureKind.BUILD_ERROR
-    lines = text.splitlines()
     # The lines above an error in a header only say who included it.
-    message = next((line for line in lines if "error: " in line), lines[0])
+    message = first_error_line(text) or text.splitlines()[0]
     return Failure(stage=Stage.BUILD, kind=kind, message=message[:MESSAGE_LIMIT], detail=text)
 
 

@@ -8,22 +8,11 @@ from itertools import islice
 from hkbench.judge.link import RunnerEnd
 from hkbench.records import Failure, FailureKind, Stage
 from hkbench.runner.wire import Message
-from hkbench.toolchain.diagnostics import errors
+from hkbench.toolchain.diagnostics import errors, first_error_line, without_commands
 
 DETAIL_LIMIT = 8000
 MESSAGE_LIMIT = 2000
 
-#: gcc/clang "file:1:2: error: ...", nvcc "file(1): error: ...", linkers, and drivers that fail without a place.
-_COMPILER_ERROR = re.compile(
-    r"^(?:[^\s:][^:\n]*:\d+(?::\d+)?: (?:fatal |internal compiler )?error: .*"
-    r"|[^\s(][^(\n]*\(\d+\): (?:fatal )?error\b.*"
-    r"|.*\b[uU]ndefined reference to .*"
-    r"|(?:\S*/)?(?:ld\.lld|lld|ld|ld\.bfd|ld\.gold): (?:error: |cannot find ).*"
-    r"|(?:nvcc|ptxas|nvlink)[^:\n]* (?:error|fatal) *: .*"
-    r"|(?:\S*/)?(?:clang|hipcc|g\+\+|gcc|c\+\+|cc1plus)[^:\s]*: (?:fatal |internal compiler )?error\b.*)$",
-    re.MULTILINE,
-)
-_NOISE = re.compile(r"^(?:\[\d+/\d+\] |ninja: |FAILED: )")
 _DEVICE_FAULT = re.compile(
     r"(?:CUDA|HIP) error: (?:an illegal memory access|misaligned address|unspecified launch failure|device-side assert"
     r"|an illegal instruction|invalid (?:device )?program counter|out of range|.*hipErrorIllegalAddress)",
@@ -54,27 +43,10 @@ def _plain(text: str) -> str:
     return text.encode(errors="replace").decode()
 
 
-def first_compiler_error(output: str) -> str | None:
-    """The first line of a build's output that is an error, the folder of its file left out."""
-    match = _COMPILER_ERROR.search(output)
-    if match is None:
-        return None
-    return re.sub(r"^(?:/[^\s:(]*/)+", "", match.group(0).strip())
-
-
-def cut_build_output(output: str, limit: int = DETAIL_LIMIT) -> str:
-    """The output from the line before its first error on (it names the place), without command lines."""
-    match = _COMPILER_ERROR.search(output)
-    start = output.rfind("\n", 0, max(0, match.start() - 1)) + 1 if match else 0
-    lines = [line for line in output[start:].splitlines() if not _NOISE.match(line) and len(line) < 2000]
-    text = "\n".join(lines)
-    return text if len(text) <= limit else text[:limit] + "\n[... cut ...]"
-
-
 def _first_errors(output: str) -> str:
     """The first three errors, each cut to its cause and the candidate's own line."""
     found = "\n\n".join(islice(errors(output), 3))
-    return found[:DETAIL_LIMIT] or cut_build_output(output)
+    return found[:DETAIL_LIMIT] or without_commands(output, DETAIL_LIMIT)
 
 
 def from_exception(stage: Stage, answer: Message, trial: int | None = None) -> CandidateFailed:
@@ -83,7 +55,7 @@ def from_exception(stage: Stage, answer: Message, trial: int | None = None) -> C
     message = str(answer.get("message", ""))
     trace = str(answer.get("traceback", ""))
     if "Error building extension" in message or name.endswith("CompilationError"):
-        first = first_compiler_error(message)
+        first = first_error_line(message)
         if first is None:
             first = next((line for line in message.splitlines()[1:] if line.strip()), message[:500])
         return failed(Stage.BUILD, FailureKind.BUILD_ERROR, first, _first_errors(message))

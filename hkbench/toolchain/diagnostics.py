@@ -12,11 +12,18 @@ _SNIPPET_LINES = 4
 _NOTE_SNIPPET_LINES = 2
 _SAID_NOTES = 4  #: notes besides the one that leads to the candidate's line
 
+#: gcc/clang "file:1:2: error: ...", nvcc "file(1): error: ...", linkers, and drivers and passes that name no place.
 _ERROR = re.compile(
-    r"(^|[\s:])(fatal )?error: "
-    r"|^(nvcc|ptxas|nvlink)\b[^:\n]* (error|fatal) *: "  # nvcc's own tools put blanks before the colon
-    r"|: undefined reference to |(^|/)ld(\.\w+)?: cannot find "
+    r"[^\s:][^:]*:\d+(?::\d+)?: (?:fatal |internal compiler )?error: "
+    r"|[^\s(][^(]*\(\d+\): (?:fatal )?error\b"
+    r"|.*\b[uU]ndefined reference to "
+    r"|(?:\S*/)?ld(?:\.\w+)?: cannot find "
+    r"|(?:nvcc|ptxas|nvlink)[^:]* (?:error|fatal) *: "  # nvcc's own tools put blanks before the colon
+    r"|[\w./+-]+: (?:fatal |internal compiler )?error: "  # drivers and passes
+    r"|(?:fatal )?error: "
 )
+_COMMAND = re.compile(r"\[\d+/\d+\] |ninja: |FAILED: ")
+_LONGEST_LINE = 2000  #: characters; what is longer is a command
 _WARNING = re.compile(r"(^|[\s:])warning: ")
 _PLACE = re.compile(r"(?:In file included from |\s+from )?(?P<file>[^\s:(][^:(\n]*)[:(]\d+[:),]")
 _INCLUDED = re.compile(r"In file included from |\s+from \S+:\d+[:,]")
@@ -50,6 +57,19 @@ def first_error(output: str) -> str | None:
     return next(errors(output), None)
 
 
+def first_error_line(output: str) -> str | None:
+    """The first line of a build's output that is an error, the folder of its file left out."""
+    line = next(filter(_is_error, output.splitlines()), None)
+    return None if line is None else re.sub(r"^(?:/[^\s:(]*/)+", "", line.strip())
+
+
+def without_commands(output: str, limit: int) -> str:
+    """The lines of a build's output that are neither a command nor ninja's, up to `limit` characters."""
+    lines = [line for line in output.splitlines() if not _COMMAND.match(line) and len(line) < _LONGEST_LINE]
+    text = "\n".join(lines)
+    return text if len(text) <= limit else text[:limit] + "\n[... cut ...]"
+
+
 def errors(output: str) -> Iterator[str]:
     """Each error of clang, g++, nvcc or a linker, in order, in at most SHOWN_LINES lines.
 
@@ -64,7 +84,7 @@ def errors(output: str) -> Iterator[str]:
 
 
 def _is_error(line: str) -> bool:
-    return _ERROR.search(line) is not None and _WARNING.search(line) is None and not _REQUESTED.search(line)
+    return _ERROR.match(line) is not None and _WARNING.search(line) is None and not _REQUESTED.search(line)
 
 
 def _before(lines: Sequence[str], index: int) -> list[str]:

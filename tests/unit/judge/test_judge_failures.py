@@ -2,125 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.compilers import needs_gcc, output_of
 
-from hkbench.judge.failures import (
-    DETAIL_LIMIT,
-    MESSAGE_LIMIT,
-    cut_build_output,
-    first_compiler_error,
-    from_end,
-    from_exception,
-)
+from hkbench.judge.failures import DETAIL_LIMIT, MESSAGE_LIMIT, from_end, from_exception
 from hkbench.judge.link import RunnerEnd
 from hkbench.records import FailureKind, Stage
-
-needs_gcc = pytest.mark.skipif(shutil.which("g++") is None, reason="no g++")
-needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc")
-
-
-def output_of(folder: Path, name: str, source: str, *command: str) -> str:
-    """What the failing command writes; `SOURCE` in it stands for the file."""
-    path = folder / name
-    path.write_text(source)
-    words = [str(path) if word == "SOURCE" else word for word in command]
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, env={"PATH": _path(), "LC_ALL": "C"})
-    assert done.returncode != 0
-    return done.stdout + done.stderr
-
-
-def _path() -> str:
-    return f"{Path(shutil.which('nvcc') or '/usr/bin/nvcc').parent}:/usr/local/bin:/usr/bin:/bin"
-
-
-@needs_gcc
-@pytest.mark.parametrize(
-    ("source", "command", "expected"),
-    [
-        (
-            "int f() {\n    return missing_name;\n}\n",
-            ("g++", "-c", "SOURCE"),
-            "main.cpp:2:12: error: 'missing_name' was not declared in this scope",
-        ),
-        ('#include "nothere.h"\n', ("g++", "-c", "SOURCE"), "main.cpp:1:10: fatal error: nothere.h: No such file"),
-        (
-            "template<class T> void g(T t) {\n t.foo(); }\nint main() { g(3); }\n",
-            ("g++", "-c", "SOURCE"),
-            "main.cpp:2:4: error: request for member 'foo'",
-        ),
-        (
-            "#warning first\nint f() { int unused; return nope; }\n",
-            ("g++", "-Wall", "-c", "SOURCE"),
-            "main.cpp:2:30: error: 'nope' was not declared",
-        ),
-        ("int f();\nint main() { return f(); }\n", ("g++", "SOURCE"), "undefined reference to `f()'"),
-        ("int f();\n", ("g++", "-shared", "-fPIC", "SOURCE", "-lnotthere"), "ld: cannot find -lnotthere"),
-        ("int f();\n", ("g++", "-c", "-march=nonsense", "SOURCE"), "cc1plus: error: bad value 'nonsense'"),
-        ("int f();\n", ("g++", "-c", "--nonsense", "SOURCE"), "g++: error: unrecognized command-line option"),
-    ],
-    ids=["undeclared", "header", "template", "after warnings", "undefined", "library", "march", "flag"],
-)
-def test_the_first_error_of_gcc(tmp_path: Path, source: str, command: tuple[str, ...], expected: str) -> None:
-    output = output_of(tmp_path, "main.cpp", source, *command)
-    first = first_compiler_error(f"[1/2] g++ -c main.cpp -o main.o\nFAILED: main.o\n{output}")
-    assert first is not None
-    assert expected in first, output
-    assert str(tmp_path) not in first
-
-
-@needs_nvcc
-@pytest.mark.parametrize(
-    ("source", "command", "expected"),
-    [
-        (
-            "__global__ void k(float* x) {\n    x[0] = missing_name;\n}\n",
-            ("nvcc", "-arch=sm_90", "-c", "SOURCE"),
-            'cuda.cu(2): error: identifier "missing_name" is undefined',
-        ),
-        (
-            "__global__ void k(float* x) { __shared__ float s[60000]; s[threadIdx.x] = x[0]; __syncthreads();"
-            " x[1] = s[3]; }\n",
-            ("nvcc", "-arch=sm_90", "-c", "SOURCE"),
-            "uses too much shared data",
-        ),
-        (
-            "__device__ float missing(float);\n__global__ void k(float* x) { x[0] = missing(x[1]); }\nint main() {}\n",
-            ("nvcc", "-arch=sm_90", "SOURCE"),
-            "Unresolved extern function",
-        ),
-        ("\n", ("nvcc", "-arch=sm_9999", "-c", "SOURCE"), "nvcc fatal   : Unsupported gpu architecture"),
-    ],
-    ids=["undeclared", "shared memory", "extern", "architecture"],
-)
-def test_the_first_error_of_nvcc(tmp_path: Path, source: str, command: tuple[str, ...], expected: str) -> None:
-    first = first_compiler_error(output_of(tmp_path, "cuda.cu", source, *command))
-    assert first is not None
-    assert expected in first
-
-
-@pytest.mark.parametrize(
-    ("line", "found"),
-    [
-        ("ld.lld: error: undefined symbol: foo", True),
-        ("nvlink error   : Undefined reference to '_Z3foov' in '/tmp/x.o'", True),
-        ("/opt/rocm/llvm/bin/ld.lld: error: unable to find library -lx", True),
-        ("clang++: error: invalid target ID 'gfx1'", True),
-        ("g++: internal compiler error: Segmentation fault signal terminated program cc1plus", True),
-        ("main.cpp:9:3: internal compiler error: in tsubst, at cp/pt.cc:16040", True),
-        ("ptxas info    : 0 bytes gmem", False),
-        ("main.cpp:3:5: warning: unused variable 'error'", False),
-        ("main.cpp:3:5: note: error: not this", False),
-        ("/usr/bin/g++ -DNAME=error: -c main.cpp", False),
-        ("", False),
-    ],
-)
-def test_which_lines_are_errors(line: str, found: bool) -> None:
-    assert (first_compiler_error(f"one\n{line}\nlast") is not None) is found
 
 
 @needs_gcc
@@ -142,11 +32,13 @@ def test_a_build_without_a_known_error_line() -> None:
     assert from_exception(Stage.LOAD, answer).failure.message == "something odd"
 
 
-def test_build_output_is_cut() -> None:
-    output = "\n".join(f"main.cpp:{number}:1: error: no" for number in range(5000))
-    text = cut_build_output(output)
-    assert text.startswith("main.cpp:0:1: error: no") and text.endswith("[... cut ...]")
-    assert len(text) < DETAIL_LIMIT + 100
+def test_build_output_without_an_error_line_is_cut() -> None:
+    output = "\n".join(f"line {number} of a tool" for number in range(5000))
+    message = f"Error building extension 'x': [1/2] g++ -c\n{output}"
+    failure = from_exception(Stage.LOAD, {"error": "builtins.RuntimeError", "message": message}).failure
+    assert failure.detail is not None
+    assert failure.detail.endswith("[... cut ...]")
+    assert len(failure.detail) < DETAIL_LIMIT + 100
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,26 @@
+"""Runs real compilers on sources that they refuse."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+needs_gcc = pytest.mark.skipif(shutil.which("g++") is None, reason="no g++")
+needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc")
+
+
+def output_of(folder: Path, name: str, source: str, *command: str) -> str:
+    """What the failing command writes; `SOURCE` in it stands for the file."""
+    path = folder / name
+    path.write_text(source)
+    words = [str(path) if word == "SOURCE" else word for word in command]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, env={"PATH": _path(), "LC_ALL": "C"})
+    assert done.returncode != 0
+    return done.stdout + done.stderr
+
+
+def _path() -> str:
+    return f"{Path(shutil.which('nvcc') or '/usr/bin/nvcc').parent}:/usr/local/bin:/usr/bin:/bin"
