@@ -14,6 +14,7 @@ from pathlib import Path
 
 VARIABLES = ("ROCM_HOME", "ROCM_PATH")
 DEFAULT = Path("/opt/rocm")
+_RELEASE = re.compile(r"\d+\.\d+(?:\.\d+)?")
 _VERSIONED = re.compile(r"core-(\d+(?:\.\d+)*)")
 
 
@@ -25,6 +26,18 @@ def rocm_roots(environment: Mapping[str, str], default: Path = DEFAULT) -> Itera
     named = [Path(environment[name]) for name in VARIABLES if environment.get(name)]
     for folder in dict.fromkeys([*named, default]):
         yield from core_and_itself(folder)
+
+
+def rocm_version(environment: Mapping[str, str], default: Path = DEFAULT) -> str | None:
+    """The release of the first installation that says it: "7.2.1" of "7.2.1-43"; None where none does."""
+    for root in rocm_roots(environment, default):
+        try:
+            text = (root / ".info" / "version").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue
+        if match := _RELEASE.match(text.strip()):
+            return match[0]
+    return None
 
 
 def core_and_itself(folder: Path) -> Iterator[Path]:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
+from hkbench.cli.doctor_tools import COMPILERS, VERSION_SECONDS, hip_python, hipkittens, profilers, program
 from hkbench.devices.describe import gpu_lines
 from hkbench.devices.merge import MergedGpu, alone, merge
 from hkbench.devices.reading import SourceReport
@@ -22,27 +23,12 @@ from hkbench.engine import Evaluator
 from hkbench.engine.confinement import survey
 from hkbench.errors import HkbenchError, ToolchainUnavailable
 from hkbench.records import DeviceFacts, DeviceKind, Isolation, JudgeSettings
-from hkbench.sandbox.environment import kept_environment, runner_path
+from hkbench.sandbox.environment import kept_environment
 from hkbench.toolchain.hip import ARCHITECTURES, HipToolchain, find_hip
 
 DESCRIPTION = "Show how far candidates are confined on this machine, and which devices and compilers it has."
 
-#: Programs, with the arguments that make them tell their version.
-COMPILERS = {"g++": "--version", "nvcc": "--version", "hipcc": "--version", "ninja": "--version"}
-PROFILERS = {"ncu": "--version", "rocprofv3": "--version"}
-#: Where a missing program comes from, and what does without it.
-ADVICE = {
-    "g++": "backend cpp and every extension need it; Debian and Ubuntu: apt-get install g++",
-    "nvcc": "only backend cuda needs it; it is part of the CUDA toolkit",
-    "hipcc": "on PATH; the line hip says what builds HIP candidates",
-    "ninja": "`make setup` installs it",
-    "ncu": "NVIDIA's profiler, part of the CUDA toolkit; torch's profiler does without",
-    "rocprofv3": "AMD's profiler, ROCm's package rocprofiler-sdk; torch's profiler does without",
-}
-KITTENS_VARIABLES = ("HIPKITTENS_ROOT", "THUNDERKITTENS_ROOT")
-KITTENS_DIALECTS = {"cdna3": "gfx942", "cdna4": "gfx950"}
 KFD = Path("/dev/kfd")  #: there where the kernel's driver has found an AMD GPU
-VERSION_SECONDS = 20.0
 GIB = 1 << 30
 
 
@@ -60,12 +46,12 @@ def run(options: argparse.Namespace) -> int:
 async def _report(look_for_devices: bool) -> list[str]:
     isolation = await survey()
     lines = [*_isolation(isolation), "", f"python     {platform.python_version()} ({sys.executable})", _torch()]
+    devices: tuple[DeviceFacts, ...] = ()
     if look_for_devices:
-        lines += await _devices()
-    lines += [_program("compiler", name, flag) for name, flag in COMPILERS.items()]
-    lines += [*_hip(), *_hipkittens()]
-    lines += [_program("profiler", name, flag) for name, flag in PROFILERS.items()]
-    return [*lines, *_disk()]
+        found, devices = await _devices()
+        lines += found
+    lines += [program("compiler", name, flag) for name, flag in COMPILERS.items()]
+    return [*lines, *_hip(), hipkittens(), hip_python(), *profilers(devices), *_disk()]
 
 
 def _isolation(isolation: Isolation) -> Iterator[str]:
@@ -86,7 +72,8 @@ def _torch() -> str:
     return f"torch      {version} (built for: {build})"
 
 
-async def _devices() -> list[str]:
+async def _devices() -> tuple[list[str], tuple[DeviceFacts, ...]]:
+    """Lines on every device, and those that torch can use."""
     lines: list[str] = []
     devices: tuple[DeviceFacts, ...] = ()
     try:
@@ -105,7 +92,7 @@ async def _devices() -> list[str]:
             asyncio.to_thread(ask_hip_python, environment), asyncio.to_thread(ask_rocminfo, environment)
         )
         lines += _amd(rocm, *reports)
-    return lines
+    return lines, devices
 
 
 async def _torch_devices() -> tuple[DeviceFacts, ...]:
@@ -138,26 +125,6 @@ def _gpu(gpu: MergedGpu) -> Iterator[str]:
     head, *rest = gpu_lines(gpu)
     yield f"device     {head}"
     yield from (f"  {line}" for line in rest)
-
-
-def _program(role: str, name: str, flag: str) -> str:
-    found = shutil.which(name, path=runner_path())
-    if found is None:
-        return f"{role:<10} {name}: not found" + (f" ({ADVICE[name]})" if name in ADVICE else "")
-    return f"{role:<10} {name}: {_version(found, flag)} ({found})"
-
-
-def _version(program: str, flag: str) -> str:
-    """The line that holds a version, as the program prints it."""
-    try:
-        done = subprocess.run(
-            [program, flag], capture_output=True, text=True, errors="replace", check=False, timeout=VERSION_SECONDS
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return f"does not run: {error}"
-    lines = [line.strip() for line in done.stdout.splitlines() if any(letter.isdigit() for letter in line)]
-    named = [line for line in lines if "release" in line or "ersion" in line]
-    return (named or lines or [f"does not say its version (exit code {done.returncode})"])[0]
 
 
 def _hip() -> Iterator[str]:
@@ -194,27 +161,6 @@ def _architectures(toolchain: HipToolchain) -> set[str]:
     except (OSError, subprocess.TimeoutExpired):
         return set()
     return set((done.stdout + done.stderr).split())
-
-
-def _hipkittens() -> Iterator[str]:
-    """Whether the folder that a variable names is a HipKittens checkout, and for which dialects."""
-    named = [(name, os.environ[name]) for name in KITTENS_VARIABLES if os.environ.get(name)]
-    if not named:
-        yield "hipkittens not set (backend hipkittens needs a checkout: export HIPKITTENS_ROOT=<its folder>)"
-        return
-    variable, folder = named[0]
-    include = Path(folder) / "include"
-    if not (include / "kittens.cuh").is_file():
-        yield f"hipkittens {folder} ({variable}): no include/kittens.cuh in it; name the top folder of a checkout"
-        return
-    dialects = [f"{name} ({arch})" for name, arch in KITTENS_DIALECTS.items() if (include / name).is_dir()]
-    if dialects:
-        yield f"hipkittens {folder} ({variable}): {', '.join(dialects)}"
-    else:
-        yield (
-            f"hipkittens {folder} ({variable}): neither include/cdna3 nor include/cdna4, a tree of one dialect "
-            "from before both were on the main branch"
-        )
 
 
 def _disk() -> Iterator[str]:

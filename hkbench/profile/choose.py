@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -54,6 +54,15 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class Standing:
+    """One maker's profiler on this machine."""
+
+    profiler: Profiler
+    program: str | None  #: its path
+    obstacle: str | None  #: why it is not used: not installed (and what has it), or not for this part
+
+
+@dataclass(frozen=True)
 class Step:
     """One run of the profiler. Nothing is started here."""
 
@@ -85,19 +94,27 @@ def find_program(name: str) -> str | None:
 
 def choose(kind: DeviceKind, arch: str | None, find: Find = find_program) -> Choice:
     """The best profiler for a device: rocprofv3, rocprofv2, rocprof on ROCm, ncu on CUDA, else torch's."""
-    passed_over = []
-    for profiler in _ORDER[kind]:
-        if profiler in _OLD_TOOLS and arch in _NOT_FOR_OLD_TOOLS:
-            passed_over.append(f"{profiler} does not know {arch}")
-            continue
-        program = find(profiler.value)
-        if program is not None:
-            return Choice(profiler, program, tuple(passed_over))
-        passed_over.append(f"{profiler} is not installed ({_PACKAGE[profiler]})")
+    passed_over: list[str] = []
+    for one in standings(kind, arch, find):
+        if one.obstacle is None:
+            return Choice(one.profiler, one.program, tuple(passed_over))
+        passed_over.append(one.obstacle)
     return Choice(Profiler.TORCH, passed_over=tuple(passed_over))
 
 
-_PACKAGE = {
+def standings(kind: DeviceKind, arch: str | None, find: Find = find_program) -> Iterator[Standing]:
+    """The makers' profilers for a kind of device, best first, each looked for as it is asked for."""
+    for profiler in _ORDER[kind]:
+        program = find(profiler.value)
+        obstacle = None
+        if profiler in _OLD_TOOLS and arch in _NOT_FOR_OLD_TOOLS:
+            obstacle = f"{profiler} does not know {arch}"
+        elif program is None:
+            obstacle = f"{profiler} is not installed ({PACKAGES[profiler]})"
+        yield Standing(profiler, program, obstacle)
+
+
+PACKAGES = {
     Profiler.ROCPROFV3: "ROCm's package rocprofiler-sdk has it",
     Profiler.ROCPROFV2: "ROCm's package rocprofiler has it",
     Profiler.ROCPROF: "ROCm's package rocprofiler has it",

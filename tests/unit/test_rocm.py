@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hkbench.rocm import rocm_roots
+from hkbench.rocm import rocm_roots, rocm_version
 
 
 def test_what_the_variables_name_comes_before_the_default(tmp_path: Path) -> None:
@@ -19,3 +19,15 @@ def test_releases_are_ordered_as_numbers(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     found = [path.name for path in rocm_roots({}, tmp_path)]
     assert found == [tmp_path.name, "core", "core-10.0", "core-7.14", "core-7.9"]
+
+
+def test_the_release_that_is_installed(tmp_path: Path) -> None:
+    assert rocm_version({}, tmp_path) is None
+    for name, text in (("core-10.0", "10.0.0\n"), ("core-7.14", "7.14.0-5\n")):
+        (tmp_path / name / ".info").mkdir(parents=True)
+        (tmp_path / name / ".info" / "version").write_text(text)
+    assert rocm_version({}, tmp_path) == "10.0.0"
+    assert rocm_version({"ROCM_PATH": str(tmp_path / "core-7.14")}, tmp_path) == "7.14.0"
+    (tmp_path / ".info").mkdir()
+    (tmp_path / ".info" / "version").write_text("unknown\n")
+    assert rocm_version({}, tmp_path) == "10.0.0"
