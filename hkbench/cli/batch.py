@@ -245,5 +245,6 @@ def _facts(evaluator: Evaluator, plan: RunPlan) -> RunFacts:
         hkbench=__version__,
         versions=device.versions,
         hardware=hardware,
+        device=device,
         weak={problem.name: problem.weak for problem in plan.problems if problem.weak is not None},
     )

@@ -57,7 +57,7 @@ def _peaks(gpu: MergedGpu) -> str:
     if part is None:
         return "not known: no floor is held against verdicts, and prompts name no rates"
     rates = ", ".join(f"{dtype} {rate / TERA:.4g}" for dtype, rate in part.rates.items())
-    return f"{part.name}: {part.bandwidth / TERA:.3g} TB/s; dense TFLOP/s: {rates}"
+    return f"{part.name} ({part.source}): {part.bandwidth / TERA:.3g} TB/s; dense TFLOP/s: {rates}"
 
 
 def _sources(gpu: MergedGpu) -> Iterator[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from hkbench.devices.peaks import Part, find_part, identify, last_level_cache, model_name
+from hkbench.devices.peaks import Part, find_part, identify, last_level_cache, model_name, table_sources
 from hkbench.devices.reading import GpuReading, SourceReport
 from hkbench.devices.sources import HIP_PYTHON, ROCMINFO
 from hkbench.records import DeviceFacts, DeviceKind
@@ -96,7 +96,7 @@ def _merged(index: int, readings: list[tuple[str, GpuReading]], known: DeviceFac
             disagreements.append(f"{field}: " + ", ".join(f"{source} says {value}" for source, value in said))
     reading = GpuReading.model_validate({"index": index, **values})
     part = identify(reading.name or "", reading.arch, reading.compute_units, reading.memory_bytes, reading.clock_mhz)
-    facts = _facts(reading, part, known)
+    facts = _facts(reading, part, known, sources)
     return MergedGpu(facts, reading, part, sources, tuple(disagreements))
 
 
@@ -114,7 +114,7 @@ def _equal_names(one: object, other: object) -> bool:
     return parts[0] is parts[1] or None in parts
 
 
-def _facts(reading: GpuReading, part: Part | None, known: DeviceFacts | None) -> DeviceFacts:
+def _facts(reading: GpuReading, part: Part | None, known: DeviceFacts | None, sources: dict[str, str]) -> DeviceFacts:
     reported = max(reading.l2_bytes or 0, reading.l3_bytes or 0, (known.llc_bytes or 0) if known else 0)
     return DeviceFacts(
         kind=DeviceKind.ROCM,
@@ -129,4 +129,17 @@ def _facts(reading: GpuReading, part: Part | None, known: DeviceFacts | None) ->
         bandwidth=part.bandwidth if part else None,
         peak_flops=part.flops if part else {},
         versions=known.versions if known else {},
+        sources=_fact_sources(reading, part, known, sources, reported),
     )
+
+
+def _fact_sources(
+    reading: GpuReading, part: Part | None, known: DeviceFacts | None, said: dict[str, str], reported: int
+) -> dict[str, str]:
+    """Field of `DeviceFacts` -> who said it."""
+    found = {field: source for field, source in said.items() if field in DeviceFacts.model_fields}
+    by_field = {"l2_bytes": reading.l2_bytes, "l3_bytes": reading.l3_bytes}
+    largest = next((said[field] for field, size in by_field.items() if size and size == reported), None)
+    if reported:
+        found["llc_bytes"] = largest or (known.sources.get("llc_bytes", TORCH) if known else TORCH)
+    return found | table_sources(part, reading.name or "", reading.arch, reported)

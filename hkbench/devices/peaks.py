@@ -161,6 +161,19 @@ def last_level_cache(part: Part | None, arch: str | None, reported: int) -> int 
     return max(reported, part.llc if part else 0, ARCH_LLC.get(arch or "", 0)) or None
 
 
+def table_sources(part: Part | None, name: str, arch: str | None, reported: int) -> dict[str, str]:
+    """Which fields of `DeviceFacts` come from these tables, and by which source: the arguments of the three above."""
+    found = {}
+    if part is not None:
+        sheet = f"data sheet ({part.source})"
+        found = {"bandwidth": sheet, "peak_flops": sheet}
+        if not part.pattern.search(name):
+            found["name"] = "the part that fits the figures"
+    if (last_level_cache(part, arch, 0) or 0) > reported:
+        found["llc_bytes"] = f"data sheet ({part.source if part else 'AMD1'})"
+    return found
+
+
 def flush_bytes(facts: DeviceFacts) -> int:
     """Twice the last-level cache: a buffer of just its size can leave lines behind (MI300X: 256 MiB)."""
     return 2 * (facts.llc_bytes or 128 * MIB)

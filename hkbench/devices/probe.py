@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import platform
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from hkbench.devices.peaks import identify, last_level_cache, model_name
+from hkbench.devices.peaks import identify, last_level_cache, model_name, table_sources
 from hkbench.errors import DeviceUnavailable
 from hkbench.records import DeviceFacts, DeviceKind
 
 DEFAULT_CPU_CACHE = 32 << 20
+TORCH, SYSTEM = "torch", "the operating system"
+_SAID = ("name", "arch", "memory_bytes", "compute_units", "wave_size", "lds_bytes", "llc_bytes")
 
 
 def available_kind() -> DeviceKind:
@@ -51,7 +54,10 @@ def _gpu(kind: DeviceKind, index: int) -> DeviceFacts:
     arch = props.gcnArchName.partition(":")[0] if rocm else f"sm_{props.major}{props.minor}"
     clock_mhz = int(getattr(props, "clock_rate", 0)) // 1000  # kHz
     part = identify(props.name, arch, props.multi_processor_count, props.total_memory, clock_mhz)
-    return DeviceFacts(
+    reported = int(getattr(props, "L2_cache_size", 0))
+    return _by(
+        TORCH,
+        table_sources(part, props.name, arch, reported),
         kind=kind,
         index=index,
         name=model_name(props.name, part, arch),
@@ -60,16 +66,24 @@ def _gpu(kind: DeviceKind, index: int) -> DeviceFacts:
         compute_units=props.multi_processor_count,
         wave_size=getattr(props, "warp_size", None),
         lds_bytes=getattr(props, "shared_memory_per_multiprocessor", None),
-        llc_bytes=last_level_cache(part, arch, int(getattr(props, "L2_cache_size", 0))),
+        llc_bytes=last_level_cache(part, arch, reported),
         bandwidth=part.bandwidth if part else None,
         peak_flops=part.flops if part else {},
         versions=versions(),
     )
 
 
+def _by(source: str, tables: dict[str, str], **known: Any) -> DeviceFacts:
+    """The facts, with `source` as the source of each that is known and that `tables` does not claim."""
+    said = {field: source for field in _SAID if known.get(field)}
+    return DeviceFacts(**known, sources=said | tables)
+
+
 def _cpu() -> DeviceFacts:
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return DeviceFacts(
+    return _by(
+        SYSTEM,
+        {},
         kind=DeviceKind.CPU,
         index=0,
         name=_cpu_name(),

@@ -280,6 +280,7 @@ class Evaluation:
             device=self._job.device,
             device_name=facts.name if facts else "not reached",
             arch=facts.arch if facts else None,
+            device_facts=facts,
             sizes=self._job.sizes,
             versions=versions(),
             candidate_sha256=sha256(self._source).hexdigest(),

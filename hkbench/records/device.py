@@ -20,3 +20,4 @@ class DeviceFacts(Record):
     bandwidth: float | None = None
     peak_flops: dict[str, float] = {}  #: by dtype, dense
     versions: dict[str, str] = {}
+    sources: dict[str, str] = {}  #: field -> who said it: "torch", "hip-python 7.2.2", "data sheet (AMD1, AMD2)"

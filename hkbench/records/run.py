@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from hkbench.records.base import Backend, DeviceKind, Record
+from hkbench.records.device import DeviceFacts
 from hkbench.records.generation import ExtractionRule, SampleKey, Usage
 from hkbench.records.problem import SizeSet
 from hkbench.records.trust import IsolationLevel, Track
@@ -62,6 +63,7 @@ class RunFacts(Record):
     hkbench: str
     versions: dict[str, str]
     hardware: dict[str, str]
+    device: DeviceFacts | None = None  #: the first of the devices, with the source of each fact; `None`: an older run
     #: By problem of the plan, the null controls that pass its check (empty: none does); a problem that is missing here
     #: was not audited. `None`: the run is older than the audit.
     weak: dict[str, tuple[str, ...]] | None = None

@@ -8,6 +8,7 @@ from typing import Literal, Self
 from pydantic import model_validator
 
 from hkbench.records.base import Backend, DeviceKind, Record
+from hkbench.records.device import DeviceFacts
 from hkbench.records.problem import SizeSet
 from hkbench.records.profile import KernelProfile, KernelResources
 from hkbench.records.trust import Clocks, Finding, Floor, Isolation, KernelLanguage, Rule, Track, Work
@@ -172,6 +173,9 @@ class Conditions(Record):
     device: DeviceKind
     device_name: str
     arch: str | None = None
+    device_facts: DeviceFacts | None = (
+        None  #: what floor and flush rest on, with the source of each; `None`: not reached
+    )
     sizes: SizeSet = SizeSet.FULL
     versions: dict[str, str] = {}
     candidate_sha256: str | None  #: `None` when the reply held no code

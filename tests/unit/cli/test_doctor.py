@@ -96,7 +96,7 @@ async def test_an_amd_gpu_by_all_sources(tmp_path: Path, monkeypatch: pytest.Mon
     assert text.startswith("device     rocm 0: AMD Instinct MI300X, gfx942\n  memory   191.7 GiB")
     assert "warning  sources disagree on compute_units: hip-python says 300, torch says 304" in text
     assert "missing  rocminfo: rocminfo is not installed" in text
-    assert "peaks    MI300X: 5.3 TB/s" in text
+    assert "peaks    MI300X (AMD1, AMD2): 5.3 TB/s" in text
 
 
 async def test_an_amd_gpu_that_torch_cannot_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

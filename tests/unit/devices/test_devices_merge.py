@@ -46,7 +46,9 @@ def test_sources_that_agree() -> None:
     assert gpu.part is not None and gpu.part.name == "MI300X"
     assert (gpu.sources["name"], gpu.sources["bus_bits"]) == ("hip-python", "hip-python")
     assert gpu.sources["l3_bytes"] == "rocminfo"
-    assert gpu.facts == facts(bandwidth=gpu.part.bandwidth, peak_flops=gpu.part.flops)
+    sources = dict.fromkeys(("name", "arch", "compute_units", "wave_size", "lds_bytes", "memory_bytes"), "hip-python")
+    sources |= {"llc_bytes": "rocminfo"} | dict.fromkeys(("bandwidth", "peak_flops"), "data sheet (AMD1, AMD2)")
+    assert gpu.facts == facts(bandwidth=gpu.part.bandwidth, peak_flops=gpu.part.flops, sources=sources)
 
 
 def test_a_difference_is_named_with_both_and_the_first_stands() -> None:
@@ -81,6 +83,7 @@ def test_a_container_that_does_not_know_the_name() -> None:
     (gpu,) = merge([facts(name="AMD Radeon Graphics")], hip(reading(name=None)), unnamed)
     assert gpu.part is not None and gpu.part.name == "MI300X"  # by its figures
     assert (gpu.facts.name, gpu.facts.bandwidth) == ("AMD Instinct MI300X", 5.3e12)
+    assert gpu.facts.sources["name"] == "the part that fits the figures"
 
 
 def test_names_of_two_models_are_a_difference() -> None:
@@ -104,7 +107,7 @@ def test_lines_of_a_whole_part_and_of_a_partition() -> None:
         "191.7 GiB, 8192 bits at 1300 MHz, last-level cache 256 MiB, flushed by 512 MiB",
         "304 compute units, waves of 64, 64 KiB LDS or shared memory each",
         "up to 2100 MHz, PCI 0000:1b:00",
-        "MI300X: 5.3 TB/s; dense TFLOP/s: bfloat16 1307",
+        "MI300X (AMD1, AMD2): 5.3 TB/s; dense TFLOP/s: bfloat16 1307",
         "float8 2615",
         "rocminfo: l3_bytes; data sheet: peaks",
     ):
@@ -118,7 +121,7 @@ def test_lines_of_a_whole_part_and_of_a_partition() -> None:
 def test_an_nvidia_gpu_and_one_without_peaks() -> None:
     h200 = DeviceFacts(kind=DeviceKind.CUDA, index=0, name="NVIDIA H200", arch="sm_90", memory_bytes=150 << 30,
                        compute_units=132, llc_bytes=60 * MIB)  # fmt: skip
-    assert "peaks    H200 SXM: 4.8 TB/s" in "\n".join(gpu_lines(alone(h200)))
+    assert "peaks    H200 SXM (NV1, NV2): 4.8 TB/s" in "\n".join(gpu_lines(alone(h200)))
     other = h200.model_copy(update={"name": "NVIDIA L4", "compute_units": 58})
     text = "\n".join(gpu_lines(alone(other)))
     assert "peaks    not known" in text and "nobody: peaks" in text and "warning" not in text

@@ -91,12 +91,16 @@ def test_an_unnamed_amd_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     facts = _gpu(DeviceKind.ROCM, 3)
     assert (facts.index, facts.name, facts.arch, facts.bandwidth) == (3, "AMD Instinct MI300X", "gfx942", 5.3e12)
     assert flush_bytes(facts) == 512 * MIB
+    assert facts.sources["name"] == "the part that fits the figures"
+    assert facts.sources["llc_bytes"] == facts.sources["bandwidth"] == "data sheet (AMD1, AMD2)"
     monkeypatch.setattr(Properties, "name", "AMD Radeon Graphics")
     assert _gpu(DeviceKind.ROCM, 3) == facts
     monkeypatch.setattr(Properties, "name", "")
     monkeypatch.setattr(Properties, "multi_processor_count", 38)
     facts = _gpu(DeviceKind.ROCM, 3)  # a partition: which part is not said, but its cache is shared
     assert (facts.name, facts.bandwidth, facts.peak_flops) == ("gfx942", None, {})
+    assert facts.sources["llc_bytes"] == "data sheet (AMD1)"
+    assert "bandwidth" not in facts.sources
     assert flush_bytes(facts) == 512 * MIB
 
 
@@ -107,3 +111,11 @@ def test_what_verdicts_see_of_a_named_part(monkeypatch: pytest.MonkeyPatch) -> N
     # The floor takes the largest of these: a rate of 8-bit formats would halve it.
     assert set(facts.peak_flops) == {"bfloat16", "float16", "float32", "float64"}
     assert max(facts.peak_flops.values()) == pytest.approx(1307.4e12)
+    said_by_torch = {"name", "arch", "memory_bytes", "compute_units", "wave_size", "lds_bytes"}
+    assert {field for field, source in facts.sources.items() if source == "torch"} == said_by_torch
+
+
+def test_every_known_fact_of_the_processor_has_a_source() -> None:
+    (facts,) = probe(DeviceKind.CPU)
+    assert {"name", "arch", "memory_bytes", "compute_units", "llc_bytes"} <= set(facts.sources)
+    assert set(facts.sources.values()) == {"the operating system"}
