@@ -135,10 +135,13 @@ KERNEL
 }
 
 main() {
-    if command -v hipcc >/dev/null || [ -x /opt/rocm/bin/hipcc ]; then
-        say "ROCm is installed ($(command -v hipcc || echo /opt/rocm/bin/hipcc)): nothing to do"
-        return
-    fi
+    local hipcc
+    for hipcc in "$(command -v hipcc)" /opt/rocm/bin/hipcc /opt/rocm/core/bin/hipcc /opt/rocm/core-*/bin/hipcc; do
+        if [ -x "$hipcc" ]; then
+            say "ROCm is installed ($hipcc): nothing to do"
+            return
+        fi
+    done
     if [ "$(head -n 1 "$PREFIX/$STAMP_NAME" 2>/dev/null)" = "layout $LAYOUT" ] && "$PREFIX/bin/hipcc" --version >/dev/null; then
         say "already there: $PREFIX"
         return

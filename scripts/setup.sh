@@ -50,9 +50,25 @@ PyTorch's ROCm builds, TORCH_INDEX=<address> make setup, or use an interpreter t
     fi
 }
 
+rocm_version() { # "7.2.1-43" -> "7.2.1"; nothing where there is no ROCm. The places of hkbench/rocm.py, in its order
+    local root file
+    for root in ${ROCM_HOME:+"$ROCM_HOME"} ${ROCM_PATH:+"$ROCM_PATH"} /opt/rocm; do
+        { # the last two are where ROCm is from 7.14 on
+            echo "$root/.info/version"
+            echo "$root/core/.info/version"
+            printf '%s\n' "$root"/core-*/.info/version | sort -rV
+        } | while read -r file; do
+            if [ -r "$file" ]; then
+                sed -n 's/^\([0-9][0-9]*\.[0-9][0-9]*\(\.[0-9][0-9]*\)\{0,1\}\).*/\1/p;q' "$file"
+            fi
+        done
+    done | sed -n 1p # reads all: a closed pipe would end the script
+}
+
 wanted="${1:-}"
 stamp=.venv/.hkbench-setup
-state="$(cksum pyproject.toml scripts/setup.sh) ${TORCH:-} ${TORCH_INDEX:-}"
+rocm="$(rocm_version)"
+state="$(cksum pyproject.toml scripts/setup.sh) ${TORCH:-} ${TORCH_INDEX:-} ROCm $rocm"
 if [ -f "$stamp" ] && { [ "$(cat "$stamp")" = "$state dev" ] || [ "$(cat "$stamp")" = "$state $wanted" ]; }; then
     exit 0
 fi
@@ -81,16 +97,6 @@ echo "setup: installing hkbench${wanted:+ with what the tests need}"
 
 # hip-python answers what an AMD GPU is. Each release of it belongs to one ROCm: 7.2.1.x to 7.2.1; where there is none for
 # the patch level the newest of the same line will do. Without it the answers come from torch and rocminfo.
-rocm_version() { # "7.2.1-43" -> "7.2.1"; nothing where there is no ROCm
-    local root="${ROCM_PATH:-/opt/rocm}" file
-    for file in "$root/.info/version" "$root/core/.info/version"; do # the second from ROCm 7.14 on
-        if [ -r "$file" ]; then
-            sed -n 's/^\([0-9][0-9]*\.[0-9][0-9]*\(\.[0-9][0-9]*\)\{0,1\}\).*/\1/p;q' "$file"
-            return
-        fi
-    done
-}
-rocm="$(rocm_version)"
 if [ -n "$rocm" ]; then
     line="$(echo "$rocm" | cut -d. -f1,2)"
     "${pip[@]}" -e ".[rocm]" "hip-python==$rocm.*" 2>/dev/null || "${pip[@]}" -e ".[rocm]" "hip-python==$line.*" ||

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
+
+import pytest
 
 from hkbench.rocm import rocm_roots, rocm_version
 
@@ -31,3 +35,21 @@ def test_the_release_that_is_installed(tmp_path: Path) -> None:
     (tmp_path / ".info").mkdir()
     (tmp_path / ".info" / "version").write_text("unknown\n")
     assert rocm_version({}, tmp_path) == "10.0.0"
+
+
+@pytest.mark.parametrize("named", ["ROCM_PATH", "ROCM_HOME"])
+@pytest.mark.parametrize("places", [(), ("core-7.9", "core-10.0", "core-7.14"), ("core", "core-10.0"), (".", "core")])
+def test_setup_finds_the_same_release(tmp_path: Path, named: str, places: tuple[str, ...]) -> None:
+    """scripts/setup.sh looks before there is a Python with hkbench in it."""
+    if Path("/opt/rocm").exists():
+        pytest.skip("ROCm is installed here, and setup looks there last")
+    for number, place in enumerate(places):
+        (tmp_path / place / ".info").mkdir(parents=True)
+        (tmp_path / place / ".info" / "version").write_text(f"7.{number}.1-{number}\n")
+    setup = Path(__file__).parents[2] / "scripts" / "setup.sh"
+    function = f"sed -n '/^rocm_version()/,/^}}/p' '{setup}'"
+    script = f'set -euo pipefail; eval "$({function})"; found="$(rocm_version)"; echo $found'
+    environment = {"PATH": os.environ["PATH"], named: str(tmp_path)}
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=environment, check=True)
+    assert (done.stdout.strip() or None) == rocm_version(environment, Path("/opt/rocm"))
+    assert bool(done.stdout.strip()) is bool(places)
