@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from hkbench.llm.extract import extract
-from hkbench.records import Status, Verdict
+from hkbench.records import Backend, Status, Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
 REPLIES = ROOT / "examples" / "replies" / "cuda"
@@ -45,6 +45,9 @@ def test_the_first_cuda_reply_beats_eager(tmp_path: Path, problem: str) -> None:
     assert (code, verdict.status) == (0, Status.FAST), verdict.failure
     assert verdict.candidate is not None
     assert verdict.candidate.clock == "device events"
+    assert verdict.language is not None
+    assert (verdict.language.backend, verdict.language.ran) == (Backend.CUDA, True)
+    assert verdict.conditions.device_facts is not None and verdict.conditions.device_facts.sources["name"] == "torch"
 
 
 PROBLEM = """
