@@ -32,6 +32,7 @@ class Cage:
     readable: tuple[str, ...]  #: files and folders that may be read and executed
     writable: tuple[str, ...]  #: files, folders and devices that may be written; the private folder first
     layers: tuple[str, ...]
+    named_pipes: bool = False  #: may be made; ncu and the process that it profiles find each other by them
 
     def has(self, layer: str) -> bool:
         return any(item.replace(",", " ").split()[0] == layer for item in self.layers)
@@ -179,7 +180,7 @@ def _confine(cage: Cage) -> str:
             landlock.restrict(cage.readable, (*cage.writable, *private, own))
         if cage.has(SECCOMP):
             layer = SECCOMP
-            seccomp.install(sockets=cage.has(NAMESPACES))
+            seccomp.install(sockets=cage.has(NAMESPACES), pipes=cage.named_pipes)
     except OSError as error:
         return f"the layer {layer}: {error.strerror or error}"
     return ""

@@ -27,7 +27,6 @@ def words(cage: Cage, prefix: Sequence[str] = ()) -> tuple[str, ...]:
 def main(arguments: Sequence[str]) -> int:
     described, *command = arguments
     folder = Path.cwd()  # to be entered anew: the cage has a root of its own
-    fields = {name: tuple(value) for name, value in json.loads(described).items()}
 
     def run() -> None:
         os.chdir(folder)
@@ -37,7 +36,7 @@ def main(arguments: Sequence[str]) -> int:
             print(f"{command[0]}: {error.strerror}", file=sys.stderr)  # noqa: T201
             sys.exit(NOT_STARTED)
 
-    spawned = spawn(Cage(**fields), lambda: None, run)
+    spawned = spawn(Cage(**json.loads(described)), lambda: None, run)
     with os.fdopen(spawned.status_fd) as report:
         status = report.read()
     os.waitpid(spawned.pid, 0)

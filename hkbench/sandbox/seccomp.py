@@ -42,11 +42,13 @@ DENIED: dict[str, tuple[int | None, int | None]] = {
 }  # fmt: skip
 
 _CLONE, _CLONE3, _PERSONALITY = (56, 220), (435, 435), (135, 92)
+_MODE = {"mknod": 1, "mknodat": 2}  #: which argument says what is made
 _SOCKET, _SOCKETPAIR, _CONNECT, _PRLIMIT = (41, 198), (53, 199), (42, 203), (302, 261)
 _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  #: column above, AUDIT_ARCH_*
 _X32_BIT = 0x40000000
 _NEW_NAMESPACES = 0x7E020080  #: CLONE_NEW{NS,CGROUP,UTS,IPC,USER,PID,NET,TIME}; TIME shares bits with the signal
 _NEW_TIME = 0x80
+_FILE_TYPE, _NAMED_PIPE = 0o170000, 0o010000
 _AF_UNIX, _SOCK_DGRAM, _SOCK_TYPE_MASK = 1, 2, 0xF
 _QUERY = 0xFFFFFFFF
 
@@ -85,8 +87,11 @@ def supported() -> bool:
     return os.uname().machine in _ARCHITECTURES
 
 
-def program(machine: str, sockets: bool) -> bytes:
-    """The filter as an array of struct sock_filter. `sockets`: new Unix sockets are allowed and can be connected."""
+def program(machine: str, sockets: bool, pipes: bool = False) -> bytes:
+    """The filter as an array of struct sock_filter.
+
+    `sockets`: new Unix sockets are allowed and can be connected. `pipes`: named pipes may be made.
+    """
     column, architecture = _ARCHITECTURES[machine]
     bpf = _Program()
     bpf.add(_LOAD, _ARCHITECTURE)
@@ -96,9 +101,13 @@ def program(machine: str, sockets: bool) -> bytes:
     if machine == "x86_64":
         bpf.add(_AT_LEAST, _X32_BIT, 0, 1)
         bpf.add(_RETURN, _KILL)
-    for numbers in DENIED.values():
+    for name, numbers in DENIED.items():
         number = numbers[column]
-        if number is not None:
+        if number is None:
+            continue
+        if pipes and name in _MODE:
+            bpf.deny_if(number, _MODE[name], _EQUAL, _NAMED_PIPE, deny_on=False, mask=_FILE_TYPE)
+        else:
             bpf.deny(number)
     bpf.deny(
         _CLONE3[column], errno.ENOSYS
@@ -118,8 +127,8 @@ def program(machine: str, sockets: bool) -> bytes:
     return b"".join(struct.pack("=HBBI", *line) for line in bpf.code)
 
 
-def install(sockets: bool) -> None:
-    """Puts the filter on this thread and what it starts. Needs `linux.no_new_privileges()`.
+def install(sockets: bool, pipes: bool = False) -> None:
+    """Puts the filter of `program` on this thread and what it starts. Needs `linux.no_new_privileges()`.
 
     Raises:
         OSError: the kernel has no seccomp filters, or this machine's calls are not known here.
@@ -127,6 +136,6 @@ def install(sockets: bool) -> None:
     machine = os.uname().machine
     if machine not in _ARCHITECTURES:
         raise OSError(errno.ENOSYS, f"no seccomp filter is known for {machine}")
-    code = ctypes.create_string_buffer(program(machine, sockets))
+    code = ctypes.create_string_buffer(program(machine, sockets, pipes))
     header = ctypes.create_string_buffer(struct.pack("@HP", (len(code) - 1) // 8, ctypes.addressof(code)))
     linux.call("prctl", _PR_SET_SECCOMP, _MODE_FILTER, ctypes.addressof(header), 0, 0)
