@@ -126,6 +126,20 @@ def add_judge(parser: argparse.ArgumentParser) -> None:
         f"(default: {defaults.require_isolation.value})",
     )
     group.add_argument("--no-profile", action="store_true", help="do not profile correct but slow candidates")
+    group.add_argument(
+        "--profile-timeout",
+        type=seconds,
+        default=defaults.profile_timeout,
+        metavar="S",
+        help="limit of ncu or rocprof on one candidate, after which torch's profiler is used "
+        f"(default: {defaults.profile_timeout:g})",
+    )
+    group.add_argument(
+        "--keep-profile",
+        type=Path,
+        metavar="DIR",
+        help="keep what ncu or rocprof wrote and printed, in folders below DIR",
+    )
 
 
 def judge_settings(options: argparse.Namespace) -> JudgeSettings:
@@ -140,6 +154,8 @@ def judge_settings(options: argparse.Namespace) -> JudgeSettings:
         track=Track(options.track),
         require_isolation=IsolationLevel(options.require_isolation),
         profile_slow=not options.no_profile,
+        profile_timeout=options.profile_timeout,
+        keep_profile=None if options.keep_profile is None else str(options.keep_profile.absolute()),
         host_copies=options.host_copies,
     )
 

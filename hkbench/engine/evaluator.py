@@ -7,8 +7,8 @@ import os
 import shutil
 import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, replace
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ from hkbench import errors
 from hkbench.engine.built_code import with_built_code
 from hkbench.engine.channel import Channel
 from hkbench.engine.confinement import Cages, prefix, require, survey
+from hkbench.engine.guards import QUIET_KINETO, Guards, Spare
 from hkbench.engine.slots import BuildSlots, Devices
 from hkbench.judge.audited import ProblemAudit
 from hkbench.judge.job import AuditJob, DescribeJob, EvaluateJob, FactsJob
@@ -34,7 +35,7 @@ from hkbench.records import (
     Verdict,
 )
 from hkbench.sandbox.client import ForkServer, ForkServerLost, memory_file
-from hkbench.sandbox.environment import kept_environment, runner_environment
+from hkbench.sandbox.environment import kept_environment
 
 GIB = 1 << 30
 MEMORY_SHARE = 0.8
@@ -55,9 +56,6 @@ STEADY_MALLOC = {
 #: The judge works between timed calls. Its OpenMP threads stay awake from one operation to the next (to wake them costs
 #: more than most operations), but spin for some 0.5 ms only, where libgomp's default is up to 15 ms: not into a call.
 BRIEF_SPIN = {"GOMP_SPINCOUNT": "20000"}
-
-#: What the tracer says of itself would stand in the candidate's output. Read once, when torch is imported.
-QUIET_KINETO = {"KINETO_LOG_LEVEL": "99"}
 
 OnStage = Callable[[Stage], None]
 
@@ -102,7 +100,7 @@ class Evaluator:
             if isinstance(error, ForkServerLost):
                 raise errors.WorkerLost(f"{error}; does `python -c 'import torch'` work?") from error
             raise
-        self._cages = Cages(self.isolation)
+        self._guards = Guards(Cages(self.isolation), self.device, self._memory)
         kind = self.devices[0].kind
         self._slots = BuildSlots(self._builds, exclusive_measurement=kind is DeviceKind.CPU)
         self._loaded = asyncio.Semaphore(self._builds + LOADED_AHEAD)
@@ -208,18 +206,20 @@ class Evaluator:
 
     async def _evaluate(self, job: EvaluateJob, on_stage: OnStage) -> Evaluated:
         async with self._slots.build():
-            channel = await self._start(job)
+            channel, profiler = await self._start(job)
             try:
-                message = await self._until_news(channel, on_stage)
+                message = await self._until_news(channel, on_stage, profiler)
             except BaseException:
                 await channel.close()
+                profiler.close()
                 raise
-        async with channel:
-            if "ready" in message:
-                async with self._slots.measure(), self._lent.one() as index:
-                    await channel.send({"device": index})
-                    message = await self._until_news(channel, on_stage)
-            result = _result(message)
+        with closing(profiler):
+            async with channel:
+                if "ready" in message:
+                    async with self._slots.measure(), self._lent.one() as index:
+                        await channel.send({"device": index})
+                        message = await self._until_news(channel, on_stage, profiler)
+                result = _result(message)
         if "verdict" in result:
             return Evaluated(Verdict.model_validate(result["verdict"]))
         return Evaluated(None, tuple(result["extensions"]), result["output"])
@@ -235,26 +235,40 @@ class Evaluator:
             verdict = await with_built_code(found.verdict, folder, folder.with_name(DEVICE_CODE), arch, self._cages)
         return replace(found, verdict=verdict)
 
-    async def _until_news(self, channel: Channel, on_stage: OnStage) -> dict[str, Any]:
-        while "stage" in (message := await channel.receive()):
-            on_stage(Stage(message["stage"]))
-        return message
+    async def _until_news(self, channel: Channel, on_stage: OnStage, profiler: Spare) -> dict[str, Any]:
+        while True:
+            message = await channel.receive()
+            if "stage" in message:
+                on_stage(Stage(message["stage"]))
+            elif "profiler" in message:
+                profiler.start()
+            else:
+                return message
 
-    async def _start(self, job: EvaluateJob) -> Channel:
-        """Forks the judge and two runners, candidate's and baseline's, with the sockets and files between them."""
+    async def _start(self, job: EvaluateJob) -> tuple[Channel, Spare]:
+        """Forks the judge and two runners, candidate's and baseline's, with the sockets and files between them.
+
+        A third runner, for a profiler, has its sockets and is forked when the judge asks for it.
+        """
         engine, judge_engine = socket.socketpair()
         ours, theirs = [judge_engine], []
         files = [memory_file("inbox"), memory_file("outbox")]
         private = {Path(job.folder): job.code, Path(job.folder).with_name(BASELINE): str(job.problem.path)}
+        (profiler_channel, channel_end), (profiler_control, control_end) = (socket.socketpair() for _ in "12")
+        profiler = Spare(self._runners, (control_end, channel_end), self._guards.profiler(job))
         try:
             for folder, code in private.items():
                 (judge_channel, runner_channel), (judge_control, guard_control) = (socket.socketpair() for _ in "12")
                 ours += [judge_channel, judge_control]
                 theirs += [guard_control, runner_channel]
-                self._runners.fork([guard_control.fileno(), runner_channel.fileno(), *files], self._guard(folder, code))
+                self._runners.fork(
+                    [guard_control.fileno(), runner_channel.fileno(), *files], self._guards.runner(folder, code)
+                )
+            ours += [profiler_channel, profiler_control]
             self._judges.fork([sock.fileno() for sock in ours] + files)
         except ForkServerLost as error:
             engine.close()
+            profiler.close()
             raise errors.WorkerLost(f"{error}; start the command again") from error
         finally:
             for sock in ours + theirs:
@@ -263,30 +277,13 @@ class Evaluator:
                 os.close(fd)
         channel = await Channel.open(engine)
         await channel.send(job.model_dump(mode="json") | {"memory_bytes": self._memory})
-        return channel
-
-    def _guard(self, folder: Path, code: str) -> dict[str, Any]:
-        """What the guard of a runner has to know: limits, its private folder, its environment and its cage."""
-        environment = runner_environment(folder) | QUIET_KINETO | _targets(self.device)
-        cage = self._cages.cage(folder, code)
-        limits = {"memory_bytes": self._memory}
-        return {"limits": limits, "folder": str(folder), "environment": environment, "cage": asdict(cage)}
+        return channel, profiler
 
 
 @asynccontextmanager
 async def _nothing() -> AsyncIterator[int]:
     """In place of a device that is lent: audits on a CPU measure no time."""
     yield 0
-
-
-def _targets(device: DeviceFacts) -> dict[str, str]:
-    """Builds are for the device at hand only: left alone, torch asks the GPU, or builds for every one it knows."""
-    if device.arch is None or device.kind is DeviceKind.CPU:
-        return {}
-    if device.kind is DeviceKind.ROCM:
-        return {"PYTORCH_ROCM_ARCH": device.arch}
-    major, minor = device.arch.removeprefix("sm_")[:-1], device.arch[-1]
-    return {"TORCH_CUDA_ARCH_LIST": f"{major}.{minor}"}
 
 
 def _result(message: dict[str, Any]) -> Any:

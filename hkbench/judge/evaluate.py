@@ -19,11 +19,12 @@ from hkbench.judge import failures
 from hkbench.judge.job import EvaluateJob
 from hkbench.judge.link import RunnerBabble, RunnerGone, RunnerLink, RunnerTimeout
 from hkbench.judge.measure import Measurement
+from hkbench.judge.profiling import NotProfiled, Profiling, Spare, chosen
 from hkbench.judge.reference import Reference
 from hkbench.judge.session import Session, draw_seed
 from hkbench.judge.timing import Timing
 from hkbench.judge.trust import Evidence, Trusted, weigh
-from hkbench.profile import kernel_profile
+from hkbench.profile import Profiler, kernel_profile
 from hkbench.profile.language import not_hipkittens
 from hkbench.profile.ownership import owner_of_kernel, owner_of_operator
 from hkbench.reading import read_candidate
@@ -35,6 +36,7 @@ from hkbench.records import (
     FailureKind,
     Finding,
     KernelProfile,
+    Owner,
     Severity,
     Stage,
     StageTime,
@@ -51,6 +53,7 @@ class Evaluation:
         job: EvaluateJob,
         link: RunnerLink,
         baseline: RunnerLink,
+        profiler: Spare,
         files: tuple[int, int],
         enter: Callable[[Stage], None],
         memory_bytes: int,
@@ -58,6 +61,7 @@ class Evaluation:
         self._job = job
         self._link = link
         self._baseline = baseline
+        self._profiler = profiler
         self._files = files
         self._enter = enter
         self._memory_bytes = memory_bytes
@@ -203,20 +207,34 @@ class Evaluation:
         return measured, weigh(evidence, measured, timing.witness())
 
     def _profile(self) -> KernelProfile | None:
-        """A profiler that fails costs the verdict nothing but the profile."""
-        assert self._session is not None and self._evidence is not None
+        """By the best profiler of the machine, else by torch's. One that fails costs the verdict nothing but that."""
+        assert self._session is not None and self._facts is not None and self._evidence is not None
+        on_cpu = self._job.device is DeviceKind.CPU
+        owner_of = owner_of_operator if on_cpu else owner_of_kernel(self._text, self._evidence.built)
+        choice = chosen(self._job, self._facts)
+        if choice.profiler is not Profiler.TORCH:
+            self._baseline.end()  # it is not needed any more, and the profiled process wants memory
+            torch.cuda.empty_cache()
+            device = str(self._session.reference.device)
+            try:
+                return Profiling(self._job, self._profiler, self._facts, device).profile(choice, owner_of)
+            except NotProfiled as error:
+                self._session.notes.append(f"{error}; torch's profiler was used in its place")
+        profile = self._profile_by_torch(owner_of)
+        return profile and profile.model_copy(update={"notes": (*choice.passed_over, *profile.notes)})
+
+    def _profile_by_torch(self, owner_of: Callable[[str], Owner]) -> KernelProfile | None:
+        """In the candidate's own runner; without a profile the verdict has its times alone."""
+        assert self._session is not None
         try:
             answer = self._session.profile()
         except (RunnerGone, RunnerTimeout, RunnerBabble) as error:
-            self._session.notes.append(f"the profiler did not finish: {error}")
+            self._session.notes.append(f"torch's profiler did not finish: {error}")
             return None
         if not answer["ok"]:
-            self._session.notes.append(f"the profiler failed: {answer.get('message')}")
+            self._session.notes.append(f"torch's profiler failed: {answer.get('message')}")
             return None
-        on_cpu = self._job.device is DeviceKind.CPU
-        return kernel_profile(
-            answer, owner_of_operator if on_cpu else owner_of_kernel(self._text, self._evidence.built)
-        )
+        return kernel_profile(answer, owner_of)
 
     def verdict(
         self,

@@ -13,8 +13,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from hkbench.judge import domains
-from hkbench.judge.reference import Leaves, Reference, mapped
+from hkbench.judge.reference import Leaves, Reference
 from hkbench.records import DeviceFacts, Floor
+from hkbench.runner.memory import mapped
 from hkbench.runner.wire import leaves
 
 #: Faster than MARGIN * floor is impossible. The flush writes twice the last-level cache, but under random replacement

@@ -6,6 +6,9 @@ from typing import Literal
 
 from hkbench.records import Backend, DeviceKind, Isolation, JudgeSettings, Problem, Record, SizeSet
 
+#: Beside the private folder of a candidate's runner: that of its profiler.
+PROFILE_FOLDER = "profile"
+
 
 class EvaluateJob(Record):
     """Judge one candidate. Files: `code` is the candidate, `folder` its runner's private folder."""

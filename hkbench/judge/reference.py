@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -13,7 +12,7 @@ import torch
 from hkbench.errors import ProblemError
 from hkbench.problems import apply_sizes
 from hkbench.records import Problem, SizeSet
-from hkbench.runner.memory import overlap
+from hkbench.runner.memory import mapped, overlap
 from hkbench.runner.wire import leaves
 
 #: Of the device, not of the problem: the caller knows what to say.
@@ -116,17 +115,6 @@ def _execute(problem: Problem, sizes: SizeSet) -> dict[str, Any]:
         raise ProblemError(f"{problem.path}: importing it raised {error!r}") from error
     apply_sizes(module.__dict__, sizes, problem.cpu_sizes)
     return module.__dict__
-
-
-def mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """The same nested structure with each tensor changed."""
-    if isinstance(value, torch.Tensor):
-        return change(value)
-    if isinstance(value, (list, tuple)):
-        return type(value)(mapped(item, change) for item in value)
-    if isinstance(value, dict):
-        return {key: mapped(item, change) for key, item in value.items()}
-    return value
 
 
 def _cast(value: Any, dtype: torch.dtype) -> Any:

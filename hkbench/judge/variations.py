@@ -17,8 +17,9 @@ import torch
 from hkbench.errors import ProblemError
 from hkbench.judge import compare, domains
 from hkbench.judge.domains import Domain
-from hkbench.judge.reference import Leaves, Reference, mapped
+from hkbench.judge.reference import Leaves, Reference
 from hkbench.records import Tolerance
+from hkbench.runner.memory import mapped
 from hkbench.runner.wire import leaves
 
 OWN = "own"

@@ -1,7 +1,8 @@
 """A judge process: forked from a server that has imported torch, does one job, says what came of it.
 
 To the engine it sends frames: {"stage": ...} as stages begin, {"ready": true} when the candidate is loaded and the
-device is wanted (the engine answers {"device": INDEX}), and last {"result": ...} or {"error": ..., "message": ...}.
+device is wanted (the engine answers {"device": INDEX}), {"profiler": true} when a runner is to be forked for a profiler,
+and last {"result": ...} or {"error": ..., "message": ...}.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from hkbench.judge.evaluate import Evaluation
 from hkbench.judge.facts import problem_facts
 from hkbench.judge.job import AuditJob, DescribeJob, EvaluateJob, FactsJob
 from hkbench.judge.link import RunnerLink
+from hkbench.judge.profiling import Spare
 from hkbench.records import DeviceKind, Stage
 from hkbench.runner import wire
 
@@ -75,13 +77,14 @@ def _evaluate(engine: socket.socket, message: wire.Message, fds: tuple[int, ...]
     memory_bytes = message.pop("memory_bytes")
     job = EvaluateJob.model_validate(message)
     *sockets, inbox, outbox = fds
-    channel, control, baseline_channel, baseline_control = (socket.socket(fileno=fd) for fd in sockets)
+    channel, control, baseline_channel, baseline_control, *spare = (socket.socket(fileno=fd) for fd in sockets)
     link, baseline = RunnerLink(channel, control), RunnerLink(baseline_channel, baseline_control)
+    profiler = Spare(RunnerLink(*spare), lambda: wire.send(engine, {"profiler": True}))
 
     def enter(stage: Stage) -> None:
         wire.send(engine, {"stage": stage.value})
 
-    evaluation = Evaluation(job, link, baseline, (inbox, outbox), enter, memory_bytes)
+    evaluation = Evaluation(job, link, baseline, profiler, (inbox, outbox), enter, memory_bytes)
     failure = evaluation.load()
     if failure is not None:
         return {"verdict": evaluation.verdict(failure).model_dump(mode="json")}

@@ -4,7 +4,7 @@ torch's profiler runs in the runner (`kernel_profile` reads its answer). The mak
 `choose` and `plan` say how, `read_profile` reads what they wrote, `explain` says why one failed.
 """
 
-from hkbench.profile.choose import Choice, Plan, Profiler, Step, choose, explain, plan
+from hkbench.profile.choose import Choice, Plan, Profiler, Step, choose, explain, meaning, passes, plan, printed
 from hkbench.profile.read import read_profile
 from hkbench.profile.tables import ProfileUnreadable
 from hkbench.profile.torch_profiler import kernel_profile
@@ -18,6 +18,9 @@ __all__ = [
     "choose",
     "explain",
     "kernel_profile",
+    "meaning",
+    "passes",
     "plan",
+    "printed",
     "read_profile",
 ]

@@ -1,7 +1,7 @@
 """Which profiler a machine has, and how it is run on a candidate: as data, for whoever starts processes.
 
-A plan is one or more commands around a wrapped one. The wrapped command loads the candidate and makes a known number
-of equal forward passes at its end. It runs as often as the plan has steps.
+A plan is one or more commands around a wrapped one. The wrapped command (hkbench/runner/profiled.py) loads the
+candidate and makes a known number of equal forward passes at its end. It runs as often as the plan has steps.
 """
 
 from __future__ import annotations
@@ -39,6 +39,9 @@ _ORDER = {
     DeviceKind.CUDA: (Profiler.NCU,),
     DeviceKind.CPU: (),
 }
+#: ncu replays each launch, so it gets few passes; a trace costs next to nothing.
+_PASSES = {Profiler.NCU: 2}
+_TRACED_PASSES = 5
 #: The parts that the README of ROCm/rocprofiler lists for the older two; gfx950 came later.
 _OLD_TOOLS = frozenset({Profiler.ROCPROFV2, Profiler.ROCPROF})
 _NOT_FOR_OLD_TOOLS = frozenset({"gfx950"})
@@ -80,7 +83,7 @@ class Plan:
 
     profiler: Profiler
     folder: Path
-    forwards: int  #: forward passes of the wrapped command, warm-ups counted in
+    forwards: int  #: equal forward passes of the wrapped command that the profiler sees at its end
     steps: tuple[Step, ...]
     notes: tuple[str, ...] = ()
 
@@ -100,6 +103,11 @@ def choose(kind: DeviceKind, arch: str | None, find: Find = find_program) -> Cho
             return Choice(one.profiler, one.program, tuple(passed_over))
         passed_over.append(one.obstacle)
     return Choice(Profiler.TORCH, passed_over=tuple(passed_over))
+
+
+def passes(profiler: Profiler) -> int:
+    """How many forward passes this profiler should see."""
+    return _PASSES.get(profiler, _TRACED_PASSES)
 
 
 def standings(kind: DeviceKind, arch: str | None, find: Find = find_program) -> Iterator[Standing]:
@@ -149,7 +157,11 @@ def _ncu(program: str, arch: str | None, folder: Path, wrapped: Sequence[str]) -
         name="metrics",
         command=ncu.command(program, folder / "ncu.csv", arch, wrapped),
         expected=("ncu.csv",),
-        environment={"TMPDIR": str(scratch)},  # its lock file may belong to another user in the common folder
+        environment={
+            "TMPDIR": str(scratch),  # its lock file may belong to another user in the common folder
+            # How it finds its target. A Unix socket without a path works in a cage, a port does not.
+            "NV_COMPUTE_PROFILER_LOCAL_CONNECTION_OVERRIDE": "uds",
+        },
         folders=(scratch,),
     )
 
@@ -197,6 +209,14 @@ def _rocprof(program: str, folder: Path, wrapped: Sequence[str], sets: Sequence[
 
 _AMD_STEPS = {Profiler.ROCPROFV3: _rocprofv3, Profiler.ROCPROFV2: _rocprofv2, Profiler.ROCPROF: _rocprof}
 
+
+def printed(planned: Plan, step: Step, output: str) -> str:
+    """All that a step's tool said: its `output`, and what it wrote among its results."""
+    if planned.profiler is not Profiler.NCU:
+        return output
+    return f"{output}\n{ncu.messages(planned.folder / step.expected[0])}"
+
+
 #: What a profiler prints -> what it means and what to do. Sources: docs/profilers.md.
 _MEANINGS = (
     (r"EXCEEDS_HW_LIMIT|exceeds? (?:the )?(?:capabilit|hardware|hw)|not enough .*counters",
@@ -212,6 +232,10 @@ _MEANINGS = (
     (r"InterprocessLock|nsight-compute-lock", "another user's lock file is in the way: set TMPDIR to an empty folder"),
     (r"ERR_NVCMPTRESOURCE|driver resource was unavailable",
      "another profiler holds the counters: end it (also a monitoring service such as DCGM), then run again"),
+    (r"Launching the target application failed",
+     "the profiler could not start the command, as where it may make no named pipe: profile by torch"),
+    (r"failed to connect to the CUDA driver",
+     "the profiled process did not get as far as CUDA: read what the candidate printed"),
     (r"LibraryNotLoaded", "the profiler cannot load the driver's library in this sandbox: profile by torch"),
     (r"no kernels were profiled", "the command launched no kernel on the GPU"),
     (r"(?:failed to find|unknown|invalid|unable to find|not (?:found|supported|valid)).{0,60}"
@@ -225,12 +249,17 @@ _MEANINGS = (
 _SHOWN = 300  #: characters of what was printed
 
 
+def meaning(output: str) -> str | None:
+    """What a message that is known says and what to do; None where none is known."""
+    return next((text for pattern, text in _MEANINGS if re.search(pattern, output, re.IGNORECASE)), None)
+
+
 def explain(profiler: Profiler, step: str, returncode: int | None, output: str) -> str:
     """What to say of a step that failed: what happened, what it means, what to do. `returncode` None: out of time."""
     if returncode is None:
         return f"{profiler} ({step}) did not end in time; profile fewer passes, or by torch"
-    meaning = next((text for pattern, text in _MEANINGS if re.search(pattern, output, re.IGNORECASE)), None)
+    known = meaning(output)
     lines = [shown for line in output.splitlines() if (shown := one_line(line, _SHOWN))]
     said = lines[-1] if lines else "it printed nothing"
     ended = f"ended by signal {-returncode}" if returncode < 0 else f"ended with {returncode}"
-    return f"{profiler} ({step}) {ended}: {meaning or f'{said}; run its command by hand, or profile by torch'}"
+    return f"{profiler} ({step}) {ended}: {known or f'{said}; run its command by hand, or profile by torch'}"

@@ -12,8 +12,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from hkbench.errors import InputMissing
 from hkbench.profile.dispatches import Dispatch, Run
-from hkbench.profile.tables import Row, read_text, table, unreadable
+from hkbench.profile.tables import ProfileUnreadable, Row, read_text, table, unreadable
 from hkbench.store.plain import one_line
 
 DURATION = "gpu__time_duration.sum"
@@ -38,6 +39,7 @@ METRICS = (
 #: The tensor pipes' metric, which was renamed.
 _TENSOR_NEW = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active"
 _TENSOR_OLD = "sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active"
+MOST_LAUNCHES = 400  #: profiled; each is replayed some ten times, with the memory that it writes saved and restored
 _OLD_ARCH = re.compile(r"sm_[78]\d")
 _PREFIX = {"": 1.0, "n": 1e-9, "u": 1e-6, "m": 1e-3, "K": 1e3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 _UNIT = re.compile(r"([numkKMGTP]?)(second|s|byte|B|hz|Hz)(/\w+)?")
@@ -50,15 +52,16 @@ _SHARED = (
 
 
 def command(program: str, output: Path, arch: str | None, wrapped: Sequence[str]) -> tuple[str, ...]:
-    """All metrics of every launch -> `output`. The clocks are left alone, as when the candidate was timed.
+    """All metrics of the launches between cudaProfilerStart and cudaProfilerStop -> `output`, `MOST_LAUNCHES` at most.
 
-    Each launch is replayed until all metrics are counted, with caches flushed before: times are those of cold caches.
+    The clocks are left alone, as when the candidate was timed. Each launch is replayed until all metrics are counted,
+    with caches flushed before: times are those of cold caches.
     """
     tensor = _TENSOR_OLD if arch is not None and _OLD_ARCH.fullmatch(arch) else _TENSOR_NEW
     return (
-        program, "--target-processes", "all", "--clock-control", "none", "--csv", "--page", "raw",
-        "--print-units", "base", "--section", "LaunchStats", "--metrics", ",".join((*METRICS, tensor)),
-        "--log-file", str(output), *wrapped,
+        program, "--target-processes", "all", "--profile-from-start", "off", "--launch-count", str(MOST_LAUNCHES),
+        "--clock-control", "none", "--csv", "--page", "raw", "--print-units", "base",
+        "--section", "LaunchStats", "--metrics", ",".join((*METRICS, tensor)), "--log-file", str(output), *wrapped,
     )  # fmt: skip
 
 
@@ -67,7 +70,8 @@ def read(path: Path) -> Run:
 
     Raises:
         InputMissing: there is no such file.
-        ProfileUnreadable: it is cut off or damaged, holds no launch, or the tool wrote an error in place of it.
+        ProfileUnreadable: it is cut off or damaged, holds no launch or as many as are profiled at most, or the tool
+            wrote an error in place of it.
     """
     text = read_text(path)
     lines = text.splitlines(keepends=True)
@@ -81,7 +85,19 @@ def read(path: Path) -> Run:
     launches = list(_long(rows, path)) if long else list(_wide(rows, path))
     if not launches:
         raise unreadable(path, "holds no kernel")
+    if len(launches) >= MOST_LAUNCHES:
+        raise unreadable(path, f"holds {len(launches)} launches, of which no more are profiled: passes are cut off")
     return Run(path, tuple(launches))
+
+
+def messages(path: Path) -> str:
+    """What the tool itself wrote among the results, its errors before all; nothing where there is no file."""
+    try:
+        lines = read_text(path).splitlines()
+    except (InputMissing, ProfileUnreadable):
+        return ""
+    said = [line.strip() for line in lines if line.startswith("==")]
+    return "\n".join(sorted(said, key=lambda line: not line.startswith("==ERROR==")))
 
 
 def _wide(rows: Sequence[Row], path: Path) -> Iterator[Dispatch]:

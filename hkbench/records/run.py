@@ -26,6 +26,8 @@ class JudgeSettings(Record):
     run_timeout: float = 60.0  #: of one forward pass
     memory_gib: float | None = None  #: of the runner's process tree; `None`: 80 % of the machine's
     profile_slow: bool = True
+    profile_timeout: float = 300.0  #: of all runs of a profiler together; then torch's profiler is used
+    keep_profile: str | None = None  #: a folder for what profilers write and print; `None`: it is removed
     track: Track = Track.OWN
     require_isolation: IsolationLevel = IsolationLevel.LIMITS  #: below this level nothing is judged
     host_copies: bool = False  #: inputs and outputs by host memory, where GPU memory cannot be shared

@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.machinery
-import importlib.util
 import os
 import socket
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from types import CodeType
 from typing import Any
 
 import torch
 
-from hkbench.runner import capture, device_memory, memory, profile, wire
+from hkbench.runner import capture, device_memory, launch, memory, profile, wire
 from hkbench.runner.clock import Flusher, Timed, timed_call
+from hkbench.runner.load import load_file
 from hkbench.runner.trace import traced_call
 
 TRACEBACK_LIMIT = 64 * 1024
-OPERATIONS = ("load", "device", "construct", "parameters", "state", "bind", "watch", "call", "trace", "profile")
-
-
-class _Source(importlib.machinery.SourceFileLoader):
-    """Compiles the file as it is now: bytecode beside it may be old, or a candidate's work, and none is left there."""
-
-    def get_code(self, fullname: str) -> CodeType:
-        path = self.get_filename(fullname)
-        return self.source_to_code(self.get_data(path), path)
+OPERATIONS = (
+    "load",
+    "device",
+    "construct",
+    "parameters",
+    "state",
+    "bind",
+    "watch",
+    "call",
+    "trace",
+    "profile",
+    "launch",
+)
 
 
 class Runner:
@@ -60,13 +62,7 @@ class Runner:
             capture.record_extension_calls(calls)
         else:
             capture.announce_builds(lambda event: wire.send(self._sock, {"event": event}))
-        path = message["path"]
-        spec = importlib.util.spec_from_file_location("candidate", path, loader=_Source("candidate", path))
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules["candidate"] = module
-        spec.loader.exec_module(module)
-        vars(module).update(message["overrides"])
+        module = load_file("candidate", message["path"], message["overrides"])
         self._class = getattr(module, message["class"], None)
         return {"has_class": isinstance(self._class, type), "extensions": calls}
 
@@ -186,6 +182,10 @@ class Runner:
         with torch.no_grad():
             return profile.profile_forward(lambda: self._model(*self._inputs), self._device)
 
+    def launch(self, message: wire.Message) -> wire.Message:
+        """Starts a profiler around a process of its own; a runner that is asked this is asked nothing else."""
+        return launch.launch(message)
+
     def _argument(self, item: dict[str, Any], stage: bool = False) -> Any:
         if "list" in item:
             values = [self._argument(part, stage) for part in item["list"]]
@@ -269,7 +269,7 @@ def _error(error: BaseException) -> wire.Message:
     }
 
 
-def serve(sock: socket.socket, inbox: int, outbox: int) -> None:
+def serve(sock: socket.socket, inbox: int = -1, outbox: int = -1) -> None:
     """Answers messages until the judge closes the channel. An exception of the candidate is an answer."""
     runner = Runner(sock, inbox, outbox)
     handlers: dict[str, Callable[[wire.Message], wire.Message]] = {name: getattr(runner, name) for name in OPERATIONS}

@@ -22,7 +22,7 @@ from hkbench.sandbox import guard, linux
 from hkbench.sandbox.cage import Cage
 
 MAX_REQUEST = 1 << 18
-MAX_FDS = 8
+MAX_FDS = 16
 
 
 def main() -> None:

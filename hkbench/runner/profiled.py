@@ -1,0 +1,72 @@
+"""The process that a profiler looks at: `python -m hkbench.runner.profiled FILE`.
+
+FILE is JSON: the candidate's `code`, the `problem` with its `overrides`, the `device`, a `seed`, how many `warmups`
+and how many `forwards`. The model gets its own parameters and the problem's own inputs, made here: nothing of the
+judge's comes to this process, and nothing that it computes goes back.
+
+On a GPU the last `forwards` passes stand between a marker kernel and the end. On NVIDIA they are what
+cudaProfilerStart and cudaProfilerStop enclose, so that ncu sees nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from hkbench.runner.load import load_file
+from hkbench.runner.memory import mapped
+
+
+def main(path: str) -> None:
+    """Makes the passes. Raises what the candidate or the problem raises."""
+    asked = json.loads(Path(path).read_text())
+    device = torch.device(asked["device"])
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    problem = load_file("problem", asked["problem"], asked["overrides"])
+    candidate = load_file("candidate", asked["code"], {})
+    torch.manual_seed(asked["seed"])
+    model = candidate.ModelNew(*problem.get_init_inputs()).to(device)
+    with torch.device(device):
+        inputs = [mapped(value, lambda tensor: tensor.to(device)) for value in problem.get_inputs()]
+    with torch.no_grad():
+        for _ in range(asked["warmups"]):
+            model(*inputs)
+        _begin(device)
+        for _ in range(asked["forwards"]):
+            model(*inputs)
+        _end(device)
+
+
+def _begin(device: torch.device) -> None:
+    """What was done before is told apart from what follows."""
+    if device.type != "cuda":
+        return
+    torch.cuda._sleep(1)  # a kernel that no pass has: the passes after it are found by their repeating
+    torch.cuda.synchronize(device)
+    if torch.version.cuda is not None:
+        _check(_runtime().cudaProfilerStart())
+
+
+def _end(device: torch.device) -> None:
+    if device.type != "cuda":
+        return
+    torch.cuda.synchronize(device)
+    if torch.version.cuda is not None:
+        _check(_runtime().cudaProfilerStop())
+
+
+def _runtime() -> Any:
+    return torch.cuda.cudart()
+
+
+def _check(status: Any) -> None:
+    torch.cuda.check_error(int(status))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
