@@ -1,8 +1,8 @@
 """A judge process: forked from a server that has imported torch, does one job, says what came of it.
 
 To the engine it sends frames: {"stage": ...} as stages begin, {"ready": true} when the candidate is loaded and the
-device is wanted (the engine answers {"device": INDEX}), {"profiler": true} when a runner is to be forked for a profiler,
-and last {"result": ...} or {"error": ..., "message": ...}.
+device is wanted (the engine answers {"device": INDEX}), {"profiler": true} when a runner is to be forked for one, and
+last {"result": ...} or {"error": ..., "message": ...}.
 """
 
 from __future__ import annotations

@@ -257,7 +257,7 @@ def meaning(output: str) -> str | None:
 def explain(profiler: Profiler, step: str, returncode: int | None, output: str) -> str:
     """What to say of a step that failed: what happened, what it means, what to do. `returncode` None: out of time."""
     if returncode is None:
-        return f"{profiler} ({step}) did not end in time; profile fewer passes, or by torch"
+        return f"{profiler} ({step}) did not end in time; give it more by --profile-timeout"
     known = meaning(output)
     lines = [shown for line in output.splitlines() if (shown := one_line(line, _SHOWN))]
     said = lines[-1] if lines else "it printed nothing"

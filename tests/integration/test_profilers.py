@@ -7,19 +7,25 @@ documented form with made-up numbers. The real ncu: tests/gpu/test_profilers_on_
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+import pytest_asyncio
 from support.processes import living
 from support.small_problems import LINEAR, candidate_file, problem_file
 
 from hkbench.engine.evaluator import Evaluator
-from hkbench.records import Backend, DeviceKind, JudgeSettings, Problem, Status, Track, Verdict
+from hkbench.records import Backend, DeviceKind, IsolationLevel, JudgeSettings, Problem, Status, Track, Verdict
 from hkbench.sandbox.client import ForkServer
 from hkbench.sandbox.environment import kept_environment
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 STANDINS = Path(__file__).resolve().parents[1] / "support" / "standins"
 SETTINGS = JudgeSettings(
@@ -31,9 +37,8 @@ SETTINGS = JudgeSettings(
     load_timeout=30.0,
     run_timeout=20.0,
     memory_gib=4.0,
-    profile_timeout=60.0,
 )
-#: Slow, and it says what it would launch: one kernel a pass. What it looks at besides tells where it runs.
+#: Slow, and it says what it would launch: one kernel a pass.
 SLOW = """
 import os, time
 import torch, torch.nn as nn
@@ -48,26 +53,61 @@ class ModelNew(nn.Module):
         time.sleep(0.02)
         return self.linear(x)
 """
+PAUSE = "        time.sleep(0.02)\n"
 
 
-@pytest.fixture
-def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
-    """Puts stand-ins on PATH, and nothing else that could be taken for a profiler."""
-    folder = tmp_path / "tools" / "bin"
-    folder.mkdir(parents=True)
-    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
-    for name in ("CUDA_HOME", "ROCM_PATH"):
-        monkeypatch.setenv(name, str(tmp_path / "nothing"))
+@dataclass(frozen=True)
+class Bench:
+    """One evaluator whose judge finds in `tools` what a test puts there."""
 
-    def put(name: str, mode: str = "") -> Path:
-        program = folder / name
-        program.write_text(f"#!{sys.executable}\n" + (STANDINS / f"{name}.py").read_text())
-        program.chmod(0o755)
+    evaluator: Evaluator
+    tools: Path
+    kept: Path
+
+    def put(self, name: str | None, mode: str = "") -> None:
+        """The stand-in `name`, and nothing else that could be taken for a profiler."""
+        shutil.rmtree(self.kept, ignore_errors=True)
+        for path in self.tools.iterdir():
+            path.unlink()
+        if name is not None:
+            program = self.tools / name
+            program.write_text(f"#!{sys.executable}\n" + (STANDINS / f"{name}.py").read_text())
+            program.chmod(0o755)
         if mode:
-            (folder / "standin").write_text(mode)
-        return program
+            (self.tools / "standin").write_text(mode)
 
-    return put
+    async def judge(self, problem: Problem, folder: Path, source: str = SLOW, timeout: float = 120.0) -> Verdict:
+        self.evaluator._settings = SETTINGS.model_copy(
+            update={"profile_timeout": timeout, "keep_profile": str(self.kept)}
+        )
+        code = candidate_file(folder, source)
+        done = await self.evaluator.evaluate(problem, code, folder / "build", Backend.CPP)
+        assert done.verdict is not None
+        assert done.verdict.status is Status.SLOW, done.verdict.failure
+        return done.verdict
+
+    def said(self) -> dict[str, Any]:
+        """What was kept of the first step."""
+        (folder,) = self.kept.iterdir()
+        loaded: dict[str, Any] = json.loads((folder / "metrics.json").read_text())
+        return loaded
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def bench(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bench]:
+    root = tmp_path_factory.mktemp("profilers")
+    tools = root / "tools" / "bin"
+    tools.mkdir(parents=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", f"{tools}:/usr/bin:/bin")
+        for name in ("CUDA_HOME", "ROCM_PATH"):
+            patch.setenv(name, str(root / "nothing"))
+        evaluator = Evaluator(DeviceKind.CPU, SETTINGS)
+        own = kept_environment() | {"PYTHONPATH": os.pathsep.join(sys.path)}
+        evaluator._judges = ForkServer("support.standins.judge", own)
+        async with evaluator:
+            yield Bench(evaluator, tools, root / "kept")
+    assert living() == {}
 
 
 @pytest.fixture
@@ -75,41 +115,29 @@ def problem(tmp_path: Path) -> Problem:
     return problem_file(tmp_path / "problems", LINEAR)
 
 
-async def judge(problem: Problem, folder: Path, source: str = SLOW, settings: JudgeSettings = SETTINGS) -> Verdict:
-    evaluator = Evaluator(DeviceKind.CPU, settings)
-    evaluator._judges = ForkServer("support.standins.judge", kept_environment() | {"PYTHONPATH": ":".join(sys.path)})
-    async with evaluator:
-        done = await evaluator.evaluate(problem, candidate_file(folder, source), folder / "build", Backend.CPP)
-    assert done.verdict is not None
-    assert done.verdict.status is Status.SLOW, done.verdict.failure
-    assert living() == {}
-    return done.verdict
-
-
 def notes(verdict: Verdict) -> str:
     return "\n".join(verdict.conditions.warnings)
 
 
-async def test_ncu_profiles_a_slow_candidate(tools: Callable[..., Path], problem: Problem, tmp_path: Path) -> None:
-    tools("ncu")
-    kept = tmp_path / "kept"
-    verdict = await judge(problem, tmp_path, settings=SETTINGS.model_copy(update={"keep_profile": str(kept)}))
+async def test_ncu_profiles_a_slow_candidate(bench: Bench, problem: Problem, tmp_path: Path) -> None:
+    bench.put("ncu")
+    verdict = await bench.judge(problem, tmp_path)
     assert verdict.profile is not None, notes(verdict)
     assert verdict.profile.source.startswith("ncu"), notes(verdict)
     assert [(use.name, use.calls) for use in verdict.profile.kernels] == [("slow_linear<4>(float*, int)", 1)]
     assert verdict.profile.kernels[0].registers == 32
     assert verdict.profile.kernels[0].seconds == pytest.approx(1e-5)
     assert "profiler" not in notes(verdict)
-    (folder,) = kept.iterdir()
-    said = json.loads((folder / "metrics.json").read_text())
+    said = bench.said()
     assert said["returncode"] == 0
     assert said["output"].count("launch ") == 4  # two warm-ups, two passes
-    assert (folder / "ncu.csv").read_text().count("slow_linear") == 2
+    (kept,) = bench.kept.glob("*/ncu.csv")
+    assert kept.read_text().count("slow_linear") == 2
 
 
-async def test_rocprofv3_takes_four_runs(tools: Callable[..., Path], problem: Problem, tmp_path: Path) -> None:
-    tools("rocprofv3")
-    verdict = await judge(problem, tmp_path)
+async def test_rocprofv3_takes_four_runs(bench: Bench, problem: Problem, tmp_path: Path) -> None:
+    bench.put("rocprofv3")
+    verdict = await bench.judge(problem, tmp_path)
     assert verdict.profile is not None, notes(verdict)
     assert verdict.profile.source == "rocprofv3 (kernel trace, 3 counter passes)", notes(verdict)
     (use,) = verdict.profile.kernels
@@ -119,28 +147,27 @@ async def test_rocprofv3_takes_four_runs(tools: Callable[..., Path], problem: Pr
 
 
 @pytest.mark.parametrize(
-    ("mode", "expected"),
+    ("mode", "timeout", "expected"),
     [
-        ("refused", "NVreg_RestrictProfilingToAdminUsers=0"),
-        ("nothing", "launched no kernel on the GPU"),
-        ("sleep", "did not end in time"),
+        ("refused", 120.0, "NVreg_RestrictProfilingToAdminUsers=0"),
+        ("nothing", 120.0, "launched no kernel on the GPU"),
+        ("sleep", 3.0, "did not end in time"),
     ],
 )
 async def test_one_that_fails_says_what_to_do_and_torch_takes_over(
-    tools: Callable[..., Path], problem: Problem, tmp_path: Path, mode: str, expected: str
+    bench: Bench, problem: Problem, tmp_path: Path, mode: str, timeout: float, expected: str
 ) -> None:
-    tools("ncu", mode)
-    verdict = await judge(problem, tmp_path, settings=SETTINGS.model_copy(update={"profile_timeout": 15.0}))
+    bench.put("ncu", mode)
+    verdict = await bench.judge(problem, tmp_path, timeout=timeout)
     assert expected in notes(verdict)
     assert "torch's profiler was used" in notes(verdict)
     assert verdict.profile is not None
     assert verdict.profile.source.startswith("torch.profiler")
 
 
-async def test_where_none_is_installed_the_profile_says_so(
-    tools: Callable[..., Path], problem: Problem, tmp_path: Path
-) -> None:
-    verdict = await judge(problem, tmp_path)
+async def test_where_none_is_installed_the_profile_says_so(bench: Bench, problem: Problem, tmp_path: Path) -> None:
+    bench.put(None)
+    verdict = await bench.judge(problem, tmp_path)
     assert verdict.profile is not None
     assert verdict.profile.source.startswith("torch.profiler")
     assert any("ncu is not installed" in note for note in verdict.profile.notes)
@@ -148,52 +175,50 @@ async def test_where_none_is_installed_the_profile_says_so(
 
 
 async def test_the_profiled_process_is_as_confined_as_the_runner(
-    tools: Callable[..., Path], problem: Problem, tmp_path: Path
+    bench: Bench, problem: Problem, tmp_path: Path
 ) -> None:
-    """It tries, within a forward pass, what a runner cannot do, and leaves links where its second cage is made."""
-    tools("ncu")
-    (tmp_path / "secret").write_text("of the user")
+    """It tries, within a forward pass, what a runner cannot do, and leaves a link where the second cage is made."""
+    if bench.evaluator.isolation.level is not IsolationLevel.FULL:
+        pytest.skip("runners are not fully confined on this machine")
+    bench.put("ncu")
+    secret = tmp_path / "secret"
+    secret.write_text("of the user")
     tries = f"""
         import shutil, socket
         from pathlib import Path
-        def got(what):
+        reached = []
+        for what, attempt in {{
+            "file": lambda: open("{secret}"),
+            "file by tmp": lambda: open("/tmp/secret"),
+            "network": lambda: socket.socket(socket.AF_INET),
+            "device node": lambda: os.mknod("node", 0o020600, os.makedev(1, 3)),
+            "processes": lambda: os.kill({os.getpid()}, 0),
+        }}.items():
             try:
-                return bool(what()) or True
+                attempt()
+                reached.append(what)
             except OSError:
-                return False
-        reached = {{
-            "secret": got(lambda: open("{tmp_path}/secret").read()),
-            "by tmp": got(lambda: open("/tmp/secret").read()),
-            "network": got(lambda: socket.socket(socket.AF_INET)),
-            "device": got(lambda: os.mknod("node", 0o020600, os.makedev(1, 3))),
-            "other": got(lambda: os.kill({__import__("os").getpid()}, 0)),
-        }}
-        print("reached", [name for name, yes in reached.items() if yes], flush=True)
-        own = Path(os.environ["TMPDIR"])
-        if own.parent.name == "candidate":
-            shutil.rmtree(own)
-            own.symlink_to("{tmp_path}")
+                pass
+        print("in", Path.cwd().name, "reached", reached, flush=True)
+        if Path.cwd().name == "candidate" and not os.path.islink("tmp"):
+            shutil.rmtree("tmp")
+            os.symlink("{tmp_path}", "tmp")
 """
-    source = SLOW.replace("        time.sleep(0.02)\n", tries + "        time.sleep(0.02)\n")
-    kept = tmp_path / "kept"
-    verdict = await judge(problem, tmp_path, source, SETTINGS.model_copy(update={"keep_profile": str(kept)}))
-    (folder,) = kept.iterdir()
-    said = json.loads((folder / "metrics.json").read_text())["output"]
-    assert "reached []" in said, notes(verdict) + said
+    verdict = await bench.judge(problem, tmp_path, SLOW.replace(PAUSE, tries + PAUSE))
+    said = bench.said()["output"]
+    assert said.count("in profile reached []") == 4, notes(verdict) + said
     assert "reached ['" not in said
-    shutil.rmtree(kept)
 
 
 async def test_a_profiled_process_over_its_memory_costs_the_profile_only(
-    tools: Callable[..., Path], problem: Problem, tmp_path: Path
+    bench: Bench, problem: Problem, tmp_path: Path
 ) -> None:
-    tools("ncu")
-    grow = """        if "candidate" not in os.getcwd():
+    bench.put("ncu")
+    grow = """        if os.getcwd().endswith("profile"):
             hold = [torch.ones(1 << 28) for _ in range(8)]
             time.sleep(5)
 """
-    source = SLOW.replace("        time.sleep(0.02)\n", grow + "        time.sleep(0.02)\n")
-    verdict = await judge(problem, tmp_path, source)
-    assert "memory" in notes(verdict)
+    verdict = await bench.judge(problem, tmp_path, SLOW.replace(PAUSE, grow + PAUSE))
+    assert "(memory)" in notes(verdict)
     assert verdict.profile is not None
     assert verdict.profile.source.startswith("torch.profiler")

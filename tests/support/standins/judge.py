@@ -1,4 +1,4 @@
-"""A judge that takes the CPU for a GPU when it chooses a profiler, so that stand-ins of profilers can be found there."""
+"""A judge that takes the CPU for a GPU when it chooses a profiler, so that stand-ins of profilers are found there."""
 
 from __future__ import annotations
 

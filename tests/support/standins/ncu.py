@@ -2,8 +2,8 @@
 
 It takes the options that hkbench gives, refuses others as the tool does, really runs the command behind them, and
 writes the raw page as CSV in the documented form. The launches are the lines `launch NAME` that the command prints,
-those of its warm-ups left out as the real tool would between cudaProfilerStart and cudaProfilerStop. The numbers are made
-up. HKBENCH_STANDIN in a file `standin` beside this program asks for a failure: "refused", "nothing", "silent", "sleep".
+those of its warm-ups left out as the real tool would between cudaProfilerStart and cudaProfilerStop. The numbers are
+made up. A file `standin` beside this program asks for a failure: "refused", "nothing" or "sleep".
 """
 
 from __future__ import annotations
