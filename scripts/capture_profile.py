@@ -5,7 +5,7 @@
     profile/...        what the profiler wrote, and a JSON file a run of it: command, exit status, seconds, output
     prompt.txt         the prompt of the next attempt
     section.md         its section on this attempt, without the code
-    machine.txt        what a profiler that fails may have wanted (with --diagnose, also how it fares outside the cage)
+    machine.txt        what the driver and the kernel let a profiler do here
 
 Prints the profile and the section. Exit code: 0 a profiler of the maker's gave the profile, 1 it did not.
 
@@ -27,15 +27,20 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from hkbench.engine.confinement import survey  # noqa: E402
 from hkbench.engine.evaluator import Evaluator  # noqa: E402
 from hkbench.lab.prompting import Prompter  # noqa: E402
 from hkbench.problems import load_problem  # noqa: E402
+from hkbench.profile.choose import find_program  # noqa: E402
 from hkbench.prompts import load_prompts, reflect_on  # noqa: E402
 from hkbench.records import Backend, DeviceKind, JudgeSettings, KernelProfile, Track, Verdict  # noqa: E402
+from hkbench.sandbox.cage import LANDLOCK, NAMESPACES, SECCOMP, Cage  # noqa: E402
+from hkbench.sandbox.command import words  # noqa: E402
+from hkbench.sandbox.environment import device_files, readable_paths  # noqa: E402
 
 SEEN = ("/proc/driver/nvidia/version", "/proc/driver/nvidia/params", "/proc/sys/kernel/perf_event_paranoid")
 WANTED = ("RmProfilingAdminOnly", "NVRM version", "CapEff", "CapBnd", "Seccomp:", "NoNewPrivs")
-DIAGNOSE_SECONDS = 120.0
+PROBE_SECONDS = 40.0
 
 
 def main() -> int:
@@ -47,7 +52,7 @@ def main() -> int:
     parser.add_argument("--device", type=DeviceKind, choices=list(DeviceKind), help="default: the best there is")
     parser.add_argument("--profile-timeout", type=float, default=JudgeSettings().profile_timeout, metavar="S")
     parser.add_argument("--timing-runs", type=int, metavar="N")
-    parser.add_argument("--diagnose", action="store_true", help="where it failed, run the profiler outside of the cage")
+    parser.add_argument("--diagnose", action="store_true", help="where ncu failed, try it in smaller cages")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     verdict = asyncio.run(_judge(options))
@@ -126,29 +131,46 @@ def _machine() -> str:
 
 
 def _diagnose(out: Path) -> None:
-    """The same command without a cage: whether the cage or the machine is what the profiler does not get on with."""
+    """What the profiler said, and how it fares around three lines in cages of fewer and fewer layers."""
     for path in sorted(out.glob("profile/*/*.json")):
         kept = json.loads(path.read_text())
-        print(f"--- in the cage, {path.name}: exit status {kept['returncode']} after {kept['seconds']} s")
-        print(kept["output"][-4000:])
-        print("--- outside of the cage, `CMD --version` and a program of three lines")
-        program = kept["command"][0]
-        probe = "import torch; x = torch.randn(1 << 20, device='cuda'); (x + x).sum().item()"
-        log = str(out / "outside.csv")
-        options = ["--clock-control", "none", "--csv", "--page", "raw", "--metrics", "gpu__time_duration.sum"]
-        for command in (
-            [program, "--version"],
-            [program, *options, "--log-file", log, sys.executable, "-c", probe],
-        ):
-            try:
-                done = subprocess.run(
-                    command, capture_output=True, text=True, check=False, timeout=DIAGNOSE_SECONDS, env=dict(os.environ)
-                )
-                print(done.returncode, (done.stdout + done.stderr)[-2000:])
-            except (OSError, subprocess.TimeoutExpired) as error:
-                print(error)
-        if Path(log).exists():
-            print(Path(log).read_text()[-2000:])
+        print(f"--- {path.name}: exit status {kept['returncode']} after {kept['seconds']} s\n{kept['output'][-4000:]}")
+    program = find_program("ncu")
+    if program is None:
+        return
+    found = asyncio.run(survey())
+    print(f"--- isolation {found.level}: {', '.join(found.layers)}; missing: {'; '.join(found.missing) or 'nothing'}")
+    layers = tuple(layer for layer in found.layers if layer.split()[0] in (NAMESPACES, LANDLOCK, SECCOMP))
+    for without in ((), (SECCOMP,), (LANDLOCK,), (SECCOMP, LANDLOCK), (SECCOMP, LANDLOCK, NAMESPACES)):
+        left = tuple(layer for layer in layers if layer.split()[0].rstrip(",") not in without)
+        with tempfile.TemporaryDirectory(prefix="hkbench-") as folder:
+            _probe(Path(folder), program, left)
+
+
+def _probe(folder: Path, program: str, layers: tuple[str, ...]) -> None:
+    for name in ("home", "tmp"):
+        (folder / name).mkdir()
+    cage = Cage(readable_paths(), (str(folder), *device_files()), layers, named_pipes=True)
+    log = folder / "ncu.csv"
+    code = "import torch; x = torch.randn(1 << 20, device='cuda'); (x + x).sum().item(); print('computed')"
+    options = ["--clock-control", "none", "--csv", "--page", "raw", "--launch-count", "1", "--log-file", str(log)]
+    command = [*words(cage), program, *options, "--metrics", "gpu__time_duration.sum", sys.executable, "-c", code]
+    own = {"HOME": str(folder / "home"), "TMPDIR": str(folder / "tmp")}
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PROBE_SECONDS,
+            cwd=folder,
+            env=os.environ | own,
+        )
+        said = f"exit status {done.returncode}: {(done.stdout + done.stderr)[-600:]}"
+    except subprocess.TimeoutExpired:
+        said = f"no end within {PROBE_SECONDS:g} s"
+    wrote = log.read_text(errors="replace")[-900:] if log.exists() else "(no log)"
+    print(f"--- ncu with the layers {', '.join(layers) or 'none'}: {said}\n{wrote}")
 
 
 if __name__ == "__main__":

@@ -184,7 +184,7 @@ async def test_the_profiled_process_is_as_confined_as_the_runner(
     secret = tmp_path / "secret"
     secret.write_text("of the user")
     tries = f"""
-        import shutil, socket
+        import socket
         from pathlib import Path
         reached = []
         for what, attempt in {{
@@ -201,7 +201,7 @@ async def test_the_profiled_process_is_as_confined_as_the_runner(
                 pass
         print("in", Path.cwd().name, "reached", reached, flush=True)
         if Path.cwd().name == "candidate" and not os.path.islink("tmp"):
-            shutil.rmtree("tmp")
+            os.rename("tmp", "moved")
             os.symlink("{tmp_path}", "tmp")
 """
     verdict = await bench.judge(problem, tmp_path, SLOW.replace(PAUSE, tries + PAUSE))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
 
 from hkbench.errors import UsageError
-from hkbench.profile import Choice, Profiler, choose, explain, plan
+from hkbench.profile import Choice, Profiler, choose, explain, meaning, ncu, passes, plan, printed
 from hkbench.profile.choose import find_program
 from hkbench.profile.counters import LIMITS, counter_set, fits, packed
 from hkbench.records import DeviceKind
@@ -161,3 +162,48 @@ def test_what_a_failure_means(output: str, says: str) -> None:
 def test_a_profiler_that_hangs_or_dies() -> None:
     assert "did not end in time" in explain(Profiler.NCU, "metrics", None, "")
     assert "ended by signal 6" in explain(Profiler.NCU, "metrics", -6, "abort")
+
+
+@pytest.mark.parametrize(
+    ("profiler", "few"), [(Profiler.NCU, True), (Profiler.ROCPROFV3, False), (Profiler.ROCPROF, False)]
+)
+def test_a_profiler_that_replays_gets_few_passes(profiler: Profiler, few: bool) -> None:
+    assert (1 < passes(profiler) <= 3) is few
+    assert passes(profiler) > 1  # passes are found by their repeating
+
+
+def test_ncu_sees_only_what_the_wrapped_command_shows(tmp_path: Path) -> None:
+    (step,) = plan(Choice(Profiler.NCU, "ncu"), "sm_90", tmp_path, WRAPPED, forwards=2).steps
+    options = dict(itertools.pairwise(step.command))
+    assert options["--profile-from-start"] == "off"
+    assert int(options["--launch-count"]) == ncu.MOST_LAUNCHES
+    assert options["--clock-control"] == "none"
+    assert step.command[-2:] == WRAPPED
+    assert step.environment["NV_COMPUTE_PROFILER_LOCAL_CONNECTION_OVERRIDE"] == "uds"
+
+
+def test_what_ncu_writes_among_its_results_is_part_of_what_it_said(tmp_path: Path) -> None:
+    planned = plan(Choice(Profiler.NCU, "ncu"), "sm_90", tmp_path, WRAPPED, forwards=2)
+    (step,) = planned.steps
+    assert printed(planned, step, "of the candidate").strip() == "of the candidate"
+    (tmp_path / "ncu.csv").write_text('==PROF== Connected\n"ID","Kernel Name"\n==ERROR== ERR_NVGPUCTRPERM - no\n')
+    said = printed(planned, step, "of the candidate")
+    assert said.splitlines() == ["of the candidate", "==ERROR== ERR_NVGPUCTRPERM - no", "==PROF== Connected"]
+    known = meaning(said)
+    assert known is not None
+    assert "NVreg_RestrictProfilingToAdminUsers=0" in known
+
+
+#: What ncu 2024.1 wrote on a machine without a GPU: outside of a cage, and in one that denies named pipes.
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("==ERROR== Nsight Compute failed to connect to the CUDA driver (stub libcuda.so[.1] on path?).", "CUDA"),
+        ("==ERROR== Launching the target application failed.", "named pipe"),
+    ],
+)
+def test_captured_messages_have_a_meaning(said: str, expected: str) -> None:
+    known = meaning(said)
+    assert known is not None
+    assert expected in known
+    assert expected in explain(Profiler.NCU, "metrics", 1, said)

@@ -9,7 +9,7 @@ from profile_samples import DATA, H100, cut, damaged, owner, place
 
 from hkbench.errors import InputMissing
 from hkbench.profile import Choice, Profiler, ProfileUnreadable, derived, plan, read_profile
-from hkbench.profile.ncu import read
+from hkbench.profile.ncu import MOST_LAUNCHES, messages, read
 
 RAW = "ncu_raw_symbols.csv"
 
@@ -98,3 +98,22 @@ def test_a_raw_page_without_units(tmp_path: Path) -> None:
     path.write_text("".join(line for line in lines if not line.startswith('"",')))
     with pytest.raises(ProfileUnreadable, match="no row of units"):
         read(path)
+
+
+def test_a_run_that_was_cut_off_is_no_profile(tmp_path: Path) -> None:
+    """With as many launches as are profiled at most, nobody knows where a pass ends."""
+    lines = (DATA / RAW).read_text().splitlines()
+    head, launch = lines[:5], lines[5]
+    path = tmp_path / "ncu.csv"
+    path.write_text("\n".join([*head, *[launch] * (MOST_LAUNCHES - 1)]) + "\n")
+    assert len(read(path).dispatches) == MOST_LAUNCHES - 1
+    path.write_text("\n".join([*head, *[launch] * MOST_LAUNCHES]) + "\n")
+    with pytest.raises(ProfileUnreadable, match="no more are profiled"):
+        read(path)
+
+
+def test_messages_of_a_file_that_is_not_there_or_no_file(tmp_path: Path) -> None:
+    assert messages(tmp_path / "ncu.csv") == ""
+    (tmp_path / "ncu.csv").symlink_to(DATA / RAW)
+    assert messages(tmp_path / "ncu.csv") == ""
+    assert messages(DATA / RAW).startswith("==PROF== Connected to process")

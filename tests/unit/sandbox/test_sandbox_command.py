@@ -58,6 +58,16 @@ def test_files_outside_are_not_there(cage: Cage, tmp_path: Path) -> None:
     assert run(replace(cage, readable=(*cage.readable, str(tmp_path / "secret.h"))), command).returncode == 0
 
 
+@pytest.mark.skipif("seccomp" not in " ".join(LAYERS), reason="no seccomp filter here")
+def test_named_pipes_where_the_cage_allows_them(cage: Cage) -> None:
+    refused = run(cage, ["mkfifo", "pipe"])
+    assert refused.returncode != 0
+    assert "Operation not permitted" in refused.stderr
+    open_cage = replace(cage, named_pipes=True)
+    assert run(open_cage, ["sh", "-c", "mkfifo pipe && test -p pipe"]).returncode == 0
+    assert run(open_cage, ["mknod", "device", "c", "1", "3"]).returncode != 0
+
+
 def test_killing_it_ends_the_command(cage: Cage) -> None:
     folder = Path(cage.writable[0])
     with subprocess.Popen([*words(cage), "sleep", "600"], cwd=folder) as process:

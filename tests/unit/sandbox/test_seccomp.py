@@ -6,6 +6,7 @@ import ctypes
 import errno
 import os
 import socket
+import stat
 import struct
 import subprocess
 from collections.abc import Callable
@@ -20,11 +21,18 @@ COLUMN = {"x86_64": 0, "aarch64": 1}
 MACHINES = pytest.mark.parametrize("machine", list(ARCHITECTURE))
 
 
-def decide(machine: str, number: int, *arguments: int, architecture: int | None = None, sockets: bool = True) -> int:
+def decide(
+    machine: str,
+    number: int,
+    *arguments: int,
+    architecture: int | None = None,
+    sockets: bool = True,
+    pipes: bool = False,
+) -> int:
     """What the program returns for a call: a small interpreter of the instructions that it uses."""
     padded = [value & (1 << 64) - 1 for value in [*arguments, *[0] * (6 - len(arguments))]]
     data = struct.pack("<IIQ6Q", number, architecture or ARCHITECTURE[machine], 0, *padded)
-    code = list(struct.iter_unpack("=HBBI", seccomp.program(machine, sockets)))
+    code = list(struct.iter_unpack("=HBBI", seccomp.program(machine, sockets, pipes)))
     at = accumulator = 0
     while True:
         operation, if_true, if_false, value = code[at]
@@ -92,6 +100,23 @@ def test_arguments_decide(machine: str) -> None:
     assert decide(machine, connect, 3, sockets=False) == denied
     assert decide(machine, pair, 1, socket.SOCK_STREAM | socket.SOCK_CLOEXEC, sockets=False) == ALLOW
     assert decide(machine, pair, 1, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC, sockets=False) == denied
+
+
+@MACHINES
+def test_named_pipes_and_nothing_else_may_be_made_where_they_are_allowed(machine: str) -> None:
+    column = COLUMN[machine]
+    at = (259, 33)[column]
+    denied = refusal(errno.EPERM)
+    assert decide(machine, at, 0, 0, stat.S_IFIFO | 0o600) == denied
+    assert decide(machine, at, 0, 0, stat.S_IFIFO | 0o600, pipes=True) == ALLOW
+    for kind in (stat.S_IFCHR, stat.S_IFBLK, stat.S_IFSOCK, stat.S_IFREG, 0):
+        assert decide(machine, at, 0, 0, kind | 0o600, pipes=True) == denied
+    if machine == "x86_64":
+        assert decide(machine, 133, 0, stat.S_IFIFO | 0o600, pipes=True) == ALLOW
+        assert decide(machine, 133, 0, stat.S_IFCHR | 0o600, pipes=True) == denied
+    for name, numbers in seccomp.DENIED.items():
+        if (number := numbers[column]) is not None:
+            assert decide(machine, number, pipes=True) == denied, name
 
 
 @MACHINES
