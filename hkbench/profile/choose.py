@@ -235,7 +235,7 @@ _MEANINGS = (
     (r"Launching the target application failed",
      "the profiler could not start the command, as where it may make no named pipe: profile by torch"),
     (r"failed to connect to the CUDA driver",
-     "the profiled process did not get as far as CUDA: read what the candidate printed"),
+     "the profiler found no CUDA driver where candidates run: profile by torch"),
     (r"LibraryNotLoaded", "the profiler cannot load the driver's library in this sandbox: profile by torch"),
     (r"no kernels were profiled", "the command launched no kernel on the GPU"),
     (r"(?:failed to find|unknown|invalid|unable to find|not (?:found|supported|valid)).{0,60}"
