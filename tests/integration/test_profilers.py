@@ -6,9 +6,11 @@ documented form with made-up numbers. The real ncu: tests/gpu/test_profilers_on_
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -222,3 +224,23 @@ async def test_a_profiled_process_over_its_memory_costs_the_profile_only(
     assert "(memory)" in notes(verdict)
     assert verdict.profile is not None
     assert verdict.profile.source.startswith("torch.profiler")
+
+
+async def test_the_script_that_writes_it_all_down(bench: Bench, problem: Problem, tmp_path: Path) -> None:
+    """As a user runs it, here where there is no GPU: torch's profiler, which the exit code says."""
+    bench.put(None)
+    script = Path(__file__).resolve().parents[2] / "scripts" / "capture_profile.py"
+    out = tmp_path / "out"
+    command = [sys.executable, str(script), "--code", str(candidate_file(tmp_path, SLOW)), "--device", "cpu"]
+    command += ["--problem", str(problem.path), "--timing-runs", "5", "--out", str(out)]
+    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    verdict = Verdict.model_validate_json((out / "verdict.json").read_text())
+    assert verdict.profile is not None
+    assert verdict.profile.source in done.stdout
+    section = (out / "section.md").read_text()
+    assert section.startswith("## Your attempt 1\nIt is correct, but slower")
+    assert "One profiled forward pass:" in section
+    assert section.splitlines()[-1] in (out / "prompt.txt").read_text()
+    assert "class ModelNew" not in section
+    assert (out / "machine.txt").read_text()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from prompts_samples import CPU, PROMPTS, ROOT, context, failed, problem, timed, verdict_of
 
+from hkbench.profile import Choice, Profiler, plan, read_profile
 from hkbench.prompts import contract, load_prompts, reflect_on, render
 from hkbench.prompts.error_classes import KEYS
 from hkbench.records import (
@@ -190,3 +193,15 @@ def test_every_rule_of_fair_play_is_said_and_follows_the_settings() -> None:
     other = contract(JudgeSettings(track=Track.ANY, run_timeout=7.5), {}, DeviceKind.CUDA, Backend.CUDA)
     assert "library calls are allowed" in other
     assert "7.5 s" in other
+
+
+def test_what_ncu_wrote_reaches_the_prompt_as_three_findings_at_most(tmp_path: Path) -> None:
+    source = ROOT / "tests" / "unit" / "profile" / "data" / "ncu_raw_symbols.csv"
+    (tmp_path / "ncu.csv").write_text(source.read_text())
+    planned = plan(Choice(Profiler.NCU, "ncu"), "sm_90", tmp_path, ("python", "one.py"), forwards=2)
+    profile = read_profile(planned, lambda _: Owner.CANDIDATE)
+    assert 1 <= len(profile.findings) <= 3
+    reflection = reflect_on(timed(0.5, profile), "class ModelNew: pass", 1, BOOK, Backend.CUDA)
+    text = render(BOOK, "elementwise.txt", context(SWIGLU, Backend.CUDA, CPU, reflection)).text
+    for said in (*profile.findings, *(use.name for use in profile.kernels)):
+        assert f"- {said}" in text
