@@ -51,6 +51,7 @@ class Kept:
         for pattern in (pattern for step in planned.steps for pattern in step.expected):
             for path in sorted(planned.folder.glob(pattern)):
                 try:
-                    write_atomic(self.folder / path.name, read_text(path))
+                    name = "_".join(path.relative_to(planned.folder).parts)
+                    write_atomic(self.folder / name, read_text(path))
                 except (InputMissing, ProfileUnreadable):
                     continue
