@@ -100,7 +100,8 @@ class Evaluator:
             if isinstance(error, ForkServerLost):
                 raise errors.WorkerLost(f"{error}; does `python -c 'import torch'` work?") from error
             raise
-        self._guards = Guards(Cages(self.isolation), self.device, self._memory)
+        self._cages = Cages(self.isolation)
+        self._guards = Guards(self._cages, self.device, self._memory)
         kind = self.devices[0].kind
         self._slots = BuildSlots(self._builds, exclusive_measurement=kind is DeviceKind.CPU)
         self._loaded = asyncio.Semaphore(self._builds + LOADED_AHEAD)
