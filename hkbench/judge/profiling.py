@@ -152,7 +152,9 @@ class Profiling:
         environment = {"PYTHONPATH": where, **step.environment}
         folder = str(self._private)
         try:
-            answer = self._link.request("launch", seconds, command=step.command, environment=environment, folder=folder)
+            answer = self._link.request(
+                "command", seconds, command=step.command, environment=environment, folder=folder
+            )
         except RunnerTimeout:
             return None, "", f"the {self._job.settings.profile_timeout:g} s of --profile-timeout are over"
         except RunnerGone:

@@ -12,8 +12,9 @@ from typing import Any
 
 import torch
 
-from hkbench.runner import capture, device_memory, launch, memory, profile, wire
+from hkbench.runner import capture, device_memory, memory, profile, wire
 from hkbench.runner.clock import Flusher, Timed, timed_call
+from hkbench.runner.command import run_command
 from hkbench.runner.load import load_file
 from hkbench.runner.trace import traced_call
 
@@ -29,7 +30,7 @@ OPERATIONS = (
     "call",
     "trace",
     "profile",
-    "launch",
+    "command",
 )
 
 
@@ -182,9 +183,9 @@ class Runner:
         with torch.no_grad():
             return profile.profile_forward(lambda: self._model(*self._inputs), self._device)
 
-    def launch(self, message: wire.Message) -> wire.Message:
+    def command(self, message: wire.Message) -> wire.Message:
         """Starts a profiler around a process of its own; a runner that is asked this is asked nothing else."""
-        return launch.launch(message)
+        return run_command(message)
 
     def _argument(self, item: dict[str, Any], stage: bool = False) -> Any:
         if "list" in item:

@@ -61,7 +61,7 @@ class Link:
         self.requests: list[dict[str, Any]] = []
 
     def request(self, op: str, seconds: float, **fields: Any) -> dict[str, Any]:
-        assert op == "launch"
+        assert op == "command"
         self.requests.append({**fields, "seconds": seconds})
         answer = self._reply(fields)
         if isinstance(answer, Exception):

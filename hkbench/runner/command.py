@@ -16,7 +16,7 @@ from hkbench.runner.wire import Message
 SHOWN_HALF = 16 * 1024  #: bytes kept from each end of what the command prints
 
 
-def launch(message: Message) -> Message:
+def run_command(message: Message) -> Message:
     """Runs `command` in `folder` with `environment` added. The exit status is `subprocess`'s: of a signal, below 0.
 
     Raises:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from hkbench.runner.launch import SHOWN_HALF, launch
+from hkbench.runner.command import SHOWN_HALF, run_command
 from hkbench.runner.wire import Message
 
 
 def launched(folder: Path, *command: str, **environment: str) -> Message:
-    return launch({"command": command, "environment": environment, "folder": str(folder)})
+    return run_command({"command": command, "environment": environment, "folder": str(folder)})
 
 
 def test_exit_status_output_folder_and_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
