@@ -13,7 +13,7 @@ from hkbench.engine import Evaluator
 from hkbench.engine.build_only import compile_only
 from hkbench.errors import InputMissing, UsageError
 from hkbench.problems import load_problem
-from hkbench.records import Backend, Status, Verdict
+from hkbench.records import Backend, SizeSet, Status, Verdict
 from hkbench.store.files import write_atomic
 
 DESCRIPTION = """Judge one candidate: build it, compare it with the reference, time both.
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--code", type=Path, required=True, metavar="C", help="the candidate: a file with ModelNew")
     parser.add_argument("--problem", type=Path, required=True, metavar="P", help="the problem's file")
     parser.add_argument("--output", type=Path, metavar="R.json", help="write the whole verdict as JSON")
-    parser.add_argument("--build-only", action="store_true", help="compile and link, run nothing")
+    parser.add_argument("--build-only", action="store_true", help="compile and link, run nothing on a device")
     parser.add_argument("--arch", metavar="GFX", help="architecture for --build-only: gfx942, gfx950")
     add_device(parser)
     add_judge(parser)
@@ -56,8 +56,9 @@ async def _verdict(options: argparse.Namespace) -> Verdict:
         if options.build_only:
             settings = judge_settings(options)
             return await compile_only(
-                problem, options.code, Path(scratch), backend or Backend.HIP, options.arch, settings
-            )
+                problem, options.code, Path(scratch), backend or Backend.HIP, options.arch, settings,
+                chosen_sizes(options) or SizeSet.FULL,
+            )  # fmt: skip
         sizes = chosen_sizes(options)
         async with Evaluator(device_kind(options), judge_settings(options), sizes) as evaluator:
             evaluated = await evaluator.evaluate(

@@ -7,12 +7,13 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from hkbench.engine.build_triton import compile_triton
 from hkbench.engine.built_code import spill_warnings
+from hkbench.engine.conditions import compiled_conditions
 from hkbench.engine.confinement import Cages
 from hkbench.engine.evaluator import Evaluator
 from hkbench.errors import UsageError
@@ -20,14 +21,13 @@ from hkbench.profile.hipkittens import kernel_language
 from hkbench.profile.language import not_hipkittens
 from hkbench.records import (
     Backend,
-    Conditions,
     DeviceKind,
     Failure,
     FailureKind,
-    Isolation,
     JudgeSettings,
     KernelResources,
     Problem,
+    SizeSet,
     Stage,
     StageTime,
     Status,
@@ -63,9 +63,17 @@ class _Target:
 
 
 async def compile_only(
-    problem: Problem, code: Path, scratch: Path, backend: Backend, arch: str | None, settings: JudgeSettings
+    problem: Problem,
+    code: Path,
+    scratch: Path,
+    backend: Backend,
+    arch: str | None,
+    settings: JudgeSettings,
+    sizes: SizeSet = SizeSet.FULL,
 ) -> Verdict:
     """The verdict `COMPILED`, or what the compiler refused.
+
+    `sizes` are those at which a Triton candidate is called: its kernels are only known from their launches.
 
     HIP and HipKittens candidates are imported with their `load_inline` and `load` calls recorded, and what those would
     have built is compiled for `arch`; C++ candidates are really built and loaded. For HipKittens the candidate finds
@@ -80,12 +88,14 @@ async def compile_only(
         if arch is not None:
             raise UsageError("--arch names a GPU; a C++ candidate is built for this machine: leave it out")
         return await _real(problem, code, scratch, settings)
-    if backend not in (Backend.HIP, Backend.HIPKITTENS):
-        known = "hip, hipkittens and cpp"
+    if backend not in (Backend.HIP, Backend.HIPKITTENS, Backend.TRITON):
+        known = "hip, hipkittens, triton and cpp"
         raise UsageError(f"--build-only knows the backends {known}, not {backend}; name one with --backend")
     arch = arch or DEFAULT_ARCH
     if arch not in ARCHITECTURES:
         raise UsageError(f"--arch {arch}: hkbench builds for {' and '.join(ARCHITECTURES)}")
+    if backend is Backend.TRITON:
+        return await compile_triton(problem, code, scratch, arch, settings, sizes)
     toolchain = find_hip()
     kittens = None
     if backend is Backend.HIPKITTENS:
@@ -98,7 +108,7 @@ async def _real(problem: Problem, code: Path, scratch: Path, settings: JudgeSett
     async with Evaluator(DeviceKind.CPU, settings) as evaluator:
         found = await evaluator.evaluate(problem, code, scratch / "load", Backend.CPP, build_only="real")
     never = ("compiled and loaded, never run",)
-    conditions = _conditions(problem, code, Backend.CPP, DeviceKind.CPU, None, {}, evaluator.isolation, never)
+    conditions = compiled_conditions(problem, code, Backend.CPP, DeviceKind.CPU, None, {}, evaluator.isolation, never)
     return found.verdict or Verdict(problem=problem.name, status=Status.COMPILED, conditions=conditions)
 
 
@@ -121,7 +131,7 @@ async def _captured(problem: Problem, code: Path, scratch: Path, settings: Judge
         warnings = _kittens_notes(calls, resources, target.kittens[1])
         plain = not_hipkittens(target.backend, language) if calls else None
         warnings += [] if plain is None else [plain]
-    conditions = _conditions(
+    conditions = compiled_conditions(
         problem,
         code,
         target.backend,
@@ -186,28 +196,3 @@ def _failure(result: BuildResult) -> Failure:
     # The lines above an error in a header only say who included it.
     message = first_error_line(text) or text.splitlines()[0]
     return Failure(stage=Stage.BUILD, kind=kind, message=message[:MESSAGE_LIMIT], detail=text)
-
-
-def _conditions(
-    problem: Problem,
-    code: Path,
-    backend: Backend,
-    device: DeviceKind,
-    arch: str | None,
-    versions: dict[str, str],
-    isolation: Isolation,
-    not_checked: tuple[str, ...],
-    warnings: tuple[str, ...] = (),
-) -> Conditions:
-    return Conditions(
-        backend=backend,
-        device=device,
-        device_name=f"no device (compiled for {arch})" if arch else "no device (compiled only)",
-        arch=arch,
-        versions=versions,
-        candidate_sha256=sha256(code.read_bytes()).hexdigest(),
-        problem_sha256=problem.sha256,
-        isolation=isolation,
-        not_checked=not_checked,
-        warnings=warnings,
-    )

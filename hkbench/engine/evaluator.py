@@ -66,6 +66,7 @@ class Evaluated:
 
     verdict: Verdict | None
     extensions: tuple[dict[str, Any], ...] = ()
+    launched: dict[str, Any] | None = None  #: see judge/launches.py
     output: str | None = None
 
 
@@ -178,9 +179,12 @@ class Evaluator:
         folder: Path,
         backend: Backend,
         on_stage: OnStage = lambda _stage: None,
-        build_only: Literal["capture", "real"] | None = None,
+        build_only: Literal["capture", "real", "launch"] | None = None,
+        arch: str | None = None,
     ) -> Evaluated:
         """Judges the candidate in the file `code`; `folder` is made for its builds and removed afterwards.
+
+        With `build_only` it only builds: see `EvaluateJob`, also for `arch`.
 
         Raises:
             HkbenchError: the machine failed, not the candidate.
@@ -198,6 +202,7 @@ class Evaluator:
             settings=self._settings,
             isolation=self.isolation,
             build_only=build_only,
+            arch=arch,
         )
         try:
             async with self._loaded:
@@ -223,7 +228,7 @@ class Evaluator:
                 result = _result(message)
         if "verdict" in result:
             return Evaluated(Verdict.model_validate(result["verdict"]))
-        return Evaluated(None, tuple(result["extensions"]), result["output"])
+        return Evaluated(None, tuple(result["extensions"]), result["launched"], result["output"])
 
     async def _with_built_code(self, job: EvaluateJob, found: Evaluated) -> Evaluated:
         """On an AMD GPU, what the device code says that the candidate was built into; its processes have ended."""

@@ -17,6 +17,7 @@ from hkbench.devices.probe import probe, versions
 from hkbench.errors import DeviceUnavailable
 from hkbench.judge import failures
 from hkbench.judge.job import EvaluateJob
+from hkbench.judge.launches import absent_gpu, launched
 from hkbench.judge.link import RunnerBabble, RunnerGone, RunnerLink, RunnerTimeout
 from hkbench.judge.measure import Measurement
 from hkbench.judge.profiling import NotProfiled, Profiling, Spare, chosen
@@ -75,6 +76,7 @@ class Evaluation:
         self._facts: DeviceFacts | None = None
         self._findings: tuple[Finding, ...] = ()
         self.extensions: list[dict[str, Any]] = []
+        self.launched: dict[str, Any] | None = None
 
     def load(self) -> Failure | None:
         """Parse, build and import: everything that needs no device."""
@@ -151,6 +153,7 @@ class Evaluation:
                 path=self._job.code,
                 capture=self._job.build_only == "capture",
                 overrides={},
+                gpu=None if self._job.arch is None else absent_gpu(self._job.arch),
                 **{"class": "ModelNew"},
             )
             if not answer["ok"]:
@@ -162,6 +165,9 @@ class Evaluation:
             self.extensions = extensions if isinstance(extensions, list) else []
             if self._job.build_only is None:
                 self._link.freeze()  # while it waits for the device, nothing of it runs beside other measurements
+        if self._job.build_only == "launch":
+            with self._timed(Stage.RUN):
+                self.launched = launched(self._link, self._job, lambda: self._enter(Stage.BUILD))
 
     def _read(self) -> None:
         """The static reading: advice, and at the end a reason to refuse what has no honest use."""

@@ -22,7 +22,9 @@ class EvaluateJob(Record):
     sizes: SizeSet
     settings: JudgeSettings
     isolation: Isolation  #: what confines the runners
-    build_only: Literal["capture", "real"] | None = None  #: record the extension calls, or really build and load
+    #: Record the extension calls, really build and load, or compile what Triton launches for `arch`.
+    build_only: Literal["capture", "real", "launch"] | None = None
+    arch: str | None = None
 
 
 class DescribeJob(Record):

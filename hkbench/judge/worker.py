@@ -91,7 +91,7 @@ def _evaluate(engine: socket.socket, message: wire.Message, fds: tuple[int, ...]
     if job.build_only is not None:
         end = link.end()
         baseline.end()
-        return {"extensions": evaluation.extensions, "output": end.output}
+        return {"extensions": evaluation.extensions, "launched": evaluation.launched, "output": end.output}
     wire.send(engine, {"ready": True})
     index = wire.receive(engine)["device"]
     return {"verdict": evaluation.run(index).model_dump(mode="json")}

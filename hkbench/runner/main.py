@@ -15,23 +15,15 @@ import torch
 from hkbench.runner import capture, device_memory, memory, profile, wire
 from hkbench.runner.clock import Flusher, Timed, timed_call
 from hkbench.runner.command import run_command
+from hkbench.runner.launches import Launches
 from hkbench.runner.load import load_file
 from hkbench.runner.trace import traced_call
 
 TRACEBACK_LIMIT = 64 * 1024
 OPERATIONS = (
-    "load",
-    "device",
-    "construct",
-    "parameters",
-    "state",
-    "bind",
-    "watch",
-    "call",
-    "trace",
-    "profile",
-    "command",
-)
+    "load", "device", "construct", "parameters", "state", "bind", "watch", "call", "trace", "profile", "command",
+    "launch", "part",
+)  # fmt: skip
 
 
 class Runner:
@@ -52,13 +44,16 @@ class Runner:
         self._watched: list[torch.Tensor] = []  # tensors that a result may not share memory with
         self._keeps = False
         self._earlier: list[torch.Tensor] = []  # of the call before, in the trials
+        self._launches: Launches | None = None  # when Triton's launches are recorded
 
     def load(self, message: wire.Message) -> wire.Message:
         """Imports the candidate, or for the baseline the problem (class `Model`, with its sizes in force).
 
-        `capture` records extension calls instead of building them.
+        `capture` records extension calls instead of building them; `gpu` has Triton's launches recorded, for that GPU.
         """
         calls: list[dict[str, Any]] = []
+        if message.get("gpu") is not None:
+            self._launches = Launches(message["gpu"], lambda event: wire.send(self._sock, {"event": event}))
         if message["capture"]:
             capture.record_extension_calls(calls)
         else:
@@ -66,6 +61,20 @@ class Runner:
         module = load_file("candidate", message["path"], message["overrides"])
         self._class = getattr(module, message["class"], None)
         return {"has_class": isinstance(self._class, type), "extensions": calls}
+
+    def launch(self, message: wire.Message) -> wire.Message:
+        """Makes ModelNew and calls it once on tensors without contents; says which kernels Triton compiled for it."""
+        assert self._launches is not None
+        self._device = torch.device("meta")
+        init_inputs, inputs = ([self._argument(item) for item in message[key]] for key in ("init_inputs", "inputs"))
+        answer = self._launches.forward(self._class, init_inputs, inputs, message["seed"])
+        raised = answer.pop("raised")
+        return answer | {"raised": None if raised is None else _error(raised)}
+
+    def part(self, message: wire.Message) -> wire.Message:
+        """A part of a code object that `launch` compiled."""
+        assert self._launches is not None
+        return {"part": self._launches.part(message["number"], message["offset"])}
 
     def device(self, message: wire.Message) -> wire.Message:
         """Takes the device and maps the two regions; those that are `shared` lie on it, and two files follow."""
@@ -196,6 +205,9 @@ class Runner:
         if "tensor" not in item:
             return item["value"]
         place = item["tensor"]
+        if self._device.type == "meta":
+            dtype = memory.DTYPES[place["dtype"]]
+            return torch.empty_strided(place["shape"], place["strides"], dtype=dtype, device=self._device)
         source = self._view(place)
         if source.device.type == self._device.type:
             return source if stage else source.clone()

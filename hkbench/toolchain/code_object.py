@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 import struct
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from hkbench.toolchain.hip import HipToolchain
@@ -25,6 +26,7 @@ _SECTION_LIMIT = 512 << 20  # bytes
 _NOT_FILLING = re.compile(rb"[^\0]")
 _TARGET = re.compile(r"hip(v4)?-amdgcn-amd-amdhsa-.*?-(?P<arch>gfx\w+)(:.*)?")
 _FIELD = re.compile(r"(?P<first>  - |    )\.(?P<key>\w+):\s+(?P<value>\S.*)")
+_NEXT_FREE_VGPR = re.compile(r"\.amdhsa_next_free_vgpr (\d+)")
 _TOOL_SECONDS = 60.0
 _DIGITS = 10  # of a figure in the metadata
 
@@ -196,3 +198,15 @@ def _kernel(fields: dict[str, str]) -> KernelMetadata:
         vgpr_spills=number("vgpr_spill_count"),
         sgpr_spills=number("sgpr_spill_count"),
     )
+
+
+def allocated_vgprs(code_object: Path, kernel: str, tools: Tools) -> int:
+    """VGPRs and AGPRs a lane that a launch is given, in whole blocks, as the kernel's descriptor says.
+
+    They are more than the kernel uses where its source caps the waves a SIMD. Raises NotInspected.
+    """
+    shown = tools.run("llvm-objdump", "-D", "-j", ".rodata", str(code_object))
+    found = _NEXT_FREE_VGPR.search(shown.partition(f".amdhsa_kernel {kernel}\n")[2])
+    if found is None:
+        raise NotInspected(f"no kernel descriptor of {kernel[:100]}")
+    return int(found[1])

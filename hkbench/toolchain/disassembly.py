@@ -25,12 +25,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from itertools import groupby
 from pathlib import Path
 
 from hkbench.toolchain.code_object import Tools
 
 _LABEL = re.compile(r"(?:[0-9a-f]+ )?<(?P<name>.+)>:")
 _PADDING = "s_nop"
+_ROOM = 16  #: so many one after the other wait for nothing: one `s_nop` can wait 16 cycles
 _WIDTHS = {
     "ubyte": 8,
     "sbyte": 8,
@@ -111,7 +113,9 @@ def instruction_counts(code_object: Path, arch: str, tools: Tools) -> dict[str, 
 def count_instructions(disassembly: str) -> dict[str, dict[str, int]]:
     """Class -> count for every function in what `llvm-objdump -d` prints, classes in a fixed order.
 
-    The `s_nop` that fill the room behind a function up to the next one's alignment do not count.
+    The `s_nop` that fill room do not count: behind a function up to the next one's alignment, and before the code of a
+    kernel whose arguments are preloaded, which begins 256 bytes behind its entry (AMDGPUUsage, "Preloaded Kernel
+    Arguments").
     """
     functions: dict[str, list[str]] = {}
     current: list[str] | None = None
@@ -130,7 +134,11 @@ def _without_padding(instructions: list[str]) -> list[str]:
     end = len(instructions)
     while end and instructions[end - 1].startswith(_PADDING):
         end -= 1
-    return instructions[:end]
+    kept: list[str] = []
+    for is_padding, run in groupby(instructions[:end], key=lambda one: one.startswith(_PADDING)):
+        found = list(run)
+        kept += [] if is_padding and len(found) >= _ROOM else found
+    return kept
 
 
 def _counted(instructions: Iterable[str]) -> dict[str, int]:

@@ -77,17 +77,32 @@ def occupancy(kernel: KernelResources) -> Occupancy | None:
 
     LDS that a launch asks for on top (`extern __shared__`) is not known here and not counted.
     """
+    demand = _demand(kernel)
+    if demand is None:
+        return None
+    said = kernel.occupancy_waves_per_simd
+    if said is not None and said < waves_by_compiler(demand):
+        demand = replace(demand, cap=said)
+    waves = waves_per_simd(demand)
+    limited_by = _limited_by(demand, waves)
+    return Occupancy(waves, limited_by, _next_step(demand, waves, limited_by), _lds_budget(demand, waves))
+
+
+def remark(kernel: KernelResources, registers: int) -> int | None:
+    """What the compiler's Occupancy remark would say of a kernel whose descriptor asks for so many `registers`.
+
+    For code objects that come without it. None where `occupancy` is None too.
+    """
+    demand = _demand(kernel)
+    return None if demand is None else min(waves_by_compiler(demand), waves_by_registers(registers))
+
+
+def _demand(kernel: KernelResources) -> Demand | None:
     registers = registers_of(kernel)
     if kernel.arch not in LDS_BYTES or registers is None or kernel.max_workgroup_size is None:
         return None
     sgprs, lds, threads = kernel.sgprs or 0, kernel.lds_bytes or 0, kernel.max_workgroup_size
-    demand = Demand(kernel.arch, registers, sgprs, lds, threads, bool(kernel.agprs))
-    remark = kernel.occupancy_waves_per_simd
-    if remark is not None and remark < waves_by_compiler(demand):
-        demand = replace(demand, cap=remark)
-    waves = waves_per_simd(demand)
-    limited_by = _limited_by(demand, waves)
-    return Occupancy(waves, limited_by, _next_step(demand, waves, limited_by), _lds_budget(demand, waves))
+    return Demand(kernel.arch, registers, sgprs, lds, threads, bool(kernel.agprs))
 
 
 def waves_per_simd(demand: Demand) -> int:

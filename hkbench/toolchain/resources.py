@@ -99,7 +99,7 @@ def read_library(library: Path, arch: str, tools: Tools) -> tuple[KernelResource
     cap that the source sets by `amdgpu_waves_per_eu`. Raises NotInspected, NoDeviceCode.
     """
     kernels, counts = _device_code(library, arch, tools)
-    known = tuple(_from_metadata(kernel, arch) for kernel in kernels)
+    known = tuple(from_metadata(kernel, arch) for kernel in kernels)
     return with_findings(demangled(completed(known, kernels, counts)))
 
 
@@ -113,7 +113,7 @@ def _device_code(library: Path, arch: str, tools: Tools) -> tuple[list[KernelMet
     return kernels, counts
 
 
-def _from_metadata(kernel: KernelMetadata, arch: str) -> KernelResources:
+def from_metadata(kernel: KernelMetadata, arch: str) -> KernelResources:
     return KernelResources(
         name=kernel.name,
         arch=arch,

@@ -1,0 +1,160 @@
+"""A GPU that is not there: tensors without contents that say they lie on it, and the questions that torch.cuda answers.
+
+A candidate is called at the problem's full size in a process without the GPU. Its tensors are on PyTorch's meta device,
+which has shapes, strides and dtypes and no memory; here they look to the candidate as on `cuda:0`. What needs contents
+(`.item()`, `.cpu()`, a branch on a value) raises, and so does every call of torch.cuda that is not answered here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+DEVICE = torch.device("cuda", 0)
+STORAGE_ALIGNMENT = 512  #: bytes; of PyTorch's allocator on a GPU
+THREADS_OF_A_UNIT = 2048  #: 4 SIMDs of 8 waves of 64
+_NAME = re.compile(r"cuda(:\d+)?")
+
+# The same descriptor gives a new, equal getter each time.
+_DEVICE, _IS_CUDA = torch.Tensor.device.__get__, torch.Tensor.is_cuda.__get__  # type: ignore[attr-defined]
+_IS_META = torch.Tensor.is_meta.__get__  # type: ignore[attr-defined]
+
+
+def is_on_gpu(value: object) -> bool:
+    """Whether a value is a tensor of this GPU, asked from outside of the candidate's view."""
+    with torch._C.DisableTorchFunction():
+        return isinstance(value, torch.Tensor) and value.device.type == "meta"
+
+
+def _address(tensor: torch.Tensor) -> int:
+    """With the alignment that it would have: that of its offset in a storage of the allocator's."""
+    return STORAGE_ALIGNMENT + int(tensor.storage_offset()) * tensor.element_size()
+
+
+#: What a tensor of the GPU answers in place of what a meta tensor would.
+_ANSWERS: dict[Any, Callable[[torch.Tensor], Any]] = {
+    _DEVICE: lambda _: DEVICE,
+    _IS_CUDA: lambda _: True,
+    _IS_META: lambda _: False,
+    torch.Tensor.get_device: lambda _: DEVICE.index,
+    torch.Tensor.data_ptr: _address,
+}
+
+
+class AbsentGpu(TorchFunctionMode):
+    """While it is entered, whatever is asked for on `cuda` is a tensor without contents."""
+
+    def __torch_function__(
+        self, func: Any, _types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        given = dict(kwargs or {})
+        if func in _ANSWERS and is_on_gpu(args[0]):
+            return _ANSWERS[func](args[0])
+        if func is torch.Tensor.cuda:
+            return args[0].to("meta")
+        own = _own_function(func)
+        if own is not None:
+            with self:
+                return own(*args, **given)
+        if "device" in given:
+            given["device"] = _placed(given["device"], index=True)
+        return func(*(_placed(value) for value in args), **given)
+
+
+def _placed(value: Any, *, index: bool = False) -> Any:
+    """A device argument as PyTorch gets it: the meta device for a GPU, anything else as it is."""
+    named = isinstance(value, str) and _NAME.fullmatch(value)
+    if named or (index and isinstance(value, int)) or (isinstance(value, torch.device) and value.type == "cuda"):
+        return torch.device("meta")
+    return value
+
+
+def _own_function(func: Any) -> Callable[..., Any] | None:
+    """What a custom operator runs on a GPU. On the meta device PyTorch would take its fake, which launches nothing."""
+    if not isinstance(func, torch._ops.OpOverload) or func.namespace in ("aten", "prims", "prim"):
+        return None
+    definition = torch._library.custom_ops.OPDEFS.get(func._schema.name)
+    if definition is None:
+        return None
+    own: Callable[..., Any] = definition._backend_fns.get(DEVICE.type, definition._init_fn)
+    return own
+
+
+class _Stream:
+    """A stream or an event. Nothing runs, so there is nothing to wait for."""
+
+    cuda_stream = 0
+    device = DEVICE
+
+    def __init__(self, *_: object, **__: object) -> None:
+        return
+
+    def query(self) -> bool:
+        return True
+
+    def synchronize(self) -> None:
+        return
+
+    def record_event(self, event: _Stream | None = None) -> _Stream:
+        return event or self
+
+    def wait_stream(self, _stream: object) -> None:
+        return
+
+    wait_event = wait_stream
+
+    def wait(self, _stream: object = None) -> None:
+        return
+
+    record = wait
+
+
+@contextlib.contextmanager
+def _within(_device_or_stream: object) -> Iterator[None]:
+    """torch.cuda.device and torch.cuda.stream, of which there is one each."""
+    yield
+
+
+def answer_questions(gpu: dict[str, Any]) -> None:
+    """Has torch.cuda answer for the GPU; for good, as this process serves one candidate.
+
+    `gpu`: "name", "arch" (gfx942), "compute_units", "memory" and "lds" (bytes).
+    """
+    capability = (int(gpu["arch"][3]), int(gpu["arch"][4]))
+    properties = SimpleNamespace(
+        name=gpu["name"],
+        gcnArchName=gpu["arch"],
+        multi_processor_count=gpu["compute_units"],
+        total_memory=gpu["memory"],
+        shared_memory_per_block=gpu["lds"],
+        max_threads_per_multi_processor=THREADS_OF_A_UNIT,
+        warp_size=64,
+        major=capability[0],
+        minor=capability[1],
+    )
+    answers: dict[str, Any] = {
+        "is_available": lambda: True,
+        "device_count": lambda: 1,
+        "current_device": lambda: DEVICE.index,
+        "set_device": lambda _device: None,
+        "device": _within,
+        "stream": _within,
+        "Stream": _Stream,
+        "Event": _Stream,
+        "get_device_properties": lambda _device=None: properties,
+        "get_device_name": lambda _device=None: properties.name,
+        "get_device_capability": lambda _device=None: capability,
+        "synchronize": lambda _device=None: None,
+        "current_stream": _Stream,
+        "default_stream": _Stream,
+        "empty_cache": lambda: None,
+    }
+    vars(torch.cuda).update(answers)
+    vars(torch.version).update(hip="absent", cuda=None)
+    torch.Tensor.record_stream = lambda *_: None  # type: ignore[method-assign]

@@ -1,0 +1,235 @@
+"""Triton's launches, compiled for a GPU that is not there and not run.
+
+Triton asks a driver what it compiles for, loads code objects through it and launches by it. The one here names an AMD
+GPU, keeps the code objects and launches nothing; specialisation, autotuner, compiler and cache are Triton's own. It
+uses what Triton 3.6 and 3.9 have in common.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import functools
+import importlib
+import re
+import sys
+from collections.abc import Callable, Sequence
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import torch
+
+from hkbench.runner.absent_gpu import DEVICE, THREADS_OF_A_UNIT, AbsentGpu, answer_questions, is_on_gpu
+
+WAVE = 64
+LARGEST_WORKGROUP = 1024  #: threads
+PART = 2 << 20  #: bytes of a code object in one answer
+_OPTIONS = ("num_warps", "num_stages", "waves_per_eu", "matrix_instr_nonkdim", "kpack")
+_VALUE_LIMIT = 100  #: characters of a constant's value
+_MESSAGE_LIMIT = 16_000  #: characters of an error
+_ARGUMENTS_BEGIN = 9  #: of a launcher's call, behind grid, stream, function, metadata and hooks
+
+
+class _Kernel:
+    """One specialisation of a kernel: Triton makes one launcher for each, and launches through it."""
+
+    def __init__(self, recorder: Recorder, source: Any, metadata: Any) -> None:
+        self.image = b""
+        self.launches = 0
+        signature = dict(source.signature)
+        names = list(signature)
+        declared = {parameter.name for parameter in source.fn.params if parameter.is_constexpr}
+        constants = {names[key[0]]: value for key, value in source.constants.items() if len(key) == 1}
+        self.described: dict[str, Any] = {
+            "name": metadata.name,
+            "signature": {name: str(kind) for name, kind in signature.items()},
+            "constants": {name: _shown(value) for name, value in constants.items() if name in declared},
+            "specialised": {name: _shown(value) for name, value in constants.items() if name not in declared},
+            "options": {name: getattr(metadata, name, None) for name in _OPTIONS},
+            "lds_bytes": metadata.shared,
+        }
+        recorder.kernels.append(self)
+
+    def __call__(self, *call: Any) -> None:
+        for number, value in enumerate(call[_ARGUMENTS_BEGIN:]):
+            if isinstance(value, torch.Tensor) and not is_on_gpu(value):
+                raise ValueError(f"Pointer argument (at {number}) cannot be accessed from Triton (cpu tensor?)")
+        self.launches += 1
+
+
+def _shown(value: Any) -> str:
+    return str(getattr(value, "value", value))[:_VALUE_LIMIT]
+
+
+class Recorder:
+    """Triton's driver. `kernels` grow with each that is compiled, `refused` with each that is not."""
+
+    def __init__(self, gpu: dict[str, Any], say: Callable[[str], None]) -> None:
+        self.kernels: list[_Kernel] = []
+        self.refused: list[dict[str, Any]] = []
+        self._gpu = gpu
+        self._say = say
+        self.launcher_cls = functools.partial(_Kernel, self)
+        self.utils = SimpleNamespace(
+            get_device_properties=self._properties, load_binary=self._load, unload_module=lambda _module: None
+        )
+
+    # What Triton asks of a driver, by Triton's names.
+
+    def get_current_target(self) -> Any:
+        target = importlib.import_module("triton.backends.compiler").GPUTarget
+        return target("hip", self._gpu["arch"], WAVE)
+
+    def get_current_device(self) -> int:
+        return int(DEVICE.index)
+
+    def set_current_device(self, _device: int) -> None:
+        return
+
+    def get_current_stream(self, _device: int) -> int:
+        return 0
+
+    def get_device_capability(self, *_device: int) -> tuple[int, int]:
+        return torch.cuda.get_device_capability()
+
+    def get_active_torch_device(self) -> torch.device:
+        return DEVICE
+
+    def get_device_interface(self) -> ModuleType:
+        return torch.cuda
+
+    def get_benchmarker(self) -> Callable[..., list[float]]:
+        """The autotuner's clock: each configuration is launched once, so compiled, and all are equally fast."""
+
+        def launched(kernel_call: Callable[[], Any], quantiles: Sequence[float] = (0.5,), **_: Any) -> list[float]:
+            kernel_call()
+            return [1.0 for _ in quantiles]
+
+        return launched
+
+    def _properties(self, _device: int) -> dict[str, Any]:
+        return {
+            "arch": self._gpu["arch"],
+            "warpSize": WAVE,
+            "max_shared_mem": self._gpu["lds"],
+            "multiprocessor_count": self._gpu["compute_units"],
+            "max_threads_per_sm": THREADS_OF_A_UNIT,
+        }
+
+    def _load(self, _name: str, image: bytes, _shared: int, _device: int) -> tuple[Any, Any, int, int, int]:
+        """Triton loads right after it made the launcher: module, function, registers, spills, threads a workgroup."""
+        self.kernels[-1].image = bytes(image)
+        return object(), object(), 0, 0, LARGEST_WORKGROUP
+
+    def watched(self, compiler: Callable[..., Any]) -> Callable[..., Any]:
+        """Triton's `compile`, with the judge told when it is at work and what it refuses."""
+
+        @functools.wraps(compiler)
+        def compiled(source: Any, *args: Any, **kwargs: Any) -> Any:
+            self._say("build_begin")
+            try:
+                return compiler(source, *args, **kwargs)
+            except Exception as error:
+                cause = _innermost(error)
+                self.refused.append(
+                    {
+                        "name": str(source.name),
+                        "error": type(cause).__name__,
+                        "message": str(cause)[:_MESSAGE_LIMIT],
+                        "line": _line(source.fn, cause),
+                    }
+                )
+                raise
+            finally:
+                self._say("build_end")
+
+        return compiled
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """Where one kernel calls another, Triton raises an error for each call, and the first says what is wrong."""
+    found = error
+    while (cause := found.__cause__) is not None and hasattr(cause, "node"):
+        found = cause
+    return found
+
+
+def _line(function: Any, error: BaseException) -> int | None:
+    """The line of the candidate's file; None where Triton does not say, as for what its later passes refuse."""
+    line, source = getattr(getattr(error, "node", None), "lineno", None), getattr(error, "src", None)
+    if not isinstance(line, int) or not isinstance(source, str):
+        return None
+    begin = _beginning(function, source)
+    return None if begin is None else begin + line - 1
+
+
+def _beginning(function: Any, source: str) -> int | None:
+    """Where the text that Triton parsed, a function without its decorators, begins in the file."""
+    known = [function, *(value for value in function.__globals__.values() if hasattr(value, "raw_src"))]
+    for one in known:
+        if one.src == source:
+            before = next((n for n, line in enumerate(one.raw_src) if re.match(r"\s*def\s", line)), 0)
+            return int(one.starting_line_number) + before
+    return None
+
+
+class Launches:
+    """The candidate's import, construction and one forward pass, with Triton's launches recorded."""
+
+    def __init__(self, gpu: dict[str, Any], say: Callable[[str], None]) -> None:
+        """From here on, to the end of the process. Raises ImportError where Triton or its AMD back end is missing."""
+        triton: Any = importlib.import_module("triton")
+        importlib.import_module("triton.backends.amd.compiler")
+        compiler: Any = importlib.import_module("triton.compiler")
+        self._recorder = Recorder(gpu, say)
+        compiler.compile = self._recorder.watched(compiler.compile)
+        triton.runtime.driver.set_active(self._recorder)
+        answer_questions(gpu)
+        self._view = contextlib.ExitStack()
+        self._view.enter_context(AbsentGpu())
+
+    def forward(self, model_class: Any, init_inputs: list[Any], inputs: list[Any], seed: int) -> dict[str, Any]:
+        """What became of each launch, and the exception that ended the rest, by the stage that it came from."""
+        stage, error = "load", None
+        try:
+            torch.manual_seed(seed)
+            model = model_class(*init_inputs).to(DEVICE)
+            stage = "run"
+            with torch.no_grad():
+                model(*inputs)
+        except Exception as raised:  # noqa: BLE001 - the candidate may raise anything, and what was compiled counts
+            error = raised
+        described = [
+            kernel.described | {"launches": kernel.launches, "bytes": len(kernel.image)}
+            for kernel in self._recorder.kernels
+        ]
+        return {
+            "stage": stage,
+            "raised": error,
+            "kernels": described,
+            "refused": self._recorder.refused,
+            "idle": self._idle(),
+        }
+
+    def _idle(self) -> list[str]:
+        """Names of the candidate's kernels that were neither launched nor used by another one."""
+        jit = importlib.import_module("triton.runtime.jit").JITFunction
+        found: dict[str, Any] = {}
+        for name, value in vars(sys.modules["candidate"]).items():
+            function = value
+            while not isinstance(function, jit) and hasattr(function, "fn"):  # below an autotuner or heuristics
+                function = function.fn
+            if isinstance(function, jit):
+                found[name] = function
+        compiled = {kernel.described["name"] for kernel in self._recorder.kernels}
+        compiled |= {refused["name"] for refused in self._recorder.refused}
+        return [
+            name
+            for name, function in found.items()
+            if function.__name__ not in compiled
+            and not any(re.search(rf"\b{re.escape(name)}\b", other.src) for key, other in found.items() if key != name)
+        ]
+
+    def part(self, number: int, offset: int) -> str:
+        """A part of a code object, in base64."""
+        return base64.b64encode(self._recorder.kernels[number].image[offset : offset + PART]).decode()
