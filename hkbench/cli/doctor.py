@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
-from hkbench.cli.doctor_tools import COMPILERS, VERSION_SECONDS, hip_python, hipkittens, profilers, program
+from hkbench.cli.doctor_tools import COMPILERS, VERSION_SECONDS, hip_python, hipkittens, profilers, program, triton
 from hkbench.devices.describe import gpu_lines
 from hkbench.devices.merge import MergedGpu, alone, merge
 from hkbench.devices.reading import SourceReport
@@ -51,7 +51,7 @@ async def _report(look_for_devices: bool) -> list[str]:
         found, devices = await _devices()
         lines += found
     lines += [program("compiler", name, flag) for name, flag in COMPILERS.items()]
-    return [*lines, *_hip(), hipkittens(), hip_python(), *profilers(devices), *_disk()]
+    return [*lines, *_hip(), hipkittens(), triton(), hip_python(), *profilers(devices), *_disk()]
 
 
 def _isolation(isolation: Isolation) -> Iterator[str]:

@@ -9,12 +9,14 @@ from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 
-from hkbench.errors import HkbenchError
+from hkbench.errors import HkbenchError, ToolchainUnavailable
 from hkbench.profile.choose import PACKAGES, Profiler, Standing, choose, standings
 from hkbench.records import DeviceFacts, DeviceKind
 from hkbench.rocm import rocm_version
 from hkbench.sandbox.environment import runner_path
+from hkbench.toolchain.hip import ARCHITECTURES
 from hkbench.toolchain.hipkittens import find_checkout
+from hkbench.toolchain.triton import find_triton
 
 #: Programs, with the arguments that make them tell their version.
 COMPILERS = {"g++": "--version", "nvcc": "--version", "hipcc": "--version", "ninja": "--version"}
@@ -57,6 +59,15 @@ def hipkittens() -> str:
     except HkbenchError as error:
         return f"hipkittens {error}"
     return f"hipkittens {found.describe()}{', with changes in include/' if found.changed else ''}"
+
+
+def triton() -> str:
+    """Whether Triton is here with what compiles for AMD GPUs, without importing it."""
+    try:
+        found = find_triton()
+    except ToolchainUnavailable as error:
+        return f"triton     {error}"
+    return f"triton     {found.version}, with its AMD back end: compiles for {', '.join(ARCHITECTURES)} ({found.root})"
 
 
 def hip_python() -> str:

@@ -77,6 +77,8 @@ def _placed(value: Any, *, index: bool = False) -> Any:
 
 def _own_function(func: Any) -> Callable[..., Any] | None:
     """What a custom operator runs on a GPU. On the meta device PyTorch would take its fake, which launches nothing."""
+    if isinstance(func, torch._ops.OpOverloadPacket):
+        func = getattr(func, "default", None)
     if not isinstance(func, torch._ops.OpOverload) or func.namespace in ("aten", "prims", "prim"):
         return None
     definition = torch._library.custom_ops.OPDEFS.get(func._schema.name)

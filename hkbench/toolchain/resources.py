@@ -114,6 +114,7 @@ def _device_code(library: Path, arch: str, tools: Tools) -> tuple[list[KernelMet
 
 
 def from_metadata(kernel: KernelMetadata, arch: str) -> KernelResources:
+    """`.vgpr_count` counts AGPRs too (LLVM `SIProgramInfo`, gfx90a and later)."""
     return KernelResources(
         name=kernel.name,
         arch=arch,
@@ -124,6 +125,7 @@ def from_metadata(kernel: KernelMetadata, arch: str) -> KernelResources:
         scratch_bytes_per_lane=kernel.scratch_bytes_per_lane,
         vgpr_spills=kernel.vgpr_spills,
         sgpr_spills=kernel.sgpr_spills,
+        max_workgroup_size=kernel.max_workgroup_size,
     )
 
 
