@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 import struct
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from hkbench.toolchain.hip import HipToolchain

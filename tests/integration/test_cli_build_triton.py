@@ -1,4 +1,4 @@
-"""`eval.py --build-only --backend triton`, as a process: compiled without a GPU, refused, and said what was left out."""
+"""`eval.py --build-only --backend triton`, as a process: compiled without a GPU, or refused with the line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hkbench.toolchain.hip import ARCHITECTURES
 
 pytestmark = [pytest.mark.triton, pytest.mark.hipcc, pytest.mark.slow]
 
-HONEST = [case for case in load_cases(only="honest/triton_")]
+HONEST = load_cases(only="honest/triton_")
 EVERY_TIME = ("triton_autotune", "triton_custom_op")
 
 AFFINE_KERNEL = (
@@ -62,8 +62,8 @@ def small(folder: Path, expression: str = "2 * x + 1", behind: str = "pass", arc
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_matrix_instructions_are_counted_and_what_limits_the_occupancy_is_named(tmp_path: Path, arch: str) -> None:
-    (case,) = (case for case in HONEST if case.name == "triton_matmul_bf16")
-    code, verdict, shown = build(tmp_path, case.path, case.problem_path, arch)
+    (case,) = (case for case in HONEST if case.path.stem == "triton_matmul_bf16")
+    code, verdict, shown = build(tmp_path, case.path, case.problem, arch)
     (kernel,) = verdict["resources"]
     assert (code, verdict["status"], verdict["speedup"]) == (0, "compiled", None)
     assert "compiled, not run" in shown and "correct" not in shown.replace("correctness", "")
@@ -77,13 +77,13 @@ def test_matrix_instructions_are_counted_and_what_limits_the_occupancy_is_named(
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-@pytest.mark.parametrize("case", HONEST, ids=lambda case: str(case.name))
+@pytest.mark.parametrize("case", HONEST, ids=lambda case: case.path.stem)
 def test_honest_candidates_compile(tmp_path: Path, case: Any, arch: str) -> None:
-    if case.name not in EVERY_TIME and not os.environ.get("HKBENCH_CORPUS"):
+    if case.path.stem not in EVERY_TIME and not os.environ.get("HKBENCH_CORPUS"):
         pytest.skip("only with HKBENCH_CORPUS=1: ten seconds each")
-    code, verdict, shown = build(tmp_path, case.path, case.problem_path, arch)
+    code, verdict, shown = build(tmp_path, case.path, case.problem, arch)
     assert (code, verdict["status"], verdict["conditions"]["warnings"]) == (0, "compiled", []), shown
-    assert len(verdict["resources"]) == (6 if case.name == "triton_autotune" else 1)
+    assert len(verdict["resources"]) == (6 if case.path.stem == "triton_autotune" else 1)
     assert all(kernel["vgprs"] and kernel["instructions"] for kernel in verdict["resources"])
 
 
@@ -103,7 +103,9 @@ def test_a_forward_that_needs_contents_is_said_to_have_ended_early(tmp_path: Pat
 
 def test_a_candidate_that_launches_nothing_is_not_compiled(tmp_path: Path) -> None:
     code = tmp_path / "code.py"
-    code.write_text("import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return 2 * x + 1\n")
+    code.write_text(
+        "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return 2 * x + 1\n"
+    )
     returned, verdict, _ = build(tmp_path, code, problem_file(tmp_path / "problems", AFFINE).path, "gfx942")
     assert (returned, verdict["failure"]["kind"]) == (2, "build_error")
     assert verdict["failure"]["message"] == "forward launches no Triton kernel, so there is nothing to compile"

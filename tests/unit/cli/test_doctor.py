@@ -11,9 +11,10 @@ from hkbench.cli import doctor, main
 from hkbench.cli.arguments import add_judge, judge_settings
 from hkbench.devices.reading import GpuReading, SourceReport
 from hkbench.engine.confinement import Cages, require, survey
-from hkbench.errors import IsolationUnavailable
+from hkbench.errors import IsolationUnavailable, ToolchainUnavailable
 from hkbench.records import DeviceFacts, DeviceKind, Isolation, IsolationLevel, Protection, Track
 from hkbench.toolchain.hip import HipToolchain
+from hkbench.toolchain.triton import Triton
 
 PARTIAL = Isolation(
     level=IsolationLevel.PARTIAL,
@@ -32,6 +33,7 @@ def test_it_prints_what_there_is(capsys: pytest.CaptureFixture[str], monkeypatch
     for word in (
         "\nhip ",
         "\nhipkittens ",
+        "\ntriton ",
         "\nhip-python ",
         "rocprofv3:",
         "rocprofv2:",
@@ -39,6 +41,18 @@ def test_it_prints_what_there_is(capsys: pytest.CaptureFixture[str], monkeypatch
         "  used     torch",
     ):
         assert word in text
+
+
+def test_triton_or_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor_tools, "find_triton", lambda: Triton("3.9.0", Path("/packages/triton")))
+    expected = "triton     3.9.0, with its AMD back end: compiles for gfx942, gfx950 (/packages/triton)"
+    assert doctor_tools.triton() == expected
+
+    def missing() -> Triton:
+        raise ToolchainUnavailable("Triton is not installed: run `pip install triton`")
+
+    monkeypatch.setattr(doctor_tools, "find_triton", missing)
+    assert doctor_tools.triton() == "triton     Triton is not installed: run `pip install triton`"
 
 
 def hip_toolchain(folder: Path, targets: str, is_rocm: bool = True) -> HipToolchain:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from prompts_samples import PROMPTS, ROOT
+from support.triton_kernels import record
 
 _CHECK = """
 torch.manual_seed(0)
@@ -64,3 +65,29 @@ def test_the_hip_example_compiles(arch: str, tmp_path: Path) -> None:
         cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-4000:]
+
+
+TRITON_BLOCKS = [
+    (path.name, block)
+    for path in sorted(PROMPTS.iterdir())
+    for block in re.findall(r"^```python\n(.*?)^```$", path.read_text(), re.DOTALL | re.MULTILINE)
+    if "@triton.jit" in block
+]
+#: What each file's example is called with: inputs and constructor arguments.
+TRITON_CALLS: dict[str, tuple[list[tuple[list[int], str]], list[object]]] = {
+    "_backend_triton.txt": ([([8192, 4096], "float32")], [4096, 0.5])
+}
+
+
+def test_every_triton_example_has_a_call() -> None:
+    assert TRITON_BLOCKS and {name for name, _ in TRITON_BLOCKS} == set(TRITON_CALLS)
+
+
+@pytest.mark.triton
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+@pytest.mark.parametrize(("name", "source"), TRITON_BLOCKS, ids=[name for name, _ in TRITON_BLOCKS])
+def test_the_triton_examples_compile(name: str, source: str, arch: str, tmp_path: Path) -> None:
+    inputs, init_inputs = TRITON_CALLS[name]
+    answer = record(tmp_path, source, inputs, init_inputs, arch)
+    assert (answer["raised"], answer["refused"], answer["idle"]) == (None, [], [])
+    assert answer["kernels"] and all(kernel["bytes"] for kernel in answer["kernels"])

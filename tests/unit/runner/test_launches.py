@@ -63,8 +63,8 @@ def test_options_of_the_launch_reach_the_compiler(tmp_path: Path) -> None:
 def test_every_configuration_of_an_autotuner_is_compiled(tmp_path: Path) -> None:
     tuned = COPY.replace(
         "@triton.jit",
-        "@triton.autotune([triton.Config(dict(BLOCK=b), num_warps=w) for b in (256, 512) for w in (4, 8)], key=['count'])"
-        "\n@triton.jit",
+        "CONFIGS = [triton.Config(dict(BLOCK=b), num_warps=w) for b in (256, 512) for w in (4, 8)]\n\n\n"
+        "@triton.autotune(CONFIGS, key=['count'])\n@triton.jit",
     )
     answer = record(tmp_path, tuned.format(body="copy_kernel[(4,)](x, out, 1024)"), [X])
     found = [(one["constants"]["BLOCK"], one["options"]["num_warps"], one["launches"]) for one in answer["kernels"]]
@@ -72,7 +72,8 @@ def test_every_configuration_of_an_autotuner_is_compiled(tmp_path: Path) -> None
 
 
 def test_what_triton_refuses_names_the_line_even_where_the_candidate_hides_it(tmp_path: Path) -> None:
-    body = "\n        try:\n            copy_kernel[(4,)](x, out, 1024, BLOCK=100)\n        except Exception:\n            pass"
+    launch = "copy_kernel[(4,)](x, out, 1024, BLOCK=100)"
+    body = f"\n        try:\n            {launch}\n        except Exception:\n            pass"
     answer = record(tmp_path, COPY.format(body=body), [X])
     (refused,) = answer["refused"]
     assert (answer["raised"], answer["kernels"], refused["error"]) == (None, [], "CompilationError")
@@ -82,7 +83,9 @@ def test_what_triton_refuses_names_the_line_even_where_the_candidate_hides_it(tm
 
 def test_an_error_in_a_function_that_a_kernel_calls_is_that_function_s(tmp_path: Path) -> None:
     source = COPY.replace("tl.load(x_ptr + at, mask=at < count)", "helper(tl.load(x_ptr + at, mask=at < count))")
-    source = source.replace("@triton.jit", "@triton.jit\ndef helper(x):\n    return x + tl.nothing(x)\n\n\n@triton.jit", 1)
+    source = source.replace(
+        "@triton.jit", "@triton.jit\ndef helper(x):\n    return x + tl.nothing(x)\n\n\n@triton.jit", 1
+    )
     answer = record(tmp_path, source.format(body="copy_kernel[(4,)](x, out, 1024, BLOCK=128)"), [X])
     (refused,) = answer["refused"]
     assert source.splitlines()[refused["line"] - 1].strip() == "return x + tl.nothing(x)"

@@ -33,6 +33,13 @@ def test_functions_are_counted_apart_and_padding_is_not() -> None:
     assert next(iter(count_instructions(TEXT)["_Z5scalePffi"])) == "valu"
 
 
+def test_the_room_before_the_code_of_a_kernel_with_preloaded_arguments_is_no_instruction() -> None:
+    nop = "\ts_nop 0                                                    // 000000003C64: BF800000\n"
+    room = TEXT.replace("\ts_cbranch_execz 12", f"\ts_branch 56 // 0\n{nop * 56}\ts_cbranch_execz 12")
+    with_room, without = (count_instructions(text)["_Z5scalePffi"] for text in (room, TEXT))
+    assert with_room == without | {"branch": 2}
+
+
 @pytest.mark.parametrize(
     ("instruction", "expected"),
     [

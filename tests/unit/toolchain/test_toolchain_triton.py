@@ -1,4 +1,4 @@
-"""Triton's code objects: what they show beside what its compiler remarks in the assembly, and what is no code object."""
+"""Triton's code objects: what they show beside the remarks in its assembly, and what is no code object."""
 
 from __future__ import annotations
 
