@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from hkbench.cdna import LDS_BYTES
 from hkbench.devices.peaks import PARTS
 from hkbench.errors import ProblemError
 from hkbench.judge import failures
@@ -21,7 +22,6 @@ from hkbench.judge.link import RunnerBabble, RunnerLink
 from hkbench.judge.reference import Reference
 from hkbench.records import FailureKind, Stage
 from hkbench.runner.wire import Message
-from hkbench.toolchain.occupancy import LDS_BYTES
 
 NOTHING_LAUNCHED = "forward launches no Triton kernel, so there is nothing to compile"
 KERNELS_LIMIT = 256

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hkbench.cli import doctor, main
+from hkbench.cli import doctor, doctor_tools, main
 from hkbench.cli.arguments import add_judge, judge_settings
 from hkbench.devices.reading import GpuReading, SourceReport
 from hkbench.engine.confinement import Cages, require, survey
