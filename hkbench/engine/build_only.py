@@ -41,7 +41,10 @@ from hkbench.toolchain.hipkittens import Checkout, Dialect, dialect_for, doubts,
 
 DEFAULT_ARCH = "gfx942"
 MESSAGE_LIMIT = 500
-NOTHING_TO_COMPILE = "the file calls neither load_inline nor load when it is imported, so there is nothing to compile"
+NOTHING_TO_COMPILE = (
+    "the file calls neither load_inline nor load nor hipkittens_build.build when it is imported, so there is nothing "
+    "to compile"
+)
 
 
 @dataclass(frozen=True)
@@ -75,9 +78,10 @@ async def compile_only(
 
     `sizes` are those at which a Triton candidate is called: its kernels are only known from their launches.
 
-    HIP and HipKittens candidates are imported with their `load_inline` and `load` calls recorded, and what those would
-    have built is compiled for `arch`; C++ candidates are really built and loaded. For HipKittens the candidate finds
-    the checkout under HIPKITTENS_ROOT and THUNDERKITTENS_ROOT, and HIP under ROCM_PATH, in its environment.
+    HIP and HipKittens candidates are imported with their `load_inline`, `load` and `hipkittens_build.build` calls
+    recorded, and what those would have built is compiled for `arch`; C++ candidates are really built and loaded. For
+    HipKittens the candidate finds the checkout under HIPKITTENS_ROOT and THUNDERKITTENS_ROOT, and HIP under ROCM_PATH,
+    in its environment.
 
     Raises:
         UsageError: the backend or the architecture cannot be built so.
@@ -163,7 +167,10 @@ async def _built(
         folder = scratch / f"extension_{number}"
         folder.mkdir(parents=True)
         cage = cages.tool(folder, *reads(target.toolchain))
-        results.append(await asyncio.to_thread(build_hip, call, target.arch, folder, limit, target.toolchain, cage))
+        checkout = None if target.kittens is None else target.kittens[0]
+        results.append(
+            await asyncio.to_thread(build_hip, call, target.arch, folder, limit, target.toolchain, cage, checkout)
+        )
         if not results[-1].ok:
             break
     return results
@@ -178,7 +185,8 @@ def _calls(recorded: Sequence[Mapping[str, object]]) -> tuple[list[ExtensionCall
             calls.append(ExtensionCall.model_validate(raw))
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
-            message = f"load_inline: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+            called = "load_inline" if raw.get("bound") is None else "hipkittens_build.build"
+            message = f"{called}: {'.'.join(map(str, first['loc']))}: {first['msg']}"
             break
     failure = None if message is None else Failure(stage=Stage.BUILD, kind=FailureKind.BUILD_ERROR, message=message)
     return calls, failure

@@ -39,7 +39,7 @@ _PLAIN_MODULES = frozenset(
     ]
 )
 _BUILDERS = re.compile(
-    r"torch\.utils\.cpp_extension\.(?:load|load_inline)|cupy\.(?:RawKernel|RawModule|ElementwiseKernel)|ctypes\.CDLL"
+    r"torch\.utils\.cpp_extension\.(?:load|load_inline)|hipkittens_build\.build|cupy\.(?:RawKernel|RawModule|ElementwiseKernel)|ctypes\.CDLL"
     r"|torch\.cuda\._compile_kernel|torch\.ops\.load_library|ctypes\.cdll\.LoadLibrary|tilelang\.compile|tilelang\.jit"
 )
 _JITS = re.compile(

@@ -97,6 +97,7 @@ CLOCKS = frozenset(
 # Variables that steer a build.
 BUILD_VARIABLES = frozenset(
     [
+        "HIPKITTENS_ROOT",
         "THUNDERKITTENS_ROOT",
         "CUDA_HOME",
         "CUDA_PATH",

@@ -1,16 +1,20 @@
-"""Watches, or replaces, the candidate's calls of torch's extension builder."""
+"""Watches, or replaces, the candidate's calls of torch's extension builder and of `hipkittens_build.build`."""
 
 from __future__ import annotations
 
 import functools
 import importlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import torch
+
+import hipkittens_build
+import hipkittens_build.binding  # a candidate has it then as it has torch: from before the fork
+from hipkittens_build.builder import Members, read_functions
 
 
 def _import_cpp_extension() -> ModuleType:
@@ -39,8 +43,8 @@ _DEVICE_SUFFIXES = (".cu", ".hip", ".cuh")
 
 def announce_builds(say: Callable[[str], None]) -> None:
     """Says "build_begin" and "build_end" around each build, so that the judge knows which limit applies."""
-    for name in ("load", "load_inline"):
-        setattr(cpp_extension, name, _announced(getattr(cpp_extension, name), say))
+    for module, name in ((cpp_extension, "load"), (cpp_extension, "load_inline"), (hipkittens_build, "build")):
+        setattr(module, name, _announced(getattr(module, name), say))
 
 
 def _announced(build: Callable[..., Any], say: Callable[[str], None]) -> Callable[..., Any]:
@@ -78,7 +82,7 @@ def _plain(value: Any) -> Any:
 
 
 def record_extension_calls(calls: list[dict[str, Any]]) -> None:
-    """Makes `load_inline` and `load` append their arguments to `calls` and return a stand-in module.
+    """Makes `load_inline`, `load` and `hipkittens_build.build` append their arguments to `calls` and return a stand-in.
 
     A `load` call is recorded with the text of its files, since the place that compiles may not see them.
     """
@@ -102,4 +106,10 @@ def record_extension_calls(calls: list[dict[str, Any]]) -> None:
         calls.append(kept | ({"cxx": os.environ["CXX"]} if os.environ.get("CXX") else {}))
         return _Unbuilt(str(given["name"]))
 
+    def record_bound(name: str, source: str, functions: Mapping[str, Members], *, flags: Sequence[str] = ()) -> Any:
+        bound = {one.name: list(one.members) for one in read_functions(name, functions)}
+        calls.append({"name": name, "cuda_sources": source, "bound": bound, "extra_cuda_cflags": _plain(flags)})
+        return _Unbuilt(name)
+
     vars(cpp_extension).update(load_inline=record_inline, load=record_load)
+    vars(hipkittens_build).update(build=record_bound)

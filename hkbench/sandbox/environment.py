@@ -88,6 +88,7 @@ def readable_paths() -> tuple[str, ...]:
     found = [path for path in _SYSTEM if Path(path).exists()]
     found += [path for name in _SETTINGS if os.path.lexists(path := f"/etc/{name}")]
     found += [str(package / room) for room in ("runner", "sandbox")] + [str(package / "__init__.py")]
+    found += [str(package.parent / "hipkittens_build")]  # for candidates
     found += [path for path in _named() if _harmless(path)]
     found = [part for path in dict.fromkeys(found) for part in _without(path, package.parent)]
     return tuple(dict.fromkeys(found))

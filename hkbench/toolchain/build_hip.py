@@ -15,14 +15,16 @@ from hkbench.errors import InternalError
 from hkbench.records import KernelResources, Record
 from hkbench.toolchain.code_object import NotInspected, Tools
 from hkbench.toolchain.diagnostics import first_error, unresolved_symbols
-from hkbench.toolchain.extension import ExtensionCall, SourceFiles, write_sources
+from hkbench.toolchain.extension import ExtensionCall, SourceFiles, write_bound_source, write_sources
 from hkbench.toolchain.flags import refused_compile_flags, split_link_flags
 from hkbench.toolchain.hip import TORCH_HIP_FLAGS, HipToolchain, TorchFiles, find_torch
+from hkbench.toolchain.hipkittens import Checkout, dialect_for
 from hkbench.toolchain.process import ToolResult, run_tool
 from hkbench.toolchain.resources import demangled, inspected, parse_resources, with_findings, without_remarks
 
 LOG_LIMIT = 64_000  #: characters of compiler output kept in a result
 _HIPIFY = "hipify"
+_TORCH_LIBRARIES = ("-lc10", "-ltorch_cpu", "-ltorch", "-ltorch_python")
 _WORKER = Path(__file__).with_name("hipify_worker.py")
 
 
@@ -112,8 +114,11 @@ def build_hip(
     timeout: float,
     toolchain: HipToolchain,
     prefix: tuple[str, ...] = (),
+    kittens: Checkout | None = None,
 ) -> BuildResult:
     """Hipifies, compiles and links `call` for `arch` ("gfx942") in `folder`, within `timeout` seconds altogether.
+
+    A call of `hipkittens_build.build` is compiled as it stands, with the headers of `kittens`; without, it fails.
 
     `folder` is this build's own: new or empty. `prefix` stands before each tool: a cage for it, with `reads` in sight
     (engine/confinement.py). A candidate that does not compile is a result, not an exception.
@@ -133,7 +138,11 @@ def build_hip(
         refused += refused_compile_flags(call.extra_cflags) + refused_compile_flags(call.extra_cuda_cflags)
         if refused:
             raise _Failed(f"error: a build does not pass on these flags: {' '.join(refused)}")
-        objects, remarks = _compile(build, call, _hipified(build, call))
+        if call.bound is None:
+            objects, remarks = _compile(build, call, _hipified(build, call))
+            link_flags = [f"-L{build.torch.libraries}", *_TORCH_LIBRARIES, *link_flags]
+        else:
+            objects, remarks = _compile_bound(build, call, kittens)
         resources = parse_resources(remarks, arch)
         library = _link(build, call.name, objects, link_flags)
         resources, uninspected = _inspected(build, resources, library)
@@ -147,7 +156,7 @@ def build_hip(
         resources=with_findings(demangled(resources)),
         log=without_remarks("\n".join(build.log))[:LOG_LIMIT],
         library=library,
-        not_checked=_not_checked(arch, toolchain, left_out) + uninspected,
+        not_checked=_not_checked(arch, toolchain, left_out, uses_torch=call.bound is None) + uninspected,
     )
 
 
@@ -197,11 +206,20 @@ def _compile(build: _Build, call: ExtensionCall, files: SourceFiles) -> tuple[li
     return objects, "\n".join(task.result().output for task in running)
 
 
+def _compile_bound(build: _Build, call: ExtensionCall, kittens: Checkout | None) -> tuple[list[Path], str]:
+    """Compiles the one source of a `hipkittens_build.build` call; returns as `_compile` does."""
+    if kittens is None:
+        raise _Failed("error: hipkittens_build is for backend hipkittens, which names a checkout of HipKittens")
+    source, compiled = write_bound_source(call, build.folder / "src"), build.folder / "device.o"
+    flags = [*kittens.compile_flags(dialect_for(build.arch), build.toolchain), *call.extra_cuda_cflags]
+    command = build.toolchain.compile_command(source, compiled, build.arch, flags)
+    return [compiled], build.run(f"HIP source for {build.arch}", command).output
+
+
 def _link(build: _Build, name: str, objects: Sequence[Path], flags: Sequence[str]) -> Path:
     """Links the shared library. Raises _Failed for a name that nothing on a ROCm machine would define."""
     library = build.folder / f"{name}.so"
-    command = ["c++", "-shared", *map(str, objects), "-o", str(library), f"-L{build.torch.libraries}"]
-    command += ["-lc10", "-ltorch_cpu", "-ltorch", "-ltorch_python"]
+    command = ["c++", "-shared", *map(str, objects), "-o", str(library)]
     command += [f"-L{path}" for path in build.toolchain.library_folders()] + ["-lamdhip64", *flags]
     # A shared library may leave names open, and PyTorch loads it late: an undefined function would show up at import.
     command += ["-Wl,-z,defs", "-Wl,--warn-unresolved-symbols"]
@@ -224,14 +242,17 @@ def _inspected(
         return resources, (f"instructions and occupancy limits of the kernels: {reason}",)
 
 
-def _not_checked(arch: str, toolchain: HipToolchain, left_out: Sequence[str]) -> tuple[str, ...]:
+def _not_checked(arch: str, toolchain: HipToolchain, left_out: Sequence[str], *, uses_torch: bool) -> tuple[str, ...]:
     open_points = [f"only compiled for {arch}, never run: correctness, speed, launch limits and alignment are unknown"]
     if not toolchain.is_rocm:
         open_points.append(
-            f"compiled with {toolchain.compiler} and HIP {toolchain.version} headers, not with a ROCm release; "
-            "PyTorch's c10/hip and ATen/hip headers were made from the CUDA ones by PyTorch's own hipify, and "
-            "symbols of libtorch_hip, libc10_hip and ROCm's libraries were not resolved"
+            f"compiled with {toolchain.compiler} and HIP {toolchain.version} headers, not with a ROCm release"
         )
+        if uses_torch:
+            open_points[-1] += (
+                "; PyTorch's c10/hip and ATen/hip headers were made from the CUDA ones by PyTorch's own hipify, and "
+                "symbols of libtorch_hip, libc10_hip and ROCm's libraries were not resolved"
+            )
     if left_out:
         open_points.append(f"not linked with: {', '.join(left_out)}")
     return tuple(open_points)

@@ -41,7 +41,7 @@ _EMPTY_NOTE = re.compile(
     r"couldn't infer template argument|expanded from macro|template argument deduction/substitution failed"
 )
 _NOTE = re.compile(r"[^\s].*: note: ")
-_LABEL = re.compile(r"(cuda_sources|cpp_sources)(\[\d+\])?|bindings")
+_LABEL = re.compile(r"(cuda_sources|cpp_sources|hip_source)(\[\d+\])?|bindings")
 _SOURCE_SUFFIXES = frozenset({".cu", ".hip", ".cpp", ".cc", ".cxx", ".c"})
 _UNRESOLVED = re.compile(r"undefined reference to `(?P<name>.+)'\s*$")
 

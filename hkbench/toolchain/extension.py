@@ -1,4 +1,4 @@
-"""One captured `load_inline` or `load` call, and its sources laid out as PyTorch lays them out."""
+"""One captured call that builds an extension, and its sources laid out as its builder lays them out."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
+from hipkittens_build.source import IDENTIFIER, translation_unit
 from hkbench.records import Record
 
 SOURCE_LIMIT = 4 << 20  #: characters of all sources of a call together
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
+_NAME = IDENTIFIER
 _FUNCTION = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(::[A-Za-z_][A-Za-z0-9_]*)*")
 
 
@@ -38,7 +39,7 @@ class ExtensionCall(Record):
     """The arguments of one call, as the runner that imported the candidate reports them (JSON, not trusted).
 
     A `load` call is reported with its files' text: C++ files in `cpp_sources`, `.cu` and `.hip` files in
-    `cuda_sources`, `functions` None and `no_implicit_headers` True.
+    `cuda_sources`, `functions` None and `no_implicit_headers` True. A call of `hipkittens_build.build` has `bound`.
     """
 
     name: str
@@ -51,6 +52,7 @@ class ExtensionCall(Record):
     extra_include_paths: Flags = ()
     no_implicit_headers: bool = False
     with_pytorch_error_handling: bool = True
+    bound: dict[str, tuple[str, ...]] | None = None  #: hipkittens_build: function -> members; None: PyTorch builds it
     cxx: str | None = None  #: $CXX as the candidate set it; "hipcc" makes the C++ source a HIP source
 
     @field_validator("name")
@@ -75,6 +77,15 @@ class ExtensionCall(Record):
                 raise ValueError(f"a function's name must be a name of C++: {name[:80]!r}")
         return functions
 
+    @field_validator("bound")
+    @classmethod
+    def _bound_are_identifiers(cls, bound: dict[str, tuple[str, ...]] | None) -> dict[str, tuple[str, ...]] | None:
+        for name, members in (bound or {}).items():
+            for word in (name, *members):
+                if not _NAME.fullmatch(word):
+                    raise ValueError(f"a bound function or member must be an identifier of C: {word[:80]!r}")
+        return bound
+
     @model_validator(mode="after")
     def _has_bounded_sources(self) -> ExtensionCall:
         total = sum(len(text) for text in (*self.cpp_sources, *self.cuda_sources))
@@ -91,6 +102,15 @@ class SourceFiles:
 
     main: Path
     cuda: Path | None
+
+
+def write_bound_source(call: ExtensionCall, folder: Path) -> Path:
+    """Writes the one source of a `hipkittens_build.build` call into `folder` (created) as that does."""
+    assert call.bound is not None
+    folder.mkdir(parents=True, exist_ok=True)
+    source = folder / f"{call.name}.hip"
+    source.write_text(translation_unit("\n".join(call.cuda_sources), call.bound), encoding="utf-8")
+    return source
 
 
 def write_sources(call: ExtensionCall, folder: Path) -> SourceFiles:

@@ -17,17 +17,18 @@ from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
 
+from hipkittens_build.builder import CHECKOUTS
+from hipkittens_build.source import MACROS, compile_flags
 from hkbench.errors import InputMissing, ToolchainUnavailable
 from hkbench.toolchain.diagnostics import first_error
 from hkbench.toolchain.extension import ExtensionCall
 from hkbench.toolchain.hip import HipToolchain
 from hkbench.toolchain.process import run_tool
 
-VARIABLES = ("HIPKITTENS_ROOT", "THUNDERKITTENS_ROOT")  #: name a checkout; the first that is set counts
+VARIABLES = CHECKOUTS  #: name a checkout; the first that is set counts
 GIT_SECONDS = 20.0
 PROBE_SECONDS = 120.0  #: for the headers alone, which take about one
 _MACRO = re.compile(r"(?:-D|\b)KITTENS_(CDNA\d)\b")
-_CONSTEXPR_HALF = 7  #: from this HIP on the constructors of __half2 are constexpr, as HipKittens wants them
 
 
 class Dialect(StrEnum):
@@ -38,7 +39,7 @@ class Dialect(StrEnum):
 
     @property
     def macro(self) -> str:
-        return f"KITTENS_{self.upper()}"
+        return MACROS[self.arch]
 
     @property
     def arch(self) -> str:
@@ -116,12 +117,9 @@ class Checkout:
     def compile_flags(self, dialect: Dialect, toolchain: HipToolchain) -> tuple[str, ...]:
         """Flags for a source without PyTorch's headers, after those of `HipToolchain.compile_command`.
 
-        They are those of HipKittens' own Makefiles. Its headers say `#include <hip_bf16.h>`: hence the second folder.
+        They are those with which `hipkittens_build` compiles.
         """
-        flags = ["-std=c++20", "-O3", f"-D{dialect.macro}", "-DHIP_ENABLE_WARP_SYNC_BUILTINS"]
-        flags += [f"-I{self.include}", f"-I{toolchain.include / 'hip'}"]
-        major = toolchain.version.partition(".")[0]
-        return (*flags, *(["-Wno-invalid-constexpr"] if major.isdigit() and int(major) < _CONSTEXPR_HALF else []))
+        return tuple(compile_flags(dialect.macro, self.include, toolchain.include))
 
     def require(self, dialect: Dialect, toolchain: HipToolchain, folder: Path) -> None:
         """Raises ToolchainUnavailable unless a file that only includes `kittens.cuh` compiles for `dialect`.
@@ -193,7 +191,7 @@ def doubts(call: ExtensionCall, dialect: Dialect) -> tuple[str, ...]:
     named = {match.lower() for match in _MACRO.findall(text)}
     if named and dialect not in named:
         found.append(f"{call.name}: written for {', '.join(sorted(named))}, compiled for {dialect} ({dialect.arch})")
-    elif not named and "kittens.cuh" in text:
+    elif not named and call.bound is None and "kittens.cuh" in text:
         found.append(f"{call.name}: the build does not define {dialect.macro}, so kittens.cuh cannot know the GPU")
     if any((Path(folder) / "kittens.cuh").is_file() for folder in call.extra_include_paths):
         found.append(
