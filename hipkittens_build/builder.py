@@ -49,6 +49,7 @@ def build(name: str, source: str, functions: Mapping[str, Members], *, flags: Se
     $THUNDERKITTENS_ROOT, in a new folder below $TORCH_EXTENSIONS_DIR (else that of temporary files).
 
     Raises:
+        TypeError: a function's members are one string.
         ValueError: `name`, a function or a member is not an identifier, or a multiple is not a positive number.
         BuildError: hipcc, HipKittens or the GPU's kind is not known here, or hipcc refused the source.
     """
@@ -61,11 +62,11 @@ def build(name: str, source: str, functions: Mapping[str, Members], *, flags: Se
 
 
 def read_functions(name: str, functions: Mapping[str, Members]) -> tuple[Bound, ...]:
-    """The functions of a call of `build`. Raises ValueError as that does."""
+    """The functions of a call of `build`. Raises TypeError and ValueError as that does."""
     found = []
     for function, members in functions.items():
         if isinstance(members, str):
-            raise ValueError(f"{name}.{function}: give its members as a list or a mapping, not as one string")
+            raise TypeError(f"{name}.{function}: give its members as a list or a mapping, not as one string")
         given: Mapping[str, Sequence[int]] = members if isinstance(members, Mapping) else dict.fromkeys(members, ())
         for word in (name, function, *given):
             if not isinstance(word, str) or not IDENTIFIER.fullmatch(word):
@@ -128,18 +129,16 @@ def _checkout() -> Path:
 
 
 def _arch() -> str:
-    """ "gfx942" or "gfx950": $PYTORCH_ROCM_ARCH if it names one architecture, else the current GPU's."""
-    named = [
-        arch.partition(":")[0] for arch in os.environ.get("PYTORCH_ROCM_ARCH", "").replace(",", ";").split(";") if arch
-    ]
+    """gfx942 or gfx950: $PYTORCH_ROCM_ARCH where that is one architecture, else the current GPU's."""
+    listed = os.environ.get("PYTORCH_ROCM_ARCH", "").replace(",", ";").split(";")
+    named = [arch.strip() for arch in listed if arch.strip()]
     if len(named) != 1:
         import torch
 
-        properties = torch.cuda.get_device_properties(torch.cuda.current_device()) if torch.version.hip else None
-        named = [properties.gcnArchName.partition(":")[0]] if properties is not None else named
-    if len(named) != 1 or named[0] not in MACROS:
-        known = " and ".join(MACROS)
-        raise BuildError(
-            f"HipKittens is for {known}, not {named or 'a machine without such a GPU'}; set PYTORCH_ROCM_ARCH"
-        )
-    return named[0]
+        if torch.version.hip is None:
+            raise BuildError("this PyTorch is not built for ROCm: name the GPU to compile for in PYTORCH_ROCM_ARCH")
+        named = [torch.cuda.get_device_properties(torch.cuda.current_device()).gcnArchName]
+    arch = named[0].partition(":")[0]
+    if arch not in MACROS:
+        raise BuildError(f"HipKittens is for {' and '.join(MACROS)}, not for {arch}")
+    return arch

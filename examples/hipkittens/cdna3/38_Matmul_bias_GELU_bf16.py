@@ -1,14 +1,11 @@
 """38_Matmul_bias_GELU_bf16 in HipKittens, cdna3 dialect (gfx942): 128x128 tiles, bias and GELU on the fp32 sums."""
 
-import os
-
 import torch
 import torch.nn as nn
-from torch.utils.cpp_extension import load_inline
+
+from hipkittens_build import build
 
 HIP = r"""
-#include <hip/hip_runtime.h>
-
 #include "kittens.cuh"
 using namespace kittens;
 
@@ -42,9 +39,9 @@ constexpr int BM = 128, BN = 128, BK = 64, WAVES = 4;  // each wave owns a 64x64
 using G = group<WAVES>;
 using ST = st_bf<BM, BK>;  // BM == BN, so one type serves both
 using tensor = gl<bf16, -1, -1, -1, -1>;
-struct arguments { tensor a, b, bias, out; };
+struct globals { tensor a, b, bias, out; };
 
-__global__ __launch_bounds__(WAVES * WARP_THREADS, 2) void linear_gelu(const arguments g) {
+__global__ __launch_bounds__(WAVES * WARP_THREADS, 2) void linear_gelu(const globals g) {
   extern __shared__ alignment_dummy __shm[];
   shared_allocator al((int*)&__shm[0]);
   ST &As = al.allocate<ST>();
@@ -81,50 +78,15 @@ __global__ __launch_bounds__(WAVES * WARP_THREADS, 2) void linear_gelu(const arg
   store(g.out, c, {0, 0, row * 2 + wm, col * 2 + wn});
 }
 
-const char* launch(uint64_t x, uint64_t weight, uint64_t bias, uint64_t out, int m, int n, int k, uint64_t stream) {
-  const arguments g{make_gl<tensor>(x, 1, 1, m, k), make_gl<tensor>(weight, 1, 1, n, k),
-                    make_gl<tensor>(bias, 1, 1, 1, n), make_gl<tensor>(out, 1, 1, m, n)};
+void dispatch(const globals &g, hipStream_t stream) {
   constexpr int lds = 2 * sizeof(ST);
-  const hipError_t allowed = hipFuncSetAttribute(reinterpret_cast<const void*>(linear_gelu),
-                                                 hipFuncAttributeMaxDynamicSharedMemorySize, lds);
-  if (allowed != hipSuccess) return hipGetErrorString(allowed);
-  linear_gelu<<<dim3(n / BN, m / BM), WAVES * WARP_THREADS, lds, reinterpret_cast<hipStream_t>(stream)>>>(g);
-  const hipError_t status = hipGetLastError();
-  return status == hipSuccess ? nullptr : hipGetErrorString(status);
+  (void)hipFuncSetAttribute(reinterpret_cast<const void*>(linear_gelu), hipFuncAttributeMaxDynamicSharedMemorySize, lds);
+  linear_gelu<<<dim3(g.out.cols() / BN, g.out.rows() / BM), WAVES * WARP_THREADS, lds, stream>>>(g);
 }
 """
 
-BINDING = r"""
-#include <pybind11/pybind11.h>
-
-#include <cstdint>
-#include <stdexcept>
-
-const char* launch(uint64_t x, uint64_t weight, uint64_t bias, uint64_t out, int m, int n, int k, uint64_t stream);
-
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
-  m.def("launch", [](uint64_t x, uint64_t weight, uint64_t bias, uint64_t out, int m, int n, int k, uint64_t stream) {
-    if (const char* error = launch(x, weight, bias, out, m, n, k, stream)) throw std::runtime_error(error);
-  });
-}
-"""
-
-extension = load_inline(
-    name="linear_gelu",
-    cpp_sources=BINDING,
-    cuda_sources=HIP,
-    no_implicit_headers=True,
-    extra_cuda_cflags=[
-        "-std=c++20",
-        "-O3",
-        "-DKITTENS_CDNA3",
-        f"-I{os.environ['THUNDERKITTENS_ROOT']}/include",
-        f"-I{os.environ.get('ROCM_PATH', '/opt/rocm')}/include/hip",  # kittens.cuh says #include <hip_bf16.h>
-        "-U__HIP_NO_HALF_OPERATORS__",
-        "-U__HIP_NO_HALF_CONVERSIONS__",
-        "-Wno-invalid-constexpr",
-    ],
-)
+# Beside a tensor stands what its last dimensions have to be multiples of.
+extension = build("linear_gelu", HIP, {"dispatch": {"a": (128, 64), "b": (128, 64), "bias": (128,), "out": (128, 128)}})
 
 
 class ModelNew(nn.Module):
@@ -135,13 +97,7 @@ class ModelNew(nn.Module):
         self.bias = nn.Parameter(0.5 * torch.randn(out_features, dtype=torch.bfloat16))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        m, k = x.shape
-        n = self.weight.shape[0]
-        assert x.dtype == self.weight.dtype == self.bias.dtype == torch.bfloat16
-        assert x.is_contiguous() and self.weight.is_contiguous() and self.bias.is_contiguous()
-        assert self.weight.shape[1] == k and m % 128 == 0 and n % 128 == 0 and k % 64 == 0
-        out = torch.empty(m, n, dtype=x.dtype, device=x.device)
-        stream = torch.cuda.current_stream().cuda_stream
-        pointers = [tensor.data_ptr() for tensor in (x, self.weight, self.bias, out)]
-        extension.launch(*pointers, m, n, k, stream)
+        assert x.shape[1] == self.weight.shape[1]
+        out = torch.empty(x.shape[0], self.weight.shape[0], dtype=x.dtype, device=x.device)
+        extension.dispatch(x, self.weight, self.bias, out)
         return out

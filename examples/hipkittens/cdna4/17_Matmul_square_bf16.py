@@ -1,14 +1,11 @@
 """17_Matmul_square_bf16 in HipKittens, cdna4 dialect (gfx950): 128x128 tiles, four waves."""
 
-import os
-
 import torch
 import torch.nn as nn
-from torch.utils.cpp_extension import load_inline
+
+from hipkittens_build import build
 
 HIP = r"""
-#include <hip/hip_runtime.h>
-
 #include "kittens.cuh"
 using namespace kittens;
 
@@ -31,9 +28,9 @@ using G = group<WAVES>;
 using STA = st_bf<BM, BK, st_16x32_s>;
 using STB = st_bf<BK, BN, st_32x16_s>;
 using tensor = gl<bf16, -1, -1, -1, -1>;
-struct arguments { tensor a, b, c; };
+struct globals { tensor a, b, c; };
 
-__global__ __launch_bounds__(WAVES * WARP_THREADS, 2) void gemm_nn(const arguments g) {
+__global__ __launch_bounds__(WAVES * WARP_THREADS, 2) void gemm_nn(const globals g) {
   extern __shared__ alignment_dummy __shm[];
   shared_allocator al((int*)&__shm[0]);
   STA (&As)[2] = al.allocate<STA, 2>();
@@ -66,58 +63,20 @@ __global__ __launch_bounds__(WAVES * WARP_THREADS, 2) void gemm_nn(const argumen
   store(g.c, c, {0, 0, row * 2 + wm, col * 2 + wn});
 }
 
-const char* launch(uint64_t a, uint64_t b, uint64_t c, int m, int n, int k, uint64_t stream) {
-  const arguments g{make_gl<tensor>(a, 1, 1, m, k), make_gl<tensor>(b, 1, 1, k, n), make_gl<tensor>(c, 1, 1, m, n)};
+void dispatch(const globals &g, hipStream_t stream) {
   constexpr int lds = 2 * (sizeof(STA) + sizeof(STB));
-  const hipError_t allowed = hipFuncSetAttribute(reinterpret_cast<const void*>(gemm_nn),
-                                                 hipFuncAttributeMaxDynamicSharedMemorySize, lds);
-  if (allowed != hipSuccess) return hipGetErrorString(allowed);
-  gemm_nn<<<dim3(n / BN, m / BM), WAVES * WARP_THREADS, lds, reinterpret_cast<hipStream_t>(stream)>>>(g);
-  const hipError_t status = hipGetLastError();
-  return status == hipSuccess ? nullptr : hipGetErrorString(status);
+  (void)hipFuncSetAttribute(reinterpret_cast<const void*>(gemm_nn), hipFuncAttributeMaxDynamicSharedMemorySize, lds);
+  gemm_nn<<<dim3(g.c.cols() / BN, g.c.rows() / BM), WAVES * WARP_THREADS, lds, stream>>>(g);
 }
 """
 
-BINDING = r"""
-#include <pybind11/pybind11.h>
-
-#include <cstdint>
-#include <stdexcept>
-
-const char* launch(uint64_t a, uint64_t b, uint64_t c, int m, int n, int k, uint64_t stream);
-
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
-  m.def("launch", [](uint64_t a, uint64_t b, uint64_t c, int m, int n, int k, uint64_t stream) {
-    if (const char* error = launch(a, b, c, m, n, k, stream)) throw std::runtime_error(error);
-  });
-}
-"""
-
-extension = load_inline(
-    name="gemm_nn",
-    cpp_sources=BINDING,
-    cuda_sources=HIP,
-    no_implicit_headers=True,
-    extra_cuda_cflags=[
-        "-std=c++20",
-        "-O3",
-        "-DKITTENS_CDNA4",
-        f"-I{os.environ['THUNDERKITTENS_ROOT']}/include",
-        f"-I{os.environ.get('ROCM_PATH', '/opt/rocm')}/include/hip",  # kittens.cuh says #include <hip_bf16.h>
-        "-U__HIP_NO_HALF_OPERATORS__",
-        "-U__HIP_NO_HALF_CONVERSIONS__",
-        "-Wno-invalid-constexpr",
-    ],
-)
+# Beside a tensor stands what its last dimensions have to be multiples of.
+extension = build("gemm_nn", HIP, {"dispatch": {"a": (128, 64), "b": (64, 128), "c": (128, 128)}})
 
 
 class ModelNew(nn.Module):
     def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        m, k = a.shape
-        n = b.shape[1]
-        assert a.dtype == b.dtype == torch.bfloat16 and a.is_contiguous() and b.is_contiguous() and b.shape[0] == k
-        assert m % 128 == 0 and n % 128 == 0 and k % 64 == 0
-        out = torch.empty(m, n, dtype=a.dtype, device=a.device)
-        stream = torch.cuda.current_stream().cuda_stream
-        extension.launch(a.data_ptr(), b.data_ptr(), out.data_ptr(), m, n, k, stream)
+        assert a.shape[1] == b.shape[0]
+        out = torch.empty(a.shape[0], b.shape[1], dtype=a.dtype, device=a.device)
+        extension.dispatch(a, b, out)
         return out

@@ -1,14 +1,11 @@
 """19_Matmul_NT_ragged_bf16 in HipKittens, cdna4 dialect (gfx950): padded inputs, 128x128 tiles, a store with bounds."""
 
-import os
-
 import torch
 import torch.nn as nn
-from torch.utils.cpp_extension import load_inline
+
+from hipkittens_build import build
 
 HIP = r"""
-#include <hip/hip_runtime.h>
-
 #include "kittens.cuh"
 using namespace kittens;
 
@@ -17,7 +14,7 @@ constexpr int BM = 128, BN = 128, BK = 64, WAVES = 4;  // each wave owns a 64x64
 using G = group<WAVES>;
 using ST = st_bf<BM, BK, st_16x32_s>;  // BM == BN, so one type serves both
 using tensor = gl<bf16, -1, -1, -1, -1>;
-struct arguments { tensor a, b, out; };
+struct globals { tensor a, b, out; };
 
 // Plain HIP, as the library stores whole tiles only. In a 16x16 tile of the sums lane l holds column l % 16 and the
 // rows 4 * (l / 16) to 4 * (l / 16) + 3.
@@ -37,7 +34,7 @@ template <typename C> __device__ inline void store_inside(const tensor& out, con
       }
 }
 
-__global__ __launch_bounds__(WAVES * WARP_THREADS, 2) void gemm_nt(const arguments g) {
+__global__ __launch_bounds__(WAVES * WARP_THREADS, 2) void gemm_nt(const globals g) {
   extern __shared__ alignment_dummy __shm[];
   shared_allocator al((int*)&__shm[0]);
   ST (&As)[2] = al.allocate<ST, 2>();
@@ -68,50 +65,15 @@ __global__ __launch_bounds__(WAVES * WARP_THREADS, 2) void gemm_nt(const argumen
   store_inside(g.out, c, row * BM + wm * 64, col * BN + wn * 64);
 }
 
-const char* launch(uint64_t a, uint64_t b, uint64_t out, int m, int n, int k, int rows, int cols, uint64_t stream) {
-  const arguments g{make_gl<tensor>(a, 1, 1, m, k), make_gl<tensor>(b, 1, 1, n, k),
-                    make_gl<tensor>(out, 1, 1, rows, cols)};
+void dispatch(const globals &g, hipStream_t stream) {
   constexpr int lds = 4 * sizeof(ST);
-  const hipError_t allowed = hipFuncSetAttribute(reinterpret_cast<const void*>(gemm_nt),
-                                                 hipFuncAttributeMaxDynamicSharedMemorySize, lds);
-  if (allowed != hipSuccess) return hipGetErrorString(allowed);
-  gemm_nt<<<dim3(n / BN, m / BM), WAVES * WARP_THREADS, lds, reinterpret_cast<hipStream_t>(stream)>>>(g);
-  const hipError_t status = hipGetLastError();
-  return status == hipSuccess ? nullptr : hipGetErrorString(status);
+  (void)hipFuncSetAttribute(reinterpret_cast<const void*>(gemm_nt), hipFuncAttributeMaxDynamicSharedMemorySize, lds);
+  gemm_nt<<<dim3(g.b.rows() / BN, g.a.rows() / BM), WAVES * WARP_THREADS, lds, stream>>>(g);
 }
 """
 
-BINDING = r"""
-#include <pybind11/pybind11.h>
-
-#include <cstdint>
-#include <stdexcept>
-
-const char* launch(uint64_t a, uint64_t b, uint64_t out, int m, int n, int k, int rows, int cols, uint64_t stream);
-
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
-  m.def("launch", [](uint64_t a, uint64_t b, uint64_t out, int m, int n, int k, int rows, int cols, uint64_t stream) {
-    if (const char* error = launch(a, b, out, m, n, k, rows, cols, stream)) throw std::runtime_error(error);
-  });
-}
-"""
-
-extension = load_inline(
-    name="gemm_nt",
-    cpp_sources=BINDING,
-    cuda_sources=HIP,
-    no_implicit_headers=True,
-    extra_cuda_cflags=[
-        "-std=c++20",
-        "-O3",
-        "-DKITTENS_CDNA4",
-        f"-I{os.environ['THUNDERKITTENS_ROOT']}/include",
-        f"-I{os.environ.get('ROCM_PATH', '/opt/rocm')}/include/hip",  # kittens.cuh says #include <hip_bf16.h>
-        "-U__HIP_NO_HALF_OPERATORS__",
-        "-U__HIP_NO_HALF_CONVERSIONS__",
-        "-Wno-invalid-constexpr",
-    ],
-)
+# Beside a tensor stands what its last dimensions have to be multiples of.
+extension = build("gemm_nt", HIP, {"dispatch": {"a": (128, 64), "b": (128, 64), "out": ()}})
 
 
 def padded(matrix: torch.Tensor) -> torch.Tensor:
@@ -122,12 +84,7 @@ def padded(matrix: torch.Tensor) -> torch.Tensor:
 
 class ModelNew(nn.Module):
     def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        assert a.dtype == b.dtype == torch.bfloat16 and a.shape[1] == b.shape[1]
-        m, n = a.shape[0], b.shape[0]
-        a, b = padded(a), padded(b)
-        assert a.is_contiguous() and b.is_contiguous()
-        out = torch.empty(m, n, dtype=a.dtype, device=a.device)
-        stream = torch.cuda.current_stream().cuda_stream
-        sizes = (a.shape[0], b.shape[0], a.shape[1], m, n)
-        extension.launch(a.data_ptr(), b.data_ptr(), out.data_ptr(), *sizes, stream)
+        assert a.shape[1] == b.shape[1]
+        out = torch.empty(a.shape[0], b.shape[0], dtype=a.dtype, device=a.device)
+        extension.dispatch(padded(a), padded(b), out)
         return out

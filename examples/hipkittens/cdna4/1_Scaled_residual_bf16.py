@@ -1,14 +1,11 @@
 """1_Scaled_residual_bf16 in HipKittens, cdna4 dialect (gfx950): each wave computes 512 neighbouring elements."""
 
-import os
-
 import torch
 import torch.nn as nn
-from torch.utils.cpp_extension import load_inline
+
+from hipkittens_build import build
 
 HIP = r"""
-#include <hip/hip_runtime.h>
-
 #include "kittens.cuh"
 using namespace kittens;
 
@@ -28,10 +25,10 @@ template <> __device__ inline float2 to_nearest_bf16::op<float2>(const float2& x
 constexpr int LENGTH = 512;  // 64 lanes of 8 bf16: one 16-byte access a lane
 using tensor = gl<bf16, -1, -1, -1, -1>;
 using piece = rv_naive<float, LENGTH>;
-struct arguments { tensor x, y, out; float alpha, limit; int pieces; };
+struct globals { tensor x, y, out; float alpha, limit; int pieces; };
 
 // clamp(x + alpha * y, -limit, limit) in fp32; the tensors are seen as rows of LENGTH elements, one a wave.
-__global__ __launch_bounds__(256) void scaled_residual(const arguments g) {
+__global__ __launch_bounds__(256) void scaled_residual(const globals g) {
   const int at = blockIdx.x * 4 + warpid();
   if (at >= g.pieces) return;
   piece x, y;
@@ -45,45 +42,16 @@ __global__ __launch_bounds__(256) void scaled_residual(const arguments g) {
   store(g.out, x, {0, 0, at, 0});
 }
 
-const char* launch(uint64_t x, uint64_t y, uint64_t out, int pieces, float alpha, float limit, uint64_t stream) {
-  const arguments g{make_gl<tensor>(x, 1, 1, pieces, LENGTH), make_gl<tensor>(y, 1, 1, pieces, LENGTH),
-                    make_gl<tensor>(out, 1, 1, pieces, LENGTH), alpha, limit, pieces};
-  scaled_residual<<<(pieces + 3) / 4, 256, 0, reinterpret_cast<hipStream_t>(stream)>>>(g);
-  const hipError_t status = hipGetLastError();
-  return status == hipSuccess ? nullptr : hipGetErrorString(status);
+void dispatch(const globals &g, hipStream_t stream) {
+  scaled_residual<<<(g.pieces + 3) / 4, 256, 0, stream>>>(g);
 }
 """
 
-BINDING = r"""
-#include <pybind11/pybind11.h>
-
-#include <cstdint>
-#include <stdexcept>
-
-const char* launch(uint64_t x, uint64_t y, uint64_t out, int pieces, float alpha, float limit, uint64_t stream);
-
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
-  m.def("launch", [](uint64_t x, uint64_t y, uint64_t out, int pieces, float alpha, float limit, uint64_t stream) {
-    if (const char* error = launch(x, y, out, pieces, alpha, limit, stream)) throw std::runtime_error(error);
-  });
-}
-"""
-
-extension = load_inline(
-    name="scaled_residual",
-    cpp_sources=BINDING,
-    cuda_sources=HIP,
-    no_implicit_headers=True,
-    extra_cuda_cflags=[
-        "-std=c++20",
-        "-O3",
-        "-DKITTENS_CDNA4",
-        f"-I{os.environ['THUNDERKITTENS_ROOT']}/include",
-        f"-I{os.environ.get('ROCM_PATH', '/opt/rocm')}/include/hip",  # kittens.cuh says #include <hip_bf16.h>
-        "-U__HIP_NO_HALF_OPERATORS__",
-        "-U__HIP_NO_HALF_CONVERSIONS__",
-        "-Wno-invalid-constexpr",
-    ],
+# Beside a tensor stands what its last dimensions have to be multiples of.
+extension = build(
+    "scaled_residual",
+    HIP,
+    {"dispatch": {"x": (512,), "y": (512,), "out": (512,), "alpha": (), "limit": (), "pieces": ()}},
 )
 
 
@@ -94,10 +62,8 @@ class ModelNew(nn.Module):
         self.limit = limit
 
     def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        assert x.dtype == y.dtype == torch.bfloat16 and x.shape == y.shape
-        assert x.is_contiguous() and y.is_contiguous() and x.numel() % 512 == 0
+        assert x.shape == y.shape
         out = torch.empty_like(x)
-        stream = torch.cuda.current_stream().cuda_stream
         pieces = x.numel() // 512
-        extension.launch(x.data_ptr(), y.data_ptr(), out.data_ptr(), pieces, self.alpha, self.limit, stream)
+        extension.dispatch(x.view(-1, 512), y.view(-1, 512), out.view(-1, 512), self.alpha, self.limit, pieces)
         return out

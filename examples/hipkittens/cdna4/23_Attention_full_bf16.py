@@ -1,27 +1,24 @@
 """23_Attention_full_bf16 in HipKittens, cdna4 dialect (gfx950): a wave owns 32 queries, one pass over the keys."""
 
-import os
-
 import torch
 import torch.nn as nn
-from torch.utils.cpp_extension import load_inline
+
+from hipkittens_build import build
 
 HIP = r"""
-#include <hip/hip_runtime.h>
-
 #include "kittens.cuh"
 using namespace kittens;
 
 // O = softmax(scale * Q K^T) V without a mask, (batch, heads, positions, D) bf16; positions % 128 == 0.
 constexpr int D = 128, QB = 32, KVB = 64, WAVES = 4;  // a wave owns QB queries
 using G = group<WAVES>;
-using tensor = gl<bf16, -1, -1, -1, -1>;
+using tensor = gl<bf16, -1, -1, -1, D>;
 using STK = st_bf<KVB, D, st_32x32_s>;
 using STV = st_bf<KVB, D, st_8x32_s>;
 using scores = rt<float, KVB, QB, col_l, rt_32x32_s>;  // transposed: keys by queries
-struct arguments { tensor q, k, v, o; float scale_log2e; };
+struct globals { tensor q, k, v, o; float scale_log2e; };
 
-__global__ __launch_bounds__(WAVES * WARP_THREADS, 2) void attention(const arguments g) {
+__global__ __launch_bounds__(WAVES * WARP_THREADS, 2) void attention(const globals g) {
   extern __shared__ alignment_dummy __shm[];
   shared_allocator al((int*)&__shm[0]);
   STK &ks = al.allocate<STK>();
@@ -75,52 +72,19 @@ __global__ __launch_bounds__(WAVES * WARP_THREADS, 2) void attention(const argum
   store(g.o, out, {b, h, queries, 0});
 }
 
-const char* launch(uint64_t q, uint64_t k, uint64_t v, uint64_t o, int batch, int heads, int positions, float scale,
-                   uint64_t stream) {
-  const arguments g{make_gl<tensor>(q, batch, heads, positions, D), make_gl<tensor>(k, batch, heads, positions, D),
-                    make_gl<tensor>(v, batch, heads, positions, D), make_gl<tensor>(o, batch, heads, positions, D),
-                    scale * 1.4426950408889634f};
+void dispatch(const globals &g, hipStream_t stream) {
   constexpr int lds = sizeof(STK) + sizeof(STV);
-  const hipError_t allowed = hipFuncSetAttribute(reinterpret_cast<const void*>(attention),
-                                                 hipFuncAttributeMaxDynamicSharedMemorySize, lds);
-  if (allowed != hipSuccess) return hipGetErrorString(allowed);
-  const dim3 grid(positions / (QB * WAVES), heads, batch);
-  attention<<<grid, WAVES * WARP_THREADS, lds, reinterpret_cast<hipStream_t>(stream)>>>(g);
-  const hipError_t status = hipGetLastError();
-  return status == hipSuccess ? nullptr : hipGetErrorString(status);
+  (void)hipFuncSetAttribute(reinterpret_cast<const void*>(attention), hipFuncAttributeMaxDynamicSharedMemorySize, lds);
+  const dim3 grid(g.q.rows() / (QB * WAVES), g.q.depth(), g.q.batch());
+  attention<<<grid, WAVES * WARP_THREADS, lds, stream>>>(g);
 }
 """
 
-BINDING = r"""
-#include <pybind11/pybind11.h>
-
-#include <cstdint>
-#include <stdexcept>
-
-const char* launch(uint64_t q, uint64_t k, uint64_t v, uint64_t o, int batch, int heads, int positions, float scale, uint64_t stream);
-
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
-  m.def("launch", [](uint64_t q, uint64_t k, uint64_t v, uint64_t o, int batch, int heads, int positions, float scale, uint64_t stream) {
-    if (const char* error = launch(q, k, v, o, batch, heads, positions, scale, stream)) throw std::runtime_error(error);
-  });
-}
-"""
-
-extension = load_inline(
-    name="attention",
-    cpp_sources=BINDING,
-    cuda_sources=HIP,
-    no_implicit_headers=True,
-    extra_cuda_cflags=[
-        "-std=c++20",
-        "-O3",
-        "-DKITTENS_CDNA4",
-        f"-I{os.environ['THUNDERKITTENS_ROOT']}/include",
-        f"-I{os.environ.get('ROCM_PATH', '/opt/rocm')}/include/hip",  # kittens.cuh says #include <hip_bf16.h>
-        "-U__HIP_NO_HALF_OPERATORS__",
-        "-U__HIP_NO_HALF_CONVERSIONS__",
-        "-Wno-invalid-constexpr",
-    ],
+# Beside a tensor stands what its last dimensions have to be multiples of.
+extension = build(
+    "attention",
+    HIP,
+    {"dispatch": {"q": (128, 128), "k": (128, 128), "v": (128, 128), "o": (128, 128), "scale_log2e": ()}},
 )
 
 
@@ -130,12 +94,7 @@ class ModelNew(nn.Module):
         self.scale = scale
 
     def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-        batch, heads, positions, width = q.shape
-        assert q.dtype == k.dtype == v.dtype == torch.bfloat16 and q.shape == k.shape == v.shape
-        assert q.is_contiguous() and k.is_contiguous() and v.is_contiguous()
-        assert width == 128 and positions % 128 == 0 and heads <= 65535 and batch <= 65535
+        assert q.shape == k.shape == v.shape and q.shape[0] <= 65535 and q.shape[1] <= 65535
         out = torch.empty_like(q)
-        stream = torch.cuda.current_stream().cuda_stream
-        pointers = [tensor.data_ptr() for tensor in (q, k, v, out)]
-        extension.launch(*pointers, batch, heads, positions, self.scale, stream)
+        extension.dispatch(q, k, v, out, self.scale * 1.4426950408889634)
         return out

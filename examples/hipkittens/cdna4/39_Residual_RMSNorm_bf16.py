@@ -1,14 +1,11 @@
 """39_Residual_RMSNorm_bf16 in HipKittens, cdna4 dialect (gfx950): a block of four waves a row of 8192."""
 
-import os
-
 import torch
 import torch.nn as nn
-from torch.utils.cpp_extension import load_inline
+
+from hipkittens_build import build
 
 HIP = r"""
-#include <hip/hip_runtime.h>
-
 #include "kittens.cuh"
 using namespace kittens;
 
@@ -28,9 +25,9 @@ template <> __device__ inline float2 to_nearest_bf16::op<float2>(const float2& x
 constexpr int COLUMNS = 8192, WAVES = 4;
 constexpr int LENGTH = 512;  // 64 lanes of 8 bf16: one 16-byte access a lane
 constexpr int PIECES = COLUMNS / (WAVES * LENGTH);
-using tensor = gl<bf16, -1, -1, -1, -1>;
+using tensor = gl<bf16, -1, -1, -1, COLUMNS>;
 using vec = rv_naive<float, LENGTH>;  // fp32 in registers, bf16 in memory
-struct arguments { tensor x, residual, weight, out, total; float eps; };
+struct globals { tensor x, residual, weight, out, total; float eps; };
 
 // The sum of every wave's `part`, for all of them. The four numbers in LDS are added in the same order by everybody.
 __device__ inline float sum_of_block(float part) {
@@ -44,7 +41,7 @@ __device__ inline float sum_of_block(float part) {
 }
 
 // A block adds and normalises one row. Each of its waves keeps a quarter of the row in registers.
-__global__ __launch_bounds__(WAVES * WARP_THREADS) void residual_rms_norm(const arguments g) {
+__global__ __launch_bounds__(WAVES * WARP_THREADS) void residual_rms_norm(const globals g) {
   const int row = blockIdx.x, first = warpid() * PIECES;
   vec x[PIECES], other, squares;
   #pragma unroll
@@ -74,48 +71,12 @@ __global__ __launch_bounds__(WAVES * WARP_THREADS) void residual_rms_norm(const 
   }
 }
 
-const char* launch(uint64_t x, uint64_t residual, uint64_t weight, uint64_t out, uint64_t total, int rows, float eps,
-                   uint64_t stream) {
-  const arguments g{make_gl<tensor>(x, 1, 1, rows, COLUMNS), make_gl<tensor>(residual, 1, 1, rows, COLUMNS),
-                    make_gl<tensor>(weight, 1, 1, 1, COLUMNS), make_gl<tensor>(out, 1, 1, rows, COLUMNS),
-                    make_gl<tensor>(total, 1, 1, rows, COLUMNS), eps};
-  residual_rms_norm<<<rows, WAVES * WARP_THREADS, 0, reinterpret_cast<hipStream_t>(stream)>>>(g);
-  const hipError_t status = hipGetLastError();
-  return status == hipSuccess ? nullptr : hipGetErrorString(status);
+void dispatch(const globals &g, hipStream_t stream) {
+  residual_rms_norm<<<g.x.rows(), WAVES * WARP_THREADS, 0, stream>>>(g);
 }
 """
 
-BINDING = r"""
-#include <pybind11/pybind11.h>
-
-#include <cstdint>
-#include <stdexcept>
-
-const char* launch(uint64_t x, uint64_t residual, uint64_t weight, uint64_t out, uint64_t total, int rows, float eps, uint64_t stream);
-
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
-  m.def("launch", [](uint64_t x, uint64_t residual, uint64_t weight, uint64_t out, uint64_t total, int rows, float eps, uint64_t stream) {
-    if (const char* error = launch(x, residual, weight, out, total, rows, eps, stream)) throw std::runtime_error(error);
-  });
-}
-"""
-
-extension = load_inline(
-    name="residual_rms_norm",
-    cpp_sources=BINDING,
-    cuda_sources=HIP,
-    no_implicit_headers=True,
-    extra_cuda_cflags=[
-        "-std=c++20",
-        "-O3",
-        "-DKITTENS_CDNA4",
-        f"-I{os.environ['THUNDERKITTENS_ROOT']}/include",
-        f"-I{os.environ.get('ROCM_PATH', '/opt/rocm')}/include/hip",  # kittens.cuh says #include <hip_bf16.h>
-        "-U__HIP_NO_HALF_OPERATORS__",
-        "-U__HIP_NO_HALF_CONVERSIONS__",
-        "-Wno-invalid-constexpr",
-    ],
-)
+extension = build("residual_rms_norm", HIP, {"dispatch": ["x", "residual", "weight", "out", "total", "eps"]})
 
 
 class ModelNew(nn.Module):
@@ -125,11 +86,9 @@ class ModelNew(nn.Module):
         self.eps = eps
 
     def forward(self, x: torch.Tensor, residual: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        assert x.dtype == residual.dtype == self.weight.dtype == torch.bfloat16 and x.shape == residual.shape
-        assert x.is_contiguous() and residual.is_contiguous() and self.weight.is_contiguous()
-        assert x.shape[-1] == self.weight.numel() == 8192
+        assert x.shape == residual.shape
         out, total = torch.empty_like(x), torch.empty_like(x)
-        stream = torch.cuda.current_stream().cuda_stream
-        pointers = [tensor.data_ptr() for tensor in (x, residual, self.weight, out, total)]
-        extension.launch(*pointers, x.numel() // 8192, self.eps, stream)
+        rows = [tensor.view(-1, x.shape[-1]) for tensor in (x, residual)]
+        results = [tensor.view(-1, x.shape[-1]) for tensor in (out, total)]
+        extension.dispatch(*rows, self.weight, *results, self.eps)
         return out, total

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import hipkittens_build
 from hkbench.runner import capture
 
 
@@ -16,8 +17,10 @@ from hkbench.runner import capture
 def builder() -> Iterator[Any]:
     """torch's extension builder, put back as it was."""
     kept = {name: getattr(capture.cpp_extension, name) for name in ("load", "load_inline")}
+    build = hipkittens_build.build
     yield capture.cpp_extension
     vars(capture.cpp_extension).update(kept)
+    hipkittens_build.build = build
 
 
 def test_load_inline_is_recorded(builder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,3 +94,27 @@ def test_builds_are_announced(builder: Any, monkeypatch: pytest.MonkeyPatch) -> 
         "build_begin", (("a",), {"cpp_sources": "b"}), "build_end",
         "build_begin", (("a",), {"fail": True}), "build_end",
     ]  # fmt: skip
+
+
+def test_a_build_of_hipkittens_is_recorded() -> None:
+    calls: list[dict[str, Any]] = []
+    capture.record_extension_calls(calls)
+    functions = {"dispatch": {"x": (1, 256), "eps": ()}, "again": ["x"]}
+    module = hipkittens_build.build("rows", "// device", functions, flags=["-ffast-math"])
+    bound = {"dispatch": ["x", "eps"], "again": ["x"]}
+    assert calls == [
+        {"name": "rows", "cuda_sources": "// device", "bound": bound, "extra_cuda_cflags": ["-ffast-math"]}
+    ]
+    assert json.loads(json.dumps(calls)) == calls
+    with pytest.raises(RuntimeError, match=r"rows\.dispatch was called, but this run only compiles"):
+        module.dispatch(1)
+    with pytest.raises(ValueError, match="'a b' is not an identifier"):
+        hipkittens_build.build("rows", "", {"a b": []})
+
+
+def test_a_build_of_hipkittens_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[object] = []
+    monkeypatch.setattr(hipkittens_build, "build", lambda *args, **kwargs: seen.append((args, kwargs)))
+    capture.announce_builds(seen.append)
+    hipkittens_build.build("rows", "", {"f": []}, flags=["-g"])
+    assert seen == ["build_begin", (("rows", "", {"f": []}), {"flags": ["-g"]}), "build_end"]

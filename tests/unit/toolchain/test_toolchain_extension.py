@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from hkbench.toolchain.extension import SOURCE_LIMIT, ExtensionCall, write_sources
+from hkbench.toolchain.extension import SOURCE_LIMIT, ExtensionCall, write_bound_source, write_sources
 
 CALL: dict[str, Any] = {"name": "ext", "cpp_sources": "int f();", "cuda_sources": ["a\nb"], "functions": ["f"]}
 
@@ -88,3 +88,19 @@ def test_a_docstring_cannot_leave_its_string(tmp_path: Path) -> None:
     call = ExtensionCall.model_validate({**CALL, "functions": {"f": 'a"); evil(); //\n\\'}})
     text = write_sources(call, tmp_path).main.read_text()
     assert 'm.def("f", torch::wrap_pybind_function(f), "a\\"); evil(); //\\n\\\\");' in text
+
+
+def test_a_bound_source_is_the_text_with_its_bindings(tmp_path: Path) -> None:
+    call = ExtensionCall.model_validate({"name": "rows", "cuda_sources": "// device", "bound": {"run": ["x", "eps"]}})
+    source = write_bound_source(call, tmp_path / "src")
+    assert source.name == "rows.hip"
+    lines = source.read_text().splitlines()
+    assert lines[:2] == ['#line 1 "hip_source"', "// device"]
+    assert 'extern "C" const char *hipkittens_launch_run(const char *packed, void *stream) {' in lines
+    assert any(".x = words.take<decltype(globals::x)>(), .eps = " in line for line in lines)
+
+
+@pytest.mark.parametrize("bound", [{"a()": ["x"]}, {"a": ["x; system(0)"]}, {"a": "x y"}, {"a": [1]}])
+def test_what_cannot_be_bound_is_refused(bound: object) -> None:
+    with pytest.raises(ValidationError):
+        ExtensionCall.model_validate({"name": "rows", "cuda_sources": "// device", "bound": bound})

@@ -1,0 +1,268 @@
+"""Candidates that `hipkittens_build` builds, without an AMD GPU: by the real compiler, and called up to the launch.
+
+In place of libamdhip64 stands a library that keeps what a launch was given (support/kittens_stand_in/runtime.c). Tests
+with HipKittens itself are skipped where HIPKITTENS_CDNA3_ROOT or HIPKITTENS_CDNA4_ROOT does not name a checkout.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.small_problems import AFFINE, problem_file
+
+from hkbench.engine.build_only import compile_only
+from hkbench.engine.evaluator import Evaluator
+from hkbench.errors import ToolchainUnavailable
+from hkbench.records import Backend, DeviceKind, FailureKind, JudgeSettings, Status, Verdict
+from hkbench.toolchain.hip import HipToolchain, find_hip
+from hkbench.toolchain.hipkittens import VARIABLES, Dialect
+
+pytestmark = [pytest.mark.hipcc, pytest.mark.slow]
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+STAND_IN = REPOSITORY / "tests" / "support" / "kittens_stand_in"
+SETTINGS = JudgeSettings(build_timeout=400)
+_BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
+
+CANDIDATE = '''
+import torch
+import torch.nn as nn
+from hipkittens_build import build
+
+HIP = r"""
+#include "kittens.cuh"
+using namespace kittens;
+struct globals { gl<float, -1, -1, -1, 64> x; float *out; float scale; };
+__global__ __launch_bounds__(64) void scale_rows(const globals g) {
+  rv_fl<64> row;
+  load(row, g.x.raw_ptr + 64 * blockIdx.x);
+  row.data[0] *= g.scale;
+  store(g.out + 64 * blockIdx.x, row);
+}
+void dispatch(const globals &g, hipStream_t stream) { scale_rows<<<g.x.rows(), 64, 0, stream>>>(g); }
+"""
+extension = build("scale_rows", HIP, {"dispatch": ["x", "out", "scale"]})
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        out = torch.empty_like(x)
+        extension.dispatch(x, out, 2.0)
+        return out
+'''
+
+#: Calls a built candidate as a runner does, with the CPU as its current device, and says what the launch was given.
+CALLER = """
+import ctypes, importlib.util, json, sys, torch
+import hipkittens_build.binding as binding
+binding.CURRENT_GPU = lambda: (-1, 0x7E57)
+spec = importlib.util.spec_from_file_location("candidate", sys.argv[1])
+candidate = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(candidate)
+runtime = ctypes.CDLL("libamdhip64.so.6")
+
+def launched(model, *inputs):
+    with torch.no_grad():
+        model(*inputs)
+    words = (ctypes.c_uint32 * 6).in_dll(runtime, "last_launch")
+    lds, stream = (ctypes.c_uint64 * 5).in_dll(runtime, "last_launch")[3:]
+    argument = bytes((ctypes.c_ubyte * 512).in_dll(runtime, "last_argument"))
+    return {"grid": words[:3], "block": words[3:], "lds": lds, "stream": stream, "argument": argument.hex()}
+
+def refused(model, *inputs):
+    try:
+        with torch.no_grad():
+            model(*inputs)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+def refuse_next(error):
+    ctypes.c_int.in_dll(runtime, "refuse_next").value = error
+
+"""
+
+
+@pytest.fixture(scope="module")
+def toolchain() -> HipToolchain:
+    try:
+        return find_hip()
+    except ToolchainUnavailable as error:
+        pytest.skip(f"NO HIP COMPILER, so the binding of HipKittens was not built: {error}")
+
+
+@pytest.fixture(scope="module")
+def runtime(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a library that takes libamdhip64's place."""
+    folder = tmp_path_factory.mktemp("runtime")
+    name = "libamdhip64.so.6"
+    command = ["cc", "-shared", "-fPIC", "-w", f"-Wl,-soname,{name}", str(STAND_IN / "runtime.c"), "-o", name]
+    subprocess.run(command, cwd=folder, check=True)
+    return folder
+
+
+@pytest.fixture
+def stand_in(toolchain: HipToolchain, runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment of a machine with a gfx950 and a small tree laid out like HipKittens'."""
+    _machine(monkeypatch, toolchain, runtime, STAND_IN, Dialect.CDNA4)
+
+
+@pytest.fixture(params=Dialect)
+def dialect(
+    request: pytest.FixtureRequest, toolchain: HipToolchain, runtime: Path, monkeypatch: pytest.MonkeyPatch
+) -> Dialect:
+    """The environment of a machine with HipKittens itself."""
+    found: Dialect = request.param
+    variable = f"HIPKITTENS_{found.upper()}_ROOT"
+    if not os.environ.get(variable):
+        pytest.skip(f"{variable} IS NOT SET, so nothing was bound with HipKittens itself")
+    _machine(monkeypatch, toolchain, runtime, Path(os.environ[variable]), found)
+    return found
+
+
+def _machine(
+    monkeypatch: pytest.MonkeyPatch, toolchain: HipToolchain, runtime: Path, checkout: Path, dialect: Dialect
+) -> None:
+    for name in VARIABLES:
+        monkeypatch.setenv(name, str(checkout))
+    monkeypatch.delenv("ROCM_HOME", raising=False)
+    monkeypatch.setenv("ROCM_PATH", str(toolchain.root))
+    monkeypatch.setenv("PYTORCH_ROCM_ARCH", dialect.arch)
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(runtime))
+    monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
+
+
+def _called(folder: Path, candidate: str, calls: str) -> tuple[list[Any], float]:
+    """What the last expressions of `calls` are, in a process of their own, and the seconds until the build was done."""
+    (folder / "candidate.py").write_text(candidate)
+    (folder / "caller.py").write_text(CALLER + calls)
+    began = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "caller.py", "candidate.py"], cwd=folder, capture_output=True, text=True, check=False,
+        env=os.environ | {"TORCH_EXTENSIONS_DIR": str(folder / "extensions")},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-4000:]
+    return [json.loads(line) for line in done.stdout.splitlines()], time.monotonic() - began
+
+
+def _compiled(folder: Path, source: str, arch: str, backend: Backend = Backend.HIPKITTENS) -> Verdict:
+    code = folder / "candidate.py"
+    code.write_text(source)
+    problem = problem_file(folder / "problem", AFFINE)
+    return asyncio.run(compile_only(problem, code, folder / "scratch", backend, arch, SETTINGS))
+
+
+def _word(argument: str, at: int, size: int = 4) -> int:
+    return int.from_bytes(bytes.fromhex(argument)[at : at + size], "little")
+
+
+def test_a_launch_gets_what_forward_was_given(stand_in: None, tmp_path: Path) -> None:
+    calls = """
+x = torch.randn(3, 64)
+found = launched(candidate.ModelNew(), x)
+print(json.dumps(found | {"x": x.data_ptr()}))
+refuse_next(9)
+print(json.dumps(refused(candidate.ModelNew(), x)))
+print(json.dumps(refused(candidate.ModelNew(), x.double())))
+print(json.dumps(launched(candidate.ModelNew(), x)["grid"]))
+"""
+    (found, failed, wrong, again), _ = _called(tmp_path, CANDIDATE, calls)
+    assert (found["grid"], found["block"], found["lds"], found["stream"]) == ([3, 1, 1], [64, 1, 1], 0, 0x7E57)
+    assert _word(found["argument"], 0, 8) == found["x"]
+    assert [_word(found["argument"], 8 + 4 * i) for i in range(4)] == [1, 1, 3, 64]
+    said = "the launch failed: hipErrorInvalidConfiguration: invalid configuration argument"
+    assert failed == f"RuntimeError: scale_rows.dispatch: {said}"
+    assert wrong == "TypeError: scale_rows.dispatch: argument x: expected torch.float32, got torch.float64"
+    assert again == [3, 1, 1]
+
+
+def test_build_only_reports_its_kernels(stand_in: None, tmp_path: Path) -> None:
+    verdict = _compiled(tmp_path, CANDIDATE, "gfx950")
+    assert (verdict.status, verdict.failure, verdict.conditions.warnings) == (Status.COMPILED, None, ())
+    assert verdict.conditions.versions["kernels"] == "hipkittens (scale_rows uses load, store)"
+    (kernel,) = verdict.resources
+    assert kernel.name.startswith("scale_rows(") and kernel.scratch_bytes_per_lane == 0
+    assert not any("hipify" in point for point in verdict.conditions.not_checked)
+
+
+def test_an_error_is_reported_at_the_candidates_line(stand_in: None, tmp_path: Path) -> None:
+    verdict = _compiled(tmp_path, CANDIDATE.replace("g.scale;\n  store", "g.scales;\n  store"), "gfx950")
+    assert verdict.failure is not None
+    assert verdict.failure.kind is FailureKind.BUILD_ERROR
+    assert verdict.failure.message.startswith("hip_source:8:20: error: no member named 'scales' in 'globals'")
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        ('["out", "x", "scale"]', "field 'out' will be initialized after field 'x'"),
+        ('["x", "out"]', "missing field 'scale' initializer"),
+        ('["x", "out", "factor"]', "no member named 'factor'"),
+    ],
+)
+def test_members_have_to_be_all_and_in_order(stand_in: None, tmp_path: Path, members: str, message: str) -> None:
+    verdict = _compiled(tmp_path, CANDIDATE.replace('["x", "out", "scale"]', members), "gfx950")
+    assert verdict.failure is not None
+    assert message in verdict.failure.message
+
+
+def test_a_function_without_a_stream_is_explained(stand_in: None, tmp_path: Path) -> None:
+    changed = CANDIDATE.replace("const globals &g, hipStream_t stream", "const globals &g").replace(", 0, stream", "")
+    verdict = _compiled(tmp_path, changed, "gfx950")
+    assert verdict.failure is not None
+    assert "a bound function has to be `void name(const globals &, hipStream_t)`" in verdict.failure.message
+
+
+def test_backend_hip_says_that_it_has_no_checkout(stand_in: None, tmp_path: Path) -> None:
+    verdict = _compiled(tmp_path, CANDIDATE, "gfx950", Backend.HIP)
+    assert verdict.failure is not None
+    assert "hipkittens_build is for backend hipkittens" in verdict.failure.message
+
+
+def test_a_runner_builds_it_in_its_cage(stand_in: None, tmp_path: Path) -> None:
+    """Imported as on a machine with the GPU: compiler, checkout and module are in sight, and the build is loaded."""
+
+    async def loaded(source: str) -> Verdict | None:
+        (tmp_path / "code.py").write_text(source)
+        problem = problem_file(tmp_path / "problem", AFFINE)
+        async with Evaluator(DeviceKind.CPU, SETTINGS) as evaluator:
+            found = await evaluator.evaluate(
+                problem, tmp_path / "code.py", tmp_path / "scratch", Backend.HIPKITTENS, build_only="real"
+            )
+        return found.verdict
+
+    assert asyncio.run(loaded(CANDIDATE)) is None
+    failed = asyncio.run(loaded(CANDIDATE.replace("row.data[0]", "row.date[0]")))
+    assert failed is not None and failed.failure is not None
+    assert failed.failure.kind is FailureKind.BUILD_ERROR
+    assert failed.failure.message.startswith("hip_source:8:7: error: no member named 'date'")
+
+
+def test_the_prompts_product_is_bound_with_hipkittens_itself(dialect: Dialect, tmp_path: Path) -> None:
+    prompt = REPOSITORY / "prompts" / f"_hipkittens_example_gemm_{dialect}.txt"
+    (candidate,) = _BLOCK.findall(prompt.read_text())
+    calls = """
+model = candidate.ModelNew(192, 384)  # K, N
+x = torch.randn(256, 192, dtype=torch.bfloat16)
+print(json.dumps(launched(model, x) | {"a": x.data_ptr(), "b": model.weight.data_ptr()}))
+print(json.dumps(refused(model, x[:200])))
+"""
+    (found, wrong), seconds = _called(tmp_path, candidate, calls)
+    assert (found["grid"], found["block"], found["stream"]) == ([3, 2, 1], [256, 1, 1], 0x7E57)
+    assert found["lds"] in (32768, 65536)
+    argument = found["argument"]
+    layout = argument.index(f"{found['b'].to_bytes(8, 'little').hex()}") // 2  # bytes of one gl
+    assert _word(argument, 0, 8) == found["a"]
+    assert [_word(argument, 8 + 8 * i, 8) for i in range(4)] == [1, 1, 256, 192]
+    assert [_word(argument, layout + 8 + 8 * i, 8) for i in range(4)] == [1, 1, 384, 192]
+    assert [_word(argument, 2 * layout + 8 + 8 * i, 8) for i in range(4)] == [1, 1, 256, 384]
+    assert wrong == (
+        "ValueError: gemm_abt.dispatch: argument a: dimension -2 has to be a multiple of 128, got shape (200, 192)"
+    )

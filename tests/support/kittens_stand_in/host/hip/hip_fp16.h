@@ -1,0 +1,4 @@
+#pragma once
+#include <cstdint>
+
+struct __half { std::uint16_t bits; };

@@ -1,0 +1,1 @@
+// Its presence makes the tree one of the CDNA4 dialect.
