@@ -12,7 +12,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +22,10 @@ from hkbench.engine.build_only import compile_only
 from hkbench.engine.evaluator import Evaluator
 from hkbench.errors import ToolchainUnavailable
 from hkbench.records import Backend, DeviceKind, FailureKind, JudgeSettings, Status, Verdict
+from hkbench.toolchain.build_hip import build_hip
+from hkbench.toolchain.extension import ExtensionCall
 from hkbench.toolchain.hip import HipToolchain, find_hip
-from hkbench.toolchain.hipkittens import VARIABLES, Dialect
+from hkbench.toolchain.hipkittens import VARIABLES, Dialect, read_checkout
 
 pytestmark = [pytest.mark.hipcc, pytest.mark.slow]
 
@@ -139,17 +140,16 @@ def _machine(
     monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
 
 
-def _called(folder: Path, candidate: str, calls: str) -> tuple[list[Any], float]:
-    """What the last expressions of `calls` are, in a process of their own, and the seconds until the build was done."""
+def _called(folder: Path, candidate: str, calls: str) -> list[Any]:
+    """What `calls` print, in a process of their own that has the candidate built and imported."""
     (folder / "candidate.py").write_text(candidate)
     (folder / "caller.py").write_text(CALLER + calls)
-    began = time.monotonic()
     done = subprocess.run(
         [sys.executable, "caller.py", "candidate.py"], cwd=folder, capture_output=True, text=True, check=False,
         env=os.environ | {"TORCH_EXTENSIONS_DIR": str(folder / "extensions")},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-4000:]
-    return [json.loads(line) for line in done.stdout.splitlines()], time.monotonic() - began
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def _compiled(folder: Path, source: str, arch: str, backend: Backend = Backend.HIPKITTENS) -> Verdict:
@@ -173,7 +173,7 @@ print(json.dumps(refused(candidate.ModelNew(), x)))
 print(json.dumps(refused(candidate.ModelNew(), x.double())))
 print(json.dumps(launched(candidate.ModelNew(), x)["grid"]))
 """
-    (found, failed, wrong, again), _ = _called(tmp_path, CANDIDATE, calls)
+    found, failed, wrong, again = _called(tmp_path, CANDIDATE, calls)
     assert (found["grid"], found["block"], found["lds"], found["stream"]) == ([3, 1, 1], [64, 1, 1], 0, 0x7E57)
     assert _word(found["argument"], 0, 8) == found["x"]
     assert [_word(found["argument"], 8 + 4 * i) for i in range(4)] == [1, 1, 3, 64]
@@ -199,25 +199,45 @@ def test_an_error_is_reported_at_the_candidates_line(stand_in: None, tmp_path: P
     assert verdict.failure.message.startswith("hip_source:8:20: error: no member named 'scales' in 'globals'")
 
 
+def _refusal(toolchain: HipToolchain, folder: Path, source: str, members: tuple[str, ...]) -> str:
+    """The first error of a build without the runner."""
+    call = ExtensionCall(name="scale_rows", cuda_sources=(source,), bound={"dispatch": members})
+    result = build_hip(call, "gfx950", folder, 400, toolchain, kittens=read_checkout(STAND_IN))
+    assert result.error is not None
+    return result.error
+
+
+(HIP,) = re.findall(r'r"""(.*?)"""', CANDIDATE, re.DOTALL)
+
+
 @pytest.mark.parametrize(
     ("members", "message"),
     [
-        ('["out", "x", "scale"]', "field 'out' will be initialized after field 'x'"),
-        ('["x", "out"]', "missing field 'scale' initializer"),
-        ('["x", "out", "factor"]', "no member named 'factor'"),
+        (("out", "x", "scale"), "field 'out' will be initialized after field 'x'"),
+        (("x", "out"), "missing field 'scale' initializer"),
+        (("x", "out", "factor"), "no member named 'factor'"),
     ],
 )
-def test_members_have_to_be_all_and_in_order(stand_in: None, tmp_path: Path, members: str, message: str) -> None:
-    verdict = _compiled(tmp_path, CANDIDATE.replace('["x", "out", "scale"]', members), "gfx950")
-    assert verdict.failure is not None
-    assert message in verdict.failure.message
+def test_members_have_to_be_all_and_in_order(
+    toolchain: HipToolchain, tmp_path: Path, members: tuple[str, ...], message: str
+) -> None:
+    assert message in _refusal(toolchain, tmp_path, HIP, members)
 
 
-def test_a_function_without_a_stream_is_explained(stand_in: None, tmp_path: Path) -> None:
-    changed = CANDIDATE.replace("const globals &g, hipStream_t stream", "const globals &g").replace(", 0, stream", "")
-    verdict = _compiled(tmp_path, changed, "gfx950")
-    assert verdict.failure is not None
-    assert "a bound function has to be `void name(const globals &, hipStream_t)`" in verdict.failure.message
+@pytest.mark.parametrize(
+    ("member", "parameters", "message"),
+    [
+        ("float x", "const globals &", "a bound function has to be `void name(const globals &, hipStream_t)`"),
+        ("float2 *x", "const globals &, hipStream_t", "PyTorch has no dtype for this element type"),
+        ("dim3 x", "const globals &, hipStream_t", "has to be a kittens::gl, a pointer to elements or a number"),
+        ("hipStream_t x", "const globals &, hipStream_t", "the stream is the function's second argument"),
+    ],
+)
+def test_what_cannot_be_bound_is_explained(
+    toolchain: HipToolchain, tmp_path: Path, member: str, parameters: str, message: str
+) -> None:
+    source = f'#include "kittens.cuh"\nstruct globals {{ {member}; }};\nvoid dispatch({parameters}) {{}}\n'
+    assert message in _refusal(toolchain, tmp_path, source, ("x",))
 
 
 def test_backend_hip_says_that_it_has_no_checkout(stand_in: None, tmp_path: Path) -> None:
@@ -254,7 +274,7 @@ x = torch.randn(256, 192, dtype=torch.bfloat16)
 print(json.dumps(launched(model, x) | {"a": x.data_ptr(), "b": model.weight.data_ptr()}))
 print(json.dumps(refused(model, x[:200])))
 """
-    (found, wrong), seconds = _called(tmp_path, candidate, calls)
+    found, wrong = _called(tmp_path, candidate, calls)
     assert (found["grid"], found["block"], found["stream"]) == ([3, 2, 1], [256, 1, 1], 0x7E57)
     assert found["lds"] in (32768, 65536)
     argument = found["argument"]

@@ -20,8 +20,6 @@ from hkbench.errors import ToolchainUnavailable
 from hkbench.records import Backend, FailureKind, JudgeSettings, KernelLanguage, Status, Verdict
 from hkbench.toolchain.hip import HipToolchain, find_hip
 from hkbench.toolchain.hipkittens import VARIABLES, Checkout, Dialect, find_checkout
-from hkbench.toolchain.process import run_tool
-from hkbench.toolchain.resources import parse_resources
 
 pytestmark = [pytest.mark.hipcc, pytest.mark.slow]
 
@@ -188,16 +186,16 @@ def test_a_shipped_example_compiles(checkout: tuple[Checkout, Dialect], family: 
     assert (kernel.vgpr_spills, kernel.scratch_bytes_per_lane) == (0, 0)
 
 
-def test_the_attention_kernel_compiles(
-    checkout: tuple[Checkout, Dialect], toolchain: HipToolchain, tmp_path: Path
+def test_the_attention_source_compiles_as_its_prompt_binds_it(
+    checkout: tuple[Checkout, Dialect], tmp_path: Path
 ) -> None:
-    found, dialect = checkout
-    found.require(dialect, toolchain, tmp_path / "headers")
-    (text,) = _BLOCK.findall((PROMPTS / f"_hipkittens_example_attention_{dialect}.txt").read_text())
-    source = tmp_path / "attention.hip"
-    source.write_text(text)
-    flags = found.compile_flags(dialect, toolchain)
-    done = run_tool(toolchain.compile_command(source, tmp_path / "a.o", dialect.arch, flags), tmp_path, 400)
-    assert done.returncode == 0, done.output
-    (kernel,) = parse_resources(done.output, dialect.arch)
-    assert kernel.scratch_bytes_per_lane == 0
+    _, dialect = checkout
+    text = (PROMPTS / f"_hipkittens_example_attention_{dialect}.txt").read_text()
+    (source,) = _BLOCK.findall(text)
+    (call,) = re.findall(r"`(build\(.*?\))`", text)
+    head = "from hipkittens_build import build\nimport torch.nn as nn\n"
+    candidate = f'{head}HIP = r"""{source}"""\n{call}\nclass ModelNew(nn.Module):\n    pass\n'
+    verdict = _compiled(tmp_path, candidate, dialect.arch)
+    assert (verdict.status, verdict.failure, verdict.conditions.warnings) == (Status.COMPILED, None, ())
+    (kernel,) = verdict.resources
+    assert (kernel.vgpr_spills, kernel.scratch_bytes_per_lane) == (0, 0)

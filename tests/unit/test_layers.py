@@ -37,6 +37,7 @@ VIOLATIONS = [
     ("judge/job.py", "import hkbench.engine", "rooms"),
     ("report/write.py", "import hkbench.monitor", "rooms"),
     ("monitor/live.py", "import hkbench.prompts", READERS),
+    ("judge/job.py", "import hipkittens_build", "what candidates import has no part in judging"),
     ("runner/wire.py", "import hkbench.errors", UNTRUSTED),
     ("sandbox/linux.py", "import hkbench.stats", UNTRUSTED),
     ("judge/tolerances.py", "import torch", "torch belongs to those who measure"),  # by way of the lab's prompts

@@ -196,3 +196,5 @@ def test_doubts_name_the_other_dialect_a_missing_macro_and_a_folder_for_hipify(t
     include = str(_tree(tmp_path, TREES["both"]) / "include")
     (rewritten,) = doubts(_call("-DKITTENS_CDNA3", folders=(include,)), Dialect.CDNA3)
     assert "extra_include_paths" in rewritten
+    bound = _call().model_copy(update={"bound": {"dispatch": ("x",)}})
+    assert doubts(bound, Dialect.CDNA3) == ()  # the macro is the build's own
