@@ -32,12 +32,12 @@ __global__ void scale_rows(const globals g) {
 void dispatch(const globals &g, hipStream_t stream) { scale_rows<<<g.x.rows(), g.threads, 0, stream>>>(g); }
 
 struct waiting { std::int64_t *seen; std::int64_t cycles; };
-__global__ void wait(const waiting g) {
+__global__ void spin(const waiting g) {
   const long long begin = clock64();
   while (clock64() - begin < g.cycles) {}
   *g.seen = 1;
 }
-void waits(const waiting &g, hipStream_t stream) { wait<<<1, 1, 0, stream>>>(g); }
+void waits(const waiting &g, hipStream_t stream) { spin<<<1, 1, 0, stream>>>(g); }
 """
 FUNCTIONS = {"dispatch": {"x": (1, 64), "out": (), "bias": (), "scale": (), "threads": ()}, "waits": ["seen", "cycles"]}
 
