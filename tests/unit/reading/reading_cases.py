@@ -31,6 +31,10 @@ def forward(body: str, init: str = "pass", before: str = "") -> str:
     )
 
 
+BOUND = """
+from hipkittens_build import build
+ext = build("e", "#include <kittens.cuh>\\n__global__ void k() {} void f(G g) { k<<<1, 1>>>(); }", {"f": ["x"]})
+"""
 EXT = 'ext = load_inline(name="e", cpp_sources="#include <cmath>\\nint f(){return 1;}")'
 PACKED = base64.b64encode(zlib.compress(b"import threading\nthreading.Thread(target=print).start()")).decode()
 STREAM = "cudaStream_t s; {}(&s); k<<<1, 1, 0, s>>>();"
@@ -188,10 +192,12 @@ PYTHON: Cases = {
     "py-kernel-unused": (
         [
             forward("return x + 1", before=EXT),
+            forward("return x + 1", before=BOUND),
             forward("return x + 1", before="@triton.jit\ndef k(a):\n    pass"),
         ],
         [
             forward("return ext.f(x)", before=EXT),
+            forward("ext.f(x)\nreturn x", before=BOUND),
             forward("return self.f(x)", init="self.f = ext.f", before=EXT),
             forward(
                 "k[(1,)](x)\nreturn x", before="@triton.jit\ndef h(a):\n    pass\n@triton.jit\ndef k(a):\n    h(a)"

@@ -79,6 +79,8 @@ def honest_sources() -> list[tuple[str, str]]:
     for name in ("fast.py", "slow.py"):
         found.append((name, (ROOT / "examples" / "candidates" / name).read_text("utf-8")))
     found += [(path.name, path.read_text("utf-8")) for path in sorted((ROOT / "tests" / "honest").glob("*.py"))]
+    kittens = sorted((ROOT / "examples" / "hipkittens").glob("*/*.py"))
+    found += [(f"hipkittens/{path.parent.name}/{path.name}", path.read_text("utf-8")) for path in kittens]
     return found
 
 
