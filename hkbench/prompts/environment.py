@@ -10,7 +10,7 @@ import jinja2.meta
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from hkbench.errors import ConfigurationError
-from hkbench.prompts import figures
+from hkbench.prompts import figures, products, tiles
 from hkbench.prompts.context import PromptContext
 from hkbench.prompts.text import fenced
 
@@ -29,12 +29,16 @@ def environment(templates: Mapping[str, str]) -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.filters |= {"fenced": fenced, "describe": figures.describe, "divisibility": figures.divisibility}
+    made.filters |= {"fenced": fenced, "describe": figures.describe, "describe_plan": tiles.describe_plan}
     made.globals |= {
         "tensors": figures.tensors,
         "traffic_bytes": figures.traffic_bytes,
         "least_ms": figures.least_ms,
         "dtypes": figures.dtypes,
+        "tile_table": tiles.tile_table,
+        "row_plans": tiles.row_plans,
+        "product_form": products.product_form,
+        "reads_rows_of_b": products.reads_rows_of_b,
     }
     return made
 

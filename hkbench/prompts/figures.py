@@ -7,8 +7,6 @@ from collections.abc import Iterable
 
 from hkbench.records import ProblemFacts, ScalarFact, TensorFact
 
-TILES = (16, 32, 64, 128, 256)
-
 _BYTES = {
     "float64": 8, "int64": 8, "complex64": 8, "complex128": 16, "float32": 4, "int32": 4,
     "float16": 2, "bfloat16": 2, "int16": 2, "uint8": 1, "int8": 1, "bool": 1,
@@ -39,11 +37,6 @@ def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def divisibility(fact: TensorFact) -> str:
-    """Which tile sizes divide each dimension: "M: 4096 (16 32 64 128 256), 1000 (none)"."""
-    return ", ".join(f"{size} ({' '.join(map(str, _divisors(size))) or 'none'})" for size in fact.shape)
-
-
 def traffic_bytes(facts: ProblemFacts) -> int:
     """Bytes of all inputs, parameters and outputs, each once: the least a kernel has to move.
 
@@ -61,10 +54,6 @@ def least_ms(facts: ProblemFacts, bandwidth_gbs: float) -> float:
 def dtypes(facts: ProblemFacts) -> list[str]:
     """The dtypes of inputs and parameters, in the order they first appear."""
     return list(dict.fromkeys(fact.dtype for fact in [*tensors(facts.inputs), *facts.parameters]))
-
-
-def _divisors(size: int) -> list[int]:
-    return [tile for tile in TILES if size and size % tile == 0]
 
 
 def _tuple(numbers: tuple[int, ...]) -> str:

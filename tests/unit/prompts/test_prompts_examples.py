@@ -1,7 +1,12 @@
-"""The worked examples in the prompts really work, as far as this machine can tell."""
+"""Every block of code that a shipped prompt shows is built by the compiler of its language, and no kernel of it spills.
+
+HipKittens' blocks need a checkout each: HIPKITTENS_CDNA3_ROOT, HIPKITTENS_CDNA4_ROOT. What is not there is skipped and
+said.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import shutil
@@ -10,13 +15,30 @@ import sys
 from pathlib import Path
 
 import pytest
-from prompts_samples import PROMPTS, ROOT
+from prompts_examples import SETTINGS, Example, blocks, built, checkout, checkout_variable, shipped_examples
+from prompts_samples import PROMPTS
+from support.small_problems import AFFINE, problem_file
 from support.triton_kernels import record
+
+from hkbench.engine import Evaluator
+from hkbench.errors import ToolchainUnavailable
+from hkbench.prompts import load_prompts
+from hkbench.records import Backend, DeviceKind, KernelResources, Status
+from hkbench.toolchain.extension import ExtensionCall, write_sources
+from hkbench.toolchain.hip import ARCHITECTURES, HipToolchain, find_hip, find_torch
+from hkbench.toolchain.hipkittens import Dialect, find_checkout
+from hkbench.toolchain.process import run_tool
+from hkbench.toolchain.resources import parse_resources
+
+EXAMPLES = shipped_examples()
+HIPKITTENS = [example for example in EXAMPLES if example.backend is Backend.HIPKITTENS]
+#: A length of rows for each number of waves that may share one, by what the prompts say of it.
+WIDE_ROWS = [(4096, 2), (8192, 4), (16384, 8), (32768, 16)]
 
 _CHECK = """
 torch.manual_seed(0)
-x = torch.randn(33, 1001)
-model = ModelNew(1001, 0.5)
+x = torch.randn(33, {columns}, device="{device}")
+model = ModelNew({columns}, 0.5).to("{device}")
 with torch.no_grad():
     model.weight.normal_()
     expected = torch.nn.functional.softshrink(x, 0.5) * model.weight
@@ -24,47 +46,178 @@ with torch.no_grad():
 for wrong in (x.double(), x.T):
     try:
         model(wrong)
-    except RuntimeError:
+    except (RuntimeError, AssertionError):
         continue
-    raise AssertionError("accepted what it cannot compute")
+    raise SystemExit("accepted what it cannot compute")
 print("works")
 """
 
 
-def example(name: str) -> str:
-    blocks = re.findall(r"^```python\n(.*?)^```$", (PROMPTS / name).read_text(), re.DOTALL | re.MULTILINE)
-    assert len(blocks) == 1
-    return str(blocks[0])
+def examples(backend: Backend) -> list[Example]:
+    return [example for example in EXAMPLES if example.backend is backend]
 
 
+def test_every_block_in_the_files_is_shown_to_somebody() -> None:
+    shown = {example.text for example in EXAMPLES}
+    for name, body in load_prompts(PROMPTS).templates.items():
+        assert [text for _, text in blocks(body) if text not in shown] == [], name
+
+
+def test_every_backend_shows_code_in_a_language_that_is_built_here() -> None:
+    for backend in Backend:
+        languages = {example.language for example in examples(backend)}
+        assert languages
+        assert languages <= ({"python", "cpp"} if backend is Backend.HIPKITTENS else {"python"})
+
+
+def test_each_dialect_shows_the_same_families() -> None:
+    names = {
+        dialect: {example.name.removesuffix(f"_{dialect}") for example in HIPKITTENS if example.dialect is dialect}
+        for dialect in Dialect
+    }
+    assert names[Dialect.CDNA3] == names[Dialect.CDNA4]
+    assert len(names[Dialect.CDNA3]) >= 7  # elementwise, rows, wide rows, GEMM NT and NN, epilogue, attention
+
+
+@pytest.fixture
+def toolchain() -> HipToolchain:
+    try:
+        return find_hip()
+    except ToolchainUnavailable as error:
+        pytest.skip(f"NO HIP COMPILER, so no example for AMD was compiled: {error}")
+
+
+def no_spill(kernels: tuple[KernelResources, ...]) -> None:
+    assert kernels
+    for kernel in kernels:
+        spilled = (kernel.vgpr_spills, kernel.sgpr_spills, kernel.scratch_bytes_per_lane)
+        assert spilled == (0, 0, 0), kernel.name
+
+
+@pytest.mark.hipcc
 @pytest.mark.slow
-def test_the_cpp_example_builds_and_computes(tmp_path: Path) -> None:
-    script = tmp_path / "candidate.py"
-    script.write_text(example("_backend_cpp.txt") + _CHECK)
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("example", examples(Backend.HIP), ids=str)
+def test_hip_is_built_for_both_architectures(
+    example: Example, arch: str, toolchain: HipToolchain, tmp_path: Path
+) -> None:
+    verdict = built(example.text, Backend.HIP, arch, tmp_path / "build", problem_file(tmp_path / "problem", AFFINE))
+    assert (verdict.status, verdict.failure) == (Status.COMPILED, None)
+    no_spill(verdict.resources)
+
+
+def hipkittens(source: Example, folder: Path, text: str | None = None) -> None:
+    """Builds an example, or `text` in its place, for its dialect and looks at its kernels."""
+    dialect = source.dialect
+    assert dialect is not None
+    variable = checkout_variable(dialect)
+    if not os.environ.get(variable):
+        pytest.skip(f"{variable} IS NOT SET, so {source} was not compiled")
+    with checkout(dialect):
+        if source.language == "python":
+            problem = problem_file(folder / "problem", AFFINE)
+            verdict = built(text or source.text, Backend.HIPKITTENS, dialect.arch, folder / "build", problem)
+            assert (verdict.status, verdict.failure, verdict.conditions.warnings) == (Status.COMPILED, None, ())
+            assert verdict.conditions.versions["kernels"].startswith("hipkittens (")
+            no_spill(verdict.resources)
+        else:
+            no_spill(kernels_of(text or source.text, dialect, folder))
+
+
+def kernels_of(text: str, dialect: Dialect, folder: Path) -> tuple[KernelResources, ...]:
+    """A kernel without a binding, compiled as device source alone."""
+    tree, hip = find_checkout(), find_hip()
+    tree.require(dialect, hip, folder / "headers")
+    source = folder / "kernel.hip"
+    source.write_text(text)
+    command = hip.compile_command(source, folder / "kernel.o", dialect.arch, tree.compile_flags(dialect, hip))
+    done = run_tool(command, folder, SETTINGS.build_timeout)
+    assert done.returncode == 0, done.output
+    return parse_resources(done.output, dialect.arch)
+
+
+@pytest.mark.hipcc
+@pytest.mark.slow
+@pytest.mark.parametrize("example", HIPKITTENS, ids=str)
+def test_hipkittens_is_built_for_its_dialect(example: Example, toolchain: HipToolchain, tmp_path: Path) -> None:
+    hipkittens(example, tmp_path)
+
+
+@pytest.mark.hipcc
+@pytest.mark.slow
+@pytest.mark.parametrize(("columns", "waves"), WIDE_ROWS)
+@pytest.mark.parametrize("example", [one for one in HIPKITTENS if "wide_rows" in one.name], ids=str)
+def test_rows_of_any_length_that_the_prompts_plan_for_stay_in_registers(
+    example: Example, columns: int, waves: int, toolchain: HipToolchain, tmp_path: Path
+) -> None:
+    sizes = re.compile(r"COLUMNS = \d+, WAVES = \d+")
+    assert len(sizes.findall(example.text)) == 1
+    hipkittens(example, tmp_path, sizes.sub(f"COLUMNS = {columns}, WAVES = {waves}", example.text))
+
+
+def run(source: str, folder: Path) -> None:
+    script = folder / "candidate.py"
+    script.write_text(source)
     # ninja is looked for on PATH, and an environment that was not activated does not have it there.
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     done = subprocess.run(
         [sys.executable, str(script)], capture_output=True, text=True, timeout=300, check=False,
-        env=os.environ | {"TORCH_EXTENSIONS_DIR": str(tmp_path / "build"), "PATH": path},
+        env=os.environ | {"TORCH_EXTENSIONS_DIR": str(folder / "build"), "PATH": path},
     )  # fmt: skip
     assert done.stdout == "works\n", done.stderr[-4000:]
 
 
-@pytest.mark.hipcc
-@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
-def test_the_hip_example_compiles(arch: str, tmp_path: Path) -> None:
-    hipcc = shutil.which("hipcc") or shutil.which(ROOT / ".hip" / "bin" / "hipcc")
-    if hipcc is None:
-        pytest.skip("no hipcc; scripts/install_hip_toolchain.sh installs one")
-    found = re.search(r'HIP = r"""(.*?)"""', example("_backend_hip.txt"), re.DOTALL)
-    assert found is not None
-    (tmp_path / "k.hip").write_text(found[1])
-    options = ["-std=c++20", "-O3", "-fPIC", f"--offload-arch={arch}", "-D__HIP_PLATFORM_AMD__=1"]
-    done = subprocess.run(
-        [hipcc, *options, "-c", "k.hip", "-o", "k.o"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-4000:]
+@pytest.mark.slow
+@pytest.mark.parametrize("example", examples(Backend.CPP), ids=str)
+def test_cpp_is_built_and_computes(example: Example, tmp_path: Path) -> None:
+    run(example.text + _CHECK.format(columns=1001, device="cpu"), tmp_path)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("example", examples(Backend.CUDA), ids=str)
+def test_cuda_is_built_and_computes(example: Example, tmp_path: Path) -> None:
+    import torch
+
+    if not torch.cuda.is_available() or torch.version.cuda is None:
+        pytest.skip("torch sees no NVIDIA GPU, so the CUDA example was not run")
+    run(example.text + _CHECK.format(columns=1004, device="cuda"), tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("example", examples(Backend.CUDA), ids=str)
+def test_cuda_compiles_without_a_spill(example: Example, tmp_path: Path) -> None:
+    nvcc = shutil.which("nvcc")
+    if nvcc is None:
+        pytest.skip("NO nvcc ON PATH, so the CUDA example was not compiled")
+    call = captured(example, tmp_path)
+    files = write_sources(call, tmp_path / "src")
+    assert files.cuda is not None
+    flags = ["-std=c++20", "-arch=sm_90", "-Xptxas", "-v", "-Xcompiler", "-fPIC", *call.extra_cuda_cflags]
+    device = run_tool([nvcc, *flags, "-c", str(files.cuda), "-o", "device.o"], tmp_path, SETTINGS.build_timeout)
+    assert device.returncode == 0, device.output
+    spills = re.findall(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", device.output)
+    assert spills
+    assert set(spills) == {("0", "0", "0")}
+    includes = [flag for folder in find_torch().includes for flag in ("-isystem", str(folder))]
+    host = ["c++", "-std=c++20", "-fPIC", f"-DTORCH_EXTENSION_NAME={call.name}", *includes, *call.extra_cflags]
+    binding = run_tool([*host, "-c", str(files.main), "-o", "main.o"], tmp_path, SETTINGS.build_timeout)
+    assert binding.returncode == 0, binding.output
+
+
+def captured(example: Example, folder: Path) -> ExtensionCall:
+    """The one load_inline call of a candidate."""
+    code = folder / "candidate.py"
+    code.write_text(example.text)
+
+    async def calls() -> list[ExtensionCall]:
+        problem = problem_file(folder / "problem", AFFINE)
+        async with Evaluator(DeviceKind.CPU, SETTINGS) as evaluator:
+            found = await evaluator.evaluate(problem, code, folder / "load", Backend.CUDA, build_only="capture")
+        assert found.verdict is None, found.verdict
+        return [ExtensionCall.model_validate(raw) for raw in found.extensions]
+
+    (call,) = asyncio.run(calls())
+    return call
 
 
 TRITON_BLOCKS = [

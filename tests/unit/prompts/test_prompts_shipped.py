@@ -85,8 +85,14 @@ def test_names_get_the_prompt_of_their_family(name: str, template: str) -> None:
 
 
 def test_matrix_products_have_prompts_of_their_own_on_amd() -> None:
-    for name in ("8_Linear_bias_GELU_fp32", "1_Square_matrix_multiplication_", "12_Gemm_Multiply_LeakyReLU"):
-        assert BOOK.choose(name, Backend.HIPKITTENS) == "gemm_hipkittens.txt"
+    for name, fused in (
+        ("1_Square_matrix_multiplication_", False), ("16_Matmul_with_transposed_A", False),
+        ("19_Matmul_NT_ragged_bf16", False), ("8_Linear_bias_GELU_fp32", True), ("29_Matmul_Mish_Mish", True),
+        ("12_Gemm_Multiply_LeakyReLU", True), ("30_Gemm_GroupNorm_Hardtanh", True),
+    ):  # fmt: skip
+        assert BOOK.choose(name, Backend.HIPKITTENS) == (
+            "gemm_fused_hipkittens.txt" if fused else "gemm_hipkittens.txt"
+        )
         assert BOOK.choose(name, Backend.HIP) == "gemm_rocblas.txt"
     assert BOOK.choose("33_Scan_gated_linear_fp32", Backend.HIPKITTENS) == "scan.txt"
     assert BOOK.choose("22_Batched_matmul_bf16", Backend.HIP) == "batched_gemm.txt"

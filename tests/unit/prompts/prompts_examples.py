@@ -1,0 +1,94 @@
+"""The code that the shipped prompts show, taken from what is really sent, and the build it is checked with."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from prompts_samples import DEVICES, PROMPTS, context
+
+from hkbench.engine.build_only import compile_only
+from hkbench.judge.facts import problem_facts
+from hkbench.problems import SHIPPED, find_problems
+from hkbench.prompts import load_prompts, render
+from hkbench.records import Backend, JudgeSettings, Problem, ProblemFacts, SizeSet, Verdict
+from hkbench.toolchain.hipkittens import VARIABLES, Dialect
+
+SETTINGS = JudgeSettings(build_timeout=400)
+_BLOCK = re.compile(r"^(?P<fence>`{3,})(?P<language>\w*)\n(?P<text>.*?)^(?P=fence)$", re.DOTALL | re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Example:
+    """One fenced block of a prompt that is not the problem's own source."""
+
+    name: str  #: the file in prompts/ that holds it, without its suffix
+    backend: Backend
+    dialect: Dialect | None
+    language: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.backend}-{self.name.removeprefix('_')}"
+
+
+def blocks(text: str) -> Iterator[tuple[str, str]]:
+    """(language, text) of each fenced block."""
+    return ((found["language"], found["text"]) for found in _BLOCK.finditer(text))
+
+
+@cache
+def problems() -> tuple[tuple[Problem, ProblemFacts], ...]:
+    """The shipped problems with what their own code says of their tensors at full size."""
+    return tuple((one, problem_facts(one, SizeSet.FULL)) for one in find_problems(SHIPPED, 1))
+
+
+@cache
+def shipped_examples() -> tuple[Example, ...]:
+    """Every block of every template for every backend, device and problem, each once."""
+    book = load_prompts(PROMPTS)
+    found: dict[tuple[Backend, Dialect | None, str], Example] = {}
+    for backend, device in ((backend, device) for backend in Backend for device in DEVICES[backend]):
+        for template in (name for name in book.templates if not name.startswith("_")):
+            for problem, facts in problems():
+                known = context(problem, backend, device).model_copy(update={"facts": facts})
+                dialect = Dialect(known.dialect) if known.dialect else None
+                for language, text in blocks(render(book, template, known).text):
+                    if text.rstrip() == problem.source.rstrip() or (backend, dialect, text) in found:
+                        continue
+                    holder = next((name for name, body in book.templates.items() if text in body), template)
+                    example = Example(Path(holder).stem, backend, dialect, language, text)
+                    found[backend, dialect, text] = example
+    return tuple(found.values())
+
+
+def checkout_variable(dialect: Dialect) -> str:
+    """The environment variable that names a checkout of HipKittens with this dialect, for tests."""
+    return f"HIPKITTENS_{dialect.upper()}_ROOT"
+
+
+@contextmanager
+def checkout(dialect: Dialect) -> Iterator[None]:
+    """Within it, HipKittens is the checkout that `checkout_variable` names."""
+    before = {name: os.environ.get(name) for name in VARIABLES}
+    os.environ |= dict.fromkeys(VARIABLES, os.environ[checkout_variable(dialect)])
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            del os.environ[name]
+            os.environ |= {} if value is None else {name: value}
+
+
+def built(source: str, backend: Backend, arch: str, folder: Path, problem: Problem) -> Verdict:
+    """What `eval.py --build-only` says of a candidate file with this text; `folder` is new."""
+    folder.mkdir(parents=True)
+    code = folder / "candidate.py"
+    code.write_text(source)
+    return asyncio.run(compile_only(problem, code, folder / "scratch", backend, arch, SETTINGS))
