@@ -43,6 +43,6 @@ def _forms(rows: int, columns: int, a: tuple[int, ...], b: tuple[int, ...]) -> I
 
 
 def reads_rows_of_b(facts: ProblemFacts, source: str) -> bool:
-    """Whether an example with B stored [K, N] is the nearer one: by the shapes, or by a source that transposes nothing."""
+    """Whether an example with B stored [K, N] is nearer: the shapes say so, or leave it open and nothing is transposed."""
     form = product_form(facts)
     return form == "NN" or (form is None and _TRANSPOSES.search(source) is None)

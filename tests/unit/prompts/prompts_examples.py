@@ -17,8 +17,11 @@ from hkbench.engine.build_only import compile_only
 from hkbench.judge.facts import problem_facts
 from hkbench.problems import SHIPPED, find_problems
 from hkbench.prompts import load_prompts, render
-from hkbench.records import Backend, JudgeSettings, Problem, ProblemFacts, SizeSet, Verdict
-from hkbench.toolchain.hipkittens import VARIABLES, Dialect
+from hkbench.records import Backend, JudgeSettings, KernelResources, Problem, ProblemFacts, SizeSet, Verdict
+from hkbench.toolchain.hip import find_hip
+from hkbench.toolchain.hipkittens import VARIABLES, Dialect, find_checkout
+from hkbench.toolchain.process import ToolResult, run_tool
+from hkbench.toolchain.resources import demangled, parse_resources
 
 SETTINGS = JudgeSettings(build_timeout=400)
 _BLOCK = re.compile(r"^(?P<fence>`{3,})(?P<language>\w*)\n(?P<text>.*?)^(?P=fence)$", re.DOTALL | re.MULTILINE)
@@ -54,7 +57,7 @@ def shipped_examples() -> tuple[Example, ...]:
     """Every block of every template for every backend, device and problem, each once."""
     book = load_prompts(PROMPTS)
     found: dict[tuple[Backend, Dialect | None, str], Example] = {}
-    for backend, device in ((backend, device) for backend in Backend for device in DEVICES[backend]):
+    for backend, device in ((one, device) for one in Backend for device in DEVICES[one]):
         for template in (name for name in book.templates if not name.startswith("_")):
             for problem, facts in problems():
                 known = context(problem, backend, device).model_copy(update={"facts": facts})
@@ -92,3 +95,17 @@ def built(source: str, backend: Backend, arch: str, folder: Path, problem: Probl
     code = folder / "candidate.py"
     code.write_text(source)
     return asyncio.run(compile_only(problem, code, folder / "scratch", backend, arch, SETTINGS))
+
+
+def kernels_of(text: str, dialect: Dialect, folder: Path) -> tuple[tuple[KernelResources, ...], ToolResult]:
+    """The kernels of a source without a binding, compiled as device source alone, and what the compiler said.
+
+    HipKittens is the tree that the environment names, as within `checkout`.
+    """
+    tree, hip = find_checkout(), find_hip()
+    tree.require(dialect, hip, folder / "headers")
+    source = folder / "kernel.hip"
+    source.write_text(text)
+    command = hip.compile_command(source, folder / "kernel.o", dialect.arch, tree.compile_flags(dialect, hip))
+    done = run_tool(command, folder, SETTINGS.build_timeout)
+    return demangled(parse_resources(done.output, dialect.arch)), done

@@ -15,7 +15,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from prompts_examples import SETTINGS, Example, blocks, built, checkout, checkout_variable, shipped_examples
+from prompts_examples import (
+    SETTINGS,
+    Example,
+    blocks,
+    built,
+    checkout,
+    checkout_variable,
+    kernels_of,
+    shipped_examples,
+)
 from prompts_samples import PROMPTS
 from support.small_problems import AFFINE, problem_file
 from support.triton_kernels import record
@@ -26,9 +35,8 @@ from hkbench.prompts import load_prompts
 from hkbench.records import Backend, DeviceKind, KernelResources, Status
 from hkbench.toolchain.extension import ExtensionCall, write_sources
 from hkbench.toolchain.hip import ARCHITECTURES, HipToolchain, find_hip, find_torch
-from hkbench.toolchain.hipkittens import Dialect, find_checkout
+from hkbench.toolchain.hipkittens import Dialect
 from hkbench.toolchain.process import run_tool
-from hkbench.toolchain.resources import parse_resources
 
 EXAMPLES = shipped_examples()
 HIPKITTENS = [example for example in EXAMPLES if example.backend is Backend.HIPKITTENS]
@@ -121,19 +129,9 @@ def hipkittens(source: Example, folder: Path, text: str | None = None) -> None:
             assert verdict.conditions.versions["kernels"].startswith("hipkittens (")
             no_spill(verdict.resources)
         else:
-            no_spill(kernels_of(text or source.text, dialect, folder))
-
-
-def kernels_of(text: str, dialect: Dialect, folder: Path) -> tuple[KernelResources, ...]:
-    """A kernel without a binding, compiled as device source alone."""
-    tree, hip = find_checkout(), find_hip()
-    tree.require(dialect, hip, folder / "headers")
-    source = folder / "kernel.hip"
-    source.write_text(text)
-    command = hip.compile_command(source, folder / "kernel.o", dialect.arch, tree.compile_flags(dialect, hip))
-    done = run_tool(command, folder, SETTINGS.build_timeout)
-    assert done.returncode == 0, done.output
-    return parse_resources(done.output, dialect.arch)
+            kernels, done = kernels_of(text or source.text, dialect, folder)
+            assert done.returncode == 0, done.output
+            no_spill(kernels)
 
 
 @pytest.mark.hipcc
