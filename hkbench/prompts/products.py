@@ -43,6 +43,9 @@ def _forms(rows: int, columns: int, a: tuple[int, ...], b: tuple[int, ...]) -> I
 
 
 def reads_rows_of_b(facts: ProblemFacts, source: str) -> bool:
-    """Whether an example with B stored [K, N] is nearer: the shapes say so, or leave it open and nothing is transposed."""
+    """Whether an example with B stored [K, N] is the nearer one.
+
+    It is where the shapes say so, and where they leave the form open and the source transposes nothing.
+    """
     form = product_form(facts)
     return form == "NN" or (form is None and _TRANSPOSES.search(source) is None)
