@@ -67,6 +67,8 @@ def main() -> int:
     missing = [name for name in map(checkout_variable, Dialect) if not os.environ.get(name)]
     if missing:
         parser.error(f"{' and '.join(missing)} not set: each names a checkout of HipKittens with that dialect")
+    if arguments.into and not has_place(arguments.into):
+        parser.error(f"{arguments.into} has no place for the table: put {BEGIN} and {END} there, a line each")
     jobs = [job for job in (*examples(), *answers()) if arguments.only in job.name]
     rows = []
     with tempfile.TemporaryDirectory() as work:
@@ -147,11 +149,13 @@ def conditions() -> str:
     )
 
 
+def has_place(file: Path) -> bool:
+    text = file.read_text(encoding="utf-8") if file.is_file() else ""
+    return BEGIN in text and END in text.partition(BEGIN)[2]
+
+
 def replace(file: Path, text: str) -> None:
-    old = file.read_text(encoding="utf-8")
-    if BEGIN not in old or END not in old:
-        raise SystemExit(f"{file} has no place for the table: put {BEGIN} and {END} there, a line each")
-    before, _, rest = old.partition(BEGIN)
+    before, _, rest = file.read_text(encoding="utf-8").partition(BEGIN)
     file.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
 
 
