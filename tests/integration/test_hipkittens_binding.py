@@ -186,7 +186,8 @@ print(json.dumps(launched(candidate.ModelNew(), x)["grid"]))
 def test_build_only_reports_its_kernels(stand_in: None, tmp_path: Path) -> None:
     verdict = _compiled(tmp_path, CANDIDATE, "gfx950")
     assert (verdict.status, verdict.failure, verdict.conditions.warnings) == (Status.COMPILED, None, ())
-    assert verdict.conditions.versions["kernels"] == "hipkittens (scale_rows uses load, store)"
+    assert verdict.language is not None and verdict.language.backend is Backend.HIPKITTENS
+    assert verdict.language.reason == "scale_rows uses load, store"
     (kernel,) = verdict.resources
     assert kernel.name.startswith("scale_rows(") and kernel.scratch_bytes_per_lane == 0
     assert not any("hipify" in point for point in verdict.conditions.not_checked)
