@@ -125,6 +125,9 @@ def add_judge(parser: argparse.ArgumentParser) -> None:
         help="judge nothing where candidates cannot be confined this far; `hkbench doctor` says how far they can "
         f"(default: {defaults.require_isolation.value})",
     )
+    group.add_argument(
+        "--stock-builds", action="store_true", help="build as torch alone does, without precompiled headers"
+    )
     group.add_argument("--no-profile", action="store_true", help="do not profile correct but slow candidates")
     group.add_argument(
         "--profile-timeout",
@@ -157,6 +160,7 @@ def judge_settings(options: argparse.Namespace) -> JudgeSettings:
         profile_timeout=options.profile_timeout,
         keep_profile=None if options.keep_profile is None else str(options.keep_profile.absolute()),
         host_copies=options.host_copies,
+        stock_builds=options.stock_builds,
     )
 
 

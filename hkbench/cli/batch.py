@@ -172,7 +172,9 @@ def _print_plan(plan: RunPlan, backend: Backend) -> None:
 
 async def _run(options: argparse.Namespace, book: PromptBook) -> Outcome:
     sizes = chosen_sizes(options)
-    async with Evaluator(device_kind(options), judge_settings(options), sizes, options.builds) as evaluator:
+    async with Evaluator(
+        device_kind(options), judge_settings(options), sizes, options.builds, prepares=True
+    ) as evaluator:
         kind = evaluator.device.kind
         backend = chosen_backend(options, kind)
         plan = _plan(options, book, backend)

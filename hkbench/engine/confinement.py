@@ -75,10 +75,13 @@ class Cages:
         self._layers = tuple(layer for layer in isolation.layers if layer not in _NO_LAYERS)
         self._prefix = prefix(isolation)
 
-    def cage(self, folder: Path, code: str) -> Cage:
-        """For a runner that imports the file `code`; everything else of its own is in its private `folder`."""
+    def cage(self, folder: Path, code: str, readable: tuple[str, ...] = ()) -> Cage:
+        """For a runner that imports the file `code`; everything else of its own is in its private `folder`.
+
+        `readable`: what all runners may see beyond the system.
+        """
         own = str(Path(code).resolve())
-        return Cage((*self._readable, own), (str(folder), *self._devices), self._layers)
+        return Cage((*self._readable, *readable, own), (str(folder), *self._devices), self._layers)
 
     def profiler(self, folder: Path, built: Path, code: str, problem: Path) -> Cage:
         """For a profiler in the private `folder`, around a process that imports `code` and uses what it `built`."""

@@ -19,6 +19,7 @@ from hkbench.engine.built_code import with_built_code
 from hkbench.engine.channel import Channel
 from hkbench.engine.confinement import Cages, prefix, require, survey
 from hkbench.engine.guards import QUIET_KINETO, Guards, Spare
+from hkbench.engine.preparation import Preparation
 from hkbench.engine.slots import BuildSlots, Devices
 from hkbench.judge.audited import ProblemAudit
 from hkbench.judge.job import AuditJob, DescribeJob, EvaluateJob, FactsJob
@@ -74,12 +75,20 @@ class Evaluator:
     """Use as an async context manager; `open` starts both fork servers at once (seconds, while torch is imported)."""
 
     def __init__(
-        self, kind: DeviceKind | None, settings: JudgeSettings, sizes: SizeSet | None = None, builds: int | None = None
+        self,
+        kind: DeviceKind | None,
+        settings: JudgeSettings,
+        sizes: SizeSet | None = None,
+        builds: int | None = None,
+        prepares: bool = False,
     ) -> None:
+        """`prepares`: what later candidates' builds could use is made beside the run (preparation.py)."""
         self._kind = kind
         self._settings = settings
         self._sizes = sizes
         self._builds = builds or len(os.sched_getaffinity(0))
+        self._prepares = prepares
+        self._preparation: Preparation | None = None
         own = BRIEF_SPIN | STEADY_MALLOC | ({"HOME": os.environ["HOME"]} if "HOME" in os.environ else {})
         self._judges = ForkServer("hkbench.judge.worker", kept_environment() | own)
         self._runners = ForkServer("hkbench.runner.main", kept_environment() | STEADY_MALLOC | QUIET_KINETO)
@@ -102,14 +111,19 @@ class Evaluator:
                 raise errors.WorkerLost(f"{error}; does `python -c 'import torch'` work?") from error
             raise
         self._cages = Cages(self.isolation)
-        self._guards = Guards(self._cages, self.device, self._memory)
         kind = self.devices[0].kind
         self._slots = BuildSlots(self._builds, exclusive_measurement=kind is DeviceKind.CPU)
+        self._preparation = Preparation(
+            self.isolation, self._cages, self._slots, self._settings.stock_builds, self._prepares
+        )
+        self._guards = Guards(self._cages, self.device, self._memory, self._preparation)
         self._loaded = asyncio.Semaphore(self._builds + LOADED_AHEAD)
         self._lent = Devices([facts.index for facts in self.devices])
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        if self._preparation is not None:
+            await self._preparation.close()
         await asyncio.to_thread(self._judges.close)
         await asyncio.to_thread(self._runners.close)
 
@@ -215,6 +229,7 @@ class Evaluator:
             channel, profiler = await self._start(job)
             try:
                 message = await self._until_news(channel, on_stage, profiler)
+                self._shared().note(Path(job.folder))
             except BaseException:
                 await channel.close()
                 profiler.close()
@@ -284,6 +299,10 @@ class Evaluator:
         channel = await Channel.open(engine)
         await channel.send(job.model_dump(mode="json") | {"memory_bytes": self._memory})
         return channel, profiler
+
+    def _shared(self) -> Preparation:
+        assert self._preparation is not None, "used outside of `async with`"
+        return self._preparation
 
 
 @asynccontextmanager

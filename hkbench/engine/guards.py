@@ -9,6 +9,7 @@ from typing import Any
 
 from hkbench import errors
 from hkbench.engine.confinement import Cages
+from hkbench.engine.preparation import Preparation
 from hkbench.judge.job import PROFILE_FOLDER, EvaluateJob
 from hkbench.records import DeviceFacts, DeviceKind
 from hkbench.sandbox.client import ForkServer, ForkServerLost
@@ -21,15 +22,16 @@ QUIET_KINETO = {"KINETO_LOG_LEVEL": "99"}
 class Guards:
     """For the runners of one machine. `memory_bytes`: of each runner's process tree."""
 
-    def __init__(self, cages: Cages, device: DeviceFacts, memory_bytes: int) -> None:
+    def __init__(self, cages: Cages, device: DeviceFacts, memory_bytes: int, shared: Preparation) -> None:
         self._cages = cages
-        self._common = QUIET_KINETO | _targets(device)
+        self._common = QUIET_KINETO | _targets(device) | shared.environment()
+        self._readable = shared.readable()
         self._limits = {"memory_bytes": memory_bytes}
 
     def runner(self, folder: Path, code: str) -> dict[str, Any]:
         """For a runner that imports `code` in its private `folder`, which is made."""
         environment = runner_environment(folder) | self._common
-        return self._described(folder, environment, asdict(self._cages.cage(folder, code)))
+        return self._described(folder, environment, asdict(self._cages.cage(folder, code, self._readable)))
 
     def profiler(self, job: EvaluateJob) -> dict[str, Any]:
         """For a profiler of the job's candidate. Made before the candidate runs, which could put links in its folder.

@@ -30,6 +30,7 @@ class JudgeSettings(Record):
     keep_profile: str | None = None  #: a folder for what profilers write and print; `None`: it is removed
     track: Track = Track.OWN
     require_isolation: IsolationLevel = IsolationLevel.LIMITS  #: below this level nothing is judged
+    stock_builds: bool = False  #: builds go torch's own way, without what the harness prepares for them
     host_copies: bool = False  #: inputs and outputs by host memory, where GPU memory cannot be shared
 
 

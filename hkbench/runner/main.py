@@ -8,11 +8,12 @@ import socket
 import sys
 import traceback
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from hkbench.runner import capture, device_memory, memory, profile, wire
+from hkbench.runner import builds, capture, device_memory, memory, profile, wire
 from hkbench.runner.clock import Flusher, Timed, timed_call
 from hkbench.runner.command import run_command
 from hkbench.runner.launches import Launches
@@ -58,6 +59,8 @@ class Runner:
             capture.record_extension_calls(calls)
         else:
             capture.announce_builds(lambda event: wire.send(self._sock, {"event": event}))
+            if builds.KITS in os.environ:
+                builds.quicken(capture.cpp_extension, Path(os.environ[builds.KITS]))
         module = load_file("candidate", message["path"], message["overrides"])
         self._class = getattr(module, message["class"], None)
         return {"has_class": isinstance(self._class, type), "extensions": calls}

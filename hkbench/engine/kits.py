@@ -1,0 +1,225 @@
+"""Makes the precompiled headers that candidates' builds share: the trusted side of `runner/compile.py`.
+
+A kit is made once per toolchain, PyTorch, processor and set of flags, from files that no candidate can write, and lies
+in the user's cache folder, where runners can read it and not write. What a candidate chooses of it is a name from a
+list and flags from a list.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hkbench.errors import ToolchainUnavailable
+from hkbench.runner import compile as use
+from hkbench.toolchain.hip import TorchFiles, find_torch
+from hkbench.toolchain.process import run_tool
+
+MAKE_SECONDS = 300.0
+MAX_KITS = 12  #: of one toolchain; each takes some 0.5 GB, and the one that was used least recently goes first
+MAX_WISHES = 2  #: of one candidate
+_WISH_BYTES = 4096
+_WISH = re.compile(r"[0-9a-f]{32}\.json")
+
+_TEXTS = {
+    "torch": ("torch/types.h", "torch/csrc/utils/pybind.h", "torch/csrc/Exceptions.h"),
+    "pybind11": ("pybind11/pybind11.h",),
+}
+#: Found in place of torch/extension.h by a source that includes it.
+_EXTENSION = "\n".join(
+    ["#ifndef HKBENCH_TORCH_EXTENSION", "#define HKBENCH_TORCH_EXTENSION"]
+    + [f"#include <{name}>" for name in (*_TEXTS["torch"], "torch/version.h")]
+    + ["#endif", ""]
+)
+
+
+class NotMade(Exception):
+    """A kit could not be made; the text is what the compiler said. Builds go on without it."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A kit that a build could have used."""
+
+    kit: str
+    flags: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return use.digest(self.kit, self.flags)
+
+
+class Kits:
+    """The kits of the present toolchain, in `store`."""
+
+    def __init__(self, root: Path | None = None) -> None:
+        """Raises ToolchainUnavailable: no GNU C++ compiler, or no PyTorch."""
+        torch = find_torch()
+        self._compiler = _compiler()
+        self._folders = [str(path) for path in torch.includes]
+        self.store = (root or default_root()) / _fingerprint(self._compiler, torch)
+        self.store.mkdir(parents=True, exist_ok=True)
+        described = {"compiler": str(self._compiler), "folders": self._folders, "also": _cuda_folders()}
+        _replace(self.store / use.TOOLCHAIN, json.dumps(described))
+
+    def has(self, wish: Wish) -> bool:
+        return (self.store / wish.name / use.PRECOMPILED).is_file()
+
+    def make(
+        self,
+        wish: Wish,
+        prefix: Sequence[str] = (),
+        folder: Path | None = None,
+        stop: threading.Event | None = None,
+    ) -> None:
+        """Makes a kit unless it is there; takes some 10 to 60 s.
+
+        `prefix` stands before each compiler: a cage that may write in `folder`, which is one of `new_folder`.
+        `stop` ends it early.
+
+        Raises:
+            NotMade: the compiler refused, was stopped, or took longer than MAKE_SECONDS.
+        """
+        folder = folder or self.new_folder()
+        try:
+            if not self.has(wish):
+                self._make(wish, tuple(prefix), folder, stop)
+                shutil.rmtree(folder / "tmp", ignore_errors=True)
+                self._drop_oldest()
+                if not self.has(wish):  # another process may have been quicker
+                    folder.rename(self.store / wish.name)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def new_folder(self) -> Path:
+        return Path(tempfile.mkdtemp(prefix="making-", dir=self.store))
+
+    def _make(self, wish: Wish, prefix: tuple[str, ...], folder: Path, stop: threading.Event | None) -> None:
+        deadline = time.monotonic() + MAKE_SECONDS
+        include = [f"#include <{name}>" for name in _TEXTS[wish.kit]]
+        common = [*wish.flags, *(word for path in self._folders for word in ("-isystem", path))]
+
+        def run(*words: str) -> str:
+            result = run_tool([str(self._compiler), *words], folder, deadline - time.monotonic(), stop, prefix)
+            if result.returncode != 0:
+                raise NotMade(result.output[-2000:] or f"no end within {MAKE_SECONDS:.0f} s")
+            return result.output
+
+        (folder / "all.cpp").write_text("\n".join([*include, ""]), encoding="utf-8")
+        run(*common, "-M", "-MF", "all.d", "all.cpp")
+        bindings = [word for word in (folder / "all.d").read_text().split() if f"{self._folders[0]}/pybind11/" in word]
+        header = "\n".join([*_interfaces(bindings), *include, ""])
+        (folder / use.HEADER).write_text(header, encoding="utf-8")
+        names = dict.fromkeys(Path(path).name for path in bindings)
+        support = "".join(f'#pragma implementation "{name}"\n' for name in names)
+        (folder / "support.cpp").write_text(f'{support}#include "{use.HEADER}"\n', encoding="utf-8")
+        stand_in = folder / use.INCLUDE / "torch" / "extension.h"
+        stand_in.parent.mkdir(parents=True)
+        stand_in.write_text(_EXTENSION, encoding="utf-8")
+        run(*common, "-c", "support.cpp", "-o", use.SUPPORT)
+        run(*common, "-x", "c++-header", use.HEADER, "-o", use.PRECOMPILED)
+
+    def _drop_oldest(self) -> None:
+        kits = sorted(
+            (path.parent for path in self.store.glob(f"*/{use.PRECOMPILED}")),
+            key=lambda kit: (kit / use.PRECOMPILED).stat().st_atime,
+        )
+        for kit in kits[: max(0, len(kits) - MAX_KITS + 1)]:
+            shutil.rmtree(kit, ignore_errors=True)
+
+
+def _interfaces(headers: Sequence[str]) -> list[str]:
+    """Says of each header, under its own name, that its inline functions are compiled elsewhere (#pragma interface).
+
+    They may still be inlined; the out-of-line copies, which each build would compile anew, are those of `SUPPORT`.
+    """
+    lines = [line for path in headers for line in (f'#line 1 "{path}"', "#pragma interface")]
+    return [*lines, f'#line 1 "{use.HEADER}"']
+
+
+def default_root() -> Path:
+    """~/.cache/hkbench/kits, or below $XDG_CACHE_HOME."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").resolve() / "hkbench" / "kits"
+
+
+def wishes(folder: Path) -> list[Wish]:
+    """What a candidate's builds wished for. Its own process wrote this: names and flags are checked against lists."""
+    found = []
+    names = os.listdir(folder)[:64] if folder.is_dir() and not folder.is_symlink() else []
+    for name in sorted(filter(_WISH.fullmatch, names))[:MAX_WISHES]:
+        try:
+            fd = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError:
+            continue
+        with os.fdopen(fd, "rb") as file:
+            text = file.read(_WISH_BYTES) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
+        try:
+            wish = json.loads(text)
+            if use.acceptable(wish["kit"], wish["flags"]):
+                found.append(Wish(wish["kit"], tuple(wish["flags"])))
+        except (ValueError, KeyError, TypeError):
+            continue
+    return found
+
+
+def _compiler() -> Path:
+    """The C++ compiler that torch calls. Raises ToolchainUnavailable when it is none of GNU's."""
+    program = shutil.which(os.environ.get("CXX", "c++"))
+    if program is None:
+        raise ToolchainUnavailable("there is no C++ compiler here: install g++")
+    compiler = Path(program).resolve()
+    if "gcc version" not in _said(compiler, "-v"):
+        raise ToolchainUnavailable(f"{compiler} is not GNU's C++ compiler: builds share no precompiled headers")
+    return compiler
+
+
+def _said(compiler: Path, question: str) -> str:
+    try:
+        shown = subprocess.run(
+            [str(compiler), question], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=True
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise ToolchainUnavailable(f"{compiler} does not start ({error}): install g++ anew") from error
+    return shown.stdout + shown.stderr
+
+
+def _fingerprint(compiler: Path, torch: TorchFiles) -> str:
+    """Names all that a precompiled header depends on besides flags: a change of any of it makes a new store."""
+    parts = [str(compiler), torch.version, str(torch.root), sys.version, json.dumps(_TEXTS), _EXTENSION]
+    parts.append(_said(compiler, "-v"))
+    cc1plus = Path(_said(compiler, "-print-prog-name=cc1plus").strip())
+    for path in (cc1plus, torch.root / "version.py", torch.includes[0] / "torch" / "extension.h"):
+        known = path.stat()
+        parts.append(f"{path} {known.st_size} {known.st_mtime_ns}")
+    if Path("/proc/cpuinfo").is_file():  # what -march=native means
+        lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
+        parts += [line for line in lines if line.startswith(("flags", "model name"))][:2]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
+def _cuda_folders() -> list[str]:
+    """Where torch may find CUDA's headers: they are passed beside its own, and hold none of the kits'."""
+    homes = [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)] + ["/usr/local/cuda"]
+    nvcc = shutil.which("nvcc")
+    homes += [str(Path(nvcc).parents[1])] if nvcc else []
+    return [str(Path(home) / "include") for home in dict.fromkeys(homes)]
+
+
+def _replace(path: Path, text: str) -> None:
+    handle, name = tempfile.mkstemp(dir=path.parent)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+    Path(name).chmod(0o644)
+    Path(name).replace(path)

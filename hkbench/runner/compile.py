@@ -1,0 +1,176 @@
+"""Runs one command of an extension's build with headers that were compiled before, where that changes nothing.
+
+`python -I -S compile.py STORE WISHES COMPILER ARGUMENT...` stands in build.ninja for COMPILER (runner/builds.py). A
+compile command that a kit of STORE fits gets the kit's precompiled header put before it, and a link command the kit's
+own object; every other command runs as it is. Standard library only, and no import of hkbench: it starts in a few
+milliseconds.
+
+STORE is made by the harness (engine/kits.py) and is read only here:
+
+    STORE/toolchain.json              {"compiler": real path, "folders": [torch's include folders],
+                                       "also": [others that change nothing]}
+    STORE/<digest>/kit.h, kit.h.gch   the header and its precompiled form, for one kit and set of flags
+    STORE/<digest>/include/           headers that stand for larger ones
+    STORE/<digest>/support.o          out-of-line code of the kit's inline functions
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+TOOLCHAIN = "toolchain.json"
+HEADER = "kit.h"
+PRECOMPILED = "kit.h.gch"
+SUPPORT = "support.o"
+INCLUDE = "include"
+MARK = ".kit"  #: behind an object's name: a file that names the kit it was compiled with
+
+#: Kits by name, best first, and the headers that a source has to include to get one. "torch" has the headers that
+#: kernels use of torch/extension.h: it leaves out nn, optim, data and jit. A source that needs those fails to compile
+#: with it, and is then built in the usual way.
+KITS: dict[str, tuple[frozenset[str], ...]] = {
+    "torch": (
+        frozenset({"torch/extension.h"}),
+        frozenset({"torch/types.h", "torch/csrc/utils/pybind.h", "torch/csrc/Exceptions.h"}),
+    ),
+    "pybind11": (frozenset({"pybind11/pybind11.h"}),),
+}
+
+#: Flags that a header may be precompiled for. A candidate chooses them, so they are a list.
+_FLAG = re.compile(
+    r"-O([0-3sz]|fast)?|-std=(c|gnu)\+\+\w{1,4}|-g0?|-w|-pthread|-fPIC|-m(arch|tune)=[\w.-]{1,32}|-mfma|-mavx[\w.]{0,16}"
+    r"|-f(no-)?(openmp|openmp-simd|fast-math|unroll-loops|math-errno|trapping-math|signed-zeros|finite-math-only"
+    r"|associative-math|reciprocal-math|tree-vectorize|strict-aliasing|omit-frame-pointer)|-ffp-contract=(fast|on|off)"
+    r"|-D(TORCH_API_INCLUDE_EXTENSION_H|NDEBUG|_GLIBCXX_USE_CXX11_ABI=[01]|__HIP_PLATFORM_AMD__=1|USE_ROCM=1|HIPBLAS_V2)"
+)
+_WARNING = re.compile(r"-W(?![alp],)[\w+=-]*")
+_NAME = re.compile(r"-DTORCH_EXTENSION_NAME=\w+")
+_FOLDER_FLAGS = ("-isystem", "-I")
+_MAX_FLAGS = 24
+#: They would change what a compiler finds or does.
+_STEERING = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "OBJC_INCLUDE_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH",
+             "DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES", "LIBRARY_PATH", "GCC_COMPARE_DEBUG")  # fmt: skip
+_INCLUDE = re.compile(r"#\s*include\s*[<\"]([^>\"]+)[>\"]\s*(//.*)?")
+_BETWEEN = re.compile(r"(//.*|/\*.*\*/|#\s*pragma\s+once|#\s*line\b.*)?")
+
+
+@dataclass(frozen=True)
+class Command:
+    """A compile command, taken apart."""
+
+    source: str
+    output: str
+    flags: tuple[str, ...]  #: those that matter to a precompiled header, in their order
+    folders: tuple[str, ...]
+
+
+def digest(kit: str, flags: Sequence[str]) -> str:
+    """The name of a kit's folder."""
+    return hashlib.sha256(json.dumps([kit, *flags]).encode()).hexdigest()[:32]
+
+
+def acceptable(kit: object, flags: object) -> bool:
+    """Whether a kit may be made for these flags, which a candidate chose."""
+    return (
+        kit in KITS
+        and isinstance(flags, (list, tuple))
+        and len(flags) <= _MAX_FLAGS
+        and all(isinstance(flag, str) and _FLAG.fullmatch(flag) is not None for flag in flags)
+    )
+
+
+def parse(arguments: Sequence[str]) -> Command | None:
+    """A command that compiles one C++ source with flags all of which are known; None for any other."""
+    source = output = ""
+    flags: list[str] = []
+    folders: list[str] = []
+    words = iter(arguments)
+    for word in words:
+        if word == "-c":
+            source = next(words, "")
+        elif word == "-o":
+            output = next(words, "")
+        elif word in _FOLDER_FLAGS:
+            folders.append(next(words, ""))
+        elif word == "-MF":
+            next(words, "")
+        elif word == "-MMD" or _WARNING.fullmatch(word) or _NAME.fullmatch(word):
+            continue
+        elif _FLAG.fullmatch(word):
+            flags.append(word)
+        else:
+            return None
+    if not source.endswith((".cpp", ".cc", ".cxx")) or not output:
+        return None
+    return Command(source, output, tuple(flags), tuple(folders))
+
+
+def leading_includes(text: str) -> frozenset[str]:
+    """The headers that a source includes before anything else stands in it."""
+    found = set()
+    for line in text.splitlines():
+        include = _INCLUDE.fullmatch(line.strip())
+        if include is not None:
+            found.add(include[1])
+        elif not _BETWEEN.fullmatch(line.strip()):
+            break
+    return frozenset(found)
+
+
+def kit_for(included: frozenset[str]) -> str | None:
+    """The best kit whose headers a source includes first of all."""
+    return next((name for name, sets in KITS.items() if any(wanted <= included for wanted in sets)), None)
+
+
+def fast_command(store: Path, wishes: Path, command: Sequence[str]) -> list[str] | None:
+    """The command with a kit, or None where none fits; one that is not in the store is put down among `wishes`."""
+    toolchain = json.loads((store / TOOLCHAIN).read_text(encoding="utf-8"))
+    program = shutil.which(command[0])
+    if program is None or os.path.realpath(program) != toolchain["compiler"]:
+        return None
+    if any(name in os.environ for name in _STEERING):
+        return None
+    parsed = parse(command[1:])
+    if parsed is None:
+        return _link_command(store, command) if "-c" not in command else None
+    if [folder for folder in parsed.folders if folder not in toolchain["also"]] != toolchain["folders"]:
+        return None
+    included = leading_includes(Path(parsed.source).read_text(encoding="utf-8", errors="replace"))
+    kit = kit_for(included)
+    if kit is None:
+        return None
+    folder = store / digest(kit, parsed.flags)
+    if not (folder / PRECOMPILED).is_file():
+        wish = json.dumps({"kit": kit, "flags": parsed.flags})
+        wishes.mkdir(exist_ok=True)
+        (wishes / f"{folder.name}.json").write_text(wish, encoding="utf-8")
+        return None
+    Path(parsed.output + MARK).write_text(folder.name, encoding="utf-8")
+    instead = ["-isystem", str(folder / INCLUDE)] if "torch/extension.h" in included else []
+    return [command[0], "-include", str(folder / HEADER), *instead, *command[1:]]
+
+
+def _link_command(store: Path, command: Sequence[str]) -> list[str] | None:
+    """With the objects of the kits that the command's own objects were compiled with."""
+    marks = [Path(word + MARK) for word in command if word.endswith(".o")]
+    names = dict.fromkeys(mark.read_text(encoding="utf-8") for mark in marks if mark.is_file())
+    return [*command, *(str(store / name / SUPPORT) for name in names)] if names else None
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Becomes the compiler."""
+    store, wishes, *command = arguments
+    command = fast_command(Path(store), Path(wishes), command) or command
+    os.execvp(command[0], command)  # noqa: S606 - no shell: the words are the command
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

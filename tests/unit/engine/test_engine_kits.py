@@ -1,0 +1,130 @@
+"""Kits made and used by the real compiler, through the real `load_inline`."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.object_code import differences, own_functions
+from hkbench.engine.kits import Kits, NotMade, Wish, wishes
+from hkbench.runner import compile as use
+from hkbench.runner.builds import WISHES
+
+SOURCE = """
+#include <cmath>
+#include <pybind11/pybind11.h>
+double squares(int count) {
+    double sum = 0.0;
+    for (int i = 0; i < count; ++i) sum += std::sqrt(double(i)) * i;
+    return sum;
+}
+std::string named(const std::string& text) { return text + "!"; }
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
+    m.def("squares", &squares);
+    m.def("named", &named, pybind11::arg("text") = "hello");
+}
+"""
+CANDIDATE = """
+import sys
+from pathlib import Path
+from hkbench.runner import builds, capture
+if sys.argv[1]:
+    builds.quicken(capture.cpp_extension, Path(sys.argv[1]))
+built = capture.cpp_extension.load_inline(
+    "squares", sys.argv[2], no_implicit_headers=True, extra_cflags=["-O1"], extra_ldflags=[]
+)
+print(built.squares(3), built.named())
+"""
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="no g++ here: kits are not tested")
+
+
+@pytest.fixture(scope="module")
+def kits(tmp_path_factory: pytest.TempPathFactory) -> Kits:
+    return Kits(tmp_path_factory.mktemp("kits"))
+
+
+def built(folder: Path, store: Path | str, source: str = SOURCE) -> subprocess.CompletedProcess[str]:
+    """One build in a process of its own, its caches below `folder`."""
+    (folder / "tmp").mkdir(parents=True)
+    environment = dict(os.environ) | {"TMPDIR": str(folder / "tmp"), "TORCH_EXTENSIONS_DIR": str(folder / "extensions")}
+    command = [sys.executable, "-c", CANDIDATE, str(store), source]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_a_build_wishes_and_later_ones_get_the_same_code_from_the_kit(kits: Kits, tmp_path: Path) -> None:
+    first = built(tmp_path / "first", kits.store)
+    assert first.returncode == 0, first.stderr
+    (wish,) = wishes(tmp_path / "first" / WISHES)
+    assert wish.kit == "pybind11" and "-O1" in wish.flags and not kits.has(wish)
+    kits.make(wish)
+    assert kits.has(wish)
+    second = built(tmp_path / "second", kits.store)
+    assert second.stdout == first.stdout == f"{1 + 2 * 2**0.5} hello!\n"
+    assert list((tmp_path / "second").rglob(f"*{use.MARK}")), "the second build used no kit"
+    assert not (tmp_path / "second" / WISHES).exists()
+    stock, quick = (
+        own_functions(tmp_path / name / "extensions" / "squares" / "main.o") for name in ("first", "second")
+    )
+    assert len(stock) >= 2
+    assert differences(stock, quick) == []
+
+
+def test_what_fails_with_a_kit_is_built_as_usual_and_fails_with_the_usual_words(kits: Kits, tmp_path: Path) -> None:
+    wish = wishes_of(kits, tmp_path)
+    store = tmp_path / "store"
+    broken = store / wish.name
+    broken.mkdir(parents=True)
+    shutil.copy(kits.store / use.TOOLCHAIN, store)
+    (broken / use.PRECOMPILED).touch()
+    (broken / use.HEADER).write_text("#error a broken kit\n")
+    assert built(tmp_path / "good", store).returncode == 0
+    wrong = SOURCE.replace("std::sqrt", "std::no_such_function")
+    usual, tried = built(tmp_path / "usual", "", wrong), built(tmp_path / "tried", store, wrong)
+    assert "no_such_function" in tried.stderr and "broken kit" not in tried.stderr
+    said = [done.stderr[done.stderr.rindex("RuntimeError") :] for done in (tried, usual)]
+    assert said[0].replace("tried", "usual") == said[1]
+
+
+def wishes_of(kits: Kits, tmp_path: Path) -> Wish:
+    """For the flags of the installed torch."""
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    shutil.copy(kits.store / use.TOOLCHAIN, empty)
+    built(tmp_path / "asking", empty)
+    (wish,) = wishes(tmp_path / "asking" / WISHES)
+    return wish
+
+
+def test_what_a_candidate_writes_in_place_of_a_wish_is_not_believed(tmp_path: Path) -> None:
+    folder = tmp_path / WISHES
+    assert wishes(folder) == []
+    folder.mkdir()
+    good = Wish("torch", ("-O2",))
+    secret = tmp_path / "secret"
+    secret.write_text(json.dumps({"kit": "torch", "flags": ["-O1"]}))
+    (folder / f"{'0' * 32}.json").symlink_to(secret)
+    os.mkfifo(folder / f"{'1' * 32}.json")
+    for number, text in enumerate(("[]", "{", '{"kit": "torch"}', '{"kit": "torch", "flags": ["-fplugin=x"]}'), 2):
+        (folder / f"{number:032x}.json").write_text(text)
+    (folder / "0.json").write_text(secret.read_text())
+    assert wishes(folder) == []
+    shutil.rmtree(folder)
+    folder.mkdir()
+    (folder / f"{good.name}.json").write_text(json.dumps({"kit": "torch", "flags": ["-O2"]}))
+    assert wishes(folder) == [good]
+    folder.rename(tmp_path / "elsewhere")
+    folder.symlink_to(tmp_path / "elsewhere")
+    assert wishes(folder) == []
+
+
+def test_a_kit_that_cannot_be_made_says_why_and_leaves_nothing(kits: Kits) -> None:
+    with pytest.raises(NotMade, match=r"march|arch"):
+        kits.make(Wish("pybind11", ("-march=no-such-cpu",)))
+    assert not list(kits.store.glob("making-*"))

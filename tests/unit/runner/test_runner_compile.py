@@ -1,0 +1,108 @@
+"""Which commands of a build get a kit."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from hkbench.runner import compile as use
+
+FLAGS = ["-DTORCH_API_INCLUDE_EXTENSION_H", "-fPIC", "-std=c++20", "-O3"]
+BINDING = "#include <cmath>\n// a comment\n#include <pybind11/pybind11.h>\nint answer() { return 42; }\n"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """A store with a kit of pybind11 for FLAGS, whose files are empty."""
+    compiler = os.path.realpath(shutil.which("c++") or "")
+    described = {"compiler": compiler, "folders": ["/torch", "/python"], "also": ["/cuda"]}
+    (tmp_path / use.TOOLCHAIN).write_text(json.dumps(described))
+    kit = tmp_path / use.digest("pybind11", FLAGS)
+    kit.mkdir()
+    (kit / use.PRECOMPILED).touch()
+    return tmp_path
+
+
+def command(
+    tmp_path: Path, *more: str, text: str = BINDING, folders: tuple[str, ...] = ("/torch", "/python")
+) -> list[str]:
+    source = tmp_path / "main.cpp"
+    source.write_text(text)
+    system = [word for folder in folders for word in ("-isystem", folder)]
+    words = ["-MMD", "-MF", "main.o.d", "-DTORCH_EXTENSION_NAME=answer", *FLAGS, *more, *system]
+    return ["c++", *words, "-c", str(source), "-o", str(tmp_path / "main.o")]
+
+
+def test_a_fitting_command_gets_the_kit_before_everything_else(store: Path, tmp_path: Path) -> None:
+    given = command(tmp_path)
+    kit = store / use.digest("pybind11", FLAGS)
+    assert use.fast_command(store, tmp_path / "wishes", given) == ["c++", "-include", str(kit / use.HEADER), *given[1:]]
+    link = ["c++", str(tmp_path / "main.o"), "-shared", "-o", "answer.so"]
+    assert use.fast_command(store, tmp_path / "wishes", link) == [*link, str(kit / use.SUPPORT)]
+
+
+def test_a_kit_that_is_not_there_is_wished_for(store: Path, tmp_path: Path) -> None:
+    assert use.fast_command(store, tmp_path / "wishes", command(tmp_path, "-march=native")) is None
+    (wish,) = (tmp_path / "wishes").iterdir()
+    assert json.loads(wish.read_text()) == {"kit": "pybind11", "flags": [*FLAGS, "-march=native"]}
+    assert wish.stem == use.digest("pybind11", [*FLAGS, "-march=native"])
+
+
+@pytest.mark.parametrize(
+    "flag", ["-fplugin=x.so", "-DNAME=1", "-include", "@flags", "-specs=x", "-Wp,-MD,x", "-I/elsewhere", "-nostdinc++"]
+)
+def test_unknown_flags_go_the_usual_way(store: Path, tmp_path: Path, flag: str) -> None:
+    assert use.fast_command(store, tmp_path / "wishes", command(tmp_path, flag)) is None
+    assert not (tmp_path / "wishes").exists()
+
+
+def test_the_order_of_include_folders_counts(store: Path, tmp_path: Path) -> None:
+    for folders in (("/python", "/torch"), ("/mine", "/torch", "/python"), ("/torch",)):
+        assert use.fast_command(store, tmp_path / "wishes", command(tmp_path, folders=folders)) is None
+    assert (
+        use.fast_command(store, tmp_path / "w", command(tmp_path, folders=("/torch", "/cuda", "/python"))) is not None
+    )
+
+
+def test_a_steered_compiler_goes_the_usual_way(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CPLUS_INCLUDE_PATH", "/mine")
+    assert use.fast_command(store, tmp_path / "wishes", command(tmp_path)) is None
+    monkeypatch.delenv("CPLUS_INCLUDE_PATH")
+    other = tmp_path / "bin" / "c++"
+    other.parent.mkdir()
+    other.write_text("#!/bin/sh\n")
+    other.chmod(0o755)
+    monkeypatch.setenv("PATH", str(other.parent))
+    assert use.fast_command(store, tmp_path / "wishes", command(tmp_path)) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "kit"),
+    [
+        ("#include <torch/extension.h>\nint x;", "torch"),
+        ("#include <pybind11/pybind11.h>", "pybind11"),
+        (
+            "# include <torch/types.h>\n#include <torch/csrc/utils/pybind.h>\n#include <torch/csrc/Exceptions.h>",
+            "torch",
+        ),
+        ("#include <torch/types.h>", None),
+        ("int before;\n#include <torch/extension.h>", None),
+        ("#ifdef X\n#include <torch/extension.h>\n#endif", None),
+        ("/* ends\n*/ #include <torch/extension.h>", None),
+        ("#define private public\n#include <torch/extension.h>", None),
+        ("", None),
+    ],
+)
+def test_only_includes_that_stand_first_count(text: str, kit: str | None) -> None:
+    assert use.kit_for(use.leading_includes(text)) == kit
+
+
+@pytest.mark.parametrize("flags", [["-O3", 1], "-O3", ["-O3"] * 25, ["-fplugin=x"], ["-march=native;x"], None])
+def test_flags_that_no_kit_is_made_for(flags: object) -> None:
+    assert use.acceptable("torch", ["-O3", "-fopenmp"])
+    assert not use.acceptable("torch", flags)
+    assert not use.acceptable("other", ["-O3"])
