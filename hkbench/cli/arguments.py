@@ -128,6 +128,12 @@ def add_judge(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--stock-builds", action="store_true", help="build as torch alone does, without precompiled headers"
     )
+    group.add_argument(
+        "--prepare-builds",
+        action="store_true",
+        help="at the end, precompile what this candidate's builds could have used (up to a minute; a batch does so "
+        "beside its work)",
+    )
     group.add_argument("--no-profile", action="store_true", help="do not profile correct but slow candidates")
     group.add_argument(
         "--profile-timeout",
@@ -161,6 +167,7 @@ def judge_settings(options: argparse.Namespace) -> JudgeSettings:
         keep_profile=None if options.keep_profile is None else str(options.keep_profile.absolute()),
         host_copies=options.host_copies,
         stock_builds=options.stock_builds,
+        prepare_builds=options.prepare_builds,
     )
 
 

@@ -16,6 +16,7 @@ from hkbench.engine.built_code import spill_warnings
 from hkbench.engine.conditions import compiled_conditions
 from hkbench.engine.confinement import Cages
 from hkbench.engine.evaluator import Evaluator
+from hkbench.engine.hip_kits import HipKits, hip_kits
 from hkbench.errors import UsageError
 from hkbench.profile.hipkittens import kernel_language
 from hkbench.profile.language import not_hipkittens
@@ -125,7 +126,8 @@ async def _captured(problem: Problem, code: Path, scratch: Path, settings: Judge
             return found.verdict
         loaded = time.monotonic() - started
         calls, failure = _calls(found.extensions)
-        results = await _built(calls, scratch, settings.build_timeout, target, Cages(evaluator.isolation))
+        kits = None if settings.stock_builds else hip_kits(target.toolchain)
+        results = await _built(calls, scratch, settings, target, Cages(evaluator.isolation), kits)
     if results and not results[-1].ok:
         failure = _failure(results[-1])
     resources = tuple(kernel for result in results for kernel in result.resources)
@@ -159,20 +161,29 @@ async def _captured(problem: Problem, code: Path, scratch: Path, settings: Judge
 
 
 async def _built(
-    calls: Sequence[ExtensionCall], scratch: Path, limit: float, target: _Target, cages: Cages
+    calls: Sequence[ExtensionCall],
+    scratch: Path,
+    settings: JudgeSettings,
+    target: _Target,
+    cages: Cages,
+    kits: HipKits | None,
 ) -> list[BuildResult]:
     """The builds up to the first that fails, each by tools in a cage: they read text that a candidate wrote."""
     results: list[BuildResult] = []
+    toolchain, limit = target.toolchain, settings.build_timeout
+    seen = (*reads(toolchain), *(kits.readable() if kits is not None else ()))
     for number, call in enumerate(calls):
         folder = scratch / f"extension_{number}"
         folder.mkdir(parents=True)
-        cage = cages.tool(folder, *reads(target.toolchain))
+        cage = cages.tool(folder, *seen)
         checkout = None if target.kittens is None else target.kittens[0]
         results.append(
-            await asyncio.to_thread(build_hip, call, target.arch, folder, limit, target.toolchain, cage, checkout)
+            await asyncio.to_thread(build_hip, call, target.arch, folder, limit, toolchain, cage, checkout, kits)
         )
         if not results[-1].ok:
             break
+    if kits is not None and settings.prepare_builds:
+        await asyncio.to_thread(kits.make_wanted, lambda folder: cages.tool(folder, *reads(toolchain)))
     return results
 
 

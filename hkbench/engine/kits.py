@@ -34,15 +34,20 @@ _WISH_BYTES = 4096
 _WISH = re.compile(r"[0-9a-f]{32}\.json")
 
 _TEXTS = {
+    "extension": ("torch/extension.h",),
     "torch": ("torch/types.h", "torch/csrc/utils/pybind.h", "torch/csrc/Exceptions.h"),
     "pybind11": ("pybind11/pybind11.h",),
 }
-#: Found in place of torch/extension.h by a source that includes it.
-_EXTENSION = "\n".join(
-    ["#ifndef HKBENCH_TORCH_EXTENSION", "#define HKBENCH_TORCH_EXTENSION"]
-    + [f"#include <{name}>" for name in (*_TEXTS["torch"], "torch/version.h")]
-    + ["#endif", ""]
-)
+#: What stands for larger headers, by kit.
+_INSTEAD = {
+    "extension": {
+        "torch/extension.h": (*_TEXTS["torch"], "torch/version.h"),
+        "torch/library.h": (),  # of torch/types.h
+    }
+}
+#: Kits whose inline functions are compiled once, with the kit (`_interfaces`). Not those with PyTorch's headers: what
+#: GCC inlines of these into a candidate's function depends on how much else it compiles.
+_SUPPORTED = ("pybind11",)
 
 
 class NotMade(Exception):
@@ -67,11 +72,11 @@ class Kits:
     def __init__(self, root: Path | None = None) -> None:
         """Raises ToolchainUnavailable: no GNU C++ compiler, or no PyTorch."""
         torch = find_torch()
-        self._compiler = _compiler()
+        self.compiler = _compiler()
         self._folders = [str(path) for path in torch.includes]
-        self.store = (root or default_root()) / _fingerprint(self._compiler, torch)
+        self.store = (root or default_root()) / _fingerprint(self.compiler, torch)
         self.store.mkdir(parents=True, exist_ok=True)
-        described = {"compiler": str(self._compiler), "folders": self._folders, "also": _cuda_folders()}
+        described = {"compiler": str(self.compiler), "folders": self._folders, "also": _cuda_folders()}
         _replace(self.store / use.TOOLCHAIN, json.dumps(described))
 
     def has(self, wish: Wish) -> bool:
@@ -109,26 +114,40 @@ class Kits:
     def _make(self, wish: Wish, prefix: tuple[str, ...], folder: Path, stop: threading.Event | None) -> None:
         deadline = time.monotonic() + MAKE_SECONDS
         include = [f"#include <{name}>" for name in _TEXTS[wish.kit]]
-        common = [*wish.flags, *(word for path in self._folders for word in ("-isystem", path))]
+        folders = [str(folder / use.INCLUDE), *self._folders]
+        common = [*wish.flags, *(word for path in folders for word in ("-isystem", path))]
 
         def run(*words: str) -> str:
-            result = run_tool([str(self._compiler), *words], folder, deadline - time.monotonic(), stop, prefix)
+            result = run_tool([str(self.compiler), *words], folder, deadline - time.monotonic(), stop, prefix)
             if result.returncode != 0:
                 raise NotMade(result.output[-2000:] or f"no end within {MAKE_SECONDS:.0f} s")
             return result.output
 
-        (folder / "all.cpp").write_text("\n".join([*include, ""]), encoding="utf-8")
-        run(*common, "-M", "-MF", "all.d", "all.cpp")
-        bindings = [word for word in (folder / "all.d").read_text().split() if f"{self._folders[0]}/pybind11/" in word]
-        header = "\n".join([*_interfaces(bindings), *include, ""])
-        (folder / use.HEADER).write_text(header, encoding="utf-8")
-        names = dict.fromkeys(Path(path).name for path in bindings)
-        support = "".join(f'#pragma implementation "{name}"\n' for name in names)
-        (folder / "support.cpp").write_text(f'{support}#include "{use.HEADER}"\n', encoding="utf-8")
-        stand_in = folder / use.INCLUDE / "torch" / "extension.h"
-        stand_in.parent.mkdir(parents=True)
-        stand_in.write_text(_EXTENSION, encoding="utf-8")
-        run(*common, "-c", "support.cpp", "-o", use.SUPPORT)
+        for name, includes in _INSTEAD.get(wish.kit, {}).items():
+            path = folder / use.INCLUDE / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            guard = "HKBENCH_" + re.sub(r"\W", "_", name.upper())
+            lines = [
+                f"#ifndef {guard}",
+                f"#define {guard}",
+                *(f"#include <{inner}>" for inner in includes),
+                "#endif",
+                "",
+            ]
+            path.write_text("\n".join(lines), encoding="utf-8")
+        before: list[str] = []
+        if wish.kit in _SUPPORTED:
+            (folder / "all.cpp").write_text("\n".join([*include, ""]), encoding="utf-8")
+            run(*common, "-M", "-MF", "all.d", "all.cpp")
+            inner = f"{self._folders[0]}/pybind11/"
+            bindings = [word for word in (folder / "all.d").read_text().split() if word.startswith(inner)]
+            before = _interfaces(bindings)
+            names = dict.fromkeys(Path(path).name for path in bindings)
+            support = "".join(f'#pragma implementation "{name}"\n' for name in names)
+            (folder / "support.cpp").write_text(f'{support}#include "{use.HEADER}"\n', encoding="utf-8")
+        (folder / use.HEADER).write_text("\n".join([*before, *include, ""]), encoding="utf-8")
+        if before:
+            run(*common, "-c", "support.cpp", "-o", use.SUPPORT)
         run(*common, "-x", "c++-header", use.HEADER, "-o", use.PRECOMPILED)
 
     def _drop_oldest(self) -> None:
@@ -197,7 +216,7 @@ def _said(compiler: Path, question: str) -> str:
 
 def _fingerprint(compiler: Path, torch: TorchFiles) -> str:
     """Names all that a precompiled header depends on besides flags: a change of any of it makes a new store."""
-    parts = [str(compiler), torch.version, str(torch.root), sys.version, json.dumps(_TEXTS), _EXTENSION]
+    parts = [str(compiler), torch.version, str(torch.root), sys.version, json.dumps([_TEXTS, _INSTEAD, _SUPPORTED])]
     parts.append(_said(compiler, "-v"))
     cc1plus = Path(_said(compiler, "-print-prog-name=cc1plus").strip())
     for path in (cc1plus, torch.root / "version.py", torch.includes[0] / "torch" / "extension.h"):

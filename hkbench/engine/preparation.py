@@ -10,7 +10,7 @@ from hkbench.engine.confinement import Cages
 from hkbench.engine.kits import Kits, NotMade, Wish, wishes
 from hkbench.engine.slots import BuildSlots
 from hkbench.errors import ToolchainUnavailable
-from hkbench.records import Isolation, Protection
+from hkbench.records import Isolation, JudgeSettings, Protection
 from hkbench.runner.builds import KITS, WISHES
 
 
@@ -21,14 +21,17 @@ class Preparation:
     never while a CPU is measured. Without it, builds use what there is.
     """
 
-    def __init__(self, isolation: Isolation, cages: Cages, slots: BuildSlots, stock: bool, makes: bool) -> None:
+    def __init__(
+        self, isolation: Isolation, cages: Cages, slots: BuildSlots, settings: JudgeSettings, makes: bool
+    ) -> None:
         self._cages = cages
         self._slots = slots
-        self._makes = makes
+        self._waits = settings.prepare_builds
+        self._makes = makes or self._waits
         self._kits: Kits | None = None
         self._tasks: dict[Wish, asyncio.Task[None]] = {}
         self._stop = threading.Event()
-        if not stock and Protection.FILES in isolation.holds:
+        if not settings.stock_builds and Protection.FILES in isolation.holds:
             try:
                 self._kits = Kits()
             except (ToolchainUnavailable, OSError):  # a missing compiler is said where something is built with it
@@ -59,8 +62,9 @@ class Preparation:
                 return  # builds go on without it; it is not tried again in this run
 
     async def close(self) -> None:
-        """Stops what is being made."""
-        self._stop.set()
-        for task in self._tasks.values():
-            task.cancel()
+        """Stops what is being made, unless the settings ask for it."""
+        if not self._waits:
+            self._stop.set()
+            for task in self._tasks.values():
+                task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)

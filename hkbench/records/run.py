@@ -31,6 +31,7 @@ class JudgeSettings(Record):
     track: Track = Track.OWN
     require_isolation: IsolationLevel = IsolationLevel.LIMITS  #: below this level nothing is judged
     stock_builds: bool = False  #: builds go torch's own way, without what the harness prepares for them
+    prepare_builds: bool = False  #: at the end, what the builds could have used is made for later ones
     host_copies: bool = False  #: inputs and outputs by host memory, where GPU memory cannot be shared
 
 

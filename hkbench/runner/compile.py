@@ -11,7 +11,7 @@ STORE is made by the harness (engine/kits.py) and is read only here:
                                        "also": [others that change nothing]}
     STORE/<digest>/kit.h, kit.h.gch   the header and its precompiled form, for one kit and set of flags
     STORE/<digest>/include/           headers that stand for larger ones
-    STORE/<digest>/support.o          out-of-line code of the kit's inline functions
+    STORE/<digest>/support.o          out-of-line code of the kit's inline functions, where it is not compiled anew
 """
 
 from __future__ import annotations
@@ -33,15 +33,13 @@ SUPPORT = "support.o"
 INCLUDE = "include"
 MARK = ".kit"  #: behind an object's name: a file that names the kit it was compiled with
 
-#: Kits by name, best first, and the headers that a source has to include to get one. "torch" has the headers that
-#: kernels use of torch/extension.h: it leaves out nn, optim, data and jit. A source that needs those fails to compile
-#: with it, and is then built in the usual way.
-KITS: dict[str, tuple[frozenset[str], ...]] = {
-    "torch": (
-        frozenset({"torch/extension.h"}),
-        frozenset({"torch/types.h", "torch/csrc/utils/pybind.h", "torch/csrc/Exceptions.h"}),
-    ),
-    "pybind11": (frozenset({"pybind11/pybind11.h"}),),
+#: Kits by name, best first, and the headers that a source has to include to get one. "extension" has what kernels use
+#: of torch/extension.h: it leaves out nn, optim, data, jit and library. A source that needs those fails to compile with
+#: it, and is then built in the usual way. The other kits are what their headers are.
+KITS: dict[str, frozenset[str]] = {
+    "extension": frozenset({"torch/extension.h"}),
+    "torch": frozenset({"torch/types.h", "torch/csrc/utils/pybind.h", "torch/csrc/Exceptions.h"}),
+    "pybind11": frozenset({"pybind11/pybind11.h"}),
 }
 
 #: Flags that a header may be precompiled for. A candidate chooses them, so they are a list.
@@ -127,7 +125,7 @@ def leading_includes(text: str) -> frozenset[str]:
 
 def kit_for(included: frozenset[str]) -> str | None:
     """The best kit whose headers a source includes first of all."""
-    return next((name for name, sets in KITS.items() if any(wanted <= included for wanted in sets)), None)
+    return next((name for name, wanted in KITS.items() if wanted <= included), None)
 
 
 def fast_command(store: Path, wishes: Path, command: Sequence[str]) -> list[str] | None:
@@ -153,9 +151,14 @@ def fast_command(store: Path, wishes: Path, command: Sequence[str]) -> list[str]
         wishes.mkdir(exist_ok=True)
         (wishes / f"{folder.name}.json").write_text(wish, encoding="utf-8")
         return None
-    Path(parsed.output + MARK).write_text(folder.name, encoding="utf-8")
-    instead = ["-isystem", str(folder / INCLUDE)] if "torch/extension.h" in included else []
-    return [command[0], "-include", str(folder / HEADER), *instead, *command[1:]]
+    return with_kit(folder, command, parsed.output)
+
+
+def with_kit(folder: Path, command: Sequence[str], output: str) -> list[str]:
+    """The command with the kit in `folder`; leaves a mark beside its output when a linker has to know."""
+    if (folder / SUPPORT).is_file():
+        Path(output + MARK).write_text(folder.name, encoding="utf-8")
+    return [command[0], "-include", str(folder / HEADER), "-isystem", str(folder / INCLUDE), *command[1:]]
 
 
 def _link_command(store: Path, command: Sequence[str]) -> list[str] | None:

@@ -7,9 +7,10 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Protocol
 
 from hkbench.errors import InternalError
 from hkbench.records import KernelResources, Record
@@ -26,6 +27,18 @@ LOG_LIMIT = 64_000  #: characters of compiler output kept in a result
 _HIPIFY = "hipify"
 _TORCH_LIBRARIES = ("-lc10", "-ltorch_cpu", "-ltorch", "-ltorch_python")
 _WORKER = Path(__file__).with_name("hipify_worker.py")
+
+
+class Kits(Protocol):
+    """What may do the work of a compile command more quickly, to the same end (engine/hip_kits.py)."""
+
+    def compile(self, run: Callable[[Sequence[str]], ToolResult], command: Sequence[str], source: Path) -> str | None:
+        """The tools' output, or None: the command itself has to run."""
+        ...
+
+    def support(self, objects: Sequence[Path]) -> list[str]:
+        """What has to be linked with objects that were compiled so."""
+        ...
 
 
 class BuildResult(Record):
@@ -61,12 +74,14 @@ class _Build:
         toolchain: HipToolchain,
         torch: TorchFiles,
         prefix: tuple[str, ...],
+        kits: Kits | None = None,
     ) -> None:
         self.folder = folder
         self.arch = arch
         self.toolchain = toolchain
         self.torch = torch
         self.prefix = prefix
+        self.kits = kits
         self.deadline = time.monotonic() + timeout
         self.timeout = timeout
         self.log: list[str] = []
@@ -76,7 +91,7 @@ class _Build:
 
     def run(self, what: str, command: Sequence[str]) -> ToolResult:
         """Runs one tool in what is left of the time. Raises _Failed when it fails, and stops the tools beside it."""
-        result = run_tool(command, self.folder, self.deadline - time.monotonic(), self._stop, self.prefix)
+        result = self._tool(command)
         shown = "" if what == _HIPIFY and result.returncode == 0 else result.output
         self.log.append(f"== {what} ({result.seconds:.1f} s)\n{shown}")
         if result.returncode == 0:
@@ -90,6 +105,19 @@ class _Build:
             self.failure = self.failure or failed
         self._stop.set()
         raise failed
+
+    def compile(self, what: str, command: Sequence[str], source: Path) -> str:
+        """Runs one compile command, with a kit if one fits; the compiler's output. Raises _Failed as `run` does."""
+        if self.kits is not None:
+            begin = time.monotonic()
+            output = self.kits.compile(self._tool, command, source)
+            if output is not None:
+                self.log.append(f"== {what} ({time.monotonic() - begin:.1f} s)\n{output}")
+                return output
+        return self.run(what, command).output
+
+    def _tool(self, command: Sequence[str]) -> ToolResult:
+        return run_tool(command, self.folder, self.deadline - time.monotonic(), self._stop, self.prefix)
 
     def hipify(self, *arguments: str) -> dict[str, str | None]:
         """Runs hipify_worker.py; returns source -> hipified file."""
@@ -115,19 +143,21 @@ def build_hip(
     toolchain: HipToolchain,
     prefix: tuple[str, ...] = (),
     kittens: Checkout | None = None,
+    kits: Kits | None = None,
 ) -> BuildResult:
     """Hipifies, compiles and links `call` for `arch` ("gfx942") in `folder`, within `timeout` seconds altogether.
 
     A call of `hipkittens_build.build` is compiled as it stands, with the headers of `kittens`; without, it fails.
 
     `folder` is this build's own: new or empty. `prefix` stands before each tool: a cage for it, with `reads` in sight
-    (engine/confinement.py). A candidate that does not compile is a result, not an exception.
+    (engine/confinement.py). `kits` spare headers that were compiled before. A candidate that does not compile is a
+    result, not an exception.
     Raises ToolchainUnavailable when this interpreter has no PyTorch, InternalError when PyTorch's hipify is not what
     is expected.
     """
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    build = _Build(folder, arch, timeout, toolchain, find_torch(), prefix)
+    build = _Build(folder, arch, timeout, toolchain, find_torch(), prefix, kits)
     begin = time.monotonic()
     resources: tuple[KernelResources, ...] = ()
     library: Path | None = None
@@ -195,15 +225,15 @@ def _compile(build: _Build, call: ExtensionCall, files: SourceFiles) -> tuple[li
     else:
         main = ["c++", *common, "-fPIC", "-std=c++20", *call.extra_cflags]
         main += ["-c", str(files.main), "-o", str(main_object)]
-    commands = [("C++ source", main)]
+    commands = [("C++ source", main, files.main)]
     objects = [main_object]
     if files.cuda is not None:
         objects.append(build.folder / "device.o")
         device = build.toolchain.compile_command(files.cuda, objects[-1], build.arch, device_flags)
-        commands.insert(0, (f"device source for {build.arch}", device))
+        commands.insert(0, (f"device source for {build.arch}", device, files.cuda))
     with ThreadPoolExecutor(max_workers=2) as pool:
-        running = [pool.submit(build.run, what, command) for what, command in commands]
-    return objects, "\n".join(task.result().output for task in running)
+        running = [pool.submit(build.compile, *command) for command in commands]
+    return objects, "\n".join(task.result() for task in running)
 
 
 def _compile_bound(build: _Build, call: ExtensionCall, kittens: Checkout | None) -> tuple[list[Path], str]:
@@ -219,7 +249,8 @@ def _compile_bound(build: _Build, call: ExtensionCall, kittens: Checkout | None)
 def _link(build: _Build, name: str, objects: Sequence[Path], flags: Sequence[str]) -> Path:
     """Links the shared library. Raises _Failed for a name that nothing on a ROCm machine would define."""
     library = build.folder / f"{name}.so"
-    command = ["c++", "-shared", *map(str, objects), "-o", str(library)]
+    support = build.kits.support(objects) if build.kits is not None else []
+    command = ["c++", "-shared", *map(str, objects), *support, "-o", str(library)]
     command += [f"-L{path}" for path in build.toolchain.library_folders()] + ["-lamdhip64", *flags]
     # A shared library may leave names open, and PyTorch loads it late: an undefined function would show up at import.
     command += ["-Wl,-z,defs", "-Wl,--warn-unresolved-symbols"]

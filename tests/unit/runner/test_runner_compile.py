@@ -24,6 +24,7 @@ def store(tmp_path: Path) -> Path:
     kit = tmp_path / use.digest("pybind11", FLAGS)
     kit.mkdir()
     (kit / use.PRECOMPILED).touch()
+    (kit / use.SUPPORT).touch()
     return tmp_path
 
 
@@ -40,7 +41,8 @@ def command(
 def test_a_fitting_command_gets_the_kit_before_everything_else(store: Path, tmp_path: Path) -> None:
     given = command(tmp_path)
     kit = store / use.digest("pybind11", FLAGS)
-    assert use.fast_command(store, tmp_path / "wishes", given) == ["c++", "-include", str(kit / use.HEADER), *given[1:]]
+    before = ["c++", "-include", str(kit / use.HEADER), "-isystem", str(kit / use.INCLUDE)]
+    assert use.fast_command(store, tmp_path / "wishes", given) == [*before, *given[1:]]
     link = ["c++", str(tmp_path / "main.o"), "-shared", "-o", "answer.so"]
     assert use.fast_command(store, tmp_path / "wishes", link) == [*link, str(kit / use.SUPPORT)]
 
@@ -83,7 +85,7 @@ def test_a_steered_compiler_goes_the_usual_way(store: Path, tmp_path: Path, monk
 @pytest.mark.parametrize(
     ("text", "kit"),
     [
-        ("#include <torch/extension.h>\nint x;", "torch"),
+        ("#include <torch/extension.h>\nint x;", "extension"),
         ("#include <pybind11/pybind11.h>", "pybind11"),
         (
             "# include <torch/types.h>\n#include <torch/csrc/utils/pybind.h>\n#include <torch/csrc/Exceptions.h>",
