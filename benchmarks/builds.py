@@ -29,10 +29,12 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.hip_builds import HipBuilds
 from benchmarks.object_code import differences, own_functions
 from hkbench.engine.kits import Kits, wishes
 from hkbench.runner.builds import KITS, WISHES
 from hkbench.store.files import write_atomic
+from hkbench.toolchain.extension import ExtensionCall
 
 HOST_FLAGS = ["-O3", "-march=native", "-fopenmp"]
 HOST = r"""
@@ -191,6 +193,29 @@ def measure(
     return row
 
 
+def measure_hip(arch: str, repeats: int, store: Path | None, scratch: Path, say: Callable[[str], None]) -> Row:
+    """The same for hipcc, through the builder of `--build-only`."""
+    call = ExtensionCall(
+        name="scaled_relu",
+        cpp_sources=(DECLARED,),
+        cuda_sources=(f"{EXTENSION}\n{DEVICE}",),
+        functions={"scaled_relu": ""},
+        extra_cuda_cflags=("-O3",),
+    )
+    builds = HipBuilds(call, arch, store)
+    say(f"{arch}: prepared in {builds.prepare(scratch / 'first'):.1f} s")
+    row = Row(f"torch/extension.h, {arch}", Side(), Side())
+    for number in range(repeats):
+        for side, quick in ((row.stock, False), (row.quick, True)):
+            folder = scratch / f"{number}{'_quick' if quick else ''}"
+            figures = builds.build(folder, quick)
+            side.wall.append(figures["wall"])
+            side.cpu.append(figures["cpu"])
+            side.code = builds.code(folder)
+        say(f"{arch}: {row.stock.wall[-1]:.1f} s, quick {row.quick.wall[-1]:.1f} s")
+    return row
+
+
 def table(rows: Sequence[Row]) -> str:
     """As Markdown."""
     lines = [
@@ -206,10 +231,15 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
+def _say(text: str) -> None:
+    print(text, flush=True)
+
+
 def main() -> int:
     """Exit code 1: some function's code differs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--compiler", choices=sorted(CASES), default="g++")
+    parser.add_argument("--compiler", choices=[*CASES, "hipcc"], default="g++")
+    parser.add_argument("--arch", default="gfx942", help="for hipcc")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--store", type=Path, help="where prepared files are kept (default: the user's cache)")
     parser.add_argument("--json", type=Path)
@@ -218,11 +248,13 @@ def main() -> int:
     if options.one is not None:
         print(json.dumps(build_here(json.loads(options.one))))
         return 0
-    kits = Kits(options.store)
     rows = []
-    for name, case in CASES[options.compiler].items():
+    for name, case in CASES.get(options.compiler, {"": {}}).items():
         with tempfile.TemporaryDirectory(prefix="hkbench-builds-") as scratch:
-            rows.append(measure(name, case, kits, options.repeats, Path(scratch), lambda text: print(text, flush=True)))
+            if options.compiler == "hipcc":
+                rows.append(measure_hip(options.arch, options.repeats, options.store, Path(scratch), _say))
+            else:
+                rows.append(measure(name, case, Kits(options.store), options.repeats, Path(scratch), _say))
     print(table(rows))
     for row in rows:
         for name in row.different:

@@ -1,0 +1,59 @@
+"""The hipcc side of benchmarks/builds.py: `build_hip`, as `--build-only` calls it, with and without kits."""
+
+from __future__ import annotations
+
+import resource
+import time
+from pathlib import Path
+
+from benchmarks.object_code import own_functions
+from hkbench.engine.hip_kits import HipKits
+from hkbench.engine.kits import Kits
+from hkbench.toolchain.build_hip import build_hip
+from hkbench.toolchain.code_object import Tools, code_objects
+from hkbench.toolchain.extension import ExtensionCall
+from hkbench.toolchain.hip import HipToolchain, find_hip
+
+TOOL_SECONDS = 120.0
+BUILD_SECONDS = 1800.0
+
+
+class HipBuilds:
+    """Builds one extension for one architecture; `prepare` makes the kits that a first build could have used."""
+
+    def __init__(self, call: ExtensionCall, arch: str, store: Path | None) -> None:
+        self._call = call
+        self._arch = arch
+        self._toolchain: HipToolchain = find_hip()
+        self._kits = HipKits(self._toolchain, Kits(store), store)
+
+    def prepare(self, folder: Path) -> float:
+        """The seconds that it took."""
+        self.build(folder, quick=True)
+        begin = time.monotonic()
+        failed = self._kits.make_wanted()
+        if failed:
+            raise SystemExit("\n".join(failed))
+        return time.monotonic() - begin
+
+    def build(self, folder: Path, quick: bool) -> dict[str, float]:
+        """Wall clock and CPU seconds of all tools of one build."""
+        before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+        kits = self._kits if quick else None
+        result = build_hip(self._call, self._arch, folder, BUILD_SECONDS, self._toolchain, (), kits)
+        wall, after = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
+        if not result.ok:
+            raise SystemExit(f"the build failed: {result.error}\n{result.log[-4000:]}")
+        return {"wall": wall, "cpu": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime}
+
+    def code(self, folder: Path) -> dict[str, list[str]]:
+        """Of the host's functions the instructions, of the device's code objects the bytes of .text."""
+        found: dict[str, list[str]] = {}
+        for path in sorted(folder.glob("*.o")):
+            found |= {f"{path.name}: {name}": code for name, code in own_functions(path).items()}
+        tools = Tools(self._toolchain, folder / "compared", time.monotonic() + TOOL_SECONDS)
+        for number, image in enumerate(code_objects(folder / f"{self._call.name}.so", self._arch, tools)):
+            text = image.with_suffix(".text")
+            tools.run("llvm-objcopy", "-O", "binary", "--only-section=.text", str(image), str(text))
+            found[f"device code {number}, .text"] = [text.read_bytes().hex()]
+        return found
