@@ -45,9 +45,6 @@ _INSTEAD = {
         "torch/library.h": (),  # of torch/types.h
     }
 }
-#: Kits whose inline functions are compiled once, with the kit (`_interfaces`). Not those with PyTorch's headers: what
-#: GCC inlines of these into a candidate's function depends on how much else it compiles.
-_SUPPORTED = ("pybind11",)
 
 
 class NotMade(Exception):
@@ -135,19 +132,15 @@ class Kits:
                 "",
             ]
             path.write_text("\n".join(lines), encoding="utf-8")
-        before: list[str] = []
-        if wish.kit in _SUPPORTED:
-            (folder / "all.cpp").write_text("\n".join([*include, ""]), encoding="utf-8")
-            run(*common, "-M", "-MF", "all.d", "all.cpp")
-            inner = f"{self._folders[0]}/pybind11/"
-            bindings = [word for word in (folder / "all.d").read_text().split() if word.startswith(inner)]
-            before = _interfaces(bindings)
-            names = dict.fromkeys(Path(path).name for path in bindings)
-            support = "".join(f'#pragma implementation "{name}"\n' for name in names)
-            (folder / "support.cpp").write_text(f'{support}#include "{use.HEADER}"\n', encoding="utf-8")
-        (folder / use.HEADER).write_text("\n".join([*before, *include, ""]), encoding="utf-8")
-        if before:
-            run(*common, "-c", "support.cpp", "-o", use.SUPPORT)
+        (folder / "all.cpp").write_text("\n".join([*include, ""]), encoding="utf-8")
+        run(*common, "-M", "-MF", "all.d", "all.cpp")
+        inner = f"{self._folders[0]}/pybind11/"
+        bindings = [word for word in (folder / "all.d").read_text().split() if word.startswith(inner)]
+        (folder / use.HEADER).write_text("\n".join([*_interfaces(bindings), *include, ""]), encoding="utf-8")
+        names = dict.fromkeys(Path(path).name for path in bindings)
+        support = "".join(f'#pragma implementation "{name}"\n' for name in names)
+        (folder / "support.cpp").write_text(f'{support}#include "{use.HEADER}"\n', encoding="utf-8")
+        run(*common, "-c", "support.cpp", "-o", use.SUPPORT)
         run(*common, "-x", "c++-header", use.HEADER, "-o", use.PRECOMPILED)
 
     def _drop_oldest(self) -> None:
@@ -216,7 +209,7 @@ def _said(compiler: Path, question: str) -> str:
 
 def _fingerprint(compiler: Path, torch: TorchFiles) -> str:
     """Names all that a precompiled header depends on besides flags: a change of any of it makes a new store."""
-    parts = [str(compiler), torch.version, str(torch.root), sys.version, json.dumps([_TEXTS, _INSTEAD, _SUPPORTED])]
+    parts = [str(compiler), torch.version, str(torch.root), sys.version, json.dumps([_TEXTS, _INSTEAD])]
     parts.append(_said(compiler, "-v"))
     cc1plus = Path(_said(compiler, "-print-prog-name=cc1plus").strip())
     for path in (cc1plus, torch.root / "version.py", torch.includes[0] / "torch" / "extension.h"):
