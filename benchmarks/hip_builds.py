@@ -42,6 +42,8 @@ class HipBuilds:
         kits = self._kits if quick else None
         result = build_hip(self._call, self._arch, folder, BUILD_SECONDS, self._toolchain, (), kits)
         wall, after = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
+        if quick and kits is not None and kits.used == 0 and not kits.wanted:
+            raise SystemExit("the kits did not fit: both sides would be the same")
         if not result.ok:
             raise SystemExit(f"the build failed: {result.error}\n{result.log[-4000:]}")
         return {"wall": wall, "cpu": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime}

@@ -6,6 +6,7 @@ commands), each with its header. Whatever hipcc does otherwise than expected, an
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -65,6 +66,7 @@ class HipKits:
         self.store = (root or default_root()) / "hip" / hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
         self.store.mkdir(parents=True, exist_ok=True)
         self.host = host
+        self.used = 0  #: compilations that a kit was used for, to the end
         self.wanted: dict[_Wanted | Wish, None] = {}  #: what builds so far could have used
 
     def readable(self) -> tuple[Path, ...]:
@@ -100,6 +102,7 @@ class HipKits:
         if done.returncode != 0:
             Path(parsed.output + use.MARK).unlink(missing_ok=True)
             return None
+        self.used += 1
         return done.output
 
     def _compile_hip(self, run: Run, command: Sequence[str], source: Path) -> str | None:
@@ -122,6 +125,7 @@ class HipKits:
             if done.returncode != 0:
                 return None
             output.append(done.output)
+        self.used += 1
         return "".join(output)
 
     def make_wanted(self, caged: Callable[[Path], Sequence[str]] = lambda _folder: ()) -> list[str]:
@@ -142,8 +146,10 @@ class HipKits:
 
     def _make(self, wanted: _Wanted, caged: Callable[[Path], Sequence[str]]) -> None:
         """Both headers. Raises NotMade."""
-        folder = Path(tempfile.mkdtemp(prefix="making-", dir=self.store))
+        # clang writes the header's own path into it, so the folder keeps its name, and a link says that it is finished.
+        folder = Path(tempfile.mkdtemp(prefix="kit-", dir=self.store))
         prefix = caged(folder)
+        finished = False
         try:
             text = "".join(f"#include <{name}>\n" for name in wanted.headers)
             source, output = folder / "kit.hip", folder / "kit.o"
@@ -160,17 +166,20 @@ class HipKits:
                         raise NotMade(done.output[-2000:])
             shutil.rmtree(folder / "tmp", ignore_errors=True)
             self._drop_oldest()
-            if not (self.store / wanted.name).exists():
-                folder.rename(self.store / wanted.name)
+            with contextlib.suppress(FileExistsError):  # another process was quicker
+                (self.store / wanted.name).symlink_to(folder.name)
+                finished = True
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            if not finished:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def _drop_oldest(self) -> None:
-        kits = sorted(
-            (path.parent for path in self.store.glob(f"*/{HOST}")), key=lambda kit: (kit / HOST).stat().st_atime
-        )
-        for kit in [kit for kit in kits if not kit.name.startswith("making-")][: max(0, len(kits) - MAX_KITS)]:
-            shutil.rmtree(kit, ignore_errors=True)
+        links = [path for path in self.store.iterdir() if path.is_symlink()]
+        links.sort(key=lambda link: (link / HOST).stat().st_atime if (link / HOST).is_file() else 0.0)
+        for link in links[: max(0, len(links) - MAX_KITS + 1)]:
+            folder = link.resolve()
+            link.unlink(missing_ok=True)
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def hip_kits(toolchain: HipToolchain) -> HipKits | None:

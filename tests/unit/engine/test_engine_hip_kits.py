@@ -54,7 +54,7 @@ def test_with_kits_hipcc_makes_the_same_code_and_says_the_same_of_errors(
     assert kits.make_wanted() == []
     quick = built(toolchain, tmp_path / "quick", kits)
     assert quick.ok, quick.error
-    assert not kits.wanted, "the second build used no kit"
+    assert kits.used == 1 and not kits.wanted, "the second build used no kit"
     assert [kernel.name for kernel in quick.resources] == ["doubled(float*, int)"], "the compiler's remarks are gone"
     stock_code, quick_code = (own_functions(tmp_path / name / "device.o") for name in ("stock", "quick"))
     assert any("launch" in name for name in stock_code)
@@ -65,6 +65,7 @@ def test_with_kits_hipcc_makes_the_same_code_and_says_the_same_of_errors(
     usual, tried = (built(toolchain, tmp_path / name, used, wrong) for name, used in (("bad", None), ("tried", kits)))
     assert "no_such_name" in (usual.error or "")
     assert tried.error == usual.error
+    assert kits.used == 1
 
 
 def device_text(toolchain: HipToolchain, folder: Path) -> bytes:
