@@ -7,8 +7,8 @@
 
 Each build is made in a process and a folder of its own; importing torch is outside of the figures. Medians of wall
 clock and of CPU time (user and system) of everything that the build started. The machine code of the kernels has to be
-the same on both sides: exit code 1 if it is not. Other functions of the source are compared too, and named where they
-differ. What is prepared is made before the first build and timed apart.
+the same on both sides: exit code 1 if it is not. Other functions are compared too; the JSON names those that differ.
+What is prepared is made before the first build and timed apart.
 """
 
 from __future__ import annotations
@@ -272,7 +272,7 @@ def main() -> int:
                 rows.append(measure(name, case, Kits(options.store), options.repeats, Path(scratch), _say))
     print(table(rows))
     for row in rows:
-        for name in row.different:
+        for name in row.different_kernels:
             print(f"{row.case}: the code of {name} differs")
     if options.json is not None:
         write_atomic(options.json, json.dumps([row.figures() for row in rows], indent=2) + "\n")
