@@ -40,7 +40,7 @@ class HipBuilds:
         """Wall clock and CPU seconds of all tools of one build."""
         before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
         kits = self._kits if quick else None
-        result = build_hip(self._call, self._arch, folder, BUILD_SECONDS, self._toolchain, (), kits)
+        result = build_hip(self._call, self._arch, folder, BUILD_SECONDS, self._toolchain, kits=kits)
         wall, after = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
         if quick and kits is not None and kits.used == 0 and not kits.wanted:
             raise SystemExit("the kits did not fit: both sides would be the same")

@@ -83,11 +83,14 @@ class Cages:
         own = str(Path(code).resolve())
         return Cage((*self._readable, *readable, own), (str(folder), *self._devices), self._layers)
 
-    def profiler(self, folder: Path, built: Path, code: str, problem: Path) -> Cage:
-        """For a profiler in the private `folder`, around a process that imports `code` and uses what it `built`."""
+    def profiler(self, folder: Path, built: Path, code: str, problem: Path, readable: tuple[str, ...] = ()) -> Cage:
+        """For a profiler in the private `folder`, around a process that imports `code` and uses what it `built`.
+
+        `readable`: as for `cage`.
+        """
         own = (str(Path(code).resolve()), str(problem.resolve()))
         writable = (str(folder), str(built), *self._devices)
-        return Cage((*self._readable, *own), writable, self._layers, named_pipes=True)
+        return Cage((*self._readable, *readable, *own), writable, self._layers, named_pipes=True)
 
     def tool(self, folder: Path, *readable: Path) -> tuple[str, ...]:
         """What to put before a compiler that works in `folder` on a candidate's text: it sees no other files of ours.

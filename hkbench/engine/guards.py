@@ -42,7 +42,7 @@ class Guards:
         own = runner_environment(built)
         caches = {name: own[name] for name in ("TORCH_EXTENSIONS_DIR", "TRITON_CACHE_DIR")}
         environment = runner_environment(folder) | caches | self._common
-        cage = self._cages.profiler(folder, built, job.code, job.problem.path)
+        cage = self._cages.profiler(folder, built, job.code, job.problem.path, self._readable)
         return self._described(folder.parent, environment, asdict(cage))
 
     def _described(self, folder: Path, environment: dict[str, str], cage: dict[str, Any]) -> dict[str, Any]:

@@ -22,6 +22,12 @@ WISHES = "wishes"  #: in the private folder: kits that were not there
 _OBJECTS = ("*.o", f"*{compile_command.MARK}", ".ninja_log", ".ninja_deps")
 
 
+def quicken_if_offered(cpp_extension: Any) -> None:
+    """Does so where the environment of this process names a store of kits."""
+    if KITS in os.environ:
+        quicken(cpp_extension, Path(os.environ[KITS]))
+
+
 def quicken(cpp_extension: Any, store: Path) -> None:
     """Replaces the function that runs ninja by one that tries the kits of `store` first."""
     stock: Callable[..., None] = cpp_extension._run_ninja_build

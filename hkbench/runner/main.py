@@ -8,7 +8,6 @@ import socket
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -59,8 +58,7 @@ class Runner:
             capture.record_extension_calls(calls)
         else:
             capture.announce_builds(lambda event: wire.send(self._sock, {"event": event}))
-            if builds.KITS in os.environ:
-                builds.quicken(capture.cpp_extension, Path(os.environ[builds.KITS]))
+            builds.quicken_if_offered(capture.cpp_extension)
         module = load_file("candidate", message["path"], message["overrides"])
         self._class = getattr(module, message["class"], None)
         return {"has_class": isinstance(self._class, type), "extensions": calls}

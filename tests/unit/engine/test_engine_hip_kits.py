@@ -41,7 +41,7 @@ def toolchain() -> HipToolchain:
 
 def built(toolchain: HipToolchain, folder: Path, kits: HipKits | None, device: str = DEVICE) -> BuildResult:
     call = ExtensionCall(name="doubled", cpp_sources=(HOST,), cuda_sources=(device,), no_implicit_headers=True)
-    return build_hip(call, "gfx942", folder, 600.0, toolchain, (), kits)
+    return build_hip(call, "gfx942", folder, 600.0, toolchain, kits=kits)
 
 
 def test_with_kits_hipcc_makes_the_same_code_and_says_the_same_of_errors(
