@@ -164,7 +164,7 @@ def _probe(folder: Path, program: str, layers: tuple[str, ...]) -> None:
             check=False,
             timeout=PROBE_SECONDS,
             cwd=folder,
-            env=os.environ | own,
+            env=os.environ | own | {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
         )
         said = f"exit status {done.returncode}: {(done.stdout + done.stderr)[-600:]}"
     except subprocess.TimeoutExpired:

@@ -20,6 +20,7 @@ from typing import Any
 
 from hkbench.judge.measure import Samples
 from hkbench.records import Clocks, DeviceKind
+from hkbench.runner.clock import HOLD_SECONDS
 
 SIGMAS = 5.0  #: standard errors of the median that noise may make
 FEW = 10.0  #: a MAD of few calls is itself uncertain: the noise is taken as 1 + FEW / n times as large
@@ -30,6 +31,8 @@ ABSOLUTE = {DeviceKind.CPU: 2e-4, DeviceKind.CUDA: 8e-5, DeviceKind.ROCM: 8e-5} 
 #: Seconds more after the end of forward: threads of a CPU candidate that still spin hold up the runner and the judge.
 REST = {DeviceKind.CPU: 8e-4, DeviceKind.CUDA: 0.0, DeviceKind.ROCM: 0.0}
 OVERHEAD_SHARE = 0.05  #: of the baseline's overhead: two runners' buffers need not lie alike
+#: Seconds of the overhead that are the same on both sides by the device's own count.
+HELD = {DeviceKind.CPU: 0.0, DeviceKind.CUDA: HOLD_SECONDS, DeviceKind.ROCM: HOLD_SECONDS}
 REPORTED_SHARE = {DeviceKind.CPU: 0.05, DeviceKind.CUDA: 0.0, DeviceKind.ROCM: 0.0}  #: of the candidate's own time
 FEWEST_FOR_MEDIAN = 10
 QUICK = 0.2  #: the quantile of calls that count as quick
@@ -43,6 +46,10 @@ TRACE_RATIO = 3.0
 TRACE_SLACK = {DeviceKind.CPU: 5e-3, DeviceKind.CUDA: 1e-3, DeviceKind.ROCM: 1e-3}  #: what a profiler may cost a call
 BUSY_RATIO = 1.5
 BUSY_SLACK = 1e-4
+#: Of a call whose work was on other streams too, what the events have to hold of it: a stream that was not made to wait
+#: for the current one works while that is flushed and held up, before the first event.
+STREAMS_SHARE = 0.8
+STREAMS_SLACK = 5e-6
 OUTSIDE_SLACK = 2e-5  #: seconds of device work before or after the call
 
 
@@ -86,7 +93,12 @@ def allowance(own: Sequence[float], other: Sequence[float], reported: float, kin
     calm = _median_error(other)
     apart = math.hypot(calm, min(_median_error(own), MOST_SCATTER * calm))
     noise = SIGMAS * min(apart, _median_error(_differences(own, other)))
-    return ABSOLUTE[kind] + noise + OVERHEAD_SHARE * max(0.0, median(other)) + REPORTED_SHARE[kind] * reported
+    return ABSOLUTE[kind] + noise + OVERHEAD_SHARE * _unlike(other, kind) + REPORTED_SHARE[kind] * reported
+
+
+def _unlike(overheads: Sequence[float], kind: DeviceKind) -> float:
+    """The part of the median overhead that two sides need not have alike."""
+    return max(0.0, median(overheads) - HELD[kind])
 
 
 def _overheads(samples: Samples) -> list[float]:
@@ -150,7 +162,8 @@ def _excesses(
     yield _more(own, other), allowance(own, other, reported, kind)
     if min(len(own), len(other)) >= FEWEST_FOR_MEDIAN:
         calm = _quantile(other, 0.5) - _quantile(other, 0.1)
-        allowed = ABSOLUTE[kind] + QUICK_SCATTER * calm + QUICK_SHARE * median(other) + REPORTED_SHARE[kind] * reported
+        share = QUICK_SHARE * _unlike(other, kind) + REPORTED_SHARE[kind] * reported
+        allowed = ABSOLUTE[kind] + QUICK_SCATTER * calm + share
         yield _quantile(own, QUICK) - _quantile(other, QUICK), allowed
 
 
@@ -220,6 +233,12 @@ def _device_trace(trace: Mapping[str, Any], reported: float) -> list[str]:
         reasons.append("no kernel ran while the call was traced, though it has outputs")
     elif busy > BUSY_RATIO * reported + BUSY_SLACK:
         reasons.append(f"the device worked for {_text(busy)} in a call that was reported to take {_text(reported)}")
+    elsewhere = _figure(trace.get("other_streams_seconds")) or 0.0
+    if busy is not None and elsewhere > STREAMS_SLACK and reported < STREAMS_SHARE * busy - STREAMS_SLACK:
+        reasons.append(
+            f"the device worked for {_text(busy)}, {_text(elsewhere)} of it on streams that the current one does not "
+            f"hold up, in a call that was reported to take {_text(reported)}"
+        )
     if outside > OUTSIDE_SLACK:
         reasons.append(f"the device worked for {_text(outside)} before the call or after it had ended")
     return reasons

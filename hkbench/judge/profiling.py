@@ -8,7 +8,6 @@ gets nothing of the judge's: model and inputs are made there (hkbench/runner/pro
 from __future__ import annotations
 
 import json
-import os
 import sys
 import tempfile
 import time
@@ -122,7 +121,7 @@ class Profiling:
         }
         path = folder / "passes.json"
         path.write_text(json.dumps(asked))
-        return (sys.executable, "-m", "hkbench.runner.profiled", str(path))
+        return (sys.executable, str(PACKAGE / "hkbench" / "runner" / "profiled.py"), str(path))
 
     def _run(self, planned: Plan) -> dict[str, str]:
         """By a step's name, why it gave nothing; none is tried after one that took the processes with it."""
@@ -148,12 +147,10 @@ class Profiling:
     def _step(self, step: Step) -> tuple[int | None, str, str]:
         """Exit status (None: it did not end in time), output, and why no further step can be run."""
         seconds = max(1.0, self._deadline - time.monotonic())
-        where = os.pathsep.join(filter(None, [str(PACKAGE), os.environ.get("PYTHONPATH")]))
-        environment = {"PYTHONPATH": where, **step.environment}
         folder = str(self._private)
         try:
             answer = self._link.request(
-                "command", seconds, command=step.command, environment=environment, folder=folder
+                "command", seconds, command=step.command, environment=step.environment, folder=folder
             )
         except RunnerTimeout:
             return None, "", f"the {self._job.settings.profile_timeout:g} s of --profile-timeout are over"

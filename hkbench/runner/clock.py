@@ -19,6 +19,10 @@ import torch
 from hkbench.runner.runtimes import loaded_runtimes
 
 TEXT_LIMIT = 200
+#: How long a GPU is kept waiting after the flush, before the first event of a timed call: so that the host, which was
+#: stopped a moment ago, has queued the forward pass when the clock begins. Its own time was up to 0.3 ms on an H200.
+HOLD_SECONDS = 5e-4
+_TRIAL_CYCLES = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -83,22 +87,26 @@ class _Runtime:
 
 
 class Flusher:
-    """Evicts the last-level cache by writing and reading a buffer of `size` bytes on the device."""
+    """Evicts the last-level cache by writing and reading a buffer of `size` bytes on the device.
+
+    On a GPU its stream then waits HOLD_SECONDS.
+    """
 
     def __init__(self, device: torch.device, size: int) -> None:
         self.size = size
+        self._hold = _hold_cycles(device)
         self._buffer = torch.empty(max(1, size // 4), dtype=torch.int32, device=device)
         self._turn = 0
 
     def __call__(self) -> None:
         self._turn += 1
-        _flush(self._buffer, self._turn)
+        _flush(self._buffer, self._turn, self._hold)
 
 
 TimedCall = Callable[[Callable[[], object], torch.device, Flusher | None], Timed]
 
 
-def _bind() -> tuple[Callable[[torch.Tensor, int], None], TimedCall, bool]:
+def _bind() -> tuple[Callable[[torch.Tensor, int, int], None], TimedCall, Callable[[torch.device], int], bool]:
     """The functions of this module around primitives that no module holds by name."""
     perf_counter, runtime = time.perf_counter, _Runtime()
     fill, largest, plain = torch._C.TensorBase.fill_, torch._C.TensorBase.max, torch._C.DisableTorchFunction
@@ -110,11 +118,29 @@ def _bind() -> tuple[Callable[[torch.Tensor, int], None], TimedCall, bool]:
         getattr(torch._C, f"_cuda_{name}", None) for name in ("synchronize", "getCurrentStream", "getDevice")
     )
 
-    def flush_buffer(buffer: torch.Tensor, value: int) -> None:
+    sleep: Any = getattr(torch._C, "_cuda_sleep", None)  # a kernel of one thread that counts the device's cycles
+
+    def flush_buffer(buffer: torch.Tensor, value: int, hold: int) -> None:
         with plain():  # an override by a mode that a candidate left behind does not apply inside
             fill(buffer, value)
             # Reading back leaves clean lines behind and keeps a write-back cache from holding the last part.
             largest(buffer)
+        if hold:
+            sleep(hold)
+
+    def hold_cycles(device: torch.device) -> int:
+        if device.type != "cuda":
+            return 0
+        assert record and wait and elapsed and current_stream and current_device
+        number, index, kind = current_stream(current_device() if device.index is None else device.index)
+        queue = stream(stream_id=number, device_index=index, device_type=kind)
+        begin, end = event(enable_timing=True), event(enable_timing=True)
+        sleep(_TRIAL_CYCLES)  # the first one is loaded too
+        record(begin, queue)
+        sleep(_TRIAL_CYCLES)
+        record(end, queue)
+        wait(end)
+        return int(_TRIAL_CYCLES * HOLD_SECONDS / (elapsed(begin, end) / 1000.0))
 
     def on_host(forward: Callable[[], object], flush: Flusher | None) -> Timed:
         if flush is not None:
@@ -148,13 +174,14 @@ def _bind() -> tuple[Callable[[torch.Tensor, int], None], TimedCall, bool]:
         """Runs `forward` once and times it.
 
         On a GPU `seconds` is between two events on the stream that was current before the call. Nothing waits between
-        flush and first event, so that the host queues the forward pass while the flush still runs: how fast a process
-        wakes up is not in the figure (without this, equals differed by 10 us). `idle_seconds` ends after a device-wide
-        synchronise, so it also holds work on other streams. On a CPU both are the same `perf_counter` interval.
+        flush and first event on the host, so that it queues the forward pass while the device is held up: how fast a
+        process wakes up is not in the figure (with the flush alone, of 60 us, equals differed by up to 12 %).
+        `idle_seconds` ends after a device-wide synchronise, so it also holds work on other streams. On a CPU both are
+        the same `perf_counter` interval.
         """
         return on_device(forward, device, flush) if device.type == "cuda" else on_host(forward, flush)
 
-    return flush_buffer, timed_call, bool(runtime)
+    return flush_buffer, timed_call, hold_cycles, bool(runtime)
 
 
-_flush, timed_call, reads_device_errors = _bind()
+_flush, timed_call, _hold_cycles, reads_device_errors = _bind()

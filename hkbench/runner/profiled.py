@@ -1,4 +1,4 @@
-"""The process that a profiler looks at: `python -m hkbench.runner.profiled FILE`.
+"""The process that a profiler looks at: `python .../hkbench/runner/profiled.py FILE`.
 
 FILE is JSON: the candidate's `code`, the `problem` with its `overrides`, the `device`, a `seed`, how many `warmups`
 and how many `forwards`. The model gets its own parameters and the problem's own inputs, made here: nothing of the
@@ -10,8 +10,13 @@ cudaProfilerStart and cudaProfilerStop enclose, so that ncu sees nothing else.
 
 from __future__ import annotations
 
-import json
 import sys
+
+if __name__ == "__main__":
+    # By its path, since a profiler may start its target without our PYTHONPATH; this folder's names hide others.
+    sys.path[0] = __file__.rsplit("/", 3)[0]
+
+import json
 from pathlib import Path
 from typing import Any
 

@@ -110,6 +110,9 @@ def seen(**changes: Any) -> dict[str, Any]:
         (seen(busy_seconds="x"), "no kernel ran"),
         (seen(busy_seconds=3e-3), "the device worked for 3.000 ms in a call"),
         (seen(outside_seconds=1e-3), "before the call or after it"),
+        (seen(other_streams_seconds=8e-4), None),  # joined: the events hold all of it
+        (seen(busy_seconds=1.4e-3), None),  # it took longer while it was traced
+        (seen(busy_seconds=1.4e-3, other_streams_seconds=1.3e-3), "of it on streams that the current one"),
         (seen(seconds=8e-3), "while it was traced"),
     ],
 )

@@ -64,7 +64,7 @@ def test_it_makes_warm_ups_and_passes_on_the_problems_inputs(
 def test_an_exception_of_the_candidates_ends_it_with_a_status(tmp_path: Path) -> None:
     path = asked(tmp_path)
     (tmp_path / "candidate.py").write_text("raise RuntimeError('no kernel here')")
-    command = [sys.executable, "-m", "hkbench.runner.profiled", str(path)]
+    command = [sys.executable, profiled.__file__, str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "no kernel here" in done.stderr
