@@ -11,10 +11,15 @@ cudaProfilerStart and cudaProfilerStop enclose, so that ncu sees nothing else.
 from __future__ import annotations
 
 import sys
+from types import ModuleType
 
 if __name__ == "__main__":
-    # By its path, since a profiler may start its target without our PYTHONPATH; this folder's names hide others.
-    sys.path[0] = __file__.rsplit("/", 3)[0]
+    # Started by its path: a profiler may do so without our PYTHONPATH, and the cage lets nobody list the folders above
+    # this one, as an ordinary import of the package would. This folder's own names are not to hide those of others.
+    folder = sys.path.pop(0)
+    for package, place in (("hkbench", folder.rpartition("/")[0]), ("hkbench.runner", folder)):
+        sys.modules[package] = ModuleType(package)
+        sys.modules[package].__path__ = [place]
 
 import json
 from pathlib import Path

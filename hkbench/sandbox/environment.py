@@ -24,9 +24,8 @@ def kept_environment() -> dict[str, str]:
     """The allowed part of this process's environment. A checkout of HipKittens goes by both of its names."""
     kept = {name: os.environ[name] for name in KEPT if name in os.environ}
     if "PYTHONPATH" in kept:  # a runner works in another folder
-        kept["PYTHONPATH"] = os.pathsep.join(
-            str(Path(part).absolute()) for part in kept["PYTHONPATH"].split(os.pathsep)
-        )
+        parts = kept["PYTHONPATH"].split(os.pathsep)
+        kept["PYTHONPATH"] = os.pathsep.join(str(Path(part).absolute()) for part in parts)
     checkout = kept.get("HIPKITTENS_ROOT") or kept.get("THUNDERKITTENS_ROOT")
     return kept | (dict.fromkeys(("HIPKITTENS_ROOT", "THUNDERKITTENS_ROOT"), checkout) if checkout else {})
 
