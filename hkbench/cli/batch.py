@@ -177,6 +177,7 @@ async def _run(options: argparse.Namespace, book: PromptBook) -> Outcome:
     ) as evaluator:
         kind = evaluator.device.kind
         backend = chosen_backend(options, kind)
+        await evaluator.require(backend)  # before a model is paid
         plan = _plan(options, book, backend)
         config = _config(options, plan, book, evaluator, backend)
         with ExitStack() as stack:

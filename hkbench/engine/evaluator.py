@@ -19,6 +19,7 @@ from hkbench.engine.built_code import with_built_code
 from hkbench.engine.channel import Channel
 from hkbench.engine.confinement import Cages, prefix, require, survey
 from hkbench.engine.guards import QUIET_KINETO, Guards, Spare
+from hkbench.engine.kittens import kittens_versions
 from hkbench.engine.preparation import Preparation
 from hkbench.engine.slots import BuildSlots, Devices
 from hkbench.judge.audited import ProblemAudit
@@ -89,6 +90,7 @@ class Evaluator:
         self._builds = builds or len(os.sched_getaffinity(0))
         self._prepares = prepares
         self._preparation: Preparation | None = None
+        self._kittens: dict[str, str] | None = None
         own = BRIEF_SPIN | STEADY_MALLOC | ({"HOME": os.environ["HOME"]} if "HOME" in os.environ else {})
         self._judges = ForkServer("hkbench.judge.worker", kept_environment() | own)
         self._runners = ForkServer("hkbench.runner.main", kept_environment() | STEADY_MALLOC | QUIET_KINETO)
@@ -184,6 +186,15 @@ class Evaluator:
                     f"{what}: no answer within {seconds:g} s; does its code come to an end?"
                 ) from error
 
+    async def require(self, backend: Backend) -> None:
+        """Looks for what candidates of a backend need beyond a compiler, once: a checkout of HipKittens.
+
+        Raises:
+            HkbenchError: it is not there; see engine/kittens.py.
+        """
+        if backend is Backend.HIPKITTENS and self._kittens is None:
+            self._kittens = await kittens_versions(self.device)
+
     async def evaluate(
         self,
         problem: Problem,
@@ -201,6 +212,8 @@ class Evaluator:
         Raises:
             HkbenchError: the machine failed, not the candidate.
         """
+        if build_only is None:
+            await self.require(backend)
         folder = folder.resolve()
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -218,7 +231,8 @@ class Evaluator:
         )
         try:
             async with self._loaded:
-                return await self._with_built_code(job, await self._evaluate(job, on_stage))
+                found = await self._evaluate(job, on_stage)
+                return self._with_kittens(job, await self._with_built_code(job, found))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -253,6 +267,13 @@ class Evaluator:
         async with self._slots.build():
             verdict = await with_built_code(found.verdict, folder, folder.with_name(DEVICE_CODE), arch, self._cages)
         return replace(found, verdict=verdict)
+
+    def _with_kittens(self, job: EvaluateJob, found: Evaluated) -> Evaluated:
+        if found.verdict is None or self._kittens is None or job.backend is not Backend.HIPKITTENS:
+            return found
+        conditions = found.verdict.conditions
+        conditions = conditions.model_copy(update={"versions": conditions.versions | self._kittens})
+        return replace(found, verdict=found.verdict.model_copy(update={"conditions": conditions}))
 
     async def _until_news(self, channel: Channel, on_stage: OnStage, profiler: Spare) -> dict[str, Any]:
         while True:

@@ -94,8 +94,8 @@ class Flusher:
 
     def __init__(self, device: torch.device, size: int) -> None:
         self.size = size
+        self._buffer = torch.empty(max(1, size // 4), dtype=torch.int32, device=device)  # torch takes the device here
         self._hold = _hold_cycles(device)
-        self._buffer = torch.empty(max(1, size // 4), dtype=torch.int32, device=device)
         self._turn = 0
 
     def __call__(self) -> None:
