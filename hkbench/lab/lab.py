@@ -40,6 +40,9 @@ from hkbench.records import (
 )
 from hkbench.store.recorder import Recorder
 
+#: Kinds of failure that a busy machine can cause.
+_BY_LOAD = frozenset({FailureKind.TIMEOUT, FailureKind.BUILD_TIMEOUT, FailureKind.OUT_OF_MEMORY, FailureKind.SUSPECT})
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -72,6 +75,7 @@ class Lab:
         self._recorder = recorder
         self._model = model
         self._request = request
+        self._judged: dict[str, tuple[SampleKey, asyncio.Future[Verdict]]] = {}  # by the candidate's sha256
 
     async def prompt(self, attempt: int, reflection: Reflection | None) -> Prompt:
         """The prompt of an attempt; the one that was sent, when it was sent before."""
@@ -171,11 +175,12 @@ class Lab:
     async def _verdict(self, sample: Sample) -> Verdict:
         known = self._recorder.verdict(sample.key, sample.candidate.sha256 if sample.candidate else None)
         if known is not None:
+            self._remember(sample, known)
             return known
         if sample.candidate is None:
             verdict = no_code(self.problem, sample.extraction, self._prompter, self._evaluator)
         else:
-            verdict = await self._judge(sample)
+            verdict = await self._judged_once(sample, sample.candidate.sha256)
         self._recorder.save_verdict(sample.key, verdict)
         failure = verdict.failure
         self._recorder.event(
@@ -190,6 +195,25 @@ class Lab:
             )
         )
         return verdict
+
+    async def _judged_once(self, sample: Sample, sha256: str) -> Verdict:
+        """Models repeat themselves: the same code for the same problem has the verdict of its first sample.
+
+        Not where a busy machine may have made it what it is: correct but slow, or out of time or memory.
+        """
+        if sha256 in self._judged:
+            first, judging = self._judged[sha256]
+            verdict = await judging
+            if verdict.status is not Status.SLOW and (verdict.failure is None or verdict.failure.kind not in _BY_LOAD):
+                return _repeated(verdict, first)
+        self._judged[sha256] = sample.key, asyncio.ensure_future(self._judge(sample))
+        return await self._judged[sha256][1]
+
+    def _remember(self, sample: Sample, verdict: Verdict) -> None:
+        if sample.candidate is not None and sample.candidate.sha256 not in self._judged:
+            reached: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
+            reached.set_result(verdict)
+            self._judged[sample.candidate.sha256] = sample.key, reached
 
     async def _judge(self, sample: Sample) -> Verdict:
         paths = self._recorder.sample(sample.key)
@@ -230,6 +254,13 @@ class Lab:
         assert sample.verdict is not None
         source = sample.candidate.source if sample.candidate else None
         return reflect_on(sample.verdict, source, sample.key.attempt, self._prompter.book, self._prompter.backend)
+
+
+def _repeated(verdict: Verdict, first: SampleKey) -> Verdict:
+    """The verdict for another sample with the same code; it took no work."""
+    said = f"the same code as attempt {first.attempt}, sample {first.sample}: this is its verdict"
+    conditions = verdict.conditions.model_copy(update={"warnings": (*verdict.conditions.warnings, said)})
+    return verdict.model_copy(update={"conditions": conditions, "stages": ()})
 
 
 def _raise_failures(results: Sequence[object]) -> None:

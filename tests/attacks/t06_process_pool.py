@@ -3,7 +3,7 @@
 problem: rowsum
 device: cpu
 backend: cpp
-outcome: wrong_values|not_finite|load_error
+outcome: wrong_values|not_finite|load_error|not_repeatable
 reason: elements are wrong|Permission|unavailable
 """
 

@@ -1,0 +1,114 @@
+"""Verdicts: the same code is judged once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from support import doors
+from support.run_folder import FACTS, correct, run_config
+
+from hkbench.engine.evaluator import Evaluated
+from hkbench.errors import WorkerLost
+from hkbench.lab import Lab
+from hkbench.records import AnyEvent, Backend, Problem, Prompt, Reply, SampleKey, VerdictReached
+from hkbench.store.layout import RunPaths
+from hkbench.store.recorder import Recorder
+
+NAME = "1_ReLU"
+PROMPT = Prompt(text="write", template="t", sha256="0" * 64)
+CODES = ("return x", "return x + 0", "return x")
+
+
+class Client:
+    async def complete(self, key: SampleKey, _prompt: str) -> Reply:
+        return Reply(text=doors.fenced(doors.candidate(CODES[key.sample - 1])), model="m")
+
+    async def close(self) -> None:
+        pass
+
+
+class Judge:
+    """Gives each candidate another speed-up, and counts; fails as often as told."""
+
+    def __init__(self, failures: int = 0, slowest: float = 1.5) -> None:
+        self.codes: list[str] = []
+        self.failures = failures
+        self.slowest = slowest
+
+    async def evaluate(self, problem: Problem, code: Path, *_: object) -> Evaluated:
+        self.codes.append(code.read_text())
+        number = len(self.codes)
+        await asyncio.sleep(0.01)
+        if number <= self.failures:
+            raise WorkerLost("gone")
+        found = correct(problem.name, self.slowest * number)
+        digest = sha256(code.read_bytes()).hexdigest()
+        conditions = found.conditions.model_copy(update={"candidate_sha256": digest})
+        return Evaluated(found.model_copy(update={"conditions": conditions}))
+
+
+class Bench:
+    def __init__(self, root: Path) -> None:
+        self.events: list[AnyEvent] = []
+        self.recorder = Recorder(RunPaths(root), self.events.append)
+        self.recorder.begin(run_config(samples=3), FACTS)
+
+    def lab(self, judge: Judge) -> Lab:
+        problem = Problem(number=1, name=NAME, level=1, path=Path(NAME), source="", sha256="0" * 64)
+        prompter = SimpleNamespace(backend=Backend.CPP)
+        return Lab(problem, cast(Any, prompter), Client(), cast(Any, judge), self.recorder, "m")
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    one = Bench(tmp_path)
+    yield one
+    one.recorder.close()
+
+
+async def test_the_same_code_is_judged_once_and_says_so(bench: Bench) -> None:
+    judge = Judge()
+    lab = bench.lab(judge)
+    first, other, again = await lab.evaluate(await lab.generate(PROMPT, 1, 3))
+    assert len(judge.codes) == 2
+    assert first.verdict is not None and other.verdict is not None and again.verdict is not None
+    assert first.verdict.speedup == again.verdict.speedup != other.verdict.speedup
+    assert again.verdict.conditions.warnings == ("the same code as attempt 1, sample 1: this is its verdict",)
+    assert not first.verdict.conditions.warnings
+    assert sum(isinstance(event, VerdictReached) for event in bench.events) == 3
+
+
+async def test_a_later_attempt_and_a_resume_know_it_too(bench: Bench) -> None:
+    lab = bench.lab(Judge())
+    await lab.evaluate(await lab.generate(PROMPT, 1, 3))
+    judge = Judge()
+    resumed = bench.lab(judge)
+    await resumed.evaluate(await resumed.generate(PROMPT, 1, 3))
+    (later,) = await resumed.evaluate(await resumed.generate(PROMPT, 2, 1))
+    assert judge.codes == []
+    assert later.verdict is not None and "attempt 1, sample 1" in later.verdict.conditions.warnings[-1]
+
+
+async def test_a_failure_of_the_machine_is_no_verdict_for_either(bench: Bench) -> None:
+    lab = bench.lab(Judge(failures=2))
+    with pytest.raises(WorkerLost):
+        await lab.evaluate(await lab.generate(PROMPT, 1, 3))
+    judge = Judge()
+    resumed = bench.lab(judge)
+    judged = await resumed.evaluate(await resumed.generate(PROMPT, 1, 3))
+    assert len(judge.codes) == 2 and all(sample.verdict is not None for sample in judged)
+
+
+async def test_a_slow_one_is_measured_anew(bench: Bench) -> None:
+    judge = Judge(slowest=0.25)
+    lab = bench.lab(judge)
+    first, _, again = await lab.evaluate(await lab.generate(PROMPT, 1, 3))
+    assert len(judge.codes) == 3
+    assert first.verdict is not None and again.verdict is not None
+    assert first.verdict.speedup != again.verdict.speedup and not again.verdict.conditions.warnings
