@@ -53,7 +53,8 @@ class Batch:
         self._request = config.model_dump(mode="json", include=fields) if record else None
         self._finished = finished or {}
         self._turns = asyncio.Semaphore(side_by_side)
-        self._labs: list[Lab] = []
+        self._labs: set[Lab] = set()  # under way
+        self._answered = False  # by the service, for a problem that is done
         self._outcome = Outcome()
 
     async def run(self, problems: tuple[Problem, ...], resumed: bool) -> Outcome:
@@ -84,18 +85,21 @@ class Batch:
             lab = Lab(
                 problem, self._prompter, self._client, self._evaluator, self._recorder, config.model, self._request
             )
-            self._labs.append(lab)
+            self._labs.add(lab)
             self._recorder.event(ProblemStarted(time=time.time(), problem=problem.name))
             plan = Plan(config.samples, config.attempts, config.exhaust)
             error: HkbenchError | None = None
             try:
                 await STRATEGIES[config.strategy](lab, plan)
             except ModelUnavailable as failure:
-                if not any(lab.answered for lab in self._labs):
+                if not (self._answered or any(lab.answered for lab in self._labs)):
                     raise  # it never answered: the other problems would only repeat this
                 error = failure
             except HkbenchError as failure:
                 error = failure
+            finally:
+                self._labs.discard(lab)
+                self._answered |= lab.answered
             self._close(lab, error)
 
     def _close(self, lab: Lab, error: HkbenchError | None) -> None:
