@@ -6,7 +6,7 @@ PY := .venv/bin/python
 setup:
 	scripts/setup.sh
 
-# From a bare clone to a finished small batch with a report: no GPU, no key, about four minutes on two cores.
+# From a bare clone to a finished small batch with a report: no GPU, no key, four to six minutes on two cores.
 demo: setup
 	rm -rf results/demo
 	$(PY) run_batch.py 1 8 --device cpu --run-timeout 10 --replay examples/replies --results results/demo

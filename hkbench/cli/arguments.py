@@ -131,8 +131,8 @@ def add_judge(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--prepare-builds",
         action="store_true",
-        help="precompile what the candidates' builds could have used: eval.py at its end (up to a minute), a batch beside "
-        "its work, on a GPU without being asked",
+        help="precompile what the candidates' builds could have used: eval.py at its end (up to a minute), a batch "
+        "beside its work, on a GPU without being asked",
     )
     group.add_argument("--no-profile", action="store_true", help="do not profile correct but slow candidates")
     group.add_argument(
