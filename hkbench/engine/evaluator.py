@@ -116,7 +116,7 @@ class Evaluator:
         kind = self.devices[0].kind
         self._slots = BuildSlots(self._builds, exclusive_measurement=kind is DeviceKind.CPU)
         # On a CPU nothing is measured meanwhile: that takes longer than a short run gains.
-        prepares = self._prepares and (kind is not DeviceKind.CPU or self._settings.prepare_builds)
+        prepares = self._prepares and kind is not DeviceKind.CPU
         self._preparation = Preparation(self.isolation, self._cages, self._slots, self._settings, prepares)
         self._guards = Guards(self._cages, self.device, self._memory, self._preparation)
         self._loaded = asyncio.Semaphore(self._builds + LOADED_AHEAD)

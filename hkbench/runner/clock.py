@@ -120,6 +120,12 @@ def _bind() -> tuple[Callable[[torch.Tensor, int, int], None], TimedCall, Callab
 
     sleep: Any = getattr(torch._C, "_cuda_sleep", None)  # a kernel of one thread that counts the device's cycles
 
+    def queue_on(device: torch.device) -> Any:
+        """The stream that is current on a GPU."""
+        assert current_stream and current_device
+        number, index, kind = current_stream(current_device() if device.index is None else device.index)
+        return stream(stream_id=number, device_index=index, device_type=kind)
+
     def flush_buffer(buffer: torch.Tensor, value: int, hold: int) -> None:
         with plain():  # an override by a mode that a candidate left behind does not apply inside
             fill(buffer, value)
@@ -131,9 +137,8 @@ def _bind() -> tuple[Callable[[torch.Tensor, int, int], None], TimedCall, Callab
     def hold_cycles(device: torch.device) -> int:
         if device.type != "cuda":
             return 0
-        assert record and wait and elapsed and current_stream and current_device
-        number, index, kind = current_stream(current_device() if device.index is None else device.index)
-        queue = stream(stream_id=number, device_index=index, device_type=kind)
+        assert record and wait and elapsed
+        queue = queue_on(device)
         begin, end = event(enable_timing=True), event(enable_timing=True)
         sleep(_TRIAL_CYCLES)  # the first one is loaded too
         record(begin, queue)
@@ -151,9 +156,8 @@ def _bind() -> tuple[Callable[[torch.Tensor, int, int], None], TimedCall, Callab
         return Timed(result, seconds, seconds, None)
 
     def on_device(forward: Callable[[], object], device: torch.device, flush: Flusher | None) -> Timed:
-        assert record and wait and elapsed and synchronize and current_stream and current_device
-        number, index, kind = current_stream(current_device() if device.index is None else device.index)
-        queue = stream(stream_id=number, device_index=index, device_type=kind)
+        assert record and wait and elapsed and synchronize
+        queue = queue_on(device)
         begin, end, idle = (event(enable_timing=True) for _ in range(3))
         synchronize()
         runtime.unpin_cache()
