@@ -11,15 +11,22 @@ cudaProfilerStart and cudaProfilerStop enclose, so that ncu sees nothing else.
 from __future__ import annotations
 
 import sys
+from importlib.util import module_from_spec, spec_from_file_location
 from types import ModuleType
 
 if __name__ == "__main__":
     # Started by its path: a profiler may do so without our PYTHONPATH, and the cage lets nobody list the folders above
-    # this one, as an ordinary import of the package would. This folder's own names are not to hide those of others.
+    # this one, as an ordinary import of the packages would. This folder's own names are not to hide those of others.
     folder = sys.path.pop(0)
-    for package, place in (("hkbench", folder.rpartition("/")[0]), ("hkbench.runner", folder)):
+    home = folder.rpartition("/")[0]
+    for package, place in (("hkbench", home), ("hkbench.runner", folder)):
         sys.modules[package] = ModuleType(package)
         sys.modules[package].__path__ = [place]
+    beside = f"{home.rpartition('/')[0]}/hipkittens_build"
+    spec = spec_from_file_location("hipkittens_build", f"{beside}/__init__.py", submodule_search_locations=[beside])
+    assert spec is not None and spec.loader is not None
+    sys.modules["hipkittens_build"] = module_from_spec(spec)
+    spec.loader.exec_module(sys.modules["hipkittens_build"])
 
 import json
 from pathlib import Path

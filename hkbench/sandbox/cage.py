@@ -176,7 +176,9 @@ def _confine(cage: Cage) -> str:
         if cage.has(LANDLOCK):
             layer = LANDLOCK
             private = ("/tmp", "/var/tmp", "/dev/shm") if cage.has(NAMESPACES) else ()  # noqa: S108
-            own = str(Path("/proc/self").resolve())  # CUDA writes there as it starts
+            # CUDA writes to /proc/self as it starts, also in a process that the runner started (ncu does that). Without
+            # process numbers of its own there are other people's processes in /proc: then the runner alone may.
+            own = "/proc" if cage.own_processes else str(Path("/proc/self").resolve())
             landlock.restrict(cage.readable, (*cage.writable, *private, own))
         if cage.has(SECCOMP):
             layer = SECCOMP

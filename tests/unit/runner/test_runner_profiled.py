@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import torch
 
 from hkbench.runner import profiled
 
+ROOT = Path(__file__).resolve().parents[3]
 PROBLEM = """
 import torch
 rows, width = 4, 6
@@ -59,6 +61,23 @@ def test_it_makes_warm_ups_and_passes_on_the_problems_inputs(
     torch.manual_seed(7)
     weight = round(torch.rand(6).sum().item(), 4)
     assert lines == [f"(5, 6) (5,) 2 {weight}"] * 5
+
+
+def test_it_finds_its_packages_where_the_project_is_not_installed(tmp_path: Path) -> None:
+    # As a profiler starts it, but without what `pip install -e` left in this environment.
+    folder = Path(profiled.__file__).parent
+    start = (
+        "import sys, runpy\n"
+        "sys.meta_path[:] = [f for f in sys.meta_path if 'editable' not in repr(f)]\n"
+        f"sys.path[:] = [{str(folder)!r}, *(p for p in sys.path if p not in ('', {str(ROOT)!r}))]\n"
+        f"sys.argv = ['profiled.py', {str(asked(tmp_path))!r}]\n"
+        f"runpy.run_path({profiled.__file__!r}, run_name='__main__')\n"
+    )
+    command = [sys.executable, "-c", start]
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 5
 
 
 def test_an_exception_of_the_candidates_ends_it_with_a_status(tmp_path: Path) -> None:

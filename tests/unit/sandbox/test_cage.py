@@ -157,6 +157,15 @@ def test_the_private_folder_and_what_it_may_read(cage: Cage, layers: tuple[str, 
     assert (private / "file").read_text() == "kept"
 
 
+def test_a_process_that_it_starts_may_take_a_gpu(cage: Cage) -> None:
+    """CUDA names its threads by writing below /proc/self, and does not start where it cannot; ncu starts a process."""
+    if "namespaces" not in LAYERS:
+        pytest.skip("without process numbers of its own the cage leaves only the runner's own folder in /proc writable")
+    name = "import threading, pathlib; p = pathlib.Path(f'/proc/self/task/{threading.get_native_id()}/comm')"
+    code, text = program(cage, sys.executable, "-c", f"{name}; p.write_text('named'); print(p.read_text().strip())")
+    assert (code, text.strip()) == (0, "named")
+
+
 def test_tmp_is_its_own(cage: Cage) -> None:
     if "namespaces" not in LAYERS:
         pytest.skip("without namespaces there is no /tmp in the cage at all")
