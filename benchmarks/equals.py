@@ -40,7 +40,7 @@ from hkbench.cli.arguments import (
 )
 from hkbench.engine import Evaluator
 from hkbench.errors import HkbenchError
-from hkbench.judge.measure import DEFAULT_RUNS
+from hkbench.judge.measure import rounds
 from hkbench.problems import load_problem
 from hkbench.records import DeviceKind, Problem
 from hkbench.store.files import write_atomic
@@ -106,7 +106,7 @@ async def _last_words(process: asyncio.subprocess.Process) -> str:
     return kept.decode(errors="replace")
 
 
-async def judge(evaluator: Evaluator, problem: Problem, folder: Path, runs: int) -> Figure:
+async def judge(evaluator: Evaluator, problem: Problem, folder: Path, runs: Sequence[int]) -> Figure:
     """The verdict on the reference as its own candidate."""
     code = folder / "code.py"
     code.write_text(problem.source + "\n\nModelNew = Model\n")
@@ -147,7 +147,7 @@ async def run(options: argparse.Namespace) -> list[Figure]:
     async with Evaluator(device_kind(options), settings, chosen_sizes(options)) as evaluator:
         facts = about(evaluator, options)
         print("; ".join(f"{key} {value}" for key, value in facts.items()), flush=True)
-        runs = settings.timing_runs or DEFAULT_RUNS[evaluator.device.kind]
+        runs = rounds(settings.timing_runs, evaluator.device.kind)
         done = 0
         async with kernelbench(evaluator.device.kind) as other:
             with tempfile.TemporaryDirectory(prefix="hkbench-") as folder:

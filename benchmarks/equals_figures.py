@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from statistics import fmean, median, pstdev
 from typing import Any
 
@@ -64,8 +65,8 @@ def holds_one(interval: Interval) -> bool:
     return interval.low <= 1.0 <= interval.high
 
 
-def of_verdict(verdict: Verdict, seconds: float, runs: int) -> Figure:
-    """`runs` is the number of timed runs of each side in a round."""
+def of_verdict(verdict: Verdict, seconds: float, runs: Sequence[int]) -> Figure:
+    """`runs` are the numbers of timed runs of each side in the rounds."""
     if verdict.speedup is None or verdict.baseline is None or verdict.candidate is None:
         failure = verdict.failure
         reason = f"{failure.kind}: {failure.message}" if failure is not None else "no timing"
@@ -77,8 +78,8 @@ def of_verdict(verdict: Verdict, seconds: float, runs: int) -> Figure:
         verdict.status.value,
         seconds,
         speedup=verdict.speedup,
-        first_round=ratio_of_medians(left[:runs], right[:runs]),
-        rounds=math.ceil(len(left) / runs),
+        first_round=ratio_of_medians(left[: runs[0]], right[: runs[0]]),
+        rounds=1 + sum(len(left) > made for made in accumulate(runs)),
         warnings=verdict.conditions.warnings,
         samples=(left, right),
     )

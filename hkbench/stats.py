@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
+from numpy.random import default_rng  # numpy loads it when it is first asked for: here, before the fork
 from numpy.typing import NDArray
 
 from hkbench.records import Interval
@@ -139,7 +140,7 @@ def _resampled(n: int, resamples: int, seed: int) -> Iterator[NDArray[np.int64]]
     """Row after row of n indices drawn with replacement, in blocks of bounded size."""
     if resamples < 1:
         raise ValueError(f"resamples must be at least 1, not {resamples}")
-    random = np.random.default_rng(seed)
+    random = default_rng(seed)
     left = resamples
     while left:
         rows = min(left, max(1, _CHUNK // n))

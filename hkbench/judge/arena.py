@@ -9,11 +9,10 @@ from typing import Any
 import torch
 
 from hkbench.runner import device_memory
-from hkbench.runner.memory import dtype_name, map_host, view
+from hkbench.runner.memory import POISON, dtype_name, map_host, view
 from hkbench.sandbox.client import seal_memory
 
 ALIGNMENT = 256  #: bytes; what device allocators give, and enough for any vector load
-POISON = 0xFF  #: as a byte; as a float of any width it is a NaN
 
 
 @dataclass

@@ -22,7 +22,8 @@ from hkbench.judge.link import RunnerBabble, RunnerGone, RunnerLink, RunnerTimeo
 from hkbench.judge.measure import Measurement
 from hkbench.judge.profiling import NotProfiled, Profiling, Spare, chosen
 from hkbench.judge.reference import Reference
-from hkbench.judge.session import Session, draw_seed
+from hkbench.judge.session import Session, draw_seed, take_device
+from hkbench.judge.side import BaselineSide, Side
 from hkbench.judge.timing import Timing
 from hkbench.judge.trust import Evidence, Trusted, weigh
 from hkbench.profile import Profiler, kernel_profile
@@ -184,12 +185,14 @@ class Evaluation:
     def _compare(self, device_index: int) -> None:
         job = self._job
         with self._timed(Stage.LOAD):
-            self._facts = probe(job.device)[device_index]
             device = torch.device("cpu" if job.device is DeviceKind.CPU else f"cuda:{device_index}")
+            baseline = BaselineSide(self._baseline, job.settings, str(job.problem.path))
+            take_device(baseline, device)  # while the judge does so too
+            self._facts = probe(job.device)[device_index]
             weights_seed = draw_seed()
             self._reference = Reference(job.problem, job.sizes, device, weights_seed)
-            links = (self._link, self._baseline)
-            self._session = Session(self._reference, links, self._facts, job.settings, self._files, weights_seed)
+            sides = (Side(self._link, job.settings), baseline)
+            self._session = Session(self._reference, sides, self._facts, job.settings, self._files, weights_seed)
             self._session.prepare()
         with self._timed(Stage.RUN):
             self._session.trials()
@@ -254,6 +257,7 @@ class Evaluation:
         Raises:
             DeviceUnavailable: a process of the candidate could not be killed, so the device is not free.
         """
+        self._baseline.begin_end()
         end = self._link.end()
         self._baseline.end()
         if end.survivors:

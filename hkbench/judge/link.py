@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,12 +107,35 @@ class RunnerLink:
         descriptors: Sequence[int] = (),
         **fields: Any,
     ) -> wire.Message:
-        """Sends one message and returns the answer, which may say `ok: false`.
+        """Sends one message and returns the answer, which may say `ok: false`: `post` and `answer` in one.
+
+        `descriptors` are open files that go with it; the rest as there.
+        """
+        self.post(op, descriptors, **fields)
+        return self.answer(seconds, build_seconds, on_build, stamps)
+
+    def post(self, op: str, descriptors: Sequence[int] = (), **fields: Any) -> None:
+        """Sends one message, and does not wait.
+
+        Raises:
+            RunnerGone, RunnerBabble
+        """
+        with self._of_runner():
+            wire.send(self._channel, {"op": op, **fields})
+            if descriptors:
+                wire.send_descriptors(self._channel, descriptors)
+
+    def answer(
+        self,
+        seconds: float,
+        build_seconds: float = 0.0,
+        on_build: Callable[[], None] | None = None,
+        stamps: Stamps | None = None,
+    ) -> wire.Message:
+        """The answer to what was posted, which may say `ok: false`.
 
         `seconds` is the limit without the time in which the runner says that it builds; all of its builds together
         have `build_seconds`. The runner's word can shift time from one to the other, but never extend both.
-
-        `descriptors` are open files that go with it.
 
         With `stamps` the request is a call: the runner says when all is prepared and is then told to begin, so that the
         judge's clock holds little else than the forward pass; what it puts off until after its end falls into `rest`.
@@ -120,51 +143,57 @@ class RunnerLink:
         Raises:
             RunnerGone, RunnerTimeout, RunnerBabble
         """
+        deadline = time.monotonic() + seconds
+        left = seconds
+        began = 0.0
+        builds = 0  # threads may build side by side
+        while True:
+            try:
+                answer = self._receive(deadline)
+            except TimeoutError as error:
+                raise RunnerTimeout(builds > 0) from error
+            event = answer.get("event")
+            if event == "build_begin" and build_seconds:
+                builds += 1
+                if builds == 1:
+                    began = time.monotonic()
+                    left = deadline - began
+                    deadline = began + max(0.0, build_seconds - self.build_seconds)
+                    if on_build is not None:
+                        on_build()
+            elif event == "build_end" and builds:
+                builds -= 1
+                if not builds:
+                    now = time.monotonic()
+                    self.build_seconds += now - began
+                    deadline = now + left
+            elif event == "begin" and stamps is not None and not stamps.begun:
+                began_waiting = time.monotonic()
+                stamps.reveal()
+                deadline += time.monotonic() - began_waiting
+                self.post("go")
+                stamps.begun = self.resume().at
+            elif event == "end" and stamps is not None and stamps.begun and not stamps.wall:
+                stamps.wall = time.perf_counter() - stamps.begun
+                stamps.ended()
+            elif isinstance(answer.get("ok"), bool):
+                if stamps is not None and answer["ok"]:
+                    if not stamps.wall:
+                        raise RunnerBabble("the runner answered a call without saying that it began and ended")
+                    stamps.rest = time.perf_counter() - stamps.begun - stamps.wall
+                return answer
+            else:
+                raise RunnerBabble("the runner answered with neither a result nor an error")
+
+    def _receive(self, deadline: float) -> wire.Message:
+        with self._of_runner():
+            return wire.receive(self._channel, deadline)
+
+    @contextlib.contextmanager
+    def _of_runner(self) -> Iterator[None]:
+        """What goes wrong on the channel is the runner's doing."""
         try:
-            wire.send(self._channel, {"op": op, **fields})
-            if descriptors:
-                wire.send_descriptors(self._channel, descriptors)
-            deadline = time.monotonic() + seconds
-            left = seconds
-            began = 0.0
-            builds = 0  # threads may build side by side
-            while True:
-                try:
-                    answer = wire.receive(self._channel, deadline)
-                except TimeoutError as error:
-                    raise RunnerTimeout(builds > 0) from error
-                event = answer.get("event")
-                if event == "build_begin" and build_seconds:
-                    builds += 1
-                    if builds == 1:
-                        began = time.monotonic()
-                        left = deadline - began
-                        deadline = began + max(0.0, build_seconds - self.build_seconds)
-                        if on_build is not None:
-                            on_build()
-                elif event == "build_end" and builds:
-                    builds -= 1
-                    if not builds:
-                        now = time.monotonic()
-                        self.build_seconds += now - began
-                        deadline = now + left
-                elif event == "begin" and stamps is not None and not stamps.begun:
-                    began_waiting = time.monotonic()
-                    stamps.reveal()
-                    deadline += time.monotonic() - began_waiting
-                    wire.send(self._channel, {"op": "go"})
-                    stamps.begun = self.resume().at
-                elif event == "end" and stamps is not None and stamps.begun and not stamps.wall:
-                    stamps.wall = time.perf_counter() - stamps.begun
-                    stamps.ended()
-                elif isinstance(answer.get("ok"), bool):
-                    if stamps is not None and answer["ok"]:
-                        if not stamps.wall:
-                            raise RunnerBabble("the runner answered a call without saying that it began and ended")
-                        stamps.rest = time.perf_counter() - stamps.begun - stamps.wall
-                    return answer
-                else:
-                    raise RunnerBabble("the runner answered with neither a result nor an error")
+            yield
         except wire.PeerClosed as error:
             self._left = True
             raise RunnerGone("the runner's process ended without an answer") from error
@@ -204,6 +233,13 @@ class RunnerLink:
         """
         answer = self._ask(b"Q")
         return Samples(answer["samples"], answer["objects"], answer.get("error"))
+
+    def begin_end(self) -> None:
+        """Asks for the end and does not wait for it: two runners end side by side. `end` has the report."""
+        if self._end is None:
+            self._channel.close()
+            with contextlib.suppress(OSError):  # it may have ended by itself
+                self._control.sendall(b"K")
 
     def end(self) -> RunnerEnd:
         """Ends the runner with everything it started; the same report when asked again.

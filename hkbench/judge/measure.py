@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from statistics import median
 
 from hkbench.judge.link import Stamps
 from hkbench.judge.stability import stability
 from hkbench.records import DeviceKind, Interval, Timing
 from hkbench.stats import median_interval, ratio_of_medians
 
+#: Pairs of a round, unless the user says otherwise, and how many there are at most.
 DEFAULT_RUNS = {DeviceKind.CPU: 30, DeviceKind.CUDA: 100, DeviceKind.ROCM: 100}
+MOST_ROUNDS = 3
+#: Pairs after which a GPU's first round may end, if that is `NARROW` already.
+FIRST_RUNS = 40
+NARROW = 0.005  #: half of the interval of the speed-up over the speed-up; what more runs may add does not matter
+NARROWEST = 0.002  #: not even where it is not settled which side is faster
+#: Seconds that an interval between two events of a device may be off by: the manuals of cudaEventElapsedTime and of
+#: hipEventElapsedTime. Two processes with the same kernel differ by that much however often it is run.
+RESOLUTION = {DeviceKind.CPU: 0.0, DeviceKind.CUDA: 5e-7, DeviceKind.ROCM: 1e-6}
 FEWEST_RUNS = 5
 WIDE_INTERVAL = 0.1
 
@@ -45,7 +56,8 @@ class Samples:
 class Measurement:
     baseline: Timing
     candidate: Timing
-    speedup: Interval
+    speedup: Interval  #: with the clock's resolution
+    sampled: Interval  #: without: what more runs would narrow
     samples: tuple[Samples, Samples]  #: of baseline and candidate, as they came
     warnings: tuple[str, ...]
 
@@ -58,6 +70,20 @@ class Measurement:
         """
         value, low, high = self.speedup.value, self.speedup.low, self.speedup.high
         return not 2 * low - value < 1.0 <= 2 * high - value
+
+    def enough(self, runs: int) -> bool:
+        """Whether no more rounds are needed, where a usual one has `runs` pairs."""
+        half = max(self.sampled.high - self.sampled.value, self.sampled.value - self.sampled.low) / self.sampled.value
+        many = len(self.samples[0].seconds) >= runs
+        return half <= NARROWEST or (self.settled and (half <= NARROW or many))
+
+
+def rounds(asked: int | None, kind: DeviceKind) -> tuple[int, ...]:
+    """Pairs of each round. What the user asks for is the least that is made."""
+    runs = asked or DEFAULT_RUNS[kind]
+    if asked is None and kind is not DeviceKind.CPU:
+        return (FIRST_RUNS, runs - FIRST_RUNS, *[runs] * (MOST_ROUNDS - 1))
+    return (runs,) * MOST_ROUNDS
 
 
 def interleave(
@@ -95,10 +121,11 @@ def interleave(
     return left, right
 
 
-def conclude(left: Samples, right: Samples, clock: str, warmups: int) -> Measurement:
+def conclude(left: Samples, right: Samples, clock: str, warmups: int, kind: DeviceKind) -> Measurement:
     """Medians with intervals, their ratio, and what makes the figures doubtful."""
     warnings = []
-    speedup = ratio_of_medians(left.seconds, right.seconds)
+    sampled = ratio_of_medians(left.seconds, right.seconds)
+    speedup = _resolved(sampled, (median(left.seconds), median(right.seconds)), RESOLUTION[kind])
     if not _is_settled(speedup):
         warnings.append("the interval of the speed-up holds 1.0: whether the candidate is faster is not settled")
     for name, values in (("baseline", left.seconds), ("candidate", right.seconds)):
@@ -111,9 +138,17 @@ def conclude(left: Samples, right: Samples, clock: str, warmups: int) -> Measure
         baseline=_timing(left.seconds, left.wall, clock, warmups),
         candidate=_timing(right.seconds, right.wall, clock, warmups),
         speedup=speedup,
+        sampled=sampled,
         samples=(left, right),
         warnings=tuple(warnings),
     )
+
+
+def _resolved(speedup: Interval, medians: tuple[float, float], resolution: float) -> Interval:
+    """The interval with what the clock cannot tell apart: relative errors of two quotients add in quadrature."""
+    error = speedup.value * math.hypot(*(resolution / seconds for seconds in medians))
+    low, high = (math.hypot(speedup.value - edge, error) for edge in (speedup.low, speedup.high))
+    return Interval(value=speedup.value, low=max(0.0, speedup.value - low), high=speedup.value + high)
 
 
 def _is_settled(speedup: Interval) -> bool:

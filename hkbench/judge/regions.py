@@ -6,8 +6,9 @@ from typing import Any
 
 import torch
 
-from hkbench.judge.arena import POISON, Arena, Layout, fill, same
+from hkbench.judge.arena import Arena, Layout, fill, same
 from hkbench.judge.reference import Leaves, Reference
+from hkbench.runner.memory import POISON
 from hkbench.runner.wire import leaves
 
 
@@ -17,6 +18,7 @@ class Regions:
     def __init__(self, reference: Reference, inputs: list[Any], outputs: Leaves, files: tuple[int, int]) -> None:
         self._reference = reference
         self._files = files
+        self._cleared = False  # the outbox, and nobody has written there since
         self.notes: list[str] = []
         inbox, outbox = Layout(), Layout()
         self.state = {name: inbox.place(value) for name, value in reference.model.state_dict().items()}
@@ -74,16 +76,19 @@ class Regions:
         return self._inbox.get(self.state[name])
 
     def put_inputs(self, inputs: list[Any]) -> None:
-        """Writes the inputs and fills the outbox with NaN, the same before each call of either side."""
+        """Writes the inputs; then the outbox is full of NaN, whichever side is called."""
         for places, value in zip(self.input_places, inputs, strict=True):
             fill(self._inbox, places, value)
-        self._outbox.poison()
+        if not self._cleared:
+            self._outbox.poison()
+        self._cleared = False
         self._wait()
 
     def clear(self) -> None:
         """Leaves nothing of inputs and outputs: the other side's next call has the same inputs, so the same answer."""
         self._inbox.region[self._inputs_begin :].fill_(POISON)
         self._outbox.poison()
+        self._cleared = True
         self._wait()
 
     def changed_input(self, inputs: list[Any]) -> int | None:

@@ -14,7 +14,6 @@ from hkbench.devices.peaks import flush_bytes
 from hkbench.errors import DeviceUnavailable
 from hkbench.judge import compare, failures
 from hkbench.judge.form import form_mismatch
-from hkbench.judge.link import RunnerLink
 from hkbench.judge.parameters import Fit, Form, fit, forms, randomised
 from hkbench.judge.quiet import Quiet
 from hkbench.judge.reference import Leaves, Reference
@@ -43,6 +42,11 @@ def draw_seed() -> int:
     return secrets.randbits(31)
 
 
+def take_device(side: Side, device: torch.device) -> None:
+    """Has a runner take its device, which takes a GPU's driver some 0.2 s; `Side.finish` waits for it."""
+    side.begin("device", device=str(device), threads=torch.get_num_threads())
+
+
 @dataclass(frozen=True)
 class Call:
     """One call of the candidate: its times as the runner says, its answer, a private copy of its outputs."""
@@ -60,19 +64,20 @@ class Session:
     def __init__(
         self,
         reference: Reference,
-        links: tuple[RunnerLink, RunnerLink],
+        sides: tuple[Side, BaselineSide],
         facts: DeviceFacts,
         settings: JudgeSettings,
         files: tuple[int, int],
         weights_seed: int,
     ) -> None:
+        """`sides`: the candidate's, not yet on its device, and the baseline's, which is taking it."""
         self.reference = reference
-        self.side = Side(links[0], settings)
-        self.baseline = BaselineSide(links[1], settings, str(reference.problem.path))
+        self.side, self.baseline = sides
         self.facts = facts
         self.settings = settings
         self._weights_seed = weights_seed
         self.quiet = Quiet(reference.device)  # learns what is usual before the candidate has the device
+        take_device(self.side, reference.device)
         self.flush_bytes = flush_bytes(facts)
         self.tolerances: dict[str, Tolerance] = {}
         self.seeds: list[int] = []
@@ -112,12 +117,16 @@ class Session:
 
     def prepare(self) -> None:
         """Gives the candidate's runner its device and memory, has it make ModelNew, and binds inputs and outputs."""
-        opened = self.side.try_ask(Stage.LOAD, "device", descriptors=self.regions.descriptors, **self._device())
+        self.baseline.finish()
+        taken = self.side.finish()
+        if not taken["ok"]:
+            raise failures.from_exception(Stage.LOAD, taken)
+        opened = self.side.try_ask(Stage.LOAD, "regions", descriptors=self.regions.descriptors, **self._regions())
         if not opened["ok"] and self.regions.on_device:
             # The judge could make it, but what confines the runner keeps it from opening it.
             self.notes.append(f"device memory cannot be shared here ({opened.get('message')}); copies go by the host")
             self.regions.allocate(by_host=True)
-            opened = self.side.try_ask(Stage.LOAD, "device", descriptors=self.regions.descriptors, **self._device())
+            opened = self.side.try_ask(Stage.LOAD, "regions", descriptors=self.regions.descriptors, **self._regions())
         if not opened["ok"]:
             raise failures.from_exception(Stage.LOAD, opened)
         made = self.side.ask(Stage.LOAD, "construct", **self._construct())
@@ -125,11 +134,9 @@ class Session:
         self._load_parameters()
         self.side.ask(Stage.LOAD, "bind", **self._bind())
 
-    def _device(self) -> dict[str, Any]:
+    def _regions(self) -> dict[str, Any]:
         on_cpu = self.reference.device.type == "cpu"
         return {
-            "device": str(self.reference.device),
-            "threads": torch.get_num_threads(),
             # On a CPU the judge evicts the caches itself, while the runner is stopped.
             "flush_bytes": 0 if on_cpu else self.flush_bytes,
             **self.regions.descriptions,
@@ -159,7 +166,7 @@ class Session:
         overrides = problem.cpu_sizes if self.reference.sizes is SizeSet.CPU and problem.cpu_sizes else {}
         load = {"path": str(problem.path.resolve()), "class": "Model", "capture": False, "overrides": overrides}
         self.baseline.must("load", None, **load)
-        self.baseline.must("device", None, descriptors=self.regions.descriptors, **self._device())
+        self.baseline.must("regions", None, descriptors=self.regions.descriptors, **self._regions())
         self.baseline.must("construct", None, **self._construct())
         self.baseline.must("parameters", None, state=self.regions.state)
         self.baseline.must("bind", None, **self._bind())
@@ -271,7 +278,8 @@ class Session:
         """One forward pass of the candidate; checks the outputs' form and that the inputs are as they were.
 
         `then` is done once the inputs are in place, before the call begins; `sample` has the guard look whose code
-        runs; without `keep` the outputs are not copied. Nothing of inputs and outputs is left in the shared regions.
+        runs; without `keep` the outputs are not copied, and the inputs not looked at. What is left of them in the
+        shared regions the candidate knows, and the baseline's next call overwrites it.
         """
 
         def reveal() -> None:
@@ -279,11 +287,9 @@ class Session:
             then()
 
         answer, objects = self.side.call(stage, op, reveal, trial, sample)
-        self.check_answer(answer, inputs, trial)
+        self.check_answer(answer, inputs if keep else None, trial)
         seconds, idle = times_of(answer, stage, trial)
-        made = Call(seconds, idle, answer, self.regions.outputs() if keep else {}, objects)
-        self.regions.clear()
-        return made
+        return Call(seconds, idle, answer, self.regions.outputs() if keep else {}, objects)
 
     def profile(self) -> Message:
         """The kernels of some forward passes on fresh inputs; an exception of the candidate's is an answer."""
@@ -292,8 +298,8 @@ class Session:
         self.regions.clear()
         return answer
 
-    def check_answer(self, answer: Message, inputs: list[Any], trial: int | None) -> None:
-        """What can be said without looking at the values."""
+    def check_answer(self, answer: Message, inputs: list[Any] | None, trial: int | None) -> None:
+        """What can be said without looking at the outputs' values; None: nor at the inputs'."""
         error = answer.get("device_error")
         if error is not None:
             message = f"after forward the device's last error was: {str(error)[:500]}"
@@ -301,7 +307,7 @@ class Session:
         problem = form_mismatch(answer.get("leaves"), self._form, self.reference.device.type, self._may_share)
         if problem is not None:
             raise failures.failed(Stage.COMPARE, problem[0], problem[1], trial=trial)
-        changed = self.regions.changed_input(inputs)
+        changed = None if inputs is None else self.regions.changed_input(inputs)
         if changed is not None:
             message = f"forward changed its input {changed} in place; inputs have to stay as they were given"
             raise failures.failed(Stage.COMPARE, FailureKind.INPUT_MODIFIED, message, trial=trial)

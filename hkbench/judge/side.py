@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from hkbench.errors import ProblemError, WorkerLost
@@ -75,6 +76,25 @@ class Side:
         self.stamps = stamps or self.stamps
         return answer
 
+    def begin(self, op: str, **fields: Any) -> None:
+        """Sends a request and goes on: the runner works beside the judge until `finish`. For what needs no secret.
+
+        Raises:
+            RunnerGone, RunnerBabble
+        """
+        self._link.resume()
+        self._link.post(op, **fields)
+
+    def finish(self) -> Message:
+        """The answer to what `begin` sent, which may be an exception; the runner is frozen again.
+
+        Raises:
+            RunnerGone, RunnerTimeout, RunnerBabble
+        """
+        answer = self._link.answer(self._settings.load_timeout)
+        self._link.freeze()
+        return answer
+
     def _shown(self, reveal: Callable[[], None]) -> None:
         """Puts something into place while the runner is frozen, and leaves it so."""
         before = self._link.freeze()
@@ -103,13 +123,31 @@ class BaselineSide(Side):
             WorkerLost: the runner went away or did not answer.
             ProblemError: the problem's own code raised.
         """
-        try:
-            answer = self.try_ask(Stage.LOAD, op, Stamps(lambda: self._shown(reveal)) if reveal else None, **fields)
-        except (RunnerGone, RunnerTimeout, RunnerBabble) as error:
-            raise WorkerLost(f"the baseline of {self._problem} could not be timed: {error}") from error
+        stamps = Stamps(lambda: self._shown(reveal)) if reveal else None
+        return self._succeeded(lambda: self.try_ask(Stage.LOAD, op, stamps, **fields))
+
+    def begin(self, op: str, **fields: Any) -> None:
+        """As `Side.begin`. Raises as `must` does."""
+        with self._named():
+            super().begin(op, **fields)
+
+    def finish(self) -> Message:
+        """As `Side.finish`. Raises as `must` does."""
+        return self._succeeded(super().finish)
+
+    def _succeeded(self, ask: Callable[[], Message]) -> Message:
+        with self._named():
+            answer = ask()
         if not answer["ok"]:
             raise ProblemError(f"{self._problem}: the reference fails: {answer.get('message')}")
         return answer
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        try:
+            yield
+        except (RunnerGone, RunnerTimeout, RunnerBabble) as error:
+            raise WorkerLost(f"the baseline of {self._problem} could not be timed: {error}") from error
 
 
 def times_of(answer: Message, stage: Stage, trial: int | None) -> tuple[float, float]:

@@ -12,14 +12,13 @@ from typing import Any
 import psutil
 import torch
 
-from hkbench.judge.measure import DEFAULT_RUNS, FEWEST_RUNS, Measurement, Samples, conclude, interleave
+from hkbench.judge.measure import DEFAULT_RUNS, FEWEST_RUNS, Measurement, Samples, conclude, interleave, rounds
 from hkbench.judge.session import Call, Session, draw_seed
 from hkbench.judge.stability import GpuState, gpu_stability, gpu_state
 from hkbench.records import DeviceKind, Stage
 from hkbench.runner.wire import Message
 from hkbench.sandbox.tree import Tree
 
-MOST_ROUNDS = 3  #: of timed runs, while it is not settled which side is faster
 SMALL = 1 << 18  #: elements of inputs and outputs together; up to here the outputs of every timed run are compared
 CHECKED_TIMED_RUNS = 6  #: of larger problems, at places that the judge draws
 TRACED_CALLS = 3
@@ -60,15 +59,16 @@ class Timing:
         self._seed = 0  # of that pair
         self._cache = torch.empty(session.flush_bytes if self._device.type == "cpu" else 0, dtype=torch.uint8)
         self._seen = Witnessed()
-        self._runs = session.settings.timing_runs or DEFAULT_RUNS[session.facts.kind]
+        self._runs = 0  # pairs of the round
 
     def measure(self) -> Measurement:
-        """Runs until it is settled which side is faster, `MOST_ROUNDS` at most."""
+        """Rounds until it is settled which side is faster and by how much, as many as `rounds` has at most."""
         session = self._session
-        clock = "perf_counter" if session.facts.kind is DeviceKind.CPU else "device events"
+        kind, asked = session.facts.kind, session.settings.timing_runs
+        clock = "perf_counter" if kind is DeviceKind.CPU else "device events"
         left, right = Samples(), Samples()
         before = self._gpu()
-        for number in range(MOST_ROUNDS):
+        for number, self._runs in enumerate(rounds(asked, kind)):
             self._draw_places()
             warmups = 0 if number else session.settings.warmups
             more = interleave(
@@ -82,8 +82,8 @@ class Timing:
             )
             left.extend(more[0])
             right.extend(more[1])
-            found = conclude(left, right, clock, session.settings.warmups)
-            if found.settled:
+            found = conclude(left, right, clock, session.settings.warmups, kind)
+            if found.enough(asked or DEFAULT_RUNS[kind]):
                 break
         return replace(found, warnings=(*found.warnings, *gpu_stability(before, self._gpu(), _our_processes())))
 

@@ -18,7 +18,7 @@ class JudgeSettings(Record):
     """How strictly and how long a candidate is judged."""
 
     trials: int = 5
-    timing_runs: int | None = None  #: of each side and round; `None`: 100 on a GPU, 30 on a CPU
+    timing_runs: int | None = None  #: of each side and round; `None`: see judge/measure.py
     timing_seconds: float = 30.0  #: no new timed run of a round is begun after this long
     warmups: int = 3
     build_timeout: float = 600.0  #: seconds

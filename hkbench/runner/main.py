@@ -21,8 +21,8 @@ from hkbench.runner.trace import traced_call
 
 TRACEBACK_LIMIT = 64 * 1024
 OPERATIONS = (
-    "load", "device", "construct", "parameters", "state", "bind", "watch", "call", "trace", "profile", "command",
-    "launch", "part",
+    "load", "device", "regions", "construct", "parameters", "state", "bind", "watch", "call", "trace", "profile",
+    "command", "launch", "part",
 )  # fmt: skip
 
 
@@ -78,12 +78,17 @@ class Runner:
         return {"part": self._launches.part(message["number"], message["offset"])}
 
     def device(self, message: wire.Message) -> wire.Message:
-        """Takes the device and maps the two regions; those that are `shared` lie on it, and two files follow."""
+        """Takes the device."""
         self._device = torch.device(message["device"])
         if self._device.type == "cuda":
             torch.cuda.set_device(self._device)
+            torch.zeros(1, device=self._device)  # makes the context, and loads torch's first kernel
         else:
             torch.set_num_threads(message["threads"])
+        return {}
+
+    def regions(self, message: wire.Message) -> wire.Message:
+        """Maps the two regions; those that are `shared` lie on the device, and two files follow."""
         fds = dict(zip(self._fds, wire.receive_descriptors(self._sock, 2), strict=True)) if message["shared"] else {}
         for name in self._fds:
             if fds:

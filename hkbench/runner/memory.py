@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
+
+from hkbench.runner.runtimes import loaded_runtimes
 
 #: Names used on the wire. A dtype that is not listed cannot cross (complex and quantised types of rare problems can).
 DTYPES: dict[str, torch.dtype] = {
@@ -39,6 +42,7 @@ def view(region: torch.Tensor, place: dict[str, Any]) -> torch.Tensor:
 
 _M_PERTURB = -6  #: of mallopt(3)
 _JUNK = 0x01  #: freed memory gets this byte, handed-out memory its complement 0xFE: as a float a huge number
+POISON = 0xFF  #: as a byte; as a float of any width it is a NaN
 _MOST_POISON = 1 << 30  #: bytes; beyond, a block of the output's size may not fit a second time
 _libc = ctypes.CDLL(None)
 
@@ -56,35 +60,49 @@ def poison_free(outputs: Iterable[torch.Tensor], device: torch.device) -> None:
     """
     blocks = [torch.empty_like(output, device=device) for output in outputs if output.nbytes <= _MOST_POISON]
     if device.type == "cuda":
-        blocks += _free_blocks(device)
+        blocks.clear()  # they are free blocks now
+        for address, size in _free_blocks(device):
+            _poison_device(address, size)
     for block in blocks:
-        _poison(block)
+        ctypes.memset(block.data_ptr(), POISON, block.untyped_storage().nbytes())
 
 
-def _poison(block: torch.Tensor) -> None:
-    if block.device.type == "cpu":
-        ctypes.memset(block.data_ptr(), 0xFF, block.untyped_storage().nbytes())
-    else:
-        # The block may be strided (a place of the outbox is not), its storage is not.
-        torch.empty(0, dtype=torch.uint8, device=block.device).set_(block.untyped_storage()).fill_(0xFF)
+def _free_blocks(device: torch.device) -> Iterator[tuple[int, int]]:
+    """(address, bytes) of the blocks that torch's allocator keeps for reuse.
+
+    They are not asked for by allocating: a piece that is left over of a large block is given to nobody who asks for a
+    small one, so that each call would take more memory. Pools of CUDA graphs are left alone: who replays a graph may
+    rely on what lies in its pool.
+    """
+    for segment in torch.cuda.memory_snapshot():
+        if segment["device"] != (device.index or 0) or tuple(segment.get("segment_pool_id", (0, 0))) != (0, 0):
+            continue
+        address = segment["address"]
+        for block in segment["blocks"]:
+            if block["state"] == "inactive":
+                yield address, block["size"]
+            address += block["size"]
 
 
-def _free_blocks(device: torch.device) -> list[torch.Tensor]:
-    """Takes hold of the blocks that torch's allocator keeps for reuse, largest first."""
-    sizes = [
-        block["size"]
-        for segment in torch.cuda.memory_snapshot()
-        if segment["device"] == (device.index or 0)
-        for block in segment["blocks"]
-        if block["state"] == "inactive"
-    ]
-    taken = []
-    before = torch.cuda.memory_reserved(device)
-    for size in sorted(sizes, reverse=True):
-        taken.append(torch.empty(size, dtype=torch.uint8, device=device))
-        if torch.cuda.memory_reserved(device) > before:  # it did not fit into what was free: no more of that
-            break
-    return taken
+def _memset() -> Any:
+    """cudaMemset or hipMemset of the runtime that torch has loaded; None where there is none.
+
+    Only resolved here: a fork server must not touch the runtime.
+    """
+    for kind, path in loaded_runtimes():
+        function = getattr(ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_NOW), f"{kind}Memset")
+        function.argtypes = (ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t)
+        return function
+    return None
+
+
+_device_memset = _memset()
+
+
+def _poison_device(address: int, size: int) -> None:
+    status = _device_memset(address, POISON, size)
+    if status:
+        raise RuntimeError(f"filling free device memory failed (error {status})")
 
 
 def copy_out(place: torch.Tensor, leaf: torch.Tensor) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from hkbench.judge.link import Stamps
-from hkbench.judge.measure import FEWEST_RUNS, Samples, conclude, interleave
+from hkbench.judge.measure import FEWEST_RUNS, RESOLUTION, Measurement, Samples, conclude, interleave, rounds
+from hkbench.records import DeviceKind
 
 
 def run(runs: int, seconds: float, warmups: int) -> tuple[list[str], Samples, Samples]:
@@ -40,7 +43,7 @@ def samples(seconds: list[float], idle: list[float] | None = None) -> Samples:
 
 
 def test_the_speed_up_is_the_ratio_of_the_medians() -> None:
-    found = conclude(samples([4.0] * 12), samples([2.0] * 12), "perf_counter", 3)
+    found = conclude(samples([4.0] * 12), samples([2.0] * 12), "perf_counter", 3, DeviceKind.CPU)
     assert found.speedup.value == 2.0
     assert (found.baseline.median.value, found.candidate.median.value) == (4.0, 2.0)
     assert found.candidate.judge_wall == (3.0,) * 12
@@ -49,14 +52,45 @@ def test_the_speed_up_is_the_ratio_of_the_medians() -> None:
 
 
 def test_a_wide_interval_is_a_warning() -> None:
-    found = conclude(samples([40.0] * 12), samples([1.0, 2.0, 3.0] * 4), "perf_counter", 0)
+    found = conclude(samples([40.0] * 12), samples([1.0, 2.0, 3.0] * 4), "perf_counter", 0, DeviceKind.CPU)
     assert "candidate's median is uncertain by 100%" in found.warnings[0]
     assert "candidate's times scatter by" in found.warnings[1]
     assert found.speedup.value == pytest.approx(20.0)
 
 
 def test_an_unsettled_speed_up_is_a_warning() -> None:
-    found = conclude(samples([2.0, 1.99, 2.01] * 5), samples([2.0, 2.01, 1.99] * 5), "perf_counter", 0)
+    found = conclude(samples([2.0, 1.99, 2.01] * 5), samples([2.0, 2.01, 1.99] * 5), "perf_counter", 0, DeviceKind.CPU)
     assert found.speedup.low <= 1.0 <= found.speedup.high
     assert len(found.warnings) == 1
     assert "holds 1.0" in found.warnings[0]
+
+
+def test_what_a_clock_cannot_tell_apart_is_in_the_interval() -> None:
+    exact = conclude(samples([4e-4] * 12), samples([2e-4] * 12), "device events", 3, DeviceKind.CUDA)
+    error = 2.0 * math.hypot(5e-7 / 4e-4, 5e-7 / 2e-4)
+    assert exact.speedup.value == 2.0
+    assert (exact.speedup.low, exact.speedup.high) == (pytest.approx(2.0 - error), pytest.approx(2.0 + error))
+    assert exact.sampled.low == exact.sampled.high == 2.0
+    assert RESOLUTION[DeviceKind.ROCM] == 1e-6
+    short = conclude(samples([4e-7] * 12), samples([2e-7] * 12), "device events", 3, DeviceKind.CUDA)
+    assert short.speedup.low == 0.0
+
+
+def test_rounds_end_when_more_runs_would_add_nothing() -> None:
+    def found(left: list[float], right: list[float]) -> Measurement:
+        return conclude(samples(left), samples(right), "device events", 3, DeviceKind.CUDA)
+
+    def spread(middle: float, share: float, count: int) -> list[float]:
+        return [middle * (1.0 + share * (n * 37 % 101 - 50) / 50) for n in range(count)]
+
+    assert found(spread(2e-3, 0.001, 40), spread(1e-3, 0.001, 40)).enough(100), "narrow, and settled"
+    assert not found(spread(2e-3, 0.1, 40), spread(1e-3, 0.1, 40)[::-1]).enough(100), "settled, but wide after few"
+    assert found(spread(2e-3, 0.1, 100), spread(1e-3, 0.1, 100)[::-1]).enough(100), "settled, after many"
+    assert not found(spread(1e-3, 0.03, 100), spread(1e-3, 0.03, 100)[::-1]).enough(100), "not settled"
+    assert found([1e-3] * 40, [1e-3] * 40).enough(100), "as narrow as it may get"
+
+
+def test_a_gpus_first_round_is_short_unless_the_user_asks_for_a_number() -> None:
+    assert rounds(None, DeviceKind.CUDA) == rounds(None, DeviceKind.ROCM) == (40, 60, 100, 100)
+    assert rounds(None, DeviceKind.CPU) == (30, 30, 30)
+    assert rounds(25, DeviceKind.CUDA) == (25, 25, 25)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -127,3 +128,29 @@ def test_results_of_any_layout_are_copied_out(made: torch.Tensor) -> None:
     place = torch.zeros(5, 7)
     memory.copy_out(place, made)
     assert torch.equal(place, made)
+
+
+def test_on_a_gpu_the_allocators_free_blocks_are_filled_where_they_lie(monkeypatch: pytest.MonkeyPatch) -> None:
+    def segment(address: int, device: int, pool: tuple[int, int], *blocks: tuple[str, int]) -> dict[str, Any]:
+        listed = [{"state": state, "size": size} for state, size in blocks]
+        return {"address": address, "device": device, "segment_pool_id": pool, "blocks": listed}
+
+    snapshot = [
+        segment(1000, 0, (0, 0), ("inactive", 512), ("active_allocated", 1024), ("inactive", 64)),
+        segment(9000, 1, (0, 0), ("inactive", 512)),
+        segment(7000, 0, (0, 1), ("inactive", 512)),
+        segment(5000, 0, (0, 0), ("active_pending_free", 512), ("inactive", 2048)),
+    ]
+    filled: list[tuple[int, int, int]] = []
+    monkeypatch.setattr(torch.cuda, "memory_snapshot", lambda: snapshot)
+    monkeypatch.setattr(memory, "_device_memset", lambda *words: filled.append(words) or 0)
+    memory.poison_free([], torch.device("cuda", 0))
+    assert filled == [(1000, 0xFF, 512), (2536, 0xFF, 64), (5512, 0xFF, 2048)]
+
+
+def test_device_memory_that_cannot_be_filled_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = [{"state": "inactive", "size": 512}]
+    monkeypatch.setattr(torch.cuda, "memory_snapshot", lambda: [{"address": 1, "device": 0, "blocks": blocks}])
+    monkeypatch.setattr(memory, "_device_memset", lambda *_: 700)
+    with pytest.raises(RuntimeError, match="error 700"):
+        memory.poison_free([], torch.device("cuda", 0))
