@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hkbench.profile import derived
-from hkbench.profile.limits import limit_of
+from hkbench.profile.limits import launched_share, limit_of
 from hkbench.profile.names import base
 from hkbench.records import DeviceFacts, KernelUse, Owner
 
@@ -15,6 +16,8 @@ MOST_FINDINGS = 3
 NOTABLE_SHARE = 0.05
 LARGE_SHARE = 0.2  #: of the pass, from which a kernel's own figures are worth a sentence
 MEMORY_BOUND = 0.6  #: of the memory's peak; measured copies reach some 0.8 of a data sheet
+FEW_WAVES = 0.125  #: of the device's slots; a matrix kernel with 8 waves a compute unit fills a quarter
+VECTOR_LOAD = 16.0  #: B a lane, the widest load there is: whatever brings more fetches what it does not want
 SCALAR_LOAD = 4.5  #: B a lane and load: 4-byte loads with what is fetched beside
 STREAMING = 0.6  #: L2 hit rate below which a kernel reads most bytes once
 LOW_OCCUPANCY = 0.3
@@ -102,6 +105,8 @@ def _kernel(use: KernelUse, facts: DeviceFacts | None) -> Iterator[Found]:
     yield from _spills(use)
     yield from _matrix(use)
     yield from _occupancy(use, facts)
+    yield from _grid(use, facts)
+    yield from _scattered(use)
     yield from _loads(use)
     yield from _conflicts(use)
     yield from _memory(use)
@@ -125,9 +130,10 @@ def _spills(use: KernelUse) -> Iterator[Found]:
 def _matrix(use: KernelUse) -> Iterator[Found]:
     busy = _value(use, derived.MATRIX_UNIT_USE)
     works = any(name.startswith(_MFMA) and value > 0 for name, value in use.counters.items())
-    if busy is None or busy >= IDLE_MATRIX or not (works or busy > 0 or _MATRIX.search(base(use.name))):
+    named = _MATRIX.search(base(use.name)) is not None
+    if busy is None or busy >= IDLE_MATRIX or not (works or named or busy > derived.TENSOR_AT_WORK):
         return
-    if not works and busy == 0:
+    if not works and busy <= derived.TENSOR_AT_WORK:
         advice = "it does its products without them: use matrix instructions (MFMA, tensor cores)"
     else:
         advice = "load the next tile while the present one is multiplied, and give each wave larger tiles"
@@ -149,10 +155,36 @@ def _occupancy(use: KernelUse, facts: DeviceFacts | None) -> Iterator[Found]:
     )
 
 
+def _grid(use: KernelUse, facts: DeviceFacts | None) -> Iterator[Found]:
+    launched = launched_share(use, facts) if facts is not None else None
+    if launched is None or launched >= FEW_WAVES:
+        return
+    assert use.grid is not None and use.block is not None
+    yield Found(
+        0.6 * use.share * (1 - launched),
+        f"{_named(use)} is launched with {math.prod(use.grid)} blocks of {math.prod(use.block)} threads, which fill "
+        f"{launched:.0%} of the device's wave slots: split the work among more of them (a wave or a block a row, "
+        "several blocks a reduction)",
+    )
+
+
+def _scattered(use: KernelUse) -> Iterator[Found]:
+    width = _value(use, derived.LOAD_WIDTH)
+    if width is None or width <= 1.05 * VECTOR_LOAD:
+        return
+    yield Found(
+        0.6 * use.share * (1 - VECTOR_LOAD / width),
+        f"a load of {_named(use)} touches {width:.0f} bytes a lane, more than any load wants: neighbouring threads "
+        "read far apart; let neighbours read neighbouring addresses",
+    )
+
+
 def _loads(use: KernelUse) -> Iterator[Found]:
     width, hits = _value(use, derived.LOAD_WIDTH), _value(use, derived.L2_HIT_RATE)
     matrix = _value(use, derived.MATRIX_UNIT_USE)
-    if width is None or hits is None or hits >= STREAMING or width > SCALAR_LOAD or (matrix or 0.0) > 0:
+    if width is None or hits is None or hits >= STREAMING or width > SCALAR_LOAD:
+        return
+    if (matrix or 0.0) > derived.TENSOR_AT_WORK:
         return
     if (_value(use, derived.BANDWIDTH_OF_PEAK) or 0.0) >= MEMORY_BOUND:
         return  # at the memory's peak the width of the loads costs nothing

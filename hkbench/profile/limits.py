@@ -45,6 +45,20 @@ def limit_of(use: KernelUse, facts: DeviceFacts) -> Limit | None:
     return min(known, key=lambda limit: limit.share) if known else None
 
 
+def launched_share(use: KernelUse, facts: DeviceFacts) -> float | None:
+    """The share of the device's wave slots that the launch can fill, by its number of blocks; None if not known."""
+    if use.grid is None or use.block is None or not facts.compute_units:
+        return None
+    if facts.kind is DeviceKind.ROCM and facts.arch in LDS_BYTES:
+        wave, slots = WAVE, MAX_WAVES * SIMDS
+    elif facts.kind is DeviceKind.CUDA and facts.arch in _NVIDIA:
+        wave, slots = _NVIDIA_WARP, _NVIDIA_WARPS
+    else:
+        return None
+    waves = math.prod(use.grid) * math.ceil(math.prod(use.block) / wave)
+    return min(1.0, waves / (slots * facts.compute_units))
+
+
 def _amd_registers(use: KernelUse) -> Limit | None:
     if use.vgprs is None:
         return None

@@ -44,6 +44,11 @@ def test_of_a_kernel_without_figures_nothing_is_said() -> None:
             use(figures={derived.LOAD_WIDTH: 4.0, derived.L2_HIT_RATE: 0.1}),
             ("at most 4.0 bytes a lane", "no vector loads", "16 bytes"),
         ),
+        (
+            use(grid=(128, 1, 1), block=(256, 1, 1)),
+            ("128 blocks of 256 threads", "fill 5% of the device's wave slots", "split the work"),
+        ),
+        (use(figures={derived.LOAD_WIDTH: 21.7}), ("touches 22 bytes a lane", "neighbouring addresses")),
         (use(figures={derived.LDS_CONFLICTS: 0.4}), ("bank conflicts take 40%", "pad or swizzle")),
         (
             use(figures={derived.BANDWIDTH_OF_PEAK: 0.78, derived.L2_HIT_RATE: 0.7}),

@@ -117,3 +117,51 @@ def test_messages_of_a_file_that_is_not_there_or_no_file(tmp_path: Path) -> None
     (tmp_path / "ncu.csv").symlink_to(DATA / RAW)
     assert messages(tmp_path / "ncu.csv") == ""
     assert messages(DATA / RAW).startswith("==PROF== Connected to process")
+
+
+H200 = H100.model_copy(update={"name": "NVIDIA H200", "bandwidth": 4.8e12})
+
+
+@pytest.mark.parametrize(
+    ("file", "kernel", "grid", "block", "milliseconds", "said"),
+    [
+        (
+            "ncu_2025_3_h200_cuda.csv",
+            "rms_norm_by_rows(const float *, const float *, float *, long, int, float)",
+            (128, 1, 1),
+            (128, 1, 1),
+            2.6577,
+            ("128 blocks of 128 threads, which fill 6% of", "touches 22 bytes a lane"),
+        ),
+        (
+            "ncu_2025_3_h200_triton.csv",
+            "rms_norm_in_pieces",
+            (16384, 1, 1),
+            (32, 1, 1),
+            1.6550,
+            ("brings at most 1.0 bytes a lane",),
+        ),
+    ],
+)
+def test_what_ncu_wrote_on_an_h200(
+    tmp_path: Path,
+    file: str,
+    kernel: str,
+    grid: tuple[int, ...],
+    block: tuple[int, ...],
+    milliseconds: float,
+    said: tuple[str, ...],
+) -> None:
+    """Captured by scripts/capture_profile.py from examples/candidates/slow_cuda.py and slow_triton.py, ncu 2025.3."""
+    place(file, tmp_path / "ncu.csv")
+    planned = plan(Choice(Profiler.NCU, "ncu"), "sm_90", tmp_path, ("python", "one.py"), forwards=2)
+    profile = read_profile(planned, owner, H200)
+    (use,) = profile.kernels
+    assert (use.name, use.calls, use.grid, use.block) == (kernel, 1, grid, block)
+    assert use.seconds * 1e3 == pytest.approx(milliseconds, abs=1e-3)
+    moved = use.figures[derived.BANDWIDTH].value * use.seconds
+    assert moved == pytest.approx(3 * 2**29, rel=0.03), "0.54 GB read twice, too much for the caches, and written once"
+    assert derived.FLOPS in use.figures, "without a product the few cycles of the tensor pipes are none"
+    assert len(profile.findings) == len(said)
+    for text, part in zip(profile.findings, said, strict=True):
+        assert part in text
