@@ -12,6 +12,7 @@ CHUNK = 1 << 25  #: elements looked at together, which bounds temporary memory
 SAMPLE = 1 << 18  #: elements that moments are taken from
 MANY_ZEROS = 0.01  #: share of exact zeros above which they are structure (sparse, triangular, masked)
 CODES = 32  #: as many different values at most make a set of codes (labels, masks), if each occurs often
+FEW = 1 << 12  #: elements of the sample that mostly show already that they are no codes
 _KINDS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
@@ -75,29 +76,28 @@ def sample_of(x: torch.Tensor, count: int) -> torch.Tensor:
     return x[tuple(torch.randint(0, size, (count,), generator=gen, device=x.device) for size in x.shape)]
 
 
+def all_finite(x: torch.Tensor) -> bool:
+    """Whether no element is NaN or infinite. One pass where the dtype has a minimum, and no copy."""
+    if x.dtype not in _KINDS:
+        return bool(torch.isfinite(x).all())
+    if not x.numel():
+        return True
+    ends = [end for part in pieces(x) for end in torch.aminmax(part)]  # which hand on NaN
+    return bool(torch.isfinite(torch.stack(ends)).all())
+
+
 def inspect(x: torch.Tensor) -> Domain:
     """Looks at every element for what must hold for all, and at a sample for moments."""
     x = x.detach()
     nothing = Domain(True, torch.empty(0, dtype=torch.float64))
     if x.dtype not in _KINDS or x.numel() < 2 or _overlaps(x):
         return nothing
-    lowest, highest, zeros, finite, whole = math.inf, -math.inf, 0, 0, True
-    for part in pieces(x):
-        ok = torch.isfinite(part)
-        count = int(ok.sum())
-        finite += count
-        kept = part if count == part.numel() else part[ok]
-        if not kept.numel():
-            continue
-        low, high = torch.aminmax(kept)
-        lowest, highest = min(lowest, float(low)), max(highest, float(high))
-        zeros += int((kept == 0).sum())
-        whole = whole and bool((kept == kept.round()).all())
-    if whole or not finite or lowest == highest:
+    lowest, highest, zeros, finite = _extent(x)
+    if not finite or lowest == highest:
         return nothing
     sample = sample_of(x, SAMPLE).double()
     sample = sample[torch.isfinite(sample)]
-    if _codes(x, sample):
+    if _whole(x, sample) or _codes(x, sample):
         return nothing
     largest = max(abs(lowest), abs(highest))
     whole_rows = finite == x.numel()
@@ -117,6 +117,31 @@ def inspect(x: torch.Tensor) -> Domain:
     )
 
 
+def _extent(x: torch.Tensor) -> tuple[float, float, int, int]:
+    """Of the finite elements: the lowest, the highest, how many are zero, how many there are."""
+    parts = list(pieces(x))
+    # Read from the device once: what is not finite shows in minimum and maximum, and hardly any tensor has that.
+    seen = [torch.stack([end.double() for end in (*torch.aminmax(p), torch.count_nonzero(p))]) for p in parts]
+    lowest, highest, zeros, finite = math.inf, -math.inf, 0, 0
+    for part, (low, high, others) in zip(parts, torch.stack(seen).tolist(), strict=True):
+        zeros += part.numel() - int(others)
+        kept = part
+        if not (math.isfinite(low) and math.isfinite(high)):
+            kept = part[torch.isfinite(part)]
+            if not kept.numel():
+                continue
+            low, high = (float(end) for end in torch.aminmax(kept))
+        lowest, highest, finite = min(lowest, low), max(highest, high), finite + kept.numel()
+    return lowest, highest, zeros, finite
+
+
+def _whole(x: torch.Tensor, sample: torch.Tensor) -> bool:
+    """Whether all finite elements are whole numbers; nearly always the sample says that they are not."""
+    if not bool((sample == sample.round()).all()):
+        return False
+    return all(bool(((part == part.round()) | ~torch.isfinite(part)).all()) for part in pieces(x))
+
+
 def _overlaps(x: torch.Tensor) -> bool:
     reach = 0
     for stride, size in sorted((s, n) for s, n in zip(x.stride(), x.shape, strict=True) if n > 1):
@@ -127,6 +152,8 @@ def _overlaps(x: torch.Tensor) -> bool:
 
 
 def _codes(x: torch.Tensor, sample: torch.Tensor) -> bool:
+    if torch.unique(sample[:FEW]).numel() > CODES:
+        return False
     values = torch.unique(sample)
     if values.numel() > CODES or values.numel() * 4 > sample.numel():
         return False
@@ -137,7 +164,8 @@ def _codes(x: torch.Tensor, sample: torch.Tensor) -> bool:
 def _symmetric(x: torch.Tensor) -> bool:
     if x.dim() < 2 or x.size(-1) != x.size(-2) or x.size(-1) < 2:
         return False
-    return torch.equal(x, x.mT)
+    # One row and column first, as below; a transposed matrix is slow to read.
+    return torch.equal(x[..., 0, :], x[..., :, 0]) and torch.equal(x, x.mT)
 
 
 def _ordered(x: torch.Tensor) -> bool:

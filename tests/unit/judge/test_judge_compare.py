@@ -173,3 +173,106 @@ def test_an_overflow_of_eager_s_may_be_shared_or_avoided(dtype: torch.dtype) -> 
 def test_finite_answers_need_no_settling() -> None:
     precise = torch.ones(3)
     assert settled(torch.ones(3), precise, torch.zeros(3)) is precise
+
+
+def plain_rms(expected: torch.Tensor) -> float:
+    finite = [abs(value) for value in expected.double().flatten().tolist() if math.isfinite(value)]
+    top = max(finite, default=0.0)
+    return top * math.sqrt(math.fsum((value / top) ** 2 for value in finite) / len(finite)) if top else 0.0
+
+
+def plain_worst(expected: torch.Tensor, got: torch.Tensor, rtol: float) -> tuple[float, float, int, int]:
+    """The largest error over its tolerance, the largest error, new NaN and Inf, wrong elements: one by one."""
+    if expected.is_complex():
+        expected, got = torch.view_as_real(expected), torch.view_as_real(got)
+    scale = plain_rms(expected)
+    worst, largest, not_finite, wrong = 0.0, 0.0, 0, 0
+    for want, have in zip(expected.double().flatten().tolist(), got.double().flatten().tolist(), strict=True):
+        not_finite += math.isfinite(want) and not math.isfinite(have)
+        if want == have or (math.isnan(want) and math.isnan(have)):
+            continue
+        ratio = INF
+        if math.isfinite(want) and math.isfinite(have):
+            allowed = rtol * (abs(want) + scale)
+            ratio = abs(have - want) / allowed if allowed else INF
+            largest = max(largest, abs(have - want))
+        worst, wrong = max(worst, ratio), wrong + (ratio > 1.0)
+    return worst, largest, not_finite, wrong
+
+
+ODD = {
+    "nothing": [],
+    "zeros": [0.0, -0.0],
+    "nan": [NAN],
+    "inf": [INF, -INF],
+    "all": [NAN, INF, -INF, 0.0, -0.0],
+}
+
+
+def drawn(generator: torch.Generator, odd: list[float], factor: float, dtype: torch.dtype) -> torch.Tensor:
+    """7 x 6 normal numbers, some replaced, in a transposed layout."""
+    values = factor * torch.randn(6, 7, generator=generator, dtype=torch.float64).T
+    for value in odd:
+        values[torch.rand(values.shape, generator=generator) < 0.1] = value
+    return torch.complex(values, values.flip(0)).to(dtype) if dtype.is_complex else values.to(dtype)
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("chunk", [5, 1 << 19])
+@pytest.mark.parametrize(
+    "dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.float8_e5m2, torch.complex64]
+)
+def test_the_figures_are_those_of_a_loop(
+    dtype: torch.dtype, chunk: int, odd: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(compare.CHUNKS, "cpu", chunk)
+    generator = torch.Generator().manual_seed(11)
+    wide = torch.complex128 if dtype.is_complex else torch.float64
+    for error in (0.0, 1e-9, 1e-5, 1e-3, 0.05, 0.3, 2.0):
+        precise = drawn(generator, ODD[odd], 1.0, wide)
+        noise = torch.randn(precise.shape, generator=generator, dtype=torch.float64)
+        native = (precise * (1.0 + error * noise)).to(dtype)
+        got = (precise * (1.0 - error * noise)).to(dtype)
+        if error == 0.05:
+            got[2, 3] = NAN
+        if error == 0.3:
+            native[1, 1], got[1, 1] = INF, INF  # an overflow that eager shares
+
+        rtol = compare.RTOL[dtype]
+        eager = plain_worst(precise, native, rtol)[0]
+        widened = 0.5 < eager < INF
+        allowed = rtol * min(2.0 * eager, WIDEST) if widened else rtol
+        result, tolerance = compare.compare_output("output", native, precise, got)
+        assert tolerance is not None and tolerance.widened_by_eager is widened
+        assert tolerance.rtol == pytest.approx(allowed, rel=1e-12)
+
+        shared = ~torch.isfinite(native) & ((got == native) | (torch.isnan(got) & torch.isnan(native)))
+        worst, largest, not_finite, wrong = plain_worst(torch.where(shared, native.to(wide), precise), got, allowed)
+        assert result.worst == pytest.approx(worst, rel=1e-12)
+        assert (result.mismatch is None) is (wrong == 0)
+        if result.mismatch is not None:
+            assert (result.mismatch.wrong_elements, result.not_finite) == (wrong, not_finite)
+        if result.mismatch is None or not not_finite:
+            assert result.max_abs_error == pytest.approx(largest, rel=1e-12)
+        for limit in (0.1, 0.5, 5.0):
+            within = compare.worst_within(limit, "output", precise, native, tolerance.model_copy(update={"rtol": rtol}))
+            assert within is (eager <= limit)
+
+
+@pytest.mark.parametrize("factor", [0.0, 5e-324, 1e-300, 1e-160, 1e-145, 1.0, 1e150, 1e300])
+@pytest.mark.parametrize("odd", ODD)
+def test_the_scale_neither_overflows_nor_vanishes(odd: str, factor: float) -> None:
+    generator = torch.Generator().manual_seed(5)
+    values = drawn(generator, ODD[odd], factor, torch.float64)
+    assert root_mean_square(values) == pytest.approx(plain_rms(values), rel=1e-12, abs=0.0)
+    assert root_mean_square(torch.full((9,), NAN)) == root_mean_square(torch.full((9,), -INF)) == 0.0
+
+
+def test_a_bound_decides_only_what_the_figure_would(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error is beyond half of what a zero is allowed, and within half of what is allowed where it occurs."""
+    precise = torch.tensor([3.0, 4.0, 0.0, 0.0], dtype=torch.float64)  # rms 2.5
+    native = precise + torch.tensor([0.0, 0.2, 0.0, 0.0])
+    assert compare.worst_within(0.5, "output", precise, native, TENTH)  # 0.2 / 6.5 / 0.1 = 0.31; 0.2 / 2.5 / 0.1 = 0.8
+    assert not compare.worst_within(0.3, "output", precise, native, TENTH)
+    monkeypatch.setattr(compare, "compare_leaf", None)
+    assert compare.worst_within(0.81, "output", precise, native, TENTH)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import torch
 
+from hkbench.judge import domains
 from hkbench.judge.reference import Reference
 from hkbench.judge.variations import NAMES, OWN, TrialPlan, Variator, admissible, summarise, trial_plan, vary
 from hkbench.problems import find_problems, load_problem
@@ -227,3 +230,114 @@ def test_the_shipped_problems_take_every_variation(problem: Problem) -> None:
         drawn = variator.draw(name, 2)
         assert drawn.name in (name, f"{name} (milder)"), f"{problem.name}: {drawn.name}"
         assert admissible(drawn.native, drawn.precise, summarise(drawn.native))
+
+
+def plainly(x: torch.Tensor) -> domains.Domain | None:
+    """What `inspect` says, element by element; None where it is fixed."""
+    values = x.double().flatten().tolist()
+    finite = [value for value in values if math.isfinite(value)]
+    whole = all(value == round(value) for value in finite)
+    counts = {value: finite.count(value) for value in set(finite)}
+    codes = len(counts) <= domains.CODES and 4 * len(counts) <= len(finite)
+    if len(values) < 2 or whole or len(counts) < 2 or codes:
+        return None
+    rows = x.reshape(-1, x.shape[-1]).double().tolist()
+    steps = [[after - before for before, after in pairwise(row)] for row in rows]
+    return domains.Domain(
+        False,
+        torch.tensor(finite, dtype=torch.float64),
+        lowest=min(finite),
+        highest=max(finite),
+        zeros=counts.get(0.0, 0) > domains.MANY_ZEROS * len(finite),
+        zero_share=counts.get(0.0, 0) / len(finite),
+        infinite=len(finite) < len(values),
+        symmetric=x.dim() > 1 and x.shape[-1] == x.shape[-2] and x.tolist() == x.mT.tolist(),
+        ordered=x.shape[-1] >= 8 and (all(s >= 0 for r in steps for s in r) or all(s <= 0 for r in steps for s in r)),
+    )
+
+
+TENSORS = {
+    "normal": normal(12, 16),
+    "square": normal(16, 16),
+    "symmetric": normal(16, 16) + normal(16, 16).T,
+    "symmetric in its first row": torch.where(torch.arange(16) == 0, normal(16, 16)[0][:, None], normal(16, 16)),
+    "triangular": normal(3, 16, 16).tril(),
+    "few zeros": torch.nn.functional.dropout(normal(64, 64), 0.002),
+    "nan": torch.where(uniform(12, 16) < 0.1, torch.nan, normal(12, 16)),
+    "infinite": torch.where(uniform(12, 16) < 0.1, -torch.inf, normal(12, 16)),
+    "nan alone": torch.full((12, 16), torch.nan),
+    "one number": torch.where(torch.arange(32) == 5, 0.5, torch.nan),
+    "whole beside nan": torch.where(uniform(12, 16) < 0.1, torch.nan, normal(12, 16).mul(9).round()),
+    "whole but for one": torch.arange(64.0).index_fill(0, torch.tensor([40]), 0.5),
+    "rising": normal(5, 32).sort(-1).values,
+    "falling": normal(32).sort(descending=True).values,
+    "transposed": normal(16, 12).T,
+    "sliced": normal(16, 24)[:, ::2],
+    "codes": (uniform(32, 32) * 4).floor() + 0.25,
+    "codes beside infinity": torch.where(uniform(32, 32) < 0.1, torch.inf, (uniform(32, 32) * 4).floor() + 0.25),
+    "too many codes": (uniform(32, 32) * 40).floor() + 0.25,
+    "constant": torch.full((9,), 0.5),
+    "one": torch.randn(1),
+    "empty": torch.empty(0, 4),
+}
+
+
+@pytest.mark.parametrize("chunk", [40, domains.CHUNK])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("name", TENSORS)
+def test_a_domain_is_what_every_element_says(
+    name: str, dtype: torch.dtype, chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(domains, "CHUNK", chunk)
+    x = TENSORS[name].to(dtype)
+    found, wanted = domains.inspect(x), plainly(x) if x.numel() else None
+    assert domains.all_finite(x) is all(math.isfinite(value) for value in x.flatten().tolist())
+    if wanted is None:
+        assert found.fixed
+        return
+    kept = ("fixed", "lowest", "highest", "zeros", "zero_share", "infinite", "symmetric", "ordered")
+    assert {field: getattr(found, field) for field in kept} == {field: getattr(wanted, field) for field in kept}
+    assert torch.equal(found.sample.sort().values, wanted.sample.sort().values)
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e5m2, torch.int32, torch.bool, torch.complex64])
+def test_whether_all_is_finite_holds_for_any_dtype(dtype: torch.dtype) -> None:
+    assert domains.all_finite(torch.ones(5).to(dtype)) and domains.all_finite(torch.empty(0).to(dtype))
+    if not dtype.is_floating_point and not dtype.is_complex:
+        return
+    for bad in (torch.nan, torch.inf, -torch.inf):
+        assert not domains.all_finite(torch.tensor([1.0, bad, 2.0]).to(dtype))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", ["normal", "infinite", "triangular"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+def test_the_laws_are_their_formulas(name: str, dtype: torch.dtype, seed: int) -> None:
+    """One expression each, over the whole tensor, with the same draws."""
+    x = TENSORS[name].to(dtype)
+    domain = domains.inspect(x)
+    wide = x.double() if dtype is torch.float64 else x.float()
+    gen = torch.Generator().manual_seed(seed)
+    first = float(torch.rand((), generator=gen))
+    second = float(torch.rand((), generator=gen))
+    a = 1.5 + 1.5 * second if first < 0.5 else 0.5 + (0.7 - 0.5) * second
+    new = a * wide
+    if not domain.zeros:
+        b = (0.5 + 2.5 * float(torch.rand((), generator=gen))) * domain.deviation
+        new = new + b * (1.0 if float(torch.rand((), generator=gen)) < 0.5 else -1.0)
+    assert torch.equal(varied("shifted", x, seed), torch.where(torch.isfinite(wide), new, wide).to(dtype))
+
+    centre = 0.0 if domain.zeros else domain.mean
+    spread = domain.deviation if centre else domain.rms
+
+    def raw(values: torch.Tensor) -> torch.Tensor:
+        c = (values - centre) / spread
+        return c * c.abs().pow(1.0)
+
+    new = centre + spread / float(raw(domain.sample).square().mean().sqrt()) * raw(wide)
+    assert torch.equal(varied("heavy-tailed", x, seed), torch.where(torch.isfinite(wide), new, wide).to(dtype))
+
+    u = wide.sigmoid()
+    made, top = varied("heavy-tailed", u, seed), float(u[torch.isfinite(x)].max())
+    if domains.inspect(u).bounded and name == "normal":
+        assert torch.equal(made, torch.sign(u) * (u.abs() / top).pow(3.0) * top)
