@@ -67,11 +67,15 @@ class Reference:
             raise ProblemError(f"{self.problem.path}: get_inputs() raised {error!r}") from error
         return [mapped(value, lambda tensor: tensor.to(self.device)) for value in made]
 
-    def native(self, inputs: list[Any]) -> Leaves:
-        """The reference's outputs as eager PyTorch gives them. It gets copies: its code may work in place."""
+    def native(self, inputs: list[Any], copies: bool = True) -> Leaves:
+        """The reference's outputs as eager PyTorch gives them. It gets copies: its code may work in place.
+
+        Without `copies`, who calls has to look whether the inputs are what they were.
+        """
         try:
             with torch.no_grad():
-                return dict(leaves(self.model(*mapped(inputs, torch.clone)), "output"))
+                given = mapped(inputs, torch.clone) if copies else inputs
+                return dict(leaves(self.model(*given), "output"))
         except _OUT_OF_MEMORY:
             raise
         except Exception as error:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import torch
 
+from hkbench.judge import domains, floor
 from hkbench.judge.floor import PARAMETER_SHARE, least_time
 from hkbench.judge.reference import Reference
 from hkbench.problems import load_problem
@@ -29,10 +32,10 @@ HEAD = "import torch\nimport torch.nn as nn\n\n\nclass Model(nn.Module):\n"
 def floor_of(found: Reference) -> Floor:
     inputs = found.inputs(2)
     before = [value.clone() for value in inputs]
-    floor = least_time(found, inputs, found.native(inputs), FACTS)
-    assert floor is not None
+    least = least_time(found, inputs, found.native(inputs), FACTS)
+    assert least is not None
     assert all(torch.equal(one, other) for one, other in zip(inputs, before, strict=True))
-    return floor
+    return least
 
 
 def shipped(number: int, **sizes: int) -> Reference:
@@ -52,16 +55,16 @@ def written(folder: Path, forward: str, inputs: str, init: str = "pass") -> Refe
 
 
 def test_elementwise_reads_all_inputs_and_writes_beyond_the_cache() -> None:
-    floor = floor_of(shipped(2, tokens=16, hidden=256))
+    least = floor_of(shipped(2, tokens=16, hidden=256))
     size = 16 * 256 * 4
-    assert floor.bytes == 3 * size - CACHE
-    assert floor.operations is None and floor.bound == "bytes"
-    assert floor.seconds == pytest.approx(floor.bytes / 1e12)
+    assert least.bytes == 3 * size - CACHE
+    assert least.operations is None and least.bound == "bytes"
+    assert least.seconds == pytest.approx(least.bytes / 1e12)
 
 
 def test_the_gain_of_a_norm_could_be_folded_elsewhere() -> None:
-    floor = floor_of(shipped(4, tokens=16, hidden=256))
-    assert floor.bytes == 2 * 16 * 256 * 4 - CACHE
+    least = floor_of(shipped(4, tokens=16, hidden=256))
+    assert least.bytes == 2 * 16 * 256 * 4 - CACHE
 
 
 def test_a_sum_reads_everything() -> None:
@@ -69,28 +72,28 @@ def test_a_sum_reads_everything() -> None:
 
 
 def test_one_dense_product_counts_its_operations_at_the_highest_rate() -> None:
-    floor = floor_of(shipped(17, n=128))
-    assert floor.operations == 2 * 128**3
-    assert floor.bytes == 3 * 128 * 128 * 2 - CACHE
-    assert floor.bound == "operations" and floor.seconds == pytest.approx(2 * 128**3 / 2e12)
+    least = floor_of(shipped(17, n=128))
+    assert least.operations == 2 * 128**3
+    assert least.bytes == 3 * 128 * 128 * 2 - CACHE
+    assert least.bound == "operations" and least.seconds == pytest.approx(2 * 128**3 / 2e12)
 
 
 def test_a_linear_layer_reads_its_weights_even_in_fewer_bits() -> None:
-    floor = floor_of(shipped(8, tokens=32, in_features=64, out_features=128))
-    assert floor.operations == 2 * 32 * 64 * 128
+    least = floor_of(shipped(8, tokens=32, in_features=64, out_features=128))
+    assert least.operations == 2 * 32 * 64 * 128
     weights = int(PARAMETER_SHARE * 4 * (64 * 128 + 128))
-    assert floor.bytes == 4 * 32 * 64 + weights + 4 * 32 * 128 - CACHE
+    assert least.bytes == 4 * 32 * 64 + weights + 4 * 32 * 128 - CACHE
 
 
 def test_causal_attention_has_no_count_of_operations() -> None:
-    floor = floor_of(shipped(24, heads=2, positions=64))
-    assert floor.operations is None
-    assert floor.bytes == 4 * 2 * 64 * 64 * 2 - CACHE
+    least = floor_of(shipped(24, heads=2, positions=64))
+    assert least.operations is None
+    assert least.bytes == 4 * 2 * 64 * 64 * 2 - CACHE
 
 
 def test_a_table_and_its_tokens_are_not_counted() -> None:
-    floor = floor_of(shipped(37, vocabulary=512, hidden=64, batch=2, positions=64))
-    assert floor.bytes == 2 * 64 * 64 * 2 - CACHE
+    least = floor_of(shipped(37, vocabulary=512, hidden=64, batch=2, positions=64))
+    assert least.bytes == 2 * 64 * 64 * 2 - CACHE
 
 
 def test_the_logits_of_a_loss_are_read_and_the_labels_are_not_counted() -> None:
@@ -98,8 +101,8 @@ def test_the_logits_of_a_loss_are_read_and_the_labels_are_not_counted() -> None:
 
 
 def test_scores_beside_a_mask_need_not_be_read() -> None:
-    floor = floor_of(shipped(5, batch=2, queries=64, keys=64))
-    assert floor.bytes == 2 * 64 * 64 * 4 - CACHE  # the output alone
+    least = floor_of(shipped(5, batch=2, queries=64, keys=64))
+    assert least.bytes == 2 * 64 * 64 * 4 - CACHE  # the output alone
 
 
 @pytest.mark.parametrize(
@@ -155,3 +158,87 @@ def test_a_device_without_peaks_has_no_floor() -> None:
     found = shipped(9, rows=4, columns=64)
     inputs = found.inputs(1)
     assert least_time(found, inputs, found.native(inputs), FACTS.model_copy(update={"bandwidth": None})) is None
+
+
+@pytest.mark.parametrize(
+    ("forward", "inputs", "read"),
+    [
+        ("return given[0].mul_(2.0)", "[torch.randn(64, 64)]", 64 * 64 * 4),
+        ("return given[0].data.mul_(2.0)", "[torch.randn(64, 64)]", 64 * 64 * 4),
+        ("return given[0].relu_()", "[torch.rand(64, 64) + 0.1]", 64 * 64 * 4),
+        ("return given[0].relu_() + given[1]", "[x := torch.rand(64, 64) - 0.01, x]", 64 * 64 * 4),
+        ("return given[0].sub_(given[0].mean())", "[torch.randn(64, 65)[:, :64]]", 64 * 64 * 4),
+        ("return given[0].add_(1.0)", "[torch.randn(64, 1).expand(64, 64)]", 64 * 4),
+        (
+            "x = given[0]\n        return x.mul_(2.0) if x.max() > 20.0 else x * 2.0",
+            "[torch.randn(64, 64)]",
+            64 * 64 * 4,
+        ),
+        ("return given[0].fill_(3.0)", "[torch.randn(64, 64)]", 0),
+    ],
+    ids=["product", "unversioned", "no change", "given twice", "strided", "refused", "sometimes", "overwritten"],
+)
+def test_a_reference_that_works_in_place_is_seen_on_copies(
+    tmp_path: Path, forward: str, inputs: str, read: int
+) -> None:
+    found = written(tmp_path, forward, inputs)
+    given = found.inputs(2)
+    before = [bytes(value.untyped_storage()) for value in given]
+    assert floor._probed_bytes(lambda: found.native(given), given, found.native(given)) == read
+    assert floor._input_bytes(found, given, found.native(given)) == read
+    assert [bytes(value.untyped_storage()) for value in given] == before
+
+
+def plainly_differ(one: torch.Tensor, other: torch.Tensor) -> bool:
+    pairs = zip(one.flatten().tolist(), other.flatten().tolist(), strict=True)
+    return any(left != right and (left == left or right == right) for left, right in pairs)
+
+
+@pytest.mark.parametrize("chunk", [3, 1 << 25])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.complex64, torch.int32, torch.bool])
+def test_outputs_differ_where_an_element_does(dtype: torch.dtype, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(domains, "CHUNK", chunk)
+    generator = torch.Generator().manual_seed(3)
+    for number in range(40):
+        left = torch.randint(0, 3, (5, 4), generator=generator).to(dtype)
+        if dtype.is_floating_point:
+            left[left == 2] = (torch.nan, torch.inf, -0.0)[number % 3]
+        right = left.T.contiguous().T if number % 2 else left.clone()
+        if number % 4 > 1:
+            at = tuple(torch.randint(0, size, (), generator=generator) for size in left.shape)
+            right[at] = torch.randint(0, 3, (), generator=generator).to(dtype)
+        wanted = plainly_differ(left, right)
+        for near in (0.0, 0.4, 0.99):
+            assert floor._differ({"output": right}, {"output": left}, near) is wanted
+    assert not floor._differ({"output": torch.empty(0, 3)}, {"output": torch.empty(0, 3)})
+    assert floor._differ({"output": torch.empty(0, 3)}, {"output": torch.empty(3, 0)})
+    assert floor._differ({}, {"output": torch.empty(0)})
+
+
+def test_a_judge_imports_nothing_for_it() -> None:
+    """What a forked judge imports late, each verdict pays for: torch's compiler alone takes more than a second."""
+    code = """
+import sys
+from pathlib import Path
+import torch
+import hkbench.judge.worker
+from hkbench.judge.floor import least_time
+from hkbench.judge.reference import Reference
+from hkbench.judge.variations import NAMES, Variator
+from hkbench.problems import load_problem
+from hkbench.records import DeviceFacts, SizeSet
+
+facts = DeviceFacts.model_validate_json(sys.argv[1])
+before = set(sys.modules)
+problem = load_problem(Path(sys.argv[2])).model_copy(update={"cpu_sizes": {"n": 128}})
+found = Reference(problem, SizeSet.CPU, torch.device("cpu"), 1)
+inputs = found.inputs(2)
+assert least_time(found, inputs, found.native(inputs), facts).operations
+assert all(Variator(found).draw(name, 1) for name in NAMES)
+late = {name for name in set(sys.modules) - before if not name.startswith(("problem_", "encodings."))}
+assert late <= {"torch.utils._device"}, sorted(late)
+"""
+    (path,) = PROBLEMS.glob("17_*.py")
+    command = [sys.executable, "-c", code, FACTS.model_dump_json(), str(path)]
+    done = subprocess.run(command, cwd=PROBLEMS.parents[1], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
