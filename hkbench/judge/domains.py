@@ -59,13 +59,14 @@ class Domain:
         return float(self.sample.square().mean().sqrt())
 
 
-def pieces(x: torch.Tensor) -> Iterator[torch.Tensor]:
-    """Views that cover the tensor, of about `CHUNK` elements each."""
-    if x.numel() <= CHUNK:
+def pieces(x: torch.Tensor, most: int | None = None) -> Iterator[torch.Tensor]:
+    """Views that cover the tensor, of about `most` elements each (default: `CHUNK`), along its longest dimension."""
+    most = CHUNK if most is None else most
+    if x.numel() <= most:
         yield x
         return
     along = max(range(x.dim()), key=x.size)
-    yield from x.split(max(1, CHUNK * x.size(along) // x.numel()), along)
+    yield from x.split(max(1, most * x.size(along) // x.numel()), along)
 
 
 def sample_of(x: torch.Tensor, count: int) -> torch.Tensor:

@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from hkbench.errors import ProblemError
 from hkbench.judge import domains
+from hkbench.judge.compare import CHUNKS
 from hkbench.judge.reference import Leaves, Reference
 from hkbench.records import DeviceFacts, Floor
 from hkbench.runner.memory import mapped
@@ -204,7 +205,8 @@ def _differ(made: Leaves, native: Leaves, near: float = 0.0) -> bool:
 
 def _parts(left: torch.Tensor, right: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """Two tensors of one shape a part at a time, which bounds temporary memory and ends at the first difference."""
-    return list(zip(domains.pieces(left), domains.pieces(right), strict=True))
+    most = CHUNKS[left.device.type]
+    return list(zip(domains.pieces(left, most), domains.pieces(right, most), strict=True))
 
 
 def _same(left: torch.Tensor, right: torch.Tensor) -> bool:
