@@ -92,6 +92,7 @@ def _input_bytes(reference: Reference, inputs: list[Any], native: Leaves) -> int
     except ProblemError:
         pass  # what cannot work in place on these inputs: copies are another matter
     before.restore()
+    del before  # its memory is wanted for the copies
     if _differ(reference.native(inputs), native):
         return 0  # the reference does not repeat itself (dropout, atomics): no probe would tell anything
     return _probed_bytes(lambda: reference.native(inputs), inputs, native)

@@ -70,11 +70,11 @@ class Reference:
     def native(self, inputs: list[Any], copies: bool = True) -> Leaves:
         """The reference's outputs as eager PyTorch gives them. It gets copies: its code may work in place.
 
-        Without `copies`, who calls has to look whether the inputs are what they were.
+        Without `copies`, who calls has to look whether their memory is what it was; their shapes cannot change.
         """
         try:
             with torch.no_grad():
-                given = mapped(inputs, torch.clone) if copies else inputs
+                given = mapped(inputs, torch.clone if copies else torch.detach)
                 return dict(leaves(self.model(*given), "output"))
         except _OUT_OF_MEMORY:
             raise

@@ -175,8 +175,21 @@ def test_a_device_without_peaks_has_no_floor() -> None:
             64 * 64 * 4,
         ),
         ("return given[0].fill_(3.0)", "[torch.randn(64, 64)]", 0),
+        ("return given[0].unsqueeze_(0) * 2.0", "[torch.randn(64, 64)]", 64 * 64 * 4),
+        ("return given[0].t_().resize_(64, 8) * 2.0", "[torch.randn(8, 64)]", 64 * 8 * 4),
     ],
-    ids=["product", "unversioned", "no change", "given twice", "strided", "refused", "sometimes", "overwritten"],
+    ids=[
+        "product",
+        "unversioned",
+        "no change",
+        "given twice",
+        "strided",
+        "refused",
+        "sometimes",
+        "overwritten",
+        "unsqueezed",
+        "resized",
+    ],
 )
 def test_a_reference_that_works_in_place_is_seen_on_copies(
     tmp_path: Path, forward: str, inputs: str, read: int
@@ -184,9 +197,18 @@ def test_a_reference_that_works_in_place_is_seen_on_copies(
     found = written(tmp_path, forward, inputs)
     given = found.inputs(2)
     before = [bytes(value.untyped_storage()) for value in given]
+    forms = [(value.shape, value.stride()) for value in given]
     assert floor._probed_bytes(lambda: found.native(given), given, found.native(given)) == read
     assert floor._input_bytes(found, given, found.native(given)) == read
     assert [bytes(value.untyped_storage()) for value in given] == before
+    assert [(value.shape, value.stride()) for value in given] == forms
+
+
+def test_lists_among_the_inputs_stay_as_they_are(tmp_path: Path) -> None:
+    found = written(tmp_path, "return given[0].pop() * 2.0", "[[torch.randn(64, 64)]]")
+    given = found.inputs(2)
+    assert floor._input_bytes(found, given, found.native(given)) == 64 * 64 * 4
+    assert len(given[0]) == 1
 
 
 def plainly_differ(one: torch.Tensor, other: torch.Tensor) -> bool:
