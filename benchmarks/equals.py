@@ -28,6 +28,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.equals_figures import Figure, of_means, of_verdict, schedule, summary
+from benchmarks.runs import Deadline, load_runs
 from hkbench.cli.arguments import (
     DEFAULT_BACKEND,
     add_device,
@@ -49,8 +50,6 @@ ROOT = Path(__file__).resolve().parents[1]
 #: One of each kind: elementwise, norm, reduction, matrix product, batched product, attention, convolution, pooling,
 #: scan, and a loss, which is a softmax as well.
 PROBLEMS = (1, 4, 9, 18, 22, 23, 28, 30, 32, 34)
-SHUTDOWN_SECONDS = 10.0
-FIRST_GUESS = 30.0  #: seconds that a verdict may take before one has been seen
 KERNELBENCH_SECONDS = 300.0  #: limit of one answer
 
 
@@ -119,24 +118,6 @@ async def judge(evaluator: Evaluator, problem: Problem, folder: Path, runs: Sequ
     return of_verdict(evaluated.verdict, time.perf_counter() - started, runs)
 
 
-class Deadline:
-    """Whether one more step on a problem fits in, going by the longest that it has taken so far."""
-
-    def __init__(self, limit: float | None) -> None:
-        self._began = time.monotonic()
-        self._limit = limit
-        self._longest: dict[str, float] = {}
-
-    def allows(self, problem: str) -> bool:
-        if self._limit is None:
-            return True
-        expected = self._longest.get(problem, max(self._longest.values(), default=FIRST_GUESS))
-        return time.monotonic() - self._began + 1.2 * expected + SHUTDOWN_SECONDS <= self._limit
-
-    def took(self, problem: str, duration: float) -> None:
-        self._longest[problem] = max(duration, self._longest.get(problem, 0.0))
-
-
 async def run(options: argparse.Namespace) -> list[Figure]:
     deadline = Deadline(options.time_limit)
     problems = {problem.name: problem for problem in map(load_problem, problem_files(options.problems))}
@@ -203,12 +184,8 @@ def problem_files(names: Sequence[str]) -> list[Path]:
 
 def combine(paths: Sequence[Path]) -> list[Figure]:
     """The figures of several runs of one machine."""
-    loaded = [json.loads(path.read_text()) for path in paths]
-    for key in ("device", "torch", "sizes", "isolation", "timing_runs", "trials"):
-        values = {str(run[key]) for run in loaded}
-        print(f"{key}: {', '.join(sorted(values))}{' (the runs differ)' if len(values) > 1 else ''}")
-    print()
-    return [Figure.from_json(figure) for run in loaded for figure in run["figures"]]
+    facts = ("device", "torch", "sizes", "isolation", "timing_runs", "trials")
+    return [Figure.from_json(figure) for figure in load_runs(paths, facts)]
 
 
 def parse() -> argparse.Namespace:

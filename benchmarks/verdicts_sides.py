@@ -1,0 +1,239 @@
+"""The two sides of verdicts.py: hkbench's evaluator, here and as a process, and KernelBench's as a process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from benchmarks.kernelbench_verdict import RUNS, TRIALS
+from benchmarks.verdicts_figures import HKBENCH, KERNELBENCH, Figure, failed, of_answer, of_verdict
+from hkbench.cli.arguments import DEFAULT_BACKEND
+from hkbench.engine import Evaluator
+from hkbench.engine.slots import Devices
+from hkbench.errors import HkbenchError
+from hkbench.records import DeviceFacts, DeviceKind, JudgeSettings, Problem, Track, Verdict
+from hkbench.sandbox.environment import runner_path
+
+ROOT = Path(__file__).resolve().parents[1]
+LAST_WORDS = 2000  #: characters of a process's messages that are kept
+SETTINGS = JudgeSettings(trials=TRIALS, timing_runs=RUNS, track=Track.ANY, profile_slow=False)
+
+
+@dataclass(frozen=True)
+class Task:
+    """One candidate for one problem, to be judged for the `number`th time."""
+
+    problem: Problem
+    code: Path
+    number: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.problem.name}#{self.number}"
+
+
+class Turns(Devices):
+    """Lends a device to the task whose turn it is; tasks are known by their names in asyncio."""
+
+    def __init__(self, indexes: list[int]) -> None:
+        super().__init__(indexes)
+        self._turns: dict[str, asyncio.Event] = defaultdict(asyncio.Event)
+        self._arrivals: dict[str, asyncio.Event] = defaultdict(asyncio.Event)
+        self._waited: dict[str, float] = defaultdict(float)
+
+    @asynccontextmanager
+    async def one(self) -> AsyncIterator[int]:
+        task = asyncio.current_task()
+        assert task is not None
+        name, arrived = task.get_name(), time.perf_counter()
+        self._arrivals[name].set()
+        await self._turns[name].wait()
+        async with super().one() as index:
+            self._waited[name] = time.perf_counter() - arrived
+            yield index
+
+    def give(self, name: str) -> None:
+        self._turns[name].set()
+
+    async def arrival(self, name: str) -> None:
+        """Until the task wants the device."""
+        await self._arrivals[name].wait()
+
+    def waited(self, name: str) -> float:
+        """Seconds from the task's wish for the device until it had it."""
+        return self._waited[name]
+
+
+class TakingTurns(Evaluator):
+    """hkbench's evaluator, in which a candidate that is built waits until it is told to go on."""
+
+    async def __aenter__(self) -> TakingTurns:
+        await super().__aenter__()
+        self._lent = self.turns = Turns([facts.index for facts in self.devices])
+        return self
+
+
+class Ours:
+    """hkbench in one long-lived process, as a batch uses it."""
+
+    def __init__(self, evaluator: TakingTurns, scratch: Path) -> None:
+        self._evaluator = evaluator
+        self._scratch = scratch
+        self._started: dict[str, asyncio.Task[Figure]] = {}
+
+    def start(self, task: Task, cold: bool = False) -> None:
+        """Builds the candidate, beside others that were started; `judge` lets it go on."""
+        work = self._evaluate(task, cold)
+        self._started[task.name] = asyncio.create_task(work, name=task.name)
+
+    async def built(self, task: Task) -> bool:
+        """Waits until the candidate is loaded and wants the device; whether it came so far."""
+        running = self._started[task.name]
+        arrival = asyncio.create_task(self._evaluator.turns.arrival(task.name))
+        await asyncio.wait((running, arrival), return_when=asyncio.FIRST_COMPLETED)
+        arrival.cancel()
+        return not running.done()
+
+    async def judge(self, task: Task) -> Figure:
+        self._evaluator.turns.give(task.name)
+        return await self._started.pop(task.name)
+
+    async def judge_cold(self, task: Task) -> Figure:
+        self._evaluator.turns.give(task.name)
+        self.start(task, cold=True)
+        return await self.judge(task)
+
+    async def close(self) -> None:
+        """Ends what nobody waits for any more."""
+        for running in self._started.values():
+            running.cancel()
+        await asyncio.gather(*self._started.values(), return_exceptions=True)
+
+    async def _evaluate(self, task: Task, cold: bool) -> Figure:
+        backend = DEFAULT_BACKEND[self._evaluator.device.kind]
+        folder = self._scratch / f"{task.problem.name}_{task.number}"
+        started = time.perf_counter()
+
+        def taken() -> float:
+            return time.perf_counter() - started - self._evaluator.turns.waited(task.name)
+
+        try:
+            evaluated = await self._evaluator.evaluate(task.problem, task.code, folder, backend)
+        except HkbenchError as error:
+            return failed(HKBENCH, task.problem.name, False, cold, taken(), f"{type(error).__name__}: {error}")
+        assert evaluated.verdict is not None
+        return of_verdict(evaluated.verdict, taken(), process=False, cold=cold)
+
+
+async def eval_process(task: Task, kind: DeviceKind, scratch: Path, cold: bool, limit: float | None) -> Figure:
+    """hkbench as a process: eval.py, from its start to its end."""
+    output = scratch / f"{task.problem.name}_{task.number}.json"
+    output.unlink(missing_ok=True)
+    words = ["--code", task.code, "--problem", task.problem.path, "--device", kind.value, "--output", output]
+    words += ["--trials", TRIALS, "--timing-runs", RUNS, "--track", "any", "--no-profile"]
+    done = await finish([sys.executable, ROOT / "eval.py", *words], os.environ, limit)
+    if not output.is_file():
+        reason = f"exit code {done.code}: {done.errors}"
+        return failed(HKBENCH, task.problem.name, True, cold, done.seconds, reason)
+    verdict = Verdict.model_validate_json(output.read_text(encoding="utf-8"))
+    return of_verdict(verdict, done.seconds, process=True, cold=cold)
+
+
+class KernelBench:
+    """Their evaluator, a process a verdict."""
+
+    def __init__(self, checkout: Path, device: DeviceFacts, scratch: Path) -> None:
+        self._checkout = checkout
+        self._scratch = scratch
+        # ninja as hkbench's builds find it, and the same code for the same device.
+        self._environment = dict(os.environ) | {"PATH": runner_path(), "TORCH_CUDA_ARCH_LIST": capability(device)}
+
+    def folder(self, task: Task, cold: bool = False) -> Path:
+        """The build cache; of all repeats unless each builds."""
+        return self._scratch / (f"{task.problem.name}_{task.number}" if cold else task.problem.name)
+
+    async def build(self, task: Task, limit: float | None) -> str | None:
+        """Fills the build cache without a GPU; what went wrong, if anything."""
+        # `current_device()` is asked for when their module is imported; here it would make a context for nothing.
+        hidden = self._environment | {"CUDA_VISIBLE_DEVICES": ""}
+        done = await finish([*self._command(task, self.folder(task)), "--build-only"], hidden, limit)
+        if done.code != 0:
+            return f"exit code {done.code}: {done.errors}"
+        answer = json.loads(done.output.splitlines()[-1])
+        return None if answer["built"] else str(answer["error"])
+
+    async def judge(self, task: Task, limit: float | None, cold: bool = False) -> list[Figure]:
+        """The figures of the call and of the process around it."""
+        done = await finish(self._command(task, self.folder(task, cold)), self._environment, limit)
+        if done.code != 0:
+            reason = f"exit code {done.code}: {done.errors}"
+            return [failed(KERNELBENCH, task.problem.name, True, cold, done.seconds, reason)]
+        return of_answer(task.problem.name, json.loads(done.output.splitlines()[-1]), done.seconds, cold)
+
+    def _command(self, task: Task, folder: Path) -> list[str | Path]:
+        script = ROOT / "benchmarks" / "kernelbench_verdict.py"
+        files: list[str | Path] = ["--problem", task.problem.path, "--code", task.code, "--build-dir", folder]
+        return [sys.executable, script, self._checkout, *files]
+
+
+def capability(device: DeviceFacts) -> str:
+    """As TORCH_CUDA_ARCH_LIST names it: "9.0" for sm_90."""
+    digits = (device.arch or "").removeprefix("sm_")
+    if not digits[:-1].isdecimal():
+        raise SystemExit(f"{device.name}: its architecture is {device.arch}, which is none of an NVIDIA GPU")
+    return f"{digits[:-1]}.{digits[-1]}"
+
+
+@dataclass(frozen=True)
+class Done:
+    """What became of a process; `errors` is the end of what it wrote there."""
+
+    code: int
+    output: str
+    errors: str
+    seconds: float
+
+
+async def finish(command: Sequence[object], environment: Mapping[str, str], limit: float | None) -> Done:
+    """Runs a process to its end, or kills it and all that it started after `limit` seconds."""
+    started = time.perf_counter()
+    process = await asyncio.create_subprocess_exec(
+        *map(str, command),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=dict(environment),
+        cwd=ROOT,
+        start_new_session=True,
+    )
+    try:
+        output, errors = await asyncio.wait_for(process.communicate(), limit)
+    except TimeoutError:
+        await _kill(process)
+        return Done(-9, "", f"it was ended after {limit:.0f} s, at the time limit", time.perf_counter() - started)
+    except asyncio.CancelledError:
+        await _kill(process)
+        raise
+    words = errors.decode(errors="replace")[-LAST_WORDS:]
+    assert process.returncode is not None
+    return Done(process.returncode, output.decode(errors="replace"), words, time.perf_counter() - started)
+
+
+async def _kill(process: asyncio.subprocess.Process) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()
+
+
+def repeated(tasks: Sequence[Task], repeats: int) -> list[Task]:
+    """All of them once, then all of them again."""
+    return [replace(task, number=number) for number in range(repeats) for task in tasks]

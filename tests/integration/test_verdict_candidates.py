@@ -1,0 +1,181 @@
+"""The candidates of benchmarks/verdicts.py: right by a CPU emulation of their launches, and accepted by hipcc.
+
+The emulation runs the whole of each CUDA source, host half included, on CPU tensors: blocks one after the other, the
+threads of a block as threads with a barrier for __syncthreads. It finds wrong indices and wrong arithmetic; missing
+barriers only by luck.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from support import doors
+from torch import nn
+
+from hkbench.errors import ToolchainUnavailable
+from hkbench.toolchain.hip import find_hip
+
+ROOT = Path(__file__).resolve().parents[2]
+CANDIDATES = {
+    int(path.name.split("_")[0]): path for path in (ROOT / "benchmarks/candidates/kernelbench_level1").glob("*.py")
+}
+
+EMULATOR = r"""
+#include <torch/extension.h>
+#include <barrier>
+#include <functional>
+#include <thread>
+
+struct float4 { float x, y, z, w; };
+struct dim3 {
+    unsigned x, y, z;
+    dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
+};
+static float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+static thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
+static std::barrier<>* block_barrier;
+
+static void emulate(dim3 grid, dim3 block, const std::function<void()>& kernel) {
+    for (unsigned z = 0; z < grid.z; ++z) for (unsigned y = 0; y < grid.y; ++y) for (unsigned x = 0; x < grid.x; ++x) {
+        std::barrier<> barrier(block.x);
+        block_barrier = &barrier;
+        std::vector<std::thread> threads;
+        for (unsigned t = 0; t < block.x; ++t) threads.emplace_back([&, t] {
+            threadIdx = dim3(t, 0, 0);
+            blockIdx = dim3(x, y, z);
+            blockDim = block;
+            gridDim = grid;
+            kernel();
+            barrier.arrive_and_drop();
+        });
+        for (auto& thread : threads) thread.join();
+    }
+}
+
+#define __global__
+#define __device__
+#define __shared__ static
+#define __launch_bounds__(threads)
+#define __syncthreads() block_barrier->arrive_and_wait()
+#define C10_CUDA_KERNEL_LAUNCH_CHECK()
+namespace c10::cuda { static int getCurrentCUDAStream() { return 0; } }
+"""
+_LAUNCH = re.compile(r"(\w+)<<<(.+?), (\w+), 0, [^>]+>>>(\(.*?\));", re.DOTALL)
+
+
+def load(path: Path, builder: Callable[..., Any]) -> Any:
+    """The candidate as a module, its `load_inline` replaced."""
+    spec = importlib.util.spec_from_file_location(f"candidate_{path.stem}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    stock = torch.utils.cpp_extension.load_inline
+    torch.utils.cpp_extension.load_inline = builder
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        torch.utils.cpp_extension.load_inline = stock
+    return module
+
+
+def emulated(source: str) -> str:
+    """CUDA source as C++ for the emulator."""
+    source = "\n".join(line for line in source.splitlines() if not line.startswith("#include"))
+    # A grid of 4096 blocks takes a minute; grid-stride loops do with fewer.
+    source = source.replace("kBlocks = 4096", "kBlocks = 6").replace(".is_cuda()", ".is_cpu()")
+    made, count = _LAUNCH.subn(r"emulate(\2, \3, [&] { \1\4; });", source)
+    assert count
+    return made
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Callable[..., nn.Module]]:
+    """`ModelNew` of each candidate, over one extension with all of the emulated sources."""
+    import torch.utils.cpp_extension as builder
+
+    calls: dict[int, dict[str, Any]] = {}
+    for number, path in CANDIDATES.items():
+        load(path, lambda number=number, **given: calls.setdefault(number, given))
+    parts = [f"namespace c{number} {{\n{emulated(given['cuda_sources'])}\n}}" for number, given in calls.items()]
+    names = {number: given["functions"][0] for number, given in calls.items()}
+    bound = "".join(f'    m.def("{name}", &c{number}::{name});\n' for number, name in names.items())
+    source = "\n".join([EMULATOR, *parts, f"PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {{\n{bound}}}"])
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # where ninja is
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", path)
+        patch.setenv("MAX_JOBS", "1")
+        built = builder.load_inline(
+            name="emulated_candidates", cpp_sources=source, no_implicit_headers=True,
+            extra_cflags=["-O1", "-Wno-unknown-pragmas"], extra_ldflags=["-pthread"],
+            build_directory=str(tmp_path_factory.mktemp("emulated")),
+        )  # fmt: skip
+    found = {}
+    for number, path_of in CANDIDATES.items():
+        extension = SimpleNamespace(**{names[number]: getattr(built, names[number])})
+        found[number] = load(path_of, lambda extension=extension, **_: extension).ModelNew
+    return found
+
+
+def rms_norm(x: torch.Tensor) -> torch.Tensor:
+    return x / (x.square().mean(1, keepdim=True) + 1e-5).sqrt()
+
+
+def pool(x: torch.Tensor) -> torch.Tensor:
+    return nn.functional.max_pool2d(x, 4, 1, 1)
+
+
+#: number -> constructor arguments, what is computed, shapes of the inputs
+CASES: dict[int, tuple[tuple[Any, ...], Callable[..., torch.Tensor], list[list[tuple[int, ...]]]]] = {
+    1: ((), torch.matmul, [[(130, 130)] * 2, [(256, 256)] * 2, [(7, 7)] * 2]),
+    4: ((), torch.matmul, [[(5, 4100), (4100, 1)], [(3, 8), (8, 1)]]),
+    19: ((), torch.relu, [[(7, 516)], [(1, 4)]]),
+    23: ((), lambda x: torch.softmax(x, 1), [[(4, 5000)], [(3, 8)], [(2, 2048)]]),
+    26: ((), nn.functional.gelu, [[(7, 516)]]),
+    36: ((6,), rms_norm, [[(3, 6, 15, 11)], [(2, 6, 16, 16)]]),
+    42: ((4, 1, 1, 1), pool, [[(2, 3, 9, 140)], [(1, 2, 12, 12)]]),
+    47: ((1,), lambda x: x.sum(1, keepdim=True), [[(3, 18, 135)], [(2, 4, 5)], [(1, 3, 128)]]),
+    89: ((1,), lambda x: x.cumsum(1), [[(3, 5000)], [(2, 2048)], [(2, 4)]]),
+    94: ((), nn.functional.mse_loss, [[(40, 300)] * 2, [(1, 4)] * 2]),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", sorted(CASES))
+def test_an_emulated_launch_gives_the_right_answer(models: dict[int, Callable[..., nn.Module]], number: int) -> None:
+    arguments, expected, cases = CASES[number]
+    model = models[number](*arguments)
+    generator = torch.Generator().manual_seed(number)
+    for shapes in cases:
+        for scale in (1.0, 100.0):
+            inputs = [torch.randn(shape, generator=generator) * scale for shape in shapes]
+            right = expected(*(one.double() for one in inputs))
+            got = model(*inputs)
+            assert got.dtype == torch.float32 and got.shape == right.shape
+            error = (got - right).abs().max() / right.square().mean().sqrt()
+            assert error < 1e-5, f"{shapes}: {error:.2g} of the root mean square"
+
+
+def test_there_is_a_case_for_each_candidate() -> None:
+    assert CASES.keys() == CANDIDATES.keys()
+
+
+@pytest.mark.slow
+@pytest.mark.hipcc
+@pytest.mark.parametrize("number", sorted(CASES))
+def test_hipcc_accepts_it(number: int, tmp_path: Path) -> None:
+    try:
+        find_hip()
+    except ToolchainUnavailable as error:
+        pytest.skip(f"NO HIP COMPILER, so the candidate was not compiled: {error}")
+    problem = doors.problem(tmp_path, "1_Any", 1)
+    words = ("--code", CANDIDATES[number], "--problem", problem, "--build-only", "--backend", "hip", "--arch", "gfx942")
+    done = doors.run("eval", *words)
+    assert done.returncode == 0, done.stdout + done.stderr

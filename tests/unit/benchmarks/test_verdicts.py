@@ -1,0 +1,218 @@
+"""The comparison of verdict times: its arithmetic, its turns, and the loading of KernelBench's evaluator."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from benchmarks import verdicts
+from benchmarks.kernelbench_verdict import NOT_NEEDED, described, libraries
+from benchmarks.runs import Deadline, load_runs
+from benchmarks.verdicts_figures import HKBENCH, Figure, failed, of_answer, summary
+from benchmarks.verdicts_sides import Turns, capability, finish
+from hkbench.records import DeviceFacts
+
+ROOT = Path(__file__).resolve().parents[3]
+ANSWER = {"compiled": True, "correct": True, "timed": True, "speedup": 1.5, "metadata": {}, "seconds": 60.0}
+
+
+def ours(problem: str, seconds: float, build: float, cold: bool = False, process: bool = False) -> Figure:
+    return Figure(HKBENCH, problem, process, cold, seconds, build, True, "fast", 1.5)
+
+
+def theirs(problem: str, seconds: float, cold: bool = False) -> list[Figure]:
+    return of_answer(problem, ANSWER | {"seconds": seconds, "rebuilt": cold}, seconds + 10.0, cold)
+
+
+def test_builds_are_taken_off_and_ratios_have_a_geometric_mean() -> None:
+    figures = [*theirs("19_A", 60.0), ours("19_A", 46.0, 40.0), *theirs("1_B", 8.0), ours("1_B", 42.0, 40.0)]
+    text = summary(figures)
+    assert "| 19_A | 60.0 | 6.0 | 10.0 | 70.0 | - | - |" in text
+    assert "| 1_B | 8.0 | 2.0 | 4.0 | 18.0 | - | - |" in text
+    assert "| geometric mean of 2 |  |  | 6.3 |  |  | - |" in text
+    assert "build included" not in text
+
+
+def test_a_cold_verdict_gives_both_figures_of_ours_and_one_of_theirs() -> None:
+    figures = [*theirs("19_A", 100.0, cold=True), ours("19_A", 50.0, 40.0, cold=True)]
+    assert "build not counted" not in summary(figures)
+    assert "| 19_A | 100.0 | 50.0 | 2.0 | 110.0 | - | - |" in summary(figures)
+    both = summary([*figures, *theirs("19_A", 60.0), ours("19_A", 62.0, 40.0, cold=True, process=True)])
+    assert "| 19_A | 60.0 | 10.0 | 6.0 | 70.0 | 22.0 | 3.2 |" in both
+    assert "| 19_A | 100.0 | 50.0 | 2.0 | 110.0 | 62.0 | 1.8 |" in both
+
+
+def test_the_median_of_repeats_counts() -> None:
+    figures = [one for seconds in (50.0, 60.0, 90.0) for one in theirs("19_A", seconds)]
+    assert "| 19_A | 60.0 | 6.0 | 10.0 |" in summary([*figures, ours("19_A", 46.0, 40.0)])
+
+
+def test_only_what_came_to_its_end_is_compared() -> None:
+    wrong = of_answer(
+        "19_A", ANSWER | {"correct": False, "rebuilt": False, "metadata": {"issue": "mismatch"}}, 9.0, False
+    )
+    again = of_answer("19_A", ANSWER | {"rebuilt": True}, 9.0, cold=False)
+    none = failed(HKBENCH, "19_A", True, False, 1.0, "WorkerLost: gone")
+    text = summary([*wrong, *again, none, ours("19_A", 46.0, 40.0)])
+    assert "geometric mean" not in text
+    assert "left out: kernelbench, 19_A: incorrect {'issue': 'mismatch'}" in text
+    assert "left out: kernelbench, 19_A, as a process: correct the extension was built again" in text
+    assert "left out: hkbench, 19_A, as a process: no verdict WorkerLost: gone" in text
+    assert summary([]) == "no figures"
+
+
+def test_figures_survive_their_file(tmp_path: Path) -> None:
+    made = [*theirs("19_A", 60.0), ours("19_A", 46.0, 40.0)]
+    for name, figures in (("a", made[:2]), ("b", made[2:])):
+        facts = dict.fromkeys(verdicts.FACTS, name)
+        (tmp_path / name).write_text(json.dumps(facts | {"figures": [one.to_json() for one in figures]}))
+    loaded = load_runs([tmp_path / "a", tmp_path / "b"], verdicts.FACTS)
+    assert [Figure.from_json(plain) for plain in loaded] == made
+    assert verdicts.main(["--combine", str(tmp_path / "a"), str(tmp_path / "b")]) == 0
+    assert verdicts.main(["--combine", str(tmp_path / "a")]) == 1
+
+
+def test_what_kernelbench_returned() -> None:
+    facts = {"compiled": True, "correctness": True, "metadata": {"error": OSError("x")}}
+    found = described(SimpleNamespace(runtime=2.0, ref_runtime=3.0, **facts))
+    assert found == {"compiled": True, "correct": True, "timed": True, "speedup": 1.5, "metadata": {"error": "x"}}
+    assert described(SimpleNamespace(runtime=-1.0, ref_runtime=-1.0, **facts))["timed"] is False
+    assert described(None)["correct"] is False
+
+
+def test_a_library_that_was_built_again_is_noticed(tmp_path: Path) -> None:
+    built = tmp_path / "name" / "name.so"
+    built.parent.mkdir()
+    built.write_bytes(b"1")
+    before = libraries(tmp_path)
+    assert libraries(tmp_path) == before
+    os.utime(built, ns=(1, 1))
+    assert libraries(tmp_path) != before
+
+
+async def test_a_device_is_lent_to_whose_turn_it_is() -> None:
+    turns, order = Turns([0]), []
+
+    async def work(name: str) -> None:
+        async with turns.one() as index:
+            order.append((name, index))
+            await asyncio.sleep(0.02)
+
+    tasks = [asyncio.create_task(work(name), name=name) for name in "abc"]
+    for name in "abc":
+        await turns.arrival(name)
+    assert order == []
+    turns.give("b")
+    await tasks[1]
+    turns.give("c")
+    turns.give("a")
+    await asyncio.gather(*tasks)
+    assert [name for name, _ in order] == ["b", "c", "a"] or [name for name, _ in order] == ["b", "a", "c"]
+    assert turns.waited("a") >= 0.02
+
+
+async def test_a_process_is_ended_at_its_limit_with_what_it_started() -> None:
+    script = "import subprocess, sys, time; subprocess.Popen(['sleep', '60']); print('up', flush=True); time.sleep(60)"
+    started = time.monotonic()
+    done = await finish([sys.executable, "-c", script], os.environ, 1.0)
+    assert time.monotonic() - started < 20.0
+    assert done.code == -9 and "time limit" in done.errors
+    done = await finish([sys.executable, "-c", "import sys; print('out'); sys.exit('why')"], os.environ, None)
+    assert (done.code, done.output.strip(), done.errors.strip()) == (1, "out", "why")
+
+
+@pytest.mark.parametrize(("arch", "named"), [("sm_90", "9.0"), ("sm_100", "10.0")])
+def test_architectures_as_torch_names_them(arch: str, named: str) -> None:
+    facts = DeviceFacts.model_construct(name="GPU", arch=arch)
+    assert capability(facts) == named
+    with pytest.raises(SystemExit, match="none of an NVIDIA GPU"):
+        capability(DeviceFacts.model_construct(name="CPU", arch=None))
+
+
+def test_a_step_that_does_not_fit_in_is_not_begun() -> None:
+    deadline = Deadline(60.0, first_guess=100.0)
+    assert not deadline.allows("a")
+    deadline.took("a", 5.0)
+    assert deadline.allows("a") and deadline.allows("b")
+    assert Deadline(None).allows("a") and Deadline(None).left is None
+
+
+def test_without_a_gpu_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert verdicts.main(["--device", "cpu"]) == 69
+    assert "needs a GPU" in capsys.readouterr().err
+    monkeypatch.delenv("KERNELBENCH_DIR", raising=False)
+    with pytest.raises(SystemExit, match="KERNELBENCH_DIR has to name a checkout"):
+        verdicts.main(["--device", "cuda"])
+
+
+@pytest.mark.skipif(not os.environ.get("KERNELBENCH_DIR"), reason="KERNELBENCH_DIR names no checkout of KernelBench")
+class TestWithACheckout:
+    checkout = Path(os.environ.get("KERNELBENCH_DIR", ""))
+
+    def python(self, text: str, *words: Any) -> str:
+        """In a process of its own: their package would stay in this one."""
+        command = [sys.executable, "-c", f"from benchmarks.kernelbench_verdict import *\n{text}", *map(str, words)]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def test_each_problem_has_its_candidate(self) -> None:
+        tasks = verdicts.chosen(verdicts.PROBLEMS, self.checkout)
+        assert [str(task.problem.number) for task in tasks] == list(verdicts.PROBLEMS)
+        assert all(task.code.name == task.problem.path.name for task in tasks)
+        with pytest.raises(SystemExit, match="no candidate for problem 50"):
+            verdicts.chosen(["50"], self.checkout)
+
+    def test_their_evaluator_loads_and_takes_the_arguments(self) -> None:
+        used = inspect.getsource(sys.modules[described.__module__].judge).partition("eval_kernel_against_ref(")[2]
+        names = [line.strip().partition("=")[0] for line in used.partition("\n    )")[0].splitlines() if "=" in line]
+        assert len(names) == 7
+        text = (
+            "import inspect; evaluator = load_evaluator(Path(sys.argv[1]))\n"
+            "names = inspect.signature(evaluator.eval_kernel_against_ref).parameters\n"
+            "assert set(sys.argv[2:]) <= set(names), names\n"
+            "assert list(inspect.signature(evaluator.build_compile_cache).parameters)[0] == 'custom_model_src'\n"
+            "print(*(sorted(evaluator.KernelExecResult.model_fields)))"
+        )
+        fields = self.python(text, self.checkout, *names).split()
+        assert {"compiled", "correctness", "runtime", "ref_runtime", "metadata"} <= set(fields)
+
+    def test_what_stands_in_refuses_to_work(self) -> None:
+        assert "tqdm" in NOT_NEEDED
+        text = (
+            "evaluator = load_evaluator(Path(sys.argv[1])); import tqdm\n"
+            "if isinstance(tqdm, ModuleType) and not hasattr(tqdm, '__file__'):\n"
+            "    try: tqdm.tqdm()\n"
+            "    except RuntimeError as error: print(error)\n"
+            "else: print('is not installed, in another world')"
+        )
+        assert "is not installed" in self.python(text, self.checkout)
+
+    def test_their_cache_takes_a_build_and_tells_of_a_failed_one(self, tmp_path: Path) -> None:
+        text = (
+            "evaluator = load_evaluator(Path(sys.argv[1]))\n"
+            "right = build(evaluator, 'class ModelNew: pass', Path(sys.argv[2]))\n"
+            "wrong = build(evaluator, 'raise OSError(7)', Path(sys.argv[2]))\n"
+            "print(json.dumps([right['built'], wrong['built'], wrong['error']]))"
+        )
+        right, wrong, error = json.loads(self.python(text, self.checkout, tmp_path).splitlines()[-1])
+        assert right and not wrong and "7" in error
+
+    def test_as_a_process_without_a_gpu(self, tmp_path: Path) -> None:
+        problem = self.checkout / "KernelBench" / "level1" / "19_ReLU.py"
+        words = [ROOT / "benchmarks/kernelbench_verdict.py", self.checkout, "--problem", problem, "--code", problem]
+        environment = dict(os.environ) | {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}
+        command = [sys.executable, *map(str, words), "--build-dir", str(tmp_path)]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 69
+        assert "needs a GPU" in done.stderr
