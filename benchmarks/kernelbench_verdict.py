@@ -2,10 +2,11 @@
 
     python benchmarks/kernelbench_verdict.py CHECKOUT --problem P.py --code C.py --build-dir D [--build-only]
 
-prints one line of JSON: what `eval_kernel_against_ref` returned and the seconds that the call took. It is called with
-5 correctness trials, 100 performance trials, backend cuda, fp32, and else its defaults. Python, torch, their modules
-and a CUDA context are there before the clock starts, and with a candidate built before (`--build-only`, their
-`build_compile_cache`) torch finds the extension in D; `rebuilt` says whether the call built it all the same.
+prints one line of JSON: what `eval_kernel_against_ref` returned and the seconds that the call took, with those of its
+calls of `load_inline` apart (`build`). It is called with 5 correctness trials, 100 performance trials, backend cuda,
+fp32, and else its defaults. Python, torch, their modules and a CUDA context are there before the clock starts, and with
+a candidate built before (`--build-only`, their `build_compile_cache`) torch finds the extension in D; `rebuilt` says
+whether the call built it all the same.
 
 Their package asks for modules that judging does without: clients of model services, a progress bar, a reader of .env
 files. Where one of NOT_NEEDED is not installed an empty one stands in for it, whose functions raise (load_dotenv does
@@ -15,6 +16,7 @@ nothing). numpy and pydantic have to be there.
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib
 import importlib.util
 import json
@@ -86,7 +88,7 @@ def judge(evaluator: ModuleType, problem: str, code: str, folder: Path) -> dict[
     device = torch.device("cuda:0")
     torch.zeros(1, device=device)
     torch.cuda.synchronize(device)
-    before = libraries(folder)
+    before, builds = libraries(folder), timed_builds()
     started = time.perf_counter()
     result = evaluator.eval_kernel_against_ref(
         problem,
@@ -101,7 +103,26 @@ def judge(evaluator: ModuleType, problem: str, code: str, folder: Path) -> dict[
     )
     torch.cuda.synchronize(device)
     seconds = time.perf_counter() - started
-    return described(result) | {"seconds": seconds, "rebuilt": libraries(folder) != before}
+    rebuilt = libraries(folder) != before
+    return described(result) | {"seconds": seconds, "build": sum(builds), "rebuilt": rebuilt}
+
+
+def timed_builds() -> list[float]:
+    """The seconds of each call of `load_inline` from now on, for whoever imports it from now on."""
+    builder = importlib.import_module("torch.utils.cpp_extension")
+    stock = builder.load_inline
+    taken: list[float] = []
+
+    @functools.wraps(stock)
+    def load_inline(*args: Any, **kwargs: Any) -> Any:
+        started = time.perf_counter()
+        try:
+            return stock(*args, **kwargs)
+        finally:
+            taken.append(time.perf_counter() - started)
+
+    vars(builder)["load_inline"] = load_inline
+    return taken
 
 
 def described(result: Any) -> dict[str, Any]:

@@ -23,7 +23,7 @@ evaluation without that wait and without the verdict's stage `build`, which is t
 before the wait ran beside other builds. eval.py builds alone, some 50 s with nvcc, and its stage `build` is taken off.
 
 With --cold each side builds from nothing, one at a time, and everything counts. hkbench's kits of precompiled headers
-are not there either. Such a verdict of hkbench's also gives its seconds without the build.
+are not there either. Such verdicts also give both sides' seconds without the build, the call of `load_inline`.
 
 Only verdicts that came to their end count: correct and timed. Medians over repeats. Exit code 0: a table was made;
 1: no problem has figures of both sides; 69: no GPU, or none that KernelBench's evaluator accepts.
@@ -47,7 +47,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.kernelbench_verdict import NO_GPU, NO_GPU_CODE, RUNS, TRIALS
 from benchmarks.runs import Deadline, load_runs
 from benchmarks.verdicts_figures import KERNELBENCH, Figure, failed, summary
-from benchmarks.verdicts_sides import ROOT, SETTINGS, KernelBench, Ours, TakingTurns, Task, eval_process, repeated
+from benchmarks.verdicts_sides import ROOT, SETTINGS, KernelBench, Ours, TakingTurns, Task, repeated
 from hkbench.cli.arguments import positive, seconds
 from hkbench.errors import HkbenchError
 from hkbench.problems import load_problem
@@ -72,7 +72,7 @@ class Record:
 
     def add(self, figures: Sequence[Figure]) -> None:
         for figure in figures:
-            build = "" if figure.build is None else f", {figure.build:.1f} s of it the build"
+            build = f", {figure.build:.1f} s of it the build" if figure.build else ""
             words = figure.status if figure.complete else f"{figure.status}: {figure.reason[:400]}"
             how = "process" if figure.process else "call"
             say(f"{figure.judge:12} {figure.problem:36} {how:8} {figure.seconds:7.1f} s{build}; {words}")
@@ -100,31 +100,39 @@ async def run(options: argparse.Namespace, checkout: Path, deadline: Deadline) -
             theirs = KernelBench(checkout, evaluator.device, scratch / "kernelbench")
             ours = Ours(evaluator, scratch / "hkbench")
             try:
-                broken = {} if options.cold else await build_all(order, theirs, ours, deadline)
-                for number, task in enumerate(order):
-                    if not deadline.allows(task.problem.name):
-                        say(f"the time limit of {options.time_limit:g} s is near: {len(order) - number} not done")
-                        break
-                    started = time.monotonic()
-                    await judge(task, theirs, ours, broken.get(task.problem.name), options.cold, record, deadline)
-                    if task.problem.name in processes:
-                        kind = evaluator.device.kind
-                        record.add([await eval_process(task, kind, scratch, options.cold, deadline.left)])
-                    deadline.took(task.problem.name, time.monotonic() - started)
+                async with asyncio.timeout(deadline.left):
+                    await measure(order, processes, options.cold, theirs, ours, record, deadline)
+            except TimeoutError:
+                say(f"the time limit of {options.time_limit:g} s is reached; what was under way is given up")
             finally:
                 await ours.close()
     return record.figures
 
 
-async def judge(
-    task: Task, theirs: KernelBench, ours: Ours, broken: str | None, cold: bool, record: Record, deadline: Deadline
+async def measure(
+    order: Sequence[Task],
+    processes: set[str],
+    cold: bool,
+    theirs: KernelBench,
+    ours: Ours,
+    record: Record,
+    deadline: Deadline,
 ) -> None:
-    """One verdict of each side; of hkbench's alone where KernelBench's build failed, for the reason `broken`."""
-    if broken is None:
-        record.add(await theirs.judge(task, deadline.left, cold))
-    else:
-        record.add([failed(KERNELBENCH, task.problem.name, False, cold, 0.0, f"it was not built: {broken}")])
-    record.add([await (ours.judge_cold(task) if cold else ours.judge(task))])
+    """One verdict of each side after the other; `processes` names the problems for which eval.py is run too."""
+    broken = {} if cold else await build_all(order, theirs, ours, deadline)
+    for number, task in enumerate(order):
+        name, started = task.problem.name, time.monotonic()
+        if not deadline.allows(name):
+            say(f"the time limit is near: {len(order) - number} of {len(order)} not done")
+            return
+        if name in broken:
+            record.add([failed(KERNELBENCH, name, False, cold, 0.0, f"it was not built: {broken[name]}")])
+        else:
+            record.add(await theirs.judge(task, deadline.left, cold))
+        record.add([await (ours.judge_cold(task) if cold else ours.judge(task))])
+        if name in processes:
+            record.add([await ours.judge_as_process(task, cold, deadline.left)])
+        deadline.took(name, time.monotonic() - started)
 
 
 async def build_all(order: Sequence[Task], theirs: KernelBench, ours: Ours, deadline: Deadline) -> dict[str, str]:

@@ -112,6 +112,10 @@ class Ours:
         self.start(task, cold=True)
         return await self.judge(task)
 
+    async def judge_as_process(self, task: Task, cold: bool, limit: float | None) -> Figure:
+        """By eval.py, which builds for itself."""
+        return await eval_process(task, self._evaluator.device.kind, self._scratch, cold, limit)
+
     async def close(self) -> None:
         """Ends what nobody waits for any more."""
         for running in self._started.values():
@@ -137,6 +141,7 @@ class Ours:
 async def eval_process(task: Task, kind: DeviceKind, scratch: Path, cold: bool, limit: float | None) -> Figure:
     """hkbench as a process: eval.py, from its start to its end."""
     output = scratch / f"{task.problem.name}_{task.number}.json"
+    scratch.mkdir(parents=True, exist_ok=True)
     output.unlink(missing_ok=True)
     words = ["--code", task.code, "--problem", task.problem.path, "--device", kind.value, "--output", output]
     words += ["--trials", TRIALS, "--timing-runs", RUNS, "--track", "any", "--no-profile"]
