@@ -138,7 +138,7 @@ async def measure(
 async def build_all(order: Sequence[Task], theirs: KernelBench, ours: Ours, deadline: Deadline) -> dict[str, str]:
     """Builds everything for both sides at once; for which problems KernelBench's build failed, and why."""
     started = time.monotonic()
-    say(f"building {len(order)} candidates for each side")
+    say(f"building for {len(order)} verdicts of each side")
     for task in order:
         ours.start(task)
     once = {task.problem.name: task for task in order}
