@@ -3,13 +3,13 @@
     python benchmarks/kernelbench_verdict.py CHECKOUT --problem P.py --code C.py --build-dir D [--build-only]
 
 prints one line of JSON: what `eval_kernel_against_ref` returned and the seconds that the call took, with those of its
-calls of `load_inline` apart (`build`). It is called with 5 correctness trials, 100 performance trials, backend cuda,
+calls of `load_inline` apart (`build`). It is called with 5 correctness trials, `--runs` performance trials, backend cuda,
 fp32, and else its defaults. Python, torch, their modules and a CUDA context are there before the clock starts, and with
 a candidate built before (`--build-only`, their `build_compile_cache`) torch finds the extension in D; `rebuilt` says
 whether the call built it all the same.
 
 Their package asks for modules that judging does without: clients of model services, a progress bar, a reader of .env
-files. Where one of NOT_NEEDED is not installed an empty one stands in for it, whose functions raise (load_dotenv does
+files. Where one of NOT_NEEDED cannot be imported an empty one stands in for it, whose functions raise (load_dotenv does
 nothing). numpy and pydantic have to be there.
 """
 
@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import functools
 import importlib
-import importlib.util
 import json
 import sys
 import time
@@ -48,7 +47,9 @@ def load_evaluator(checkout: Path) -> ModuleType:
     if not (folder / "eval.py").is_file():
         raise SystemExit(f"{folder / 'eval.py'} is missing; KERNELBENCH_DIR has to name a checkout of KernelBench")
     for name, wanted in NOT_NEEDED.items():
-        if importlib.util.find_spec(name) is None:
+        try:
+            importlib.import_module(name)
+        except ImportError:  # it is not there, or something that it needs itself is not
             sys.modules[name] = _stand_in(name, wanted)
     package = ModuleType("kernelbench")
     package.__path__ = [str(folder)]
@@ -81,7 +82,7 @@ def build(evaluator: ModuleType, code: str, folder: Path) -> dict[str, Any]:
     return {"built": bool(done), "error": None if done else f"{error}\n{printed}"[-2000:]}
 
 
-def judge(evaluator: ModuleType, problem: str, code: str, folder: Path) -> dict[str, Any]:
+def judge(evaluator: ModuleType, problem: str, code: str, folder: Path, runs: int = RUNS) -> dict[str, Any]:
     """One evaluation and its seconds of wall clock."""
     import torch
 
@@ -94,7 +95,7 @@ def judge(evaluator: ModuleType, problem: str, code: str, folder: Path) -> dict[
         problem,
         code,
         num_correct_trials=TRIALS,
-        num_perf_trials=RUNS,
+        num_perf_trials=runs,
         measure_performance=True,
         build_dir=str(folder),
         device=device,
@@ -150,6 +151,7 @@ def main() -> int:
     parser.add_argument("--problem", type=Path, required=True)
     parser.add_argument("--code", type=Path, required=True)
     parser.add_argument("--build-dir", type=Path, required=True)
+    parser.add_argument("--runs", type=int, default=RUNS, help="performance trials")
     parser.add_argument("--build-only", action="store_true")
     options = parser.parse_args()
     options.build_dir.mkdir(parents=True, exist_ok=True)
@@ -164,7 +166,8 @@ def main() -> int:
             if not torch.cuda.is_available():
                 print(NO_GPU)
                 return NO_GPU_CODE
-            answer = judge(evaluator, options.problem.read_text(encoding="utf-8"), code, options.build_dir.resolve())
+            problem = options.problem.read_text(encoding="utf-8")
+            answer = judge(evaluator, problem, code, options.build_dir.resolve(), options.runs)
     print(json.dumps(answer), flush=True)
     return 0
 

@@ -8,7 +8,7 @@
     python benchmarks/verdicts.py --combine a.json b.json c.json
 
 Both sides judge benchmarks/candidates/kernelbench_level1/ at the problems' own sizes: five correctness trials, a
-hundred timed runs of candidate and reference each. KernelBench: `eval_kernel_against_ref` (see kernelbench_verdict.py).
+hundred timed runs of candidate and reference each, or as many as `--timing-runs` says. KernelBench: `eval_kernel_against_ref` (see kernelbench_verdict.py).
 hkbench: track any, no profile. Two figures of each:
 
 - one evaluation in a process that has imported torch: for KernelBench the call alone, in a fresh process that has
@@ -47,7 +47,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.kernelbench_verdict import NO_GPU, NO_GPU_CODE, RUNS, TRIALS
 from benchmarks.runs import Deadline, load_runs
 from benchmarks.verdicts_figures import KERNELBENCH, Figure, failed, summary
-from benchmarks.verdicts_sides import ROOT, SETTINGS, KernelBench, Ours, TakingTurns, Task, repeated
+from benchmarks.verdicts_sides import ROOT, KernelBench, Ours, TakingTurns, Task, repeated, settings
 from hkbench.cli.arguments import positive, seconds
 from hkbench.errors import HkbenchError
 from hkbench.problems import load_problem
@@ -94,11 +94,12 @@ async def run(options: argparse.Namespace, checkout: Path, deadline: Deadline) -
         scratch = Path(folder)
         if options.cold:
             os.environ["XDG_CACHE_HOME"] = str(scratch / "cache")  # where hkbench would look for kits
+        runs = options.timing_runs
         builds = max(len(order), os.cpu_count() or 1)
-        async with TakingTurns(DeviceKind(options.device), SETTINGS, SizeSet.FULL, builds) as evaluator:
-            record = Record(options.json, about(evaluator))
-            theirs = KernelBench(checkout, evaluator.device, scratch / "kernelbench")
-            ours = Ours(evaluator, scratch / "hkbench")
+        async with TakingTurns(DeviceKind(options.device), settings(runs), SizeSet.FULL, builds) as evaluator:
+            record = Record(options.json, about(evaluator, runs))
+            theirs = KernelBench(checkout, evaluator.device, scratch / "kernelbench", runs)
+            ours = Ours(evaluator, scratch / "hkbench", runs)
             try:
                 async with asyncio.timeout(deadline.left):
                     await measure(order, processes, options.cold, theirs, ours, record, deadline)
@@ -150,7 +151,7 @@ async def build_all(order: Sequence[Task], theirs: KernelBench, ours: Ours, dead
     return {name: reason for name, reason in zip(once, failures, strict=True) if reason is not None}
 
 
-def about(evaluator: TakingTurns) -> dict[str, Any]:
+def about(evaluator: TakingTurns, runs: int) -> dict[str, Any]:
     """What the figures depend on."""
     return {
         "device": evaluator.device.name,
@@ -158,7 +159,7 @@ def about(evaluator: TakingTurns) -> dict[str, Any]:
         "cores": len(os.sched_getaffinity(0)),
         "isolation": evaluator.isolation.level.value,
         "trials": TRIALS,
-        "timing_runs": RUNS,
+        "timing_runs": runs,
     }
 
 
@@ -180,6 +181,9 @@ def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("--problems", nargs="+", default=list(PROBLEMS), metavar="N", help="numbers at level 1")
+    parser.add_argument(
+        "--timing-runs", type=positive, default=RUNS, metavar="N", help="of candidate and reference each"
+    )
     parser.add_argument("--repeats", type=positive, default=1, metavar="N", help="verdicts of each side on each")
     parser.add_argument("--processes", nargs="*", metavar="N", help="problems that eval.py judges too (no number: all)")
     parser.add_argument("--cold", action="store_true", help="count the builds, each made alone and from nothing")

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks.kernelbench_verdict import RUNS, TRIALS
+from benchmarks.kernelbench_verdict import TRIALS
 from benchmarks.verdicts_figures import HKBENCH, KERNELBENCH, Figure, failed, of_answer, of_verdict
 from hkbench.cli.arguments import DEFAULT_BACKEND
 from hkbench.engine import Evaluator
@@ -25,7 +25,11 @@ from hkbench.sandbox.environment import runner_path
 
 ROOT = Path(__file__).resolve().parents[1]
 LAST_WORDS = 2000  #: characters of a process's messages that are kept
-SETTINGS = JudgeSettings(trials=TRIALS, timing_runs=RUNS, track=Track.ANY, profile_slow=False)
+
+
+def settings(runs: int) -> JudgeSettings:
+    """What KernelBench does too, with `runs` timed runs of each side."""
+    return JudgeSettings(trials=TRIALS, timing_runs=runs, track=Track.ANY, profile_slow=False)
 
 
 @dataclass(frozen=True)
@@ -85,8 +89,9 @@ class TakingTurns(Evaluator):
 class Ours:
     """hkbench in one long-lived process, as a batch uses it."""
 
-    def __init__(self, evaluator: TakingTurns, scratch: Path) -> None:
+    def __init__(self, evaluator: TakingTurns, scratch: Path, runs: int) -> None:
         self._evaluator = evaluator
+        self._runs = runs
         self._scratch = scratch
         self._started: dict[str, asyncio.Task[Figure]] = {}
 
@@ -114,7 +119,7 @@ class Ours:
 
     async def judge_as_process(self, task: Task, cold: bool, limit: float | None) -> Figure:
         """By eval.py, which builds for itself."""
-        return await eval_process(task, self._evaluator.device.kind, self._scratch, cold, limit)
+        return await eval_process(task, self._evaluator.device.kind, self._scratch, cold, limit, self._runs)
 
     async def close(self) -> None:
         """Ends what nobody waits for any more."""
@@ -138,13 +143,15 @@ class Ours:
         return of_verdict(evaluated.verdict, taken(), process=False, cold=cold)
 
 
-async def eval_process(task: Task, kind: DeviceKind, scratch: Path, cold: bool, limit: float | None) -> Figure:
+async def eval_process(
+    task: Task, kind: DeviceKind, scratch: Path, cold: bool, limit: float | None, runs: int
+) -> Figure:
     """hkbench as a process: eval.py, from its start to its end."""
     output = scratch / f"{task.problem.name}_{task.number}.json"
     scratch.mkdir(parents=True, exist_ok=True)
     output.unlink(missing_ok=True)
     words = ["--code", task.code, "--problem", task.problem.path, "--device", kind.value, "--output", output]
-    words += ["--trials", TRIALS, "--timing-runs", RUNS, "--track", "any", "--no-profile"]
+    words += ["--trials", TRIALS, "--timing-runs", runs, "--track", "any", "--no-profile"]
     done = await finish([sys.executable, ROOT / "eval.py", *words], os.environ, limit)
     if not output.is_file():
         reason = f"exit code {done.code}: {done.errors}"
@@ -156,9 +163,10 @@ async def eval_process(task: Task, kind: DeviceKind, scratch: Path, cold: bool, 
 class KernelBench:
     """Their evaluator, a process a verdict."""
 
-    def __init__(self, checkout: Path, device: DeviceFacts, scratch: Path) -> None:
+    def __init__(self, checkout: Path, device: DeviceFacts, scratch: Path, runs: int) -> None:
         self._checkout = checkout
         self._scratch = scratch
+        self._runs = runs
         # ninja as hkbench's builds find it, and the same code for the same device.
         self._environment = dict(os.environ) | {"PATH": runner_path(), "TORCH_CUDA_ARCH_LIST": capability(device)}
 
@@ -187,7 +195,7 @@ class KernelBench:
     def _command(self, task: Task, folder: Path) -> list[str | Path]:
         script = ROOT / "benchmarks" / "kernelbench_verdict.py"
         files: list[str | Path] = ["--problem", task.problem.path, "--code", task.code, "--build-dir", folder]
-        return [sys.executable, script, self._checkout, *files]
+        return [sys.executable, script, self._checkout, *files, "--runs", str(self._runs)]
 
 
 def capability(device: DeviceFacts) -> str:
