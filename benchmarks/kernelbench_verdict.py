@@ -3,8 +3,8 @@
     python benchmarks/kernelbench_verdict.py CHECKOUT --problem P.py --code C.py --build-dir D [--build-only]
 
 prints one line of JSON: what `eval_kernel_against_ref` returned and the seconds that the call took, with those of its
-calls of `load_inline` apart (`build`). It is called with 5 correctness trials, `--runs` performance trials, backend cuda,
-fp32, and else its defaults. Python, torch, their modules and a CUDA context are there before the clock starts, and with
+calls of `load_inline` apart (`build`). It is called with 5 correctness trials, `--runs` performance trials, backend
+cuda, fp32, and else its defaults. Python, torch, their modules and a CUDA context are there before the clock starts, and with
 a candidate built before (`--build-only`, their `build_compile_cache`) torch finds the extension in D; `rebuilt` says
 whether the call built it all the same.
 

@@ -8,7 +8,8 @@
     python benchmarks/verdicts.py --combine a.json b.json c.json
 
 Both sides judge benchmarks/candidates/kernelbench_level1/ at the problems' own sizes: five correctness trials, a
-hundred timed runs of candidate and reference each, or as many as `--timing-runs` says. KernelBench: `eval_kernel_against_ref` (see kernelbench_verdict.py).
+hundred timed runs of candidate and reference each, or as many as `--timing-runs` says. KernelBench:
+`eval_kernel_against_ref` (see kernelbench_verdict.py).
 hkbench: track any, no profile. Two figures of each:
 
 - one evaluation in a process that has imported torch: for KernelBench the call alone, in a fresh process that has
