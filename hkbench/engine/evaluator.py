@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import socket
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, replace
@@ -34,6 +35,7 @@ from hkbench.records import (
     SizeSet,
     Stage,
     Track,
+    Turns,
     Verdict,
 )
 from hkbench.sandbox.client import ForkServer, ForkServerLost, memory_file
@@ -41,7 +43,7 @@ from hkbench.sandbox.environment import kept_environment
 
 GIB = 1 << 30
 MEMORY_SHARE = 0.8
-LOADED_AHEAD = 2  #: candidates that may wait, loaded, for the device, beyond the builds under way
+LOADED_AHEAD = 2  #: candidates for each device that may have it or wait for it, beyond the builds under way
 DESCRIBE_SECONDS = 300.0
 FACTS_SECONDS = 600.0
 CANDIDATE, BASELINE = "candidate", "baseline"  #: the private folders of the two runners
@@ -70,6 +72,7 @@ class Evaluated:
     extensions: tuple[dict[str, Any], ...] = ()
     launched: dict[str, Any] | None = None  #: see judge/launches.py
     output: str | None = None
+    turns: Turns | None = None
 
 
 class Evaluator:
@@ -113,15 +116,19 @@ class Evaluator:
                 raise errors.WorkerLost(f"{error}; does `python -c 'import torch'` work?") from error
             raise
         self._cages = Cages(self.isolation)
-        kind = self.devices[0].kind
-        self._slots = BuildSlots(self._builds, exclusive_measurement=kind is DeviceKind.CPU)
+        self._share()
+        kind = self.device.kind
         # On a CPU nothing is measured meanwhile: that takes longer than a short run gains.
         prepares = self._prepares and kind is not DeviceKind.CPU
         self._preparation = Preparation(self.isolation, self._cages, self._slots, self._settings, prepares)
         self._guards = Guards(self._cages, self.device, self._memory, self._preparation)
-        self._loaded = asyncio.Semaphore(self._builds + LOADED_AHEAD)
-        self._lent = Devices([facts.index for facts in self.devices])
         return self
+
+    def _share(self) -> None:
+        """Who may build and measure at once: as many builds as cores, one measurement for each device."""
+        self._slots = BuildSlots(self._builds, exclusive_measurement=self.device.kind is DeviceKind.CPU)
+        self._loaded = asyncio.Semaphore(self._builds + LOADED_AHEAD * len(self.devices))
+        self._lent = Devices([facts.index for facts in self.devices])
 
     async def __aexit__(self, *_: object) -> None:
         if self._preparation is not None:
@@ -214,6 +221,7 @@ class Evaluator:
         Raises:
             HkbenchError: the machine failed, not the candidate.
         """
+        asked = time.time()
         if build_only is None:
             await self.require(backend)
         folder = folder.resolve()
@@ -233,13 +241,14 @@ class Evaluator:
         )
         try:
             async with self._loaded:
-                found = await self._evaluate(job, on_stage)
+                found = await self._evaluate(job, on_stage, asked)
                 return self._with_kittens(job, await self._with_built_code(job, found))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    async def _evaluate(self, job: EvaluateJob, on_stage: OnStage) -> Evaluated:
+    async def _evaluate(self, job: EvaluateJob, on_stage: OnStage, asked: float) -> Evaluated:
         async with self._slots.build():
+            building = time.time()
             channel, profiler = await self._start(job)
             try:
                 message = await self._until_news(channel, on_stage, profiler)
@@ -248,16 +257,19 @@ class Evaluator:
                 await channel.close()
                 profiler.close()
                 raise
+        turns = Turns(asked=asked, building=building, loaded=time.time())
         with closing(profiler):
             async with channel:
                 if "ready" in message:
                     async with self._slots.measure(), self._lent.one() as index:
+                        lent = time.time()
                         await channel.send({"device": index})
                         message = await self._until_news(channel, on_stage, profiler)
+                    turns = turns.model_copy(update={"device": index, "lent": lent, "returned": time.time()})
                 result = _result(message)
         if "verdict" in result:
-            return Evaluated(Verdict.model_validate(result["verdict"]))
-        return Evaluated(None, tuple(result["extensions"]), result["launched"], result["output"])
+            return Evaluated(Verdict.model_validate(result["verdict"]), turns=turns)
+        return Evaluated(None, tuple(result["extensions"]), result["launched"], result["output"], turns)
 
     async def _with_built_code(self, job: EvaluateJob, found: Evaluated) -> Evaluated:
         """On an AMD GPU, what the device code says that the candidate was built into; its processes have ended."""

@@ -188,6 +188,8 @@ class Evaluation:
             device = torch.device("cpu" if job.device is DeviceKind.CPU else f"cuda:{device_index}")
             baseline = BaselineSide(self._baseline, job.settings, str(job.problem.path))
             take_device(baseline, device)  # while the judge does so too
+            if device.type == "cuda":
+                torch.cuda.set_device(device)  # what names no device, a problem's code too, means this one
             self._facts = probe(job.device)[device_index]
             weights_seed = draw_seed()
             self._reference = Reference(job.problem, job.sizes, device, weights_seed)

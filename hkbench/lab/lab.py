@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
-from hkbench.engine import Evaluator
+from hkbench.engine import Evaluated, Evaluator
 from hkbench.errors import HkbenchError, ModelUnavailable
 from hkbench.lab.prompting import Prompter
 from hkbench.lab.samples import Sample, best_of, rank
@@ -35,6 +35,7 @@ from hkbench.records import (
     Stage,
     StageEntered,
     Status,
+    Turns,
     Verdict,
     VerdictReached,
 )
@@ -75,7 +76,7 @@ class Lab:
         self._recorder = recorder
         self._model = model
         self._request = request
-        self._judged: dict[str, tuple[SampleKey, asyncio.Future[Verdict]]] = {}  # by the candidate's sha256
+        self._judged: dict[str, tuple[SampleKey, asyncio.Future[Evaluated]]] = {}  # by the candidate's sha256
 
     async def prompt(self, attempt: int, reflection: Reflection | None) -> Prompt:
         """The prompt of an attempt; the one that was sent, when it was sent before."""
@@ -177,10 +178,11 @@ class Lab:
         if known is not None:
             self._remember(sample, known)
             return known
+        turns: Turns | None = None
         if sample.candidate is None:
             verdict = no_code(self.problem, sample.extraction, self._prompter, self._evaluator)
         else:
-            verdict = await self._judged_once(sample, sample.candidate.sha256)
+            verdict, turns = await self._judged_once(sample, sample.candidate.sha256)
         self._recorder.save_verdict(sample.key, verdict)
         failure = verdict.failure
         self._recorder.event(
@@ -192,45 +194,45 @@ class Lab:
                 stage=failure.stage if failure else None,
                 speedup=verdict.speedup.value if verdict.speedup else None,
                 seconds=sum(stage.seconds for stage in verdict.stages),  # work, without waiting for a turn
+                turns=turns,
             )
         )
         return verdict
 
-    async def _judged_once(self, sample: Sample, sha256: str) -> Verdict:
+    async def _judged_once(self, sample: Sample, sha256: str) -> tuple[Verdict, Turns | None]:
         """Models repeat themselves: the same code for the same problem has the verdict of its first sample.
 
         Not where a busy machine may have made it what it is: correct but slow, or out of time or memory.
         """
         if sha256 in self._judged:
             first, judging = self._judged[sha256]
-            verdict = await judging
+            verdict = _verdict_of(await judging)
             if verdict.status is not Status.SLOW and (verdict.failure is None or verdict.failure.kind not in _BY_LOAD):
-                return _repeated(verdict, first)
+                return _repeated(verdict, first), None
         self._judged[sha256] = sample.key, asyncio.ensure_future(self._judge(sample))
-        return await self._judged[sha256][1]
+        evaluated = await self._judged[sha256][1]
+        return _verdict_of(evaluated), evaluated.turns
 
     def _remember(self, sample: Sample, verdict: Verdict) -> None:
         if sample.candidate is not None and sample.candidate.sha256 not in self._judged:
-            reached: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
-            reached.set_result(verdict)
+            reached: asyncio.Future[Evaluated] = asyncio.get_running_loop().create_future()
+            reached.set_result(Evaluated(verdict))
             self._judged[sample.candidate.sha256] = sample.key, reached
 
-    async def _judge(self, sample: Sample) -> Verdict:
+    async def _judge(self, sample: Sample) -> Evaluated:
         paths = self._recorder.sample(sample.key)
 
         def entered(stage: Stage) -> None:
             self._recorder.event(StageEntered(time=time.time(), key=sample.key, stage=stage))
 
         try:
-            evaluated = await self._evaluator.evaluate(
+            return await self._evaluator.evaluate(
                 self.problem, paths.code, paths.build, self._prompter.backend, entered
             )
         except HkbenchError as error:
             failed = EvaluationFailed(time=time.time(), key=sample.key, error=type(error).__name__, message=str(error))
             self._recorder.event(failed)
             raise
-        assert evaluated.verdict is not None
-        return evaluated.verdict
 
     def _close_attempt(self, best: Sample) -> None:
         assert best.verdict is not None
@@ -254,6 +256,11 @@ class Lab:
         assert sample.verdict is not None
         source = sample.candidate.source if sample.candidate else None
         return reflect_on(sample.verdict, source, sample.key.attempt, self._prompter.book, self._prompter.backend)
+
+
+def _verdict_of(evaluated: Evaluated) -> Verdict:
+    assert evaluated.verdict is not None, "a batch does not ask for builds alone"
+    return evaluated.verdict
 
 
 def _repeated(verdict: Verdict, first: SampleKey) -> Verdict:

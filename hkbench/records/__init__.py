@@ -31,6 +31,7 @@ from hkbench.records.run import (
     RunFacts,
     RunStarted,
     StageEntered,
+    Turns,
     VerdictReached,
 )
 from hkbench.records.trust import (
@@ -101,6 +102,7 @@ __all__ = [
     "RunFacts",
     "RunStarted",
     "StageEntered",
+    "Turns",
     "VerdictReached",
     "Clocks",
     "Finding",

@@ -137,6 +137,17 @@ class StageEntered(Event):
     stage: Stage
 
 
+class Turns(Record):
+    """When an evaluation had what it waited for: a build slot, then a device. Seconds since the epoch."""
+
+    asked: float  #: for a verdict
+    building: float  #: a build slot was lent
+    loaded: float  #: and given back: the candidate is built and imported, or that has failed
+    device: int | None = None  #: the index of the one that it had; `None`: it did not come so far, as below
+    lent: float | None = None
+    returned: float | None = None
+
+
 class VerdictReached(Event):
     event: Literal["verdict_reached"] = "verdict_reached"
     key: SampleKey
@@ -145,6 +156,7 @@ class VerdictReached(Event):
     stage: Stage | None
     speedup: float | None
     seconds: float
+    turns: Turns | None = None  #: `None`: an older run, or nothing was run (no code, or a verdict reached before)
 
 
 class EvaluationFailed(Event):

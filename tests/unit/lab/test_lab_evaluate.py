@@ -16,7 +16,7 @@ from support.run_folder import FACTS, correct, run_config
 from hkbench.engine.evaluator import Evaluated
 from hkbench.errors import WorkerLost
 from hkbench.lab import Lab
-from hkbench.records import AnyEvent, Backend, Problem, Prompt, Reply, SampleKey, VerdictReached
+from hkbench.records import AnyEvent, Backend, Problem, Prompt, Reply, SampleKey, Turns, VerdictReached
 from hkbench.store.layout import RunPaths
 from hkbench.store.recorder import Recorder
 
@@ -50,7 +50,8 @@ class Judge:
         found = correct(problem.name, self.slowest * number)
         digest = sha256(code.read_bytes()).hexdigest()
         conditions = found.conditions.model_copy(update={"candidate_sha256": digest})
-        return Evaluated(found.model_copy(update={"conditions": conditions}))
+        turns = Turns(asked=1.0, building=2.0, loaded=3.0, device=0, lent=4.0, returned=4.0 + number)
+        return Evaluated(found.model_copy(update={"conditions": conditions}), turns=turns)
 
 
 class Bench:
@@ -81,7 +82,8 @@ async def test_the_same_code_is_judged_once_and_says_so(bench: Bench) -> None:
     assert first.verdict.speedup == again.verdict.speedup != other.verdict.speedup
     assert again.verdict.conditions.warnings == ("the same code as attempt 1, sample 1: this is its verdict",)
     assert not first.verdict.conditions.warnings
-    assert sum(isinstance(event, VerdictReached) for event in bench.events) == 3
+    returned = [event.turns and event.turns.returned for event in bench.events if isinstance(event, VerdictReached)]
+    assert sorted(returned, key=lambda end: end or 0.0) == [None, 5.0, 6.0]  # the repeated one had no device
 
 
 async def test_a_later_attempt_and_a_resume_know_it_too(bench: Bench) -> None:

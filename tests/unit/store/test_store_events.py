@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from support.run_folder import RunFolder, sample_run
 
-from hkbench.records import ProblemStarted, RunStarted
+from hkbench.records import ProblemStarted, RunStarted, VerdictReached
 from hkbench.store.events import Damage, JournalTail, read_events
 
 
@@ -130,3 +131,13 @@ def test_tail_notices_another_file_of_the_same_name(tmp_path: Path) -> None:
     news = tail.poll()
     assert news.restarted
     assert len(news.events) == 2
+
+
+def test_a_verdict_of_an_older_run_has_no_turns(tmp_path: Path) -> None:
+    key = {"problem": "1_ReLU", "attempt": 1, "sample": 1}
+    line = {"event": "verdict_reached", "time": 1.0, "key": key, "status": "slow", "kind": None, "stage": None,
+            "speedup": 0.5, "seconds": 2.0}  # fmt: skip
+    (tmp_path / "journal.jsonl").write_text(json.dumps(line) + "\n")
+    (event,) = read_events(tmp_path / "journal.jsonl")
+    assert isinstance(event, VerdictReached)
+    assert event.turns is None

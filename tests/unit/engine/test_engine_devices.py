@@ -1,0 +1,106 @@
+"""Several devices side by side: the engine with channels and slots as they are, and judges that only keep time."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from support.run_folder import ISOLATED, correct
+
+from hkbench.engine.channel import Channel
+from hkbench.engine.evaluator import Evaluator
+from hkbench.engine.guards import Spare
+from hkbench.judge.job import EvaluateJob
+from hkbench.records import Backend, DeviceFacts, DeviceKind, JudgeSettings, Problem, SizeSet, Turns
+
+PROBLEM = Problem(number=1, name="1_A", level=1, path=Path("1_A"), source="", sha256="0" * 64)
+
+
+class Room(Evaluator):
+    """The engine with `devices` devices. Its judges notice who builds and who measures at the same time."""
+
+    def __init__(self, devices: int, builds: int, hung: str = "") -> None:
+        super().__init__(DeviceKind.CUDA, JudgeSettings(), SizeSet.FULL, builds)
+        self.devices = tuple(DeviceFacts(kind=DeviceKind.CUDA, index=i, name="a GPU") for i in range(devices))
+        self.isolation = ISOLATED
+        self._preparation = cast(Any, SimpleNamespace(note=lambda _folder: None))
+        self._share()
+        self.building: set[str] = set()
+        self.measuring: dict[int, str] = {}
+        self.had: dict[int, list[str]] = {}  #: who measured on a device, in order
+        self.most_builds = self.most_measurements = 0
+        self.all_measure = asyncio.Event()
+        self.go_on = asyncio.Event()
+        self._hung = hung
+        self._judges_at_work: set[asyncio.Task[None]] = set()
+
+    async def _start(self, job: EvaluateJob) -> tuple[Channel, Spare]:
+        ours, theirs = socket.socketpair()
+        task = asyncio.create_task(self._judge(await Channel.open(theirs), Path(job.code).stem))
+        self._judges_at_work.add(task)
+        task.add_done_callback(self._judges_at_work.discard)
+        return await Channel.open(ours), cast(Spare, SimpleNamespace(close=lambda: None))
+
+    async def _judge(self, channel: Channel, name: str) -> None:
+        async with channel:
+            await channel.send({"stage": "load"})
+            self.building.add(name)
+            self.most_builds = max(self.most_builds, len(self.building))
+            await asyncio.sleep(0.003)
+            self.building.remove(name)
+            await channel.send({"ready": True})
+            index = (await channel.receive())["device"]
+            assert index not in self.measuring
+            self.measuring[index] = name
+            self.had.setdefault(index, []).append(name)
+            self.most_measurements = max(self.most_measurements, len(self.measuring))
+            if len(self.measuring) == len(self.devices):
+                self.all_measure.set()
+            await (self.go_on.wait() if self._hung and name.startswith(self._hung) else asyncio.sleep(0.005))
+            del self.measuring[index]
+            await channel.send({"result": {"verdict": correct("1_A", 1.5).model_dump(mode="json")}})
+
+    async def turns(self, name: str, folder: Path) -> Turns:
+        code = folder / f"{name}.py"
+        code.touch()
+        found = await self.evaluate(PROBLEM, code, folder / name, Backend.CUDA)
+        assert found.turns is not None
+        return found.turns
+
+
+async def test_each_device_has_one_measurement_and_builds_go_on_beside(tmp_path: Path) -> None:
+    room = Room(devices=4, builds=3)
+    turns = await asyncio.gather(*(room.turns(f"c{number}", tmp_path) for number in range(24)))
+    assert (room.most_builds, room.most_measurements) == (3, 4)
+    assert {turn.device for turn in turns} == {0, 1, 2, 3}
+    for device in range(4):
+        held = sorted((turn.lent or 0.0, turn.returned or 0.0) for turn in turns if turn.device == device)
+        assert all(before[1] <= after[0] for before, after in pairwise(held))
+    for turn in turns:
+        assert turn.lent is not None and turn.returned is not None
+        assert turn.asked <= turn.building <= turn.loaded <= turn.lent <= turn.returned
+
+
+async def test_a_hung_kernel_stops_nothing_but_its_own_device(tmp_path: Path) -> None:
+    room = Room(devices=2, builds=4, hung="stuck")
+    stuck = asyncio.create_task(room.turns("stuck", tmp_path))
+    await asyncio.wait_for(asyncio.gather(*(room.turns(f"c{number}", tmp_path) for number in range(12))), timeout=30)
+    assert not stuck.done()
+    assert list(room.measuring.values()) == ["stuck"]
+    (device,) = room.measuring
+    assert room.had[device][-1] == "stuck"
+    room.go_on.set()
+    assert (await stuck).device == device
+
+
+async def test_few_builds_keep_many_devices_busy(tmp_path: Path) -> None:
+    room = Room(devices=8, builds=1, hung="c")  # all of them measure until they are told to go on
+    waiting = [asyncio.create_task(room.turns(f"c{number}", tmp_path)) for number in range(8)]
+    await asyncio.wait_for(room.all_measure.wait(), timeout=30)
+    assert room.most_builds == 1
+    room.go_on.set()
+    assert {turn.device for turn in await asyncio.gather(*waiting)} == set(range(8))
