@@ -12,15 +12,12 @@ around the same function:
 
     python benchmarks/kernelbench_batch.py CHECKOUT build|evaluate REQUEST.json
 
-is one such process: it prints one line of JSON. Where clients of model services and the like, which KernelBench's
-helpers import and evaluation never calls, are not installed, an empty module stands in their place.
+is one such process: it prints one line of JSON. Their module is loaded as kernelbench_verdict.py loads it.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
-import importlib.util
 import json
 import os
 import re
@@ -33,14 +30,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.kernelbench_verdict import load_evaluator
 
 BUILDS = 20
 TRIALS, TIMED_RUNS = 5, 100
 LIMIT = 180.0  #: seconds of one candidate, and of all that are evaluated beside it
-#: What may be missing, and the name that is imported from it.
-UNUSED = {"dotenv": "load_dotenv", "tqdm": "tqdm", "openai": "OpenAI", "litellm": "completion", "requests": "get"}
 _PRECISION = re.compile(r"_(fp32|fp16|bf16)$")
 
 
@@ -140,24 +138,6 @@ def _process(checkout: Path, do: str, request: Path, environment: dict[str, str]
     return told | {"seconds": time.perf_counter() - started}
 
 
-def load_evaluation(checkout: Path) -> ModuleType:
-    """Their module `eval` in a package whose own __init__ is left out: that one imports all helpers at once."""
-    folder = checkout / "src" / "kernelbench"
-    if not (folder / "eval.py").is_file():
-        raise SystemExit(f"{folder}/eval.py is missing; KERNELBENCH_DIR has to name a checkout of KernelBench")
-    for name, imported in UNUSED.items():
-        if importlib.util.find_spec(name) is None:
-            sys.modules[name] = SimpleNamespace(**{imported: _nothing})  # type: ignore[assignment]
-    package = ModuleType("kernelbench")
-    package.__path__ = [str(folder)]
-    sys.modules["kernelbench"] = package
-    return importlib.import_module("kernelbench.eval")
-
-
-def _nothing(*_: object, **__: object) -> None:
-    """`load_dotenv` is called as their module is imported; the others never are."""
-
-
 def build(evaluation: Any, request: dict[str, Any]) -> dict[str, Any]:
     done, _, error = evaluation.build_compile_cache(request["candidate"], build_dir=request["build_dir"])
     return {"built": done} if error is None else {"built": done, "error": str(error)[-300:]}
@@ -204,7 +184,7 @@ def main() -> int:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     with redirect_stdout(sys.stderr):
-        evaluation = load_evaluation(options.checkout)
+        evaluation = load_evaluator(options.checkout)
         answer = (build if options.do == "build" else evaluate)(evaluation, request)
     print(json.dumps(answer), file=answers, flush=True)
     return 0

@@ -5,8 +5,8 @@
 prints one line of JSON: what `eval_kernel_against_ref` returned and the seconds that the call took, with those of its
 calls of `load_inline` apart (`build`). It is called with 5 correctness trials, `--runs` performance trials, backend
 cuda, fp32, and else its defaults. Python, torch, their modules and a CUDA context are there before the clock starts,
-and with a candidate built before (`--build-only`, their `build_compile_cache`) torch finds the extension in D; `rebuilt` says
-whether the call built it all the same.
+and with a candidate built before (`--build-only`, their `build_compile_cache`) torch finds the extension in D;
+`rebuilt` says whether the call built it all the same.
 
 Their package asks for modules that judging does without: clients of model services, a progress bar, a reader of .env
 files. Where one of NOT_NEEDED cannot be imported an empty one stands in for it, whose functions raise (load_dotenv does

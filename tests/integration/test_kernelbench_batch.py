@@ -47,6 +47,7 @@ def checkout(tmp_path: Path) -> Path:
     file = tmp_path / "checkout" / "src" / "kernelbench" / "eval.py"
     file.parent.mkdir(parents=True)
     file.write_text(EVALUATION)
+    file.with_name("utils.py").touch()
     return tmp_path / "checkout"
 
 
