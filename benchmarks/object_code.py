@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import struct
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 #: Functions of headers and of the binding: which of them a compiler emits, inlines or splits is up to each build.
@@ -53,3 +55,45 @@ def _unpadded(code: list[str]) -> list[str]:
 def differences(stock: dict[str, list[str]], quick: dict[str, list[str]]) -> list[str]:
     """Names of functions whose code is not the same, or that only one of two builds has."""
     return sorted(name for name in stock.keys() | quick.keys() if stock.get(name) != quick.get(name))
+
+
+_CUDA = 190  #: e_machine of NVIDIA's device code
+_LOCAL = re.compile(r"(\d+)(?=_GLOBAL__N_|_INTERNAL_)")
+
+
+def device_functions(object_file: Path) -> dict[str, list[str]]:
+    """Machine code of each kernel and device function in an object by nvcc, as lines of 16 bytes in hexadecimal.
+
+    Names are mangled, without what nvcc puts into them for one file. The object has to be made with `--no-compress`;
+    of one that holds no device code there is none.
+    """
+    content = object_file.read_bytes()
+    found = {}
+    for name, image in _sections(content):
+        if name == ".nv_fatbin":
+            for at in (match.start() for match in re.finditer(b"\x7fELF\x02", image)):
+                if struct.unpack_from("<H", image, at + 18)[0] == _CUDA:
+                    flags = struct.unpack_from("<I", image, at + 48)[0]
+                    for section, code in _sections(image[at:]):
+                        if section.startswith(".text."):
+                            lines = [code[line : line + 16].hex() for line in range(0, len(code), 16)]
+                            found[f"device code {flags:#x}: {_without_file(section.removeprefix('.text.'))}"] = lines
+    return found
+
+
+def _sections(elf: bytes) -> Iterator[tuple[str, bytes]]:
+    """Names and contents in a 64-bit little-endian ELF file. Raises struct.error: it is none."""
+    table, size, count, names = struct.unpack_from("<Q", elf, 40) + struct.unpack_from("<HHH", elf, 58)
+    headers = [struct.unpack_from("<IIQQQQ", elf, table + size * number) for number in range(count)]
+    for name, kind, _, _, offset, length in headers:
+        begin = headers[names][4] + name
+        content = b"" if kind == 8 else elf[offset : offset + length]  # 8: nothing in the file
+        yield elf[begin : elf.index(b"\0", begin)].decode(), content
+
+
+def _without_file(name: str) -> str:
+    """A mangled name in which each part that nvcc made from the file's name is cut."""
+    found = _LOCAL.search(name)
+    if found is None:
+        return name
+    return name[: found.start()] + "(local)" + _without_file(name[found.end() + int(found[1]) :])

@@ -38,13 +38,6 @@ _TEXTS = {
     "torch": ("torch/types.h", "torch/csrc/utils/pybind.h", "torch/csrc/Exceptions.h"),
     "pybind11": ("pybind11/pybind11.h",),
 }
-#: What stands for larger headers, by kit.
-_INSTEAD = {
-    "extension": {
-        "torch/extension.h": (*_TEXTS["torch"], "torch/version.h"),
-        "torch/library.h": (),  # of torch/types.h
-    }
-}
 
 
 class NotMade(Exception):
@@ -120,18 +113,10 @@ class Kits:
                 raise NotMade(result.output[-2000:] or f"no end within {MAKE_SECONDS:.0f} s")
             return result.output
 
-        for name, includes in _INSTEAD.get(wish.kit, {}).items():
+        for name, includes in use.INSTEAD.get(wish.kit, {}).items():
             path = folder / use.INCLUDE / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            guard = "HKBENCH_" + re.sub(r"\W", "_", name.upper())
-            lines = [
-                f"#ifndef {guard}",
-                f"#define {guard}",
-                *(f"#include <{inner}>" for inner in includes),
-                "#endif",
-                "",
-            ]
-            path.write_text("\n".join(lines), encoding="utf-8")
+            path.write_text(use.stand_in(name, includes), encoding="utf-8")
         (folder / "all.cpp").write_text("\n".join([*include, ""]), encoding="utf-8")
         run(*common, "-M", "-MF", "all.d", "all.cpp")
         inner = f"{self._folders[0]}/pybind11/"
@@ -209,7 +194,7 @@ def _said(compiler: Path, question: str) -> str:
 
 def _fingerprint(compiler: Path, torch: TorchFiles) -> str:
     """Names all that a precompiled header depends on besides flags: a change of any of it makes a new store."""
-    parts = [str(compiler), torch.version, str(torch.root), sys.version, json.dumps([_TEXTS, _INSTEAD])]
+    parts = [str(compiler), torch.version, str(torch.root), sys.version, json.dumps([_TEXTS, use.INSTEAD])]
     parts.append(_said(compiler, "-v"))
     cc1plus = Path(_said(compiler, "-print-prog-name=cc1plus").strip())
     for path in (cc1plus, torch.root / "version.py", torch.includes[0] / "torch" / "extension.h"):

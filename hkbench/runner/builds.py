@@ -1,8 +1,9 @@
 """Makes the candidate's own `load_inline` and `load` calls quick: all of torch's steps, with another way to compile.
 
-torch writes build.ninja and runs it. Here a first attempt runs it with `compile.py` before each command, which uses
-what the harness has compiled beforehand. Where that fails, for whatever reason, the attempt is forgotten and torch's
-own way is gone: a message that a model sees is always that of the usual build.
+torch writes build.ninja and runs it. Here a first attempt runs it with `compile.py` before each command of the C++
+compiler, which uses what the harness has compiled beforehand, and with `nvcc.py` before each of nvcc's. Where that
+fails, for whatever reason, the attempt is forgotten and torch's own way is gone: a message that a model sees is always
+that of the usual build.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from hkbench.runner import compile as compile_command
+from hkbench.runner import nvcc
 
 KITS = "HKBENCH_KITS"  #: names the folder of precompiled headers; without it builds are as torch makes them
 WISHES = "wishes"  #: in the private folder: kits that were not there
@@ -44,8 +46,10 @@ def _attempt(stock: Callable[..., None], folder: Path, error_prefix: str, store:
     rules = folder / "build.ninja"
     usual = rules.read_text(encoding="utf-8")
     wishes = Path(os.environ["TMPDIR"]).with_name(WISHES) if "TMPDIR" in os.environ else folder / WISHES
-    launcher = shlex.join([sys.executable, "-I", "-S", compile_command.__file__, str(store), str(wishes)])
-    quick = re.sub(r"^cxx = ", lambda found: f"{found[0]}{launcher} ", usual, count=1, flags=re.MULTILINE)
+    launchers = {"cxx": [compile_command.__file__, str(store), str(wishes)], "nvcc": [nvcc.__file__]}
+    quick = usual
+    for name, script in launchers.items():
+        quick = _launched_by([sys.executable, "-I", "-S", *script], name, quick)
     rules.write_text(quick, encoding="utf-8")
     try:
         stock(str(folder), False, error_prefix)
@@ -57,3 +61,9 @@ def _attempt(stock: Callable[..., None], folder: Path, error_prefix: str, store:
     finally:
         rules.write_text(usual, encoding="utf-8")
     return True
+
+
+def _launched_by(launcher: Sequence[str], variable: str, rules: str) -> str:
+    """The rules with `launcher` before the compiler that a variable of theirs names."""
+    words = shlex.join(launcher).replace("$", "$$")
+    return re.sub(rf"^{variable} = ", lambda found: f"{found[0]}{words} ", rules, count=1, flags=re.MULTILINE)

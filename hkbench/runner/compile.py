@@ -42,6 +42,16 @@ KITS: dict[str, frozenset[str]] = {
     "pybind11": frozenset({"pybind11/pybind11.h"}),
 }
 
+#: What stands for larger headers, by kit; of "extension" also where nvcc compiles (nvcc_headers.py).
+INSTEAD: dict[str, dict[str, tuple[str, ...]]] = {
+    "extension": {
+        "torch/extension.h": (
+            "torch/types.h", "torch/csrc/utils/pybind.h", "torch/csrc/Exceptions.h", "torch/version.h",
+        ),
+        "torch/library.h": (),  # of torch/types.h
+    }
+}  # fmt: skip
+
 #: Flags that a header may be precompiled for. A candidate chooses them, so they are a list.
 _FLAG = re.compile(
     r"-O([0-3sz]|fast)?|-std=(c|gnu)\+\+\w{1,4}|-g0?|-w|-pthread|-fPIC|-m(arch|tune)=[\w.-]{1,32}|-mfma|-mavx[\w.]{0,16}"
@@ -68,6 +78,13 @@ class Command:
     output: str
     flags: tuple[str, ...]  #: those that matter to a precompiled header, in their order
     folders: tuple[str, ...]
+
+
+def stand_in(name: str, includes: Sequence[str]) -> str:
+    """The text of a header that stands for a larger one, and includes these alone."""
+    guard = "HKBENCH_" + re.sub(r"\W", "_", name.upper())
+    lines = [f"#ifndef {guard}", f"#define {guard}", *(f"#include <{inner}>" for inner in includes), "#endif", ""]
+    return "\n".join(lines)
 
 
 def digest(kit: str, flags: Sequence[str]) -> str:

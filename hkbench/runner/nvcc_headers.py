@@ -1,0 +1,78 @@
+"""Lighter headers of PyTorch for one compilation by nvcc: what its source does not name is left out.
+
+nvcc cannot read precompiled headers, and reads all of them twice. A folder of stand-ins, found before PyTorch's own,
+leaves out
+
+- of `torch/extension.h` and `torch/all.h` what kits leave out too (`compile.INSTEAD`), and the Python bindings where
+  the source says nothing of Python;
+- of `ATen/Functions.h` and `ATen/NativeFunctions.h`, which declare each of some 1300 operators, those whose names do
+  not occur in the source. Of those that do all overloads are there, so calls mean the same. PyTorch's own headers name
+  the operators that they use themselves (AT_PER_OPERATOR_HEADERS).
+
+A source that needs more fails to compile, and is then built in the usual way. Standard library only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from hkbench.runner.compile import INSTEAD, stand_in
+
+OPERATORS = "-DAT_PER_OPERATOR_HEADERS"
+_LISTS = ("ATen/Functions.h", "ATen/NativeFunctions.h")
+_FEWEST = 500  #: operators that such a list has to have to be taken for one
+_OPERATOR = re.compile(r"#include <ATen/ops/(\w+?)(?:_native)?\.h>")
+_WORTH = re.compile(r"^\s*#\s*include\s*[<\"](?:torch|ATen)/", re.MULTILINE)
+_PYTHON = re.compile(r"\b(py(?!torch)|PY|Py(?!Torch)|THP)|TORCH_EXTENSION_NAME")
+_BINDINGS = frozenset({"torch/csrc/utils/pybind.h", "torch/csrc/Exceptions.h"})
+
+
+def write_lighter_headers(source: str, folders: Sequence[str], folder: Path) -> list[str]:
+    """Stand-ins in `folder` for one source text; nvcc's words for them, none where PyTorch's headers are not included.
+
+    `folders` are the include folders of the command in their order.
+    """
+    if not _WORTH.search(source):
+        return []
+    bindings = bool(_PYTHON.search(source))
+    for name, includes in {**INSTEAD["extension"], "torch/all.h": ("torch/types.h", "torch/version.h")}.items():
+        kept = [inner for inner in includes if bindings or inner not in _BINDINGS]
+        _write(folder / name, stand_in(name, kept))
+    words = ["-isystem", str(folder)]
+    lists = {name: _first(folders, name) for name in _LISTS}
+    named = frozenset(re.findall(r"\w+", source))
+    shorter = {name: shortened(text, named) for name, text in lists.items()}
+    if all(text is not None for text in shorter.values()):
+        for name, text in shorter.items():
+            _write(folder / name, text or "")
+        words.append(OPERATORS)
+    return words
+
+
+def shortened(text: str, named: Collection[str]) -> str | None:
+    """A list of operators' headers with those of the `named` ones alone; None where it does not look like one.
+
+    Operators that the rest of the text uses stay, and so do those whose header is of another kind.
+    """
+    lines = text.splitlines(keepends=True)
+    operators = [_OPERATOR.match(line) for line in lines]
+    if sum(found is not None for found in operators) < _FEWEST:
+        return None
+    rest = "".join(line for line, found in zip(lines, operators, strict=True) if found is None)
+    used = set(re.findall(r"\w+", re.sub(r"//.*|#.*", "", rest)))
+    kept = {"from_blob", "tensor", *used, *named}
+    return "".join(line for line, found in zip(lines, operators, strict=True) if found is None or found[1] in kept)
+
+
+def _first(folders: Sequence[str], name: str) -> str:
+    """The text of a header as a compiler would find it; empty where there is none."""
+    paths = (Path(folder) / name for folder in folders)
+    found = next((path for path in paths if path.is_file()), None)
+    return "" if found is None else found.read_text(encoding="utf-8", errors="replace")
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
