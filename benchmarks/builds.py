@@ -3,12 +3,15 @@
 
     python benchmarks/builds.py --compiler g++
     python benchmarks/builds.py --compiler nvcc --repeats 5 --json builds.json
+    python benchmarks/builds.py --compiler nvcc --candidate benchmarks/candidates/kernelbench_level1/23_Softmax.py
     python benchmarks/builds.py --compiler hipcc --arch gfx942
 
 Each build is made in a process and a folder of its own; importing torch is outside of the figures. Medians of wall
 clock and of CPU time (user and system) of everything that the build started. The machine code of the kernels has to be
 the same on both sides: exit code 1 if it is not. Other functions are compared too; the JSON names those that differ.
-What is prepared is made before the first build and timed apart.
+What is prepared is made before the first build and timed apart. With `--candidate`, the cases are the calls in that
+file. nvcc also compiles where torch is built without CUDA (CUDA_HOME or PATH names it, TORCH_CUDA_ARCH_LIST the
+architecture).
 """
 
 from __future__ import annotations
@@ -31,7 +34,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.hip_builds import HipBuilds
-from benchmarks.object_code import differences, own_functions
+from benchmarks.nvcc_builds import UNCOMPRESSED, calls_of, offer_nvcc
+from benchmarks.object_code import device_functions, differences, own_functions
 from hkbench.engine.kits import Kits, wishes
 from hkbench.runner.builds import KITS, WISHES
 from hkbench.store.files import write_atomic
@@ -94,11 +98,12 @@ CASES: dict[str, dict[str, dict[str, Any]]] = {
     },
     "nvcc": {
         "torch/types.h (load_inline's own)": {
-            "cpp_sources": DECLARED, "cuda_sources": DEVICE, "functions": ["scaled_relu"], "extra_cuda_cflags": ["-O3"],
+            "cpp_sources": DECLARED, "cuda_sources": DEVICE, "functions": ["scaled_relu"],
+            "extra_cuda_cflags": ["-O3", UNCOMPRESSED],
         },
         "torch/extension.h": {
             "cpp_sources": DECLARED, "cuda_sources": f"{EXTENSION}\n{DEVICE}", "functions": ["scaled_relu"],
-            "extra_cuda_cflags": ["-O3"],
+            "extra_cuda_cflags": ["-O3", UNCOMPRESSED],
         },
     },
 }  # fmt: skip
@@ -151,10 +156,12 @@ def build_here(arguments: dict[str, Any]) -> dict[str, float]:
     """In a process of its own: one call of load_inline."""
     from hkbench.runner import builds, capture  # imports torch
 
+    if arguments.get("cuda_sources"):
+        offer_nvcc(capture.cpp_extension)
     if KITS in os.environ:
         builds.quicken(capture.cpp_extension, Path(os.environ[KITS]))
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    capture.cpp_extension.load_inline(name="scaled_relu", **arguments)
+    capture.cpp_extension.load_inline(**{"name": "scaled_relu"} | arguments)
     wall, after = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
     return {"wall": wall, "cpu": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime}
 
@@ -176,7 +183,8 @@ def code_of(folder: Path) -> dict[str, list[str]]:
     """Of all objects of one build."""
     found: dict[str, list[str]] = {}
     for path in sorted(folder.rglob("*.o")):
-        found |= {f"{path.name}: {name}": code for name, code in own_functions(path).items()}
+        functions = own_functions(path) | device_functions(path)
+        found |= {f"{path.name}: {name}": code for name, code in functions.items()}
     return found
 
 
@@ -258,13 +266,19 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--store", type=Path, help="where prepared files are kept (default: the user's cache)")
     parser.add_argument("--json", type=Path)
+    parser.add_argument(
+        "--candidate", type=Path, action="append", help="a file whose calls of load_inline are the cases"
+    )
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one is not None:
         print(json.dumps(build_here(json.loads(options.one))))
         return 0
     rows = []
-    for name, case in CASES.get(options.compiler, {"": {}}).items():
+    cases = CASES.get(options.compiler, {"": {}})
+    if options.candidate:
+        cases = {f"{path.name} ({call['name']})": call for path in options.candidate for call in calls_of(path)}
+    for name, case in cases.items():
         with tempfile.TemporaryDirectory(prefix="hkbench-builds-") as scratch:
             if options.compiler == "hipcc":
                 rows.append(measure_hip(options.arch, options.repeats, options.store, Path(scratch), _say))
