@@ -104,7 +104,7 @@ def test_each_architecture_has_a_chain_of_its_own() -> None:
         (r"--module_id_file_name \S+", ""),
         (r"\"cuda.cu\"", '"$SOURCE"'),
         (r"\"cuda.cu\"", '"cuda.cu'),
-        (r"cpp4.ii\"$", 'other.ii"'),
+        (r'(cudafe.*)cpp4.ii"$', r'\1other.ii"'),
         (r"(^#\$ fatbinary .*\n)", r"\1\1"),
         (r"\Z", "#$ gcc -c x.cpp -o x.o\n"),
         (r"^#\$ .*\n", ""),
