@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import tempfile
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -51,6 +52,10 @@ def offer_nvcc(cpp_extension: ModuleType) -> None:
     version = re.search(r"release (\d+\.\d+)", said)
     assert version is not None
     os.environ.setdefault("TORCH_CUDA_ARCH_LIST", "9.0")
+    macros = Path(tempfile.mkdtemp(prefix="hkbench-torch-")) / "c10/cuda/impl/cuda_cmake_macros.h"  # absent there
+    macros.parent.mkdir(parents=True)
+    macros.write_text("#pragma once\n#define C10_CUDA_BUILD_SHARED_LIBS\n", encoding="utf-8")
+    os.environ["NVCC_APPEND_FLAGS"] = f"-isystem {macros.parents[3]}"
     prepare = cpp_extension._prepare_ldflags
 
     def without_libraries(*arguments: Any, **named: Any) -> list[str]:

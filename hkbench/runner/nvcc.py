@@ -54,6 +54,7 @@ class Command:
     output: str
     dependencies: str  #: the file for them; empty for none
     folders: tuple[str, ...]
+    own_folders: bool  #: whether some of them are given with -I, as torch gives a caller's
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,7 @@ def parse(arguments: Sequence[str]) -> Command:
     """Of a command that compiles one .cu file. Raises NotUnderstood for any other."""
     source = output = dependencies = ""
     folders: list[str] = []
+    own_folders = False
     kept: list[str] = []
     words = iter(arguments)
     for word in words:
@@ -90,6 +92,7 @@ def parse(arguments: Sequence[str]) -> Command:
         if _OTHER.fullmatch(word):
             raise NotUnderstood(word)
         kept.append(word)
+        own_folders |= word.startswith(("-I", "--include-path"))
         if word in ("-c", "-o", "-isystem", "-I"):
             value = next(words, "")
             kept.append(value)
@@ -102,7 +105,7 @@ def parse(arguments: Sequence[str]) -> Command:
             raise NotUnderstood(word)
     if not source.endswith(".cu") or not output:
         raise NotUnderstood("no source and no output")
-    return Command(tuple(kept), source, output, dependencies, tuple(folders))
+    return Command(tuple(kept), source, output, dependencies, tuple(folders), own_folders)
 
 
 def read_dryrun(text: str) -> tuple[list[list[str]], dict[str, str]]:
@@ -232,7 +235,7 @@ def compile_quickly(compiler: str, command: Command) -> int:
     source = Path(command.source).read_text(encoding="utf-8", errors="replace")
     with tempfile.TemporaryDirectory(prefix="nvcc-") as name:
         folder = Path(name)
-        lighter = write_lighter_headers(source, command.folders, folder / "include")
+        lighter = write_lighter_headers(source, command.folders, folder / "include", command.own_folders)
         environment = dict(os.environ) | {"TMPDIR": name}
         words = [compiler, "--dryrun", *lighter, *command.words]
         shown = subprocess.run(

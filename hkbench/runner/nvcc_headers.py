@@ -7,7 +7,8 @@ leaves out
   the source says nothing of Python;
 - of `ATen/Functions.h` and `ATen/NativeFunctions.h`, which declare each of some 1300 operators, those whose names do
   not occur in the source. Of those that do all overloads are there, so calls mean the same. PyTorch's own headers name
-  the operators that they use themselves (AT_PER_OPERATOR_HEADERS).
+  the operators that they use themselves (AT_PER_OPERATOR_HEADERS). A source with headers of its own, whose names are
+  not looked at, gets these lists whole.
 
 A source that needs more fails to compile, and is then built in the usual way. Standard library only.
 """
@@ -25,14 +26,15 @@ _LISTS = ("ATen/Functions.h", "ATen/NativeFunctions.h")
 _FEWEST = 500  #: operators that such a list has to have to be taken for one
 _OPERATOR = re.compile(r"#include <ATen/ops/(\w+?)(?:_native)?\.h>")
 _WORTH = re.compile(r"^\s*#\s*include\s*[<\"](?:torch|ATen)/", re.MULTILINE)
+_OWN = re.compile(r"^\s*#\s*include\s*(?:\"(?!torch/|ATen/|c10/|cuda)|[^\s<\"])", re.MULTILINE)
 _PYTHON = re.compile(r"\b(py(?!torch)|PY|Py(?!Torch)|THP)|TORCH_EXTENSION_NAME")
 _BINDINGS = frozenset({"torch/csrc/utils/pybind.h", "torch/csrc/Exceptions.h"})
 
 
-def write_lighter_headers(source: str, folders: Sequence[str], folder: Path) -> list[str]:
+def write_lighter_headers(source: str, folders: Sequence[str], folder: Path, whole_lists: bool = False) -> list[str]:
     """Stand-ins in `folder` for one source text; nvcc's words for them, none where PyTorch's headers are not included.
 
-    `folders` are the include folders of the command in their order.
+    `folders` are the include folders of the command in their order; `whole_lists` leaves out no operators.
     """
     if not _WORTH.search(source):
         return []
@@ -41,6 +43,8 @@ def write_lighter_headers(source: str, folders: Sequence[str], folder: Path) -> 
         kept = [inner for inner in includes if bindings or inner not in _BINDINGS]
         _write(folder / name, stand_in(name, kept))
     words = ["-isystem", str(folder)]
+    if whole_lists or _OWN.search(source):
+        return words
     lists = {name: _first(folders, name) for name in _LISTS}
     named = frozenset(re.findall(r"\w+", source))
     shorter = {name: shortened(text, named) for name, text in lists.items()}

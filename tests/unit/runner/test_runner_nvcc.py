@@ -52,6 +52,7 @@ def test_a_command_is_taken_apart_without_its_list_of_dependencies() -> None:
     command = nvcc.parse(WORDS)
     assert (command.source, command.output, command.dependencies) == ("cuda.cu", "cuda.o", "cuda.o.d")
     assert command.folders == ("/torch", "/mine")
+    assert command.own_folders and not nvcc.parse([word for word in WORDS if word != "-I/mine"]).own_folders
     assert list(command.words) == WORDS[3:]
 
 

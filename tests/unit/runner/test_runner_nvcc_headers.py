@@ -83,3 +83,22 @@ def test_operators_stay_whole_where_the_lists_are_not_found(tmp_path: Path) -> N
 def test_a_source_without_pytorch_s_headers_gets_none(torch: str, tmp_path: Path) -> None:
     assert write_lighter_headers("#include <cuda_runtime.h>\n// torch/extension.h", [torch], tmp_path / "x") == []
     assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("include", "whole"),
+    [
+        ('#include "mine.h"', True),
+        ("#include NAME", True),
+        ('#include "ATen/ATen.h"', False),
+        ("#include <mma.h>", False),
+    ],
+)
+def test_operators_stay_whole_for_a_source_with_headers_of_its_own(
+    torch: str, tmp_path: Path, include: str, whole: bool
+) -> None:
+    words = write_lighter_headers(f"#include <torch/types.h>\n{include}", [torch], tmp_path / "x")
+    assert (nvcc_headers.OPERATORS not in words) is whole
+    assert nvcc_headers.OPERATORS not in write_lighter_headers(
+        "#include <torch/types.h>", [torch], tmp_path / "y", True
+    )
