@@ -15,6 +15,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -210,7 +211,9 @@ def execute(made: Plan) -> int:
         while waiting or running:
             for at in [at for at in waiting if made.needs[at] <= done][: atmost - len(running)]:
                 waiting.remove(at)
-                running[at] = subprocess.Popen(made.steps[at].words, env=environment, stdin=subprocess.DEVNULL)
+                running[at] = subprocess.Popen(
+                    made.steps[at].words, env=environment, stdin=subprocess.DEVNULL, process_group=0
+                )
             time.sleep(_LOOK_SECONDS)
             for at, process in list(running.items()):
                 status = process.poll()
@@ -221,7 +224,8 @@ def execute(made: Plan) -> int:
                     done.add(at)
     finally:
         for process in running.values():
-            process.terminate()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # with the compiler proper that gcc has started
         for process in running.values():
             process.wait()
     return 0
@@ -233,7 +237,7 @@ def compile_quickly(compiler: str, command: Command) -> int:
     Raises NotUnderstood: nothing was compiled.
     """
     source = Path(command.source).read_text(encoding="utf-8", errors="replace")
-    with tempfile.TemporaryDirectory(prefix="nvcc-") as name:
+    with tempfile.TemporaryDirectory(prefix="nvcc-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         lighter = write_lighter_headers(source, command.folders, folder / "include", command.own_folders)
         environment = dict(os.environ) | {"TMPDIR": name}
@@ -270,6 +274,7 @@ def _took(made: Plan, module: str) -> bool:
 def main(arguments: Sequence[str]) -> int:
     """The exit status; becomes the compiler itself where nothing is to be gained."""
     compiler, *words = arguments
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # ends the steps too: they are in groups of their own
     program = shutil.which(compiler)
     if program is not None and Path(program).name == "nvcc":
         with contextlib.suppress(NotUnderstood, OSError, subprocess.SubprocessError):
