@@ -166,6 +166,12 @@ def test_a_process_that_it_starts_may_take_a_gpu(cage: Cage) -> None:
     assert (code, text.strip()) == (0, "named")
 
 
+def test_what_stands_before_a_compiler_finds_its_modules(cage: Cage) -> None:
+    """The scripts in a build.ninja of ours import each other, where nobody may list the project's folders."""
+    script = str(ROOT / "hkbench/runner/nvcc.py")
+    assert program(cage, sys.executable, "-I", "-S", script, "/bin/echo", "compiled") == (0, "compiled\n")
+
+
 def test_tmp_is_its_own(cage: Cage) -> None:
     if "namespaces" not in LAYERS:
         pytest.skip("without namespaces there is no /tmp in the cage at all")
