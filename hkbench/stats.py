@@ -18,6 +18,7 @@ from hkbench.records import Interval
 Floats = NDArray[np.float64]
 
 RESAMPLES = 2000
+_NORMAL_975 = 1.959963984540054  # the 97.5 % quantile of the standard normal distribution
 _CHUNK = 2_000_000  # numbers resampled at a time, to bound the memory (16 MB of indices)
 
 
@@ -35,6 +36,35 @@ def pass_at_k(n: int, c: int, k: int) -> float:
     for i in range(n - c + 1, n + 1):
         miss *= 1.0 - k / i
     return 1.0 - miss
+
+
+def best_of_k(values: Sequence[float], k: int) -> float:
+    """The mean of the largest of k values drawn without replacement from n: what keeping the best of k comes to.
+
+    sum_{i=k..n} x_(i) C(i-1, k-1) / C(n, k) with x_(i) the i-th smallest: in so many of the C(n, k) subsets it is the
+    largest. With values of 0 and 1 it is `pass_at_k`.
+    """
+    data = np.sort(_checked(values, "best of k"))
+    n = int(data.size)
+    if not 1 <= k <= n:
+        raise ValueError(f"the best of k needs 1 <= k <= n, not n={n}, k={k}")
+    whole = math.comb(n, k)
+    return math.fsum(float(data[i - 1]) * (math.comb(i - 1, k - 1) / whole) for i in range(k, n + 1))
+
+
+def share_interval(count: int, total: int) -> Interval:
+    """count / total with the 95 % score interval of Wilson, "Probable inference" (1927).
+
+    (p + z^2/2n -+ z sqrt(p (1-p) / n + z^2/4n^2)) / (1 + z^2/n) with z = 1.96: it stays inside of 0..1, and has a width
+    where all or none succeeded. The trials are taken as independent, and as a sample of more of their kind.
+    """
+    if total < 1 or not 0 <= count <= total:
+        raise ValueError(f"a share needs 0 <= count <= total and total >= 1, not {count} of {total}")
+    share, square = count / total, _NORMAL_975**2
+    middle = share + square / (2 * total)
+    half = _NORMAL_975 * math.sqrt(share * (1.0 - share) / total + square / (4 * total * total))
+    scale = 1.0 + square / total
+    return Interval(value=share, low=max(0.0, (middle - half) / scale), high=min(1.0, (middle + half) / scale))
 
 
 def geometric_mean(values: Sequence[float] | Floats) -> float:

@@ -6,11 +6,11 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from hkbench.records import Status
-from hkbench.report.model import Estimate, Headline, Overall, ProblemReport, Report, SampleReport, TokenCount
+from hkbench.report import words
+from hkbench.report.model import Headline, Overall, ProblemReport, Report, SampleReport, TokenCount
 from hkbench.store.plain import one_line
 
 WIDTH = 100
-_UNKNOWN = "-"
 
 
 def render_text(report: Report) -> str:
@@ -57,11 +57,11 @@ def _overall(report: Report) -> list[str]:
         *_headline_rows(overall),
         ("Samples", _sample_counts(overall)),
         ("Written in", _languages(report)),
-        ("Wall time", f"{_seconds(overall.wall_seconds)} in {overall.sessions} session(s)"),
+        ("Wall time", f"{words.duration(overall.wall_seconds)} in {overall.sessions} session(s)"),
         (
             "Work",
-            f"{_seconds(overall.generation_seconds)} of model calls, "
-            f"{_seconds(overall.evaluation_seconds)} of evaluations, which overlap",
+            f"{words.duration(overall.generation_seconds)} of model calls, "
+            f"{words.duration(overall.evaluation_seconds)} of evaluations, which overlap",
         ),
     ]
     return [*_title("Overall"), *_pairs(rows)]
@@ -88,16 +88,16 @@ def _headline_rows(overall: Overall | Headline) -> list[tuple[str, str]]:
     judged = overall.judged
     mean = overall.geometric_mean_speedup
     return [
-        ("Solved", f"{_share(overall.solved, judged)} (correct, speed-up at least 1.0)"),
-        ("Correct", _share(overall.correct, judged)),
+        ("Solved", f"{words.share_of(overall.solved, judged)} (correct, speed-up at least 1.0)"),
+        ("Correct", words.share_of(overall.correct, judged)),
         (
             "Speed-up",
-            f"{_estimate(mean)} geometric mean of the best kernel of {overall.correct} correct problems",
+            f"{words.estimate(mean)} geometric mean of the best kernel of {overall.correct} correct problems",
         ),
-        ("fast_p", _fast_p(overall.fast_p)),
+        ("fast_p", words.fast_p(overall.fast_p)),
         (
             "pass@k",
-            ", ".join(f"k={p.k}: {_percent(p.value)} ({p.problems} problems)" for p in overall.pass_at_k),
+            ", ".join(f"k={p.k}: {words.percent(p.value)} ({p.problems} problems)" for p in overall.pass_at_k),
         ),
     ]
 
@@ -111,8 +111,8 @@ def _sample_counts(overall: Overall) -> str:
 def _languages(report: Report) -> str:
     """What was asked for, and what the samples' kernels are."""
     found = report.overall.languages
-    words = ", ".join(f"{one.count} {one.language or 'not known'}" for one in found)
-    return f"asked for {report.config.backend}; samples: {words or 'none'}"
+    listed = ", ".join(f"{one.count} {one.language or 'not known'}" for one in found)
+    return f"asked for {report.config.backend}; samples: {listed or 'none'}"
 
 
 def _gains(overall: Overall) -> list[str]:
@@ -123,7 +123,7 @@ def _gains(overall: Overall) -> list[str]:
             f"{gain.solved}",
             f"+{gain.newly_solved}",
             f"{gain.correct}",
-            _ratio(gain.geometric_mean_speedup),
+            words.ratio(gain.geometric_mean_speedup),
         )
         for gain in overall.attempts
     ]
@@ -135,34 +135,18 @@ def _problems(problems: Sequence[ProblemReport]) -> list[str]:
     rows = [
         (
             one_line(problem.problem, WIDTH) + (" (weak)" if problem.weak else ""),
-            _outcome(problem),
-            _estimate(problem.best_speedup),
-            f"{problem.best_attempt}.{problem.best_sample}" if problem.best_attempt else _UNKNOWN,
+            words.outcome(problem),
+            words.estimate(problem.best_speedup),
+            f"{problem.best_attempt}.{problem.best_sample}" if problem.best_attempt else words.UNKNOWN,
             f"{problem.correct_samples}/{problem.judged}",
-            _count(problem.tokens.output),
-            _seconds(problem.wall_seconds),
+            words.count(problem.tokens.output),
+            words.duration(problem.wall_seconds),
         )
         for problem in problems
     ]
     note = "from: attempt.sample of the best; out: output tokens; *: not finished"
     header = ("problem", "outcome", "best speed-up", "from", "correct", "out", "wall")
     return [*_title("Problems"), *_table(header, rows, right=(3, 4, 5, 6)), note]
-
-
-def _outcome(problem: ProblemReport) -> str:
-    if problem.solved:
-        word = "solved"
-    elif problem.correct:
-        word = "slow"
-    elif problem.refused_samples:
-        word = "refused"
-    elif problem.judged:
-        word = "failed"
-    elif problem.compiled:
-        word = "built only"
-    else:
-        word = "not judged"
-    return word if problem.state == "finished" else f"{word}*"
 
 
 def _failures(overall: Overall) -> list[str]:
@@ -195,7 +179,7 @@ def _tokens(report: Report) -> list[str]:
 
 def _tokens_line(whole: TokenCount, part: TokenCount, name: str) -> str:
     silent = f"; {whole.unreported_replies} replies did not say" if whole.unreported_replies else ""
-    return f"{_count(whole)} ({name}: {_count(part)}){silent}"
+    return f"{words.count(whole)} ({name}: {words.count(part)}){silent}"
 
 
 def _damage(report: Report) -> list[str]:
@@ -209,7 +193,7 @@ def _damage(report: Report) -> list[str]:
 def _samples(problems: Iterable[ProblemReport]) -> list[str]:
     lines = _title("Samples")
     for problem in problems:
-        best = " ".join(_ratio(attempt.best_speedup_so_far) for attempt in problem.attempts)
+        best = " ".join(words.ratio(attempt.best_speedup_so_far) for attempt in problem.attempts)
         lines += _wrapped(problem.problem + (f": best after each attempt {best}" if best else ""))
         if problem.error is not None:
             lines += _wrapped(f"ended early: {problem.error}", "  ")
@@ -227,8 +211,8 @@ def _sample(sample: SampleReport) -> str:
     if sample.status is Status.COMPILED:
         return "built, not run"
     if sample.speedup is not None:
-        times = f"{_time(sample.candidate_seconds)} against {_time(sample.baseline_seconds)}"
-        return f"{sample.status}  {_estimate(sample.speedup)}  {times}"
+        times = f"{words.kernel_time(sample.candidate_seconds)} against {words.kernel_time(sample.baseline_seconds)}"
+        return f"{sample.status}  {words.estimate(sample.speedup)}  {times}"
     return f"{sample.status}  {sample.kind} at {sample.stage}: {sample.message}"
 
 
@@ -276,53 +260,3 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Iterable
             "  ".join(cell.rjust(widths[i]) if i in aligned else cell.ljust(widths[i]) for i, cell in enumerate(cells))
         )
     return lines
-
-
-def _share(count: int, total: int) -> str:
-    return f"{count} of {total} judged problems" + (f", {_percent(count / total)}" if total else "")
-
-
-def _percent(value: float | None) -> str:
-    return _UNKNOWN if value is None else f"{100 * value:.1f} %"
-
-
-def _fast_p(found: dict[str, float] | None) -> str:
-    return _UNKNOWN if found is None else ", ".join(f"p={p}: {_percent(x)}" for p, x in found.items())
-
-
-def _ratio(value: float | None) -> str:
-    return _UNKNOWN if value is None else f"{value:.3g}x"
-
-
-def _estimate(found: Estimate | None) -> str:
-    if found is None:
-        return _UNKNOWN
-    if found.low is None or found.high is None:
-        return f"{found.value:.3g}x"
-    return f"{found.value:.3g}x [{found.low:.3g}, {found.high:.3g}]"
-
-
-def _count(found: TokenCount) -> str:
-    if found.total is None:
-        return _UNKNOWN
-    return f"{found.total:,}" + ("+" if found.unreported_replies else "")
-
-
-def _seconds(value: float | None) -> str:
-    if value is None:
-        return _UNKNOWN
-    if value < 60:
-        return f"{value:.1f} s"
-    minutes, seconds = divmod(round(value), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {seconds:02} s"
-
-
-def _time(value: float | None) -> str:
-    """A kernel's time with the unit that fits it."""
-    if value is None:
-        return _UNKNOWN
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if value >= size:
-            return f"{value / size:.3g} {unit}"
-    return f"{value / 1e-9:.3g} ns"

@@ -98,7 +98,7 @@ class RunPaths:
         journal.jsonl         every step, one event a line, append-only
         batch_run.log         the same for people
         summary.json, summary.csv
-        detailed_report.json, detailed_report.txt
+        detailed_report.json, detailed_report.txt, report.html
         PROBLEM/              one folder a problem, named as its file (ProblemPaths)
     """
 
@@ -135,6 +135,10 @@ class RunPaths:
     @property
     def report_text(self) -> Path:
         return self.root / "detailed_report.txt"
+
+    @property
+    def report_page(self) -> Path:
+        return self.root / "report.html"
 
     def problem(self, name: str) -> ProblemPaths:
         return ProblemPaths(self.root / name)

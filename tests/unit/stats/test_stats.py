@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 from hkbench.stats import (
+    best_of_k,
     bootstrap_interval,
     fast_p,
     geometric_mean,
     median_interval,
     pass_at_k,
     ratio_of_medians,
+    share_interval,
 )
 
 
@@ -167,3 +169,35 @@ def test_fast_p_refuses_more_correct_than_there_are() -> None:
         fast_p([1.0, 2.0], 1, 0)
     with pytest.raises(ValueError):
         fast_p([], 0, 0)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+def test_best_of_k_is_the_mean_over_all_subsets(k: int) -> None:
+    values = [0.3, -1.0, 2.5, 0.3]
+    subsets = [max(chosen) for chosen in combinations(values, k)]
+    assert best_of_k(values, k) == pytest.approx(sum(subsets) / len(subsets))
+
+
+def test_best_of_k_of_successes_is_pass_at_k() -> None:
+    assert best_of_k([1.0] * 3 + [0.0] * 7, 5) == pytest.approx(pass_at_k(10, 3, 5))
+    assert best_of_k([0.0] * 600 + [1.0] * 400, 500) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("k", [0, 3])
+def test_best_of_k_refuses_a_k_outside_of_the_values(k: int) -> None:
+    with pytest.raises(ValueError, match="best of k"):
+        best_of_k([1.0, 2.0], k)
+
+
+def test_share_interval_by_hand() -> None:
+    # Wilson for 7 of 8: p = 0.875, z^2 = 3.8415
+    found = share_interval(7, 8)
+    assert (found.value, found.low, found.high) == pytest.approx((0.875, 0.5291, 0.9776), abs=1e-4)
+
+
+def test_share_interval_has_a_width_at_the_ends() -> None:
+    none, every = share_interval(0, 10), share_interval(10, 10)
+    assert (none.low, none.high) == pytest.approx((0.0, 0.2775), abs=1e-4)
+    assert (every.low, every.high) == pytest.approx((0.7225, 1.0), abs=1e-4)
+    with pytest.raises(ValueError, match="share"):
+        share_interval(1, 0)
