@@ -124,7 +124,7 @@ def run(options: argparse.Namespace) -> int:
         _print_plan(_plan(options, book, backend), backend)
         return 0
     outcome = asyncio.run(_run(options, book))
-    print(f"report: {options.results / 'detailed_report.txt'}")
+    print(f"report: {options.results / 'detailed_report.txt'}, {options.results / 'report.html'}")
     for name, error in outcome.errors.items():
         print(f"hkbench: {name} is not finished: {error}", file=sys.stderr)
     if not outcome.complete:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from hkbench.report import write_reports
 
-DESCRIPTION = """Write summary.json, summary.csv, detailed_report.json and detailed_report.txt into a run folder.
+DESCRIPTION = """Write summary.json, summary.csv, detailed_report.json, detailed_report.txt and report.html
+(a page for a browser) into a run folder.
 
 Works on finished, interrupted and running runs alike; the text is printed too."""
 
@@ -21,4 +22,5 @@ def run(options: argparse.Namespace) -> int:
     write_reports(options.results)
     if not options.quiet:
         print((options.results / "detailed_report.txt").read_text(encoding="utf-8"), end="")
+        print(f"\nreport for a browser: {options.results / 'report.html'}")
     return 0

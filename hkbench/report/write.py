@@ -10,6 +10,7 @@ from pathlib import Path
 from hkbench.records import Record
 from hkbench.report.build import detail, summary_of
 from hkbench.report.model import Report, Summary, SummaryRow
+from hkbench.report.page import render_page
 from hkbench.report.text import render_text
 from hkbench.store.files import write_atomic
 from hkbench.store.layout import RunPaths
@@ -20,7 +21,7 @@ SCHEMA = Path(__file__).with_name("detailed_report.schema.json")
 
 
 def write_reports(results: Path) -> Report:
-    """Write summary.json, summary.csv, detailed_report.json and detailed_report.txt; return the report.
+    """Write summary.json, summary.csv, detailed_report.json, detailed_report.txt and report.html; return the report.
 
     The same folder gives the same bytes. `InputMissing` when `results` holds no run, `ConfigurationError`
     when its run.json cannot be read; `OSError` when a file cannot be written.
@@ -32,6 +33,7 @@ def write_reports(results: Path) -> Report:
     write_atomic(paths.summary_csv, csv_text(summary))
     write_atomic(paths.report_json, json_text(report))
     write_atomic(paths.report_text, render_text(report))
+    write_atomic(paths.report_page, render_page(report, paths))
     return report
 
 

@@ -1,0 +1,359 @@
+"""The figures of the page. Each is made of the report's own numbers and carries them as a table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from hkbench.records import Status
+from hkbench.report import words
+from hkbench.report.model import FAST_P, Overall, ProblemReport, Report
+from hkbench.report.page.svg import ACCENT, FAILED, FAST, MUTED, SLOW, drawn
+from hkbench.stats import best_of_k, fast_p, pass_at_k
+from hkbench.store.plain import one_line
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+
+_HALF, _FULL = 5.4, 9.4  # inches of a figure that shares a line, and of one that has it alone
+_ROW = 0.21  # inches of a problem's row
+_LABEL = 34  # characters of a problem's name on an axis
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure with what it says in words and in numbers."""
+
+    name: str
+    title: str
+    says: str  #: one sentence: the text in place of the picture
+    note: str  #: what is shown, for everybody
+    svg: Markup
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    wide: bool = False
+
+
+def figures(report: Report, floors: Mapping[str, float]) -> dict[str, Figure]:
+    """The figures for which the run has numbers, by name.
+
+    `floors`: by problem, the least time that the device can take over the best sample's, 0..1, where it is known.
+    """
+    made = (
+        _fast_p(report),
+        _speedups(report.problems, floors),
+        _attempts(report.overall),
+        _samples(report),
+        _failures(report.overall),
+        _times(report.problems),
+    )
+    return {figure.name: figure for figure in made if figure is not None}
+
+
+def _fast_p(report: Report) -> Figure | None:
+    total = report.overall.judged
+    speedups = [problem.best_speedup.value for problem in report.problems if problem.best_speedup is not None]
+    if not speedups or report.overall.fast_p is None:
+        return None
+
+    def draw(canvas: Canvas) -> None:
+        axes = canvas.add_subplot()
+        low, high = min(0.4, *speedups) / 1.2, max(2.5, *speedups) * 1.2
+        steps = [low, *sorted(speedups), high]
+        axes.step(steps, [100 * fast_p(speedups, total, p) for p in steps], where="post", color=ACCENT)
+        axes.axvline(1.0, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)))
+        _ratios(axes, low, high)
+        axes.set_ylim(0, 105)
+        axes.set_xlabel("p, times as fast as the baseline")
+        axes.set_ylabel("% of judged problems")
+
+    at_one = words.percent(report.overall.fast_p["1"])
+    return _figure(
+        "fast-p",
+        "fast_p",
+        f"fast_p falls from {words.percent(report.overall.fast_p['0'])} at p = 0 to {at_one} at p = 1.",
+        "Share of the judged problems whose best correct sample is more than p times as fast as the baseline.",
+        (_HALF, 2.9),
+        draw,
+        ("p", "share of judged problems"),
+        [(f"{p:g}", words.percent(report.overall.fast_p[f"{p:g}"])) for p in FAST_P],
+    )
+
+
+def _speedups(problems: Sequence[ProblemReport], floors: Mapping[str, float]) -> Figure | None:
+    shown = [problem for problem in problems if problem.best_speedup is not None]
+    if not shown:
+        return None
+    names = [one_line(problem.problem, _LABEL) for problem in shown]
+
+    def draw(canvas: Canvas) -> None:
+        ratios = [2, 1] if floors else [1]
+        panels = canvas.subplots(1, len(ratios), sharey=True, squeeze=False, width_ratios=ratios)
+        axes = panels[0][0]
+        ends = [_ends(problem) for problem in shown]
+        axes.hlines(range(len(shown)), [low for low, _ in ends], [high for _, high in ends], color=MUTED, linewidth=1.4)
+        for solved, marker, colour in ((True, "o", FAST), (False, "s", SLOW)):
+            rows = [row for row, problem in enumerate(shown) if problem.solved is solved]
+            values = [shown[row].best_speedup for row in rows]
+            axes.plot([v.value for v in values if v], rows, marker, color=colour)
+        axes.axvline(1.0, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)))
+        _ratios(axes, min(0.8, *(low for low, _ in ends)) / 1.15, max(1.25, *(high for _, high in ends)) * 1.15)
+        axes.set_xlabel("best speed-up, with its 95 % interval")
+        _rows(axes, names)
+        if floors:
+            known = [(row, floors[p.problem]) for row, p in enumerate(shown) if p.problem in floors]
+            panels[0][1].barh([row for row, _ in known], [100 * share for _, share in known], 0.6, color=ACCENT)
+            panels[0][1].set_xlim(0, 100)
+            panels[0][1].set_xlabel("% of the roofline")
+            panels[0][1].grid(axis="y", visible=False)
+
+    solved = sum(problem.solved for problem in shown)
+    rows = [
+        (problem.problem, words.estimate(problem.best_speedup), words.percent(floors.get(problem.problem)))
+        for problem in shown
+    ]
+    roofline = (
+        " Right: the least time that the device can take for the problem's bytes and operations, over the time taken."
+        if floors
+        else ""
+    )
+    return _figure(
+        "speedups",
+        "Speed-up of each problem",
+        f"Of {len(shown)} problems with a correct kernel {solved} are at least as fast as the baseline.",
+        f"The best correct sample of each problem, on a logarithmic scale; round: solved, square: slow.{roofline}",
+        (_FULL, 0.9 + _ROW * len(shown)),
+        draw,
+        ("problem", "best speed-up", "of the roofline")[: 2 + bool(floors)],
+        [row[: 2 + bool(floors)] for row in rows],
+        wide=True,
+    )
+
+
+def _ends(problem: ProblemReport) -> tuple[float, float]:
+    """The interval of the best speed-up; the value itself where there is none."""
+    best = problem.best_speedup
+    assert best is not None
+    return best.low or best.value, best.high or best.value
+
+
+def _attempts(overall: Overall) -> Figure | None:
+    gains = overall.attempts
+    if not gains:
+        return None
+
+    def draw(canvas: Canvas) -> None:
+        axes = canvas.add_subplot()
+        numbers = [gain.attempt for gain in gains]
+        axes.plot(numbers, [gain.correct for gain in gains], "s--", color=SLOW, label="correct")
+        axes.plot(numbers, [gain.solved for gain in gains], "o-", color=FAST, label="solved")
+        axes.set_ylim(0, overall.problems * 1.05)
+        _whole(axes, numbers)
+        axes.locator_params(axis="y", integer=True)
+        axes.set_xlabel("after attempt")
+        axes.set_ylabel("problems")
+        axes.legend(loc="lower right")
+
+    last = gains[-1]
+    return _figure(
+        "attempts",
+        "What attempts gained",
+        f"After attempt 1 {gains[0].solved} problems are solved, after attempt {last.attempt} {last.solved}.",
+        f"Of {overall.problems} problems, those with a correct and with a solving sample so far.",
+        (_HALF, 2.9),
+        draw,
+        ("after attempt", "problems in it", "solved", "gained", "correct", "mean of these"),
+        [
+            (
+                str(gain.attempt), str(gain.problems_tried), str(gain.solved), f"+{gain.newly_solved}",
+                str(gain.correct), words.ratio(gain.geometric_mean_speedup),
+            )
+            for gain in gains
+        ],
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _OfK:
+    """What k samples of attempt 1 come to, as a mean over the `problems` that have so many judged ones."""
+
+    k: int
+    problems: int
+    correct: float
+    solved: float
+    speedup: float
+
+
+def _of_k(report: Report) -> list[_OfK]:
+    """Correct and solved: pass@k. Speed-up: the best of k, or the baseline (1x) where none is correct and faster."""
+    first = [
+        [s for s in problem.samples if s.attempt == 1 and s.status not in (None, Status.COMPILED)]
+        for problem in report.problems
+    ]
+    rows = []
+    for k in range(1, report.config.samples + 1):
+        enough = [samples for samples in first if len(samples) >= k]
+        if not enough:
+            break
+        correct = [pass_at_k(len(s), sum(x.speedup is not None for x in s), k) for s in enough]
+        solved = [pass_at_k(len(s), sum(x.status is Status.FAST for x in s), k) for s in enough]
+        logs = [best_of_k([math.log(max(1.0, x.speedup.value)) if x.speedup else 0.0 for x in s], k) for s in enough]
+        n = len(enough)
+        rows.append(_OfK(k, n, sum(correct) / n, sum(solved) / n, math.exp(sum(logs) / n)))
+    return rows
+
+
+def _samples(report: Report) -> Figure | None:
+    rows = _of_k(report)
+    if not rows:
+        return None
+
+    def draw(canvas: Canvas) -> None:
+        shares, speed = canvas.subplots(1, 2)
+        k = [row.k for row in rows]
+        shares.plot(k, [100 * row.correct for row in rows], "s--", color=SLOW, label="correct (pass@k)")
+        shares.plot(k, [100 * row.solved for row in rows], "o-", color=FAST, label="solved")
+        shares.set_ylim(0, 105)
+        shares.set_ylabel("% chance")
+        shares.legend(loc="best")
+        speed.plot(k, [row.speedup for row in rows], "o-", color=ACCENT)
+        speed.set_ylim(min(0.95, *(row.speedup for row in rows)), max(1.1, *(row.speedup for row in rows)) * 1.05)
+        speed.set_ylabel("best speed-up")
+        speed.locator_params(axis="y", nbins=6)
+        for axes in (shares, speed):
+            _whole(axes, k)
+            axes.set_xlabel("samples k")
+
+    last = rows[-1]
+    return _figure(
+        "samples",
+        "What samples gained",
+        f"One sample of attempt 1 is correct with {words.percent(rows[0].correct)}, "
+        f"one of {last.k} with {words.percent(last.correct)}.",
+        "k samples of attempt 1, by the estimator of pass@k. Right: the mean speed-up (geometric, over problems) when "
+        "the best of k is kept, and the baseline where none is correct and faster.",
+        (_HALF, 2.9),
+        draw,
+        ("k", "problems", "correct (pass@k)", "solved", "best of k"),
+        [
+            (str(r.k), str(r.problems), words.percent(r.correct), words.percent(r.solved), words.ratio(r.speedup))
+            for r in rows
+        ],
+    )
+
+
+def _failures(overall: Overall) -> Figure | None:
+    found = overall.model_failures
+    if not found:
+        return None
+
+    def draw(canvas: Canvas) -> None:
+        axes = canvas.add_subplot()
+        bars = axes.barh(range(len(found)), [failure.count for failure in found], 0.62, color=FAILED)
+        axes.bar_label(bars, padding=3, color=MUTED)
+        axes.set_xlim(0, 1.1 * max(failure.count for failure in found))
+        axes.locator_params(axis="x", integer=True)
+        axes.set_xlabel("samples")
+        _rows(axes, [f"{failure.stage}: {failure.kind}" for failure in found])
+
+    most = max(found, key=lambda failure: failure.count)
+    return _figure(
+        "failures",
+        "Failures by stage and kind",
+        f"{sum(f.count for f in found)} samples failed; most often {most.kind} at {most.stage} ({most.count}).",
+        "Samples that are not correct or were refused, in the order of the stages.",
+        (_HALF, 0.8 + _ROW * len(found)),
+        draw,
+        ("stage", "kind", "samples"),
+        [(failure.stage, failure.kind, str(failure.count)) for failure in found],
+    )
+
+
+def _times(problems: Sequence[ProblemReport]) -> Figure | None:
+    shown = [p for p in problems if p.generation_seconds or p.evaluation_seconds or p.tokens.output.total]
+    if not shown:
+        return None
+    tokens = any(problem.tokens.output.total for problem in shown)
+
+    def draw(canvas: Canvas) -> None:
+        panels = canvas.subplots(1, 1 + tokens, sharey=True, squeeze=False)
+        axes, rows = panels[0][0], range(len(shown))
+        calls = [(problem.generation_seconds or 0.0) / 60 for problem in shown]
+        judging = [(problem.evaluation_seconds or 0.0) / 60 for problem in shown]
+        if any(calls):
+            axes.barh(rows, calls, 0.62, color=SLOW, label="model calls")
+        axes.barh(rows, judging, 0.62, left=calls, color=ACCENT, label="evaluations")
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0)
+        axes.set_xlabel("minutes, summed over samples")
+        _rows(axes, [one_line(problem.problem, _LABEL) for problem in shown])
+        if tokens:
+            counts = [(problem.tokens.output.total or 0) / 1000 for problem in shown]
+            panels[0][1].barh(rows, counts, 0.62, color=FAST)
+            panels[0][1].set_xlabel("thousand output tokens")
+            panels[0][1].grid(axis="y", visible=False)
+
+    return _figure(
+        "times",
+        "Time and tokens of each problem",
+        f"Minutes of work of {len(shown)} problems" + (" and their output tokens." if tokens else "."),
+        "Time of model calls and of evaluations, which overlap" + ("." if tokens else "; no reply said its tokens."),
+        (_FULL, 1.1 + _ROW * len(shown)),
+        draw,
+        ("problem", "model calls", "evaluations", "wall", "input tokens", "output tokens"),
+        [
+            (
+                p.problem, words.duration(p.generation_seconds), words.duration(p.evaluation_seconds),
+                words.duration(p.wall_seconds), words.count(p.tokens.input), words.count(p.tokens.output),
+            )
+            for p in shown
+        ],
+        wide=True,
+    )  # fmt: skip
+
+
+def _figure(
+    name: str,
+    title: str,
+    says: str,
+    note: str,
+    size: tuple[float, float],
+    draw: Callable[[Canvas], None],
+    header: Sequence[str],
+    rows: Iterable[tuple[str, ...]],
+    *,
+    wide: bool = False,
+) -> Figure:
+    svg = Markup(drawn(f"fig-{name}", f"{title}. {says}", *size, draw))  # noqa: S704 - matplotlib escapes its texts
+    return Figure(name, title, says, note, svg, tuple(header), tuple(rows), wide)
+
+
+def _rows(axes: Axes, names: Sequence[str]) -> None:
+    """A name a row, the first on top."""
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.grid(axis="y", visible=False)
+    axes.tick_params(axis="y", length=0)
+
+
+def _whole(axes: Axes, numbers: Sequence[int]) -> None:
+    """At most a dozen ticks, at whole numbers."""
+    axes.set_xticks(numbers[:: -(-len(numbers) // 12)])
+    axes.set_xlim(numbers[0] - 0.5, numbers[-1] + 0.5)
+
+
+def _ratios(axes: Axes, low: float, high: float) -> None:
+    """A logarithmic axis of speed-ups with ticks in plain numbers."""
+    axes.set_xscale("log")
+    axes.set_xlim(low, high)
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    span = math.log10(high / low)
+    steps: tuple[int, ...] = (1, 2, 5) if span < 2 else (1, 3) if span < 3.5 else (1,)
+    ticks = [step * 10.0**decade for decade in decades for step in steps]
+    within = [tick for tick in ticks if low <= tick <= high]
+    axes.set_xticks(within, [f"{tick:g}x" for tick in within])
+    axes.set_xticks([], minor=True)

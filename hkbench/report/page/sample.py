@@ -1,0 +1,186 @@
+"""What the page shows of a sample beyond its line in the report: code, diff, build log, conditions, profile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from markupsafe import Markup
+from pydantic import ValidationError
+
+from hkbench.records import Conditions, KernelProfile, RunConfig, Verdict, Work
+from hkbench.records.profile import Figure
+from hkbench.report import words
+from hkbench.report.model import ProblemReport, SampleReport
+from hkbench.report.page.highlight import code_html, diff_html
+from hkbench.store.layout import RunPaths, SamplePaths
+from hkbench.store.plain import strip_escapes
+
+CODE_LIMIT = 60_000  #: characters of a candidate on the page
+LOG_LIMIT = 4_000  #: characters of a build log, a traceback or a candidate's output
+KERNELS = 12  #: of a profile
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A text of a tool or of a candidate, and how many characters of it are not shown."""
+
+    text: str
+    left_out: int
+
+
+@dataclass(frozen=True)
+class Content:
+    """All of one sample. `None`: it is not there, or could not be read."""
+
+    verdict: Verdict | None
+    code: Markup | None
+    code_left_out: int  #: characters
+    parent: str | None  #: the file of the parent, where the sample has one
+    diff: Markup | None  #: to the parent; `None` too where the code is the same
+    log: Cut | None  #: what the tool that failed said
+    output: Cut | None  #: what the candidate printed
+    files: tuple[tuple[str, str], ...]  #: name and address, from the page's folder
+
+    @property
+    def floor_share(self) -> float | None:
+        """The least time that the device can take over the time taken, 0..1."""
+        verdict = self.verdict
+        if verdict is None or verdict.floor is None or verdict.candidate is None:
+            return None
+        return verdict.floor.seconds / verdict.candidate.median.value
+
+
+def chosen(problems: tuple[ProblemReport, ...], limit: int) -> set[tuple[str, int, int]]:
+    """Problem, attempt and sample of those shown whole: all, or beyond `limit` of them each problem's best and last."""
+    if sum(len(problem.samples) for problem in problems) <= limit:
+        return {(p.problem, sample.attempt, sample.sample) for p in problems for sample in p.samples}
+    found = set()
+    for problem in problems:
+        if problem.best_attempt is not None and problem.best_sample is not None:
+            found.add((problem.problem, problem.best_attempt, problem.best_sample))
+        if problem.samples:
+            found.add((problem.problem, problem.samples[-1].attempt, problem.samples[-1].sample))
+    return found
+
+
+def read_content(paths: RunPaths, config: RunConfig, problem: str, sample: SampleReport) -> Content:
+    """The sample's files. One that is missing or damaged leaves its part out."""
+    folder = paths.problem(problem).sample(sample.attempt, sample.sample)
+    verdict = _verdict(folder)
+    failure = verdict.failure if verdict is not None else None
+    source = _text(folder.code)
+    parent = paths.problem(problem).code(sample.attempt - 1)
+    # A reflecting attempt starts from the best sample of the attempt before it, which the store keeps under this name.
+    before = _text(parent) if config.strategy == "reflect" and sample.attempt > 1 else None
+    return Content(
+        verdict=verdict,
+        code=code_html(source[:CODE_LIMIT]) if source is not None else None,
+        code_left_out=max(0, len(source) - CODE_LIMIT) if source is not None else 0,
+        parent=parent.name if before is not None else None,
+        diff=diff_html(before[:CODE_LIMIT], source[:CODE_LIMIT]) if before and source else None,
+        log=_cut(failure.detail) if failure is not None else None,
+        output=_cut(verdict.output) if verdict is not None else None,
+        files=tuple(_files(paths, folder)),
+    )
+
+
+def _verdict(folder: SamplePaths) -> Verdict | None:
+    try:
+        return Verdict.model_validate_json(folder.result.read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return strip_escapes(path.read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        return None
+
+
+def _cut(text: str | None) -> Cut | None:
+    """A long text without its middle: compilers name the cause first, tracebacks last."""
+    clean = strip_escapes(text or "").strip("\n")
+    if len(clean) <= LOG_LIMIT:
+        return Cut(clean, 0) if clean else None
+    first, left_out = LOG_LIMIT * 3 // 4, len(clean) - LOG_LIMIT
+    return Cut(f"{clean[:first]}\n[... {left_out:,} characters ...]\n{clean[first + left_out :]}", left_out)
+
+
+def _files(paths: RunPaths, folder: SamplePaths) -> Iterator[tuple[str, str]]:
+    for path in (folder.code, folder.response, folder.extraction, folder.result):
+        if path.exists():
+            yield path.name, quote(str(path.relative_to(paths.root)))
+
+
+def conditions(verdict: Verdict) -> list[tuple[str, str]]:
+    """How the verdict was reached, as names and words; what is not known is left out."""
+    given = verdict.conditions
+    rows = [
+        ("Device", given.device_name + (f", {given.arch}" if given.arch else "")),
+        ("Backend", f"{given.backend}, {given.sizes} sizes, track {given.track}"),
+        ("Versions", ", ".join(f"{name} {value}" for name, value in sorted(given.versions.items()))),
+        ("Isolation", _isolation(given)),
+        ("Trials", ", ".join(f"{t.inputs} inputs, {t.parameters} parameters" for t in verdict.trials)),
+        ("Tolerance", ", ".join(f"{t.dtype} {t.rtol:g}{' (widened)' * t.widened_by_eager}" for t in given.tolerances)),
+        ("Reference", given.reference_precision or ""),
+        ("Parameters", {"state_dict": "by name", "order": "by shape and order"}.get(given.weights or "", "")),
+        ("Timing", _timing(verdict)),
+        ("Clocks", _clocks(verdict)),
+        ("Floor", _floor(verdict)),
+        ("Work", f"{work_shares(verdict.work)}; by {verdict.work.source}" if verdict.work is not None else ""),
+        ("Candidate", f"sha256 {given.candidate_sha256}" if given.candidate_sha256 else ""),
+    ]
+    return [(name, value) for name, value in rows if value]
+
+
+def _isolation(given: Conditions) -> str:
+    isolation = given.isolation
+    missing = f"; missing: {'; '.join(isolation.missing)}" if isolation.missing else ""
+    return f"{isolation.level} by {', '.join(isolation.layers)}{missing}"
+
+
+def _timing(verdict: Verdict) -> str:
+    if verdict.candidate is None or verdict.baseline is None:
+        return ""
+    runs = f"{len(verdict.candidate.samples)} runs of each side by {verdict.candidate.clock}"
+    one, other = words.kernel_time(verdict.candidate.median.value), words.kernel_time(verdict.baseline.median.value)
+    return f"{one} against {other}, medians of {runs}"
+
+
+def _clocks(verdict: Verdict) -> str:
+    if verdict.clocks is None:
+        return ""
+    return "agree" if verdict.clocks.agree else "do not agree: " + "; ".join(verdict.clocks.reasons)
+
+
+def _floor(verdict: Verdict) -> str:
+    return f"{words.kernel_time(verdict.floor.seconds)} by {verdict.floor.bound}" if verdict.floor is not None else ""
+
+
+def work_shares(work: Work) -> str:
+    """Whose code did the work."""
+    shares = (("own", work.own), ("PyTorch", work.pytorch), ("libraries", work.library), ("other", work.other))
+    return ", ".join(f"{name} {words.percent(share)}" for name, share in shares)
+
+
+def _figure(figure: Figure) -> str:
+    return words.percent(figure.value) if figure.unit == "fraction" else f"{figure.value:.3g} {figure.unit}"
+
+
+def profile_rows(profile: KernelProfile) -> list[tuple[str, ...]]:
+    """Its longest kernels: name, whose, calls, time, share, and the figures that the profiler's counters gave."""
+    return [
+        (
+            strip_escapes(kernel.name),
+            kernel.owner,
+            str(kernel.calls),
+            words.kernel_time(kernel.seconds),
+            words.percent(kernel.share),
+            ", ".join(f"{name} {_figure(figure)}" for name, figure in kernel.figures.items()),
+        )
+        for kernel in profile.kernels[:KERNELS]
+    ]

@@ -1,0 +1,131 @@
+"""report.html in a real browser, opened from the disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.browser import CHROMIUM, framed, look, with_script
+from support.report_page import page_run
+
+from hkbench.report import write_reports
+from hkbench.store.layout import RunPaths
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="no chromium here: the page is not tried in a browser"),
+]
+
+DARK = "--blink-settings=preferredColorScheme=0"
+
+_SAY = "document.body.dataset.found = JSON.stringify"
+_MEASURE = f"""{_SAY}({{
+  inner: innerWidth, scroll: document.documentElement.scrollWidth,
+  figures: [...document.querySelectorAll("figure svg")].map((svg) => svg.getBoundingClientRect().height),
+  background: getComputedStyle(document.body).backgroundColor,
+  line: getComputedStyle(document.querySelector("#fast-p path[style*='--accent']")).stroke,
+  filter: document.getElementById("filters").hidden,
+}});"""
+_FILTER = """
+const box = document.getElementById("filter");
+box.value = "%s";
+box.dispatchEvent(new Event("input"));
+setTimeout(() => document.body.dataset.found = JSON.stringify({
+  samples: document.querySelectorAll(".sample:not([hidden])").length,
+  cells: document.querySelectorAll(".strip a:not([hidden])").length,
+  problems: [...document.querySelectorAll("section.problem:not([hidden])")].map((section) => section.dataset.name),
+  rows: document.querySelectorAll("#problems tbody tr:not([hidden])").length,
+  said: document.getElementById("filtered").textContent,
+  invalid: box.hasAttribute("aria-invalid"),
+}), 1000);
+"""
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("run")
+    page_run(folder)
+    write_reports(folder)
+    return RunPaths(folder).report_page
+
+
+def asked(page: Path, script: str, *flags: str, width: int = 1280) -> Any:
+    """What a script at the end of a copy of the page puts into the document."""
+    copy = page.with_name("copy.html")
+    html = with_script(page.read_text(), script)
+    copy.write_text(html if width == 1280 else framed(html, width))
+    document, console = look(copy, *flags)
+    assert console == []
+    found = re.search(r'data-found="([^"]*)"', document)
+    assert found is not None, document[-2000:]
+    return json.loads(unescape(found[1]))
+
+
+def test_the_console_is_silent_and_models_text_does_nothing(page: Path) -> None:
+    document, console = look(page)
+    assert console == []
+    assert "<title>hkbench: test-model, cpp on cpu</title>" in document
+    assert 'id="filters" class="filter">' in document  # the page's own script has run: its hash is right
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_nothing_sticks_out_and_all_figures_are_there(page: Path, width: int) -> None:
+    opened = "for (const one of document.querySelectorAll('details')) one.open = true;"
+    found = asked(page, opened + _MEASURE, width=width)
+    assert found["inner"] == width
+    assert found["scroll"] <= width
+    assert len(found["figures"]) == 6 and all(height > 60 for height in found["figures"])
+    assert found["filter"] is False
+
+
+def test_light_and_dark_reach_the_figures(page: Path) -> None:
+    light, dark = asked(page, _MEASURE), asked(page, _MEASURE, DARK)
+    assert light["background"] == "rgb(255, 255, 255)"
+    assert dark["background"] != light["background"]
+    assert dark["line"] != light["line"] != "none"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "samples", "problems", "said"),
+    [
+        ("CRASH|wrong_", 5, ["2_Sum", "4_RMSNorm_fp32"], "5 of 14 samples, 2 of 4 problems"),
+        ("softmax", 4, ["3_Softmax"], "4 of 14 samples, 1 of 4 problems"),
+        (" fast", 2, ["1_ReLU", "2_Sum"], "2 of 14 samples, 2 of 4 problems"),
+        ("nothing", 0, [], "0 of 14 samples, 0 of 4 problems"),
+    ],
+)
+def test_the_filter_hides_what_it_does_not_match(
+    page: Path, wanted: str, samples: int, problems: list[str], said: str
+) -> None:
+    found = asked(page, _FILTER % wanted)
+    assert (found["samples"], found["cells"], found["rows"]) == (samples, samples, len(problems))
+    assert (found["problems"], found["said"], found["invalid"]) == (problems, said, False)
+
+
+def test_what_is_no_expression_is_said_and_hides_nothing(page: Path) -> None:
+    found = asked(page, _FILTER % "(")
+    assert found["invalid"] is True
+    assert found["said"]
+    assert found["samples"] == 14
+
+
+def test_a_samples_box_opens_it(page: Path) -> None:
+    script = f"""location.hash = "p1-1-1";
+    setTimeout(() => {{ {_SAY}({{open: document.getElementById("p1-1-1").closest("details").open}}); }}, 500);"""
+    assert asked(page, script) == {"open": True}
+
+
+@pytest.mark.skipif("HKBENCH_AXE" not in os.environ, reason="HKBENCH_AXE does not name axe-core's axe.min.js")
+@pytest.mark.parametrize("flags", [(), (DARK,)])
+def test_axe_finds_nothing(page: Path, flags: tuple[str, ...]) -> None:
+    axe = Path(os.environ["HKBENCH_AXE"]).read_text().replace("</script", "<\\/script")
+    opened = "for (const one of document.querySelectorAll('details')) one.open = true;"
+    script = f"""{axe};{opened}
+    axe.run().then((found) => {{ {_SAY}(found.violations.map((one) =>
+      [one.id, one.nodes.slice(0, 3).map((node) => node.html.slice(0, 200))])); }});"""
+    assert asked(page, script, *flags) == []

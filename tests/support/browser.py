@@ -1,0 +1,35 @@
+"""A page in headless Chromium: its document after its scripts have run, and what its console said."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from html import escape
+from pathlib import Path
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+def look(page: Path, *flags: str) -> tuple[str, list[str]]:
+    """The document as text, and the lines of the console. `page` is opened from the disk."""
+    assert CHROMIUM is not None
+    profile = page.parent / f"profile-{page.stem}"
+    command = [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+    command += [f"--user-data-dir={profile}", "--window-size=1280,1200", "--enable-logging=stderr", "--v=0"]
+    command += ["--virtual-time-budget=4000", *flags, "--dump-dom", page.resolve().as_uri()]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
+    return done.stdout, [line for line in done.stderr.splitlines() if ":CONSOLE" in line]
+
+
+def framed(html: str, width: int) -> str:
+    """A page that shows the other one in a frame of this width and takes over what it found: windows end at 500 px."""
+    take = "document.body.dataset.found = document.querySelector('iframe').contentDocument.body.dataset.found"
+    frame = f'<iframe width="{width}" height="1000" style="border: 0" srcdoc="{escape(html)}"></iframe>'
+    return f"<!DOCTYPE html><body>{frame}<script>setTimeout(() => {{ {take}; }}, 2000);</script></body>"
+
+
+def with_script(html: str, script: str) -> str:
+    """A copy of the page that may run one script more, at its end."""
+    free = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", html)
+    return free.replace("</body>", f"<script>{script}</script></body>")

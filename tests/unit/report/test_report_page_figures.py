@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.run_folder import RunFolder, compiled, sample_run
+
+from hkbench.report import detail
+from hkbench.report.page.figures import figures
+from hkbench.store.reader import read_run
+
+
+def test_tables_hold_the_reports_numbers(tmp_path: Path) -> None:
+    made = figures(detail(read_run(sample_run(tmp_path).paths)), {"1_ReLU": 0.5})
+    assert list(made) == ["fast-p", "speedups", "attempts", "samples", "failures", "times"]
+    assert made["fast-p"].rows[3] == ("1", "50.0 %")
+    assert made["speedups"].rows[0] == ("1_ReLU", "2x [1.8, 2.2]", "50.0 %")
+    assert made["speedups"].rows[2][2] == "-"
+    assert made["attempts"].rows[1] == ("2", "3", "2", "+1", "3", "1.14x")
+    assert made["failures"].rows == (
+        ("build", "build_error", "2"),
+        ("run", "crash", "4"),
+        ("compare", "wrong_values", "1"),
+    )
+    assert made["times"].rows[0] == ("1_ReLU", "5.0 s", "8.0 s", "11.0 s", "200", "100")
+    assert "2_Sum" in made["speedups"].svg
+
+
+def test_what_samples_gained_by_hand(tmp_path: Path) -> None:
+    found = figures(detail(read_run(sample_run(tmp_path).paths)), {})["samples"]
+    # attempt 1: one of two 2x; two incorrect; two of two slow; two incorrect. Best of one: mean log is ln 2 / 2 / 4.
+    assert found.rows == (
+        ("1", "4", "37.5 %", "12.5 %", f"{math.exp(math.log(2) / 8):.3g}x"),
+        ("2", "4", "50.0 %", "25.0 %", f"{math.exp(math.log(2) / 4):.3g}x"),
+    )
+
+
+def test_without_numbers_there_is_no_figure(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    assert figures(detail(read_run(run.paths)), {}) == {}
+    run.sample("1_ReLU", 1, 1, compiled("1_ReLU"))
+    assert set(figures(detail(read_run(run.paths)), {})) == {"attempts", "times"}
+
+
+@pytest.mark.parametrize("module", ["matplotlib", "pygments.lexers.python"])
+def test_other_commands_do_not_pay_for_the_page(module: str) -> None:
+    code = f"import sys, hkbench.cli.main, hkbench.cli.batch, hkbench.cli.report; sys.exit({module!r} in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,184 @@
+"""The whole page: what is on it, and that nothing on it reaches out or runs."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from support.report_page import SCRIPT, page_run
+from support.run_folder import RunFolder, correct, incorrect, run_config
+
+from hkbench.records import Status
+from hkbench.report import write_reports
+from hkbench.report.page import render
+from hkbench.store.layout import RunPaths
+
+_VOID = {"meta", "input", "br", "img", "link", "hr"}
+_LOADS = {"src", "href", "xlink:href", "action", "data", "poster", "srcset", "style"}
+
+
+class Page(HTMLParser):
+    """What a browser would build: elements, their attributes, text; unbalanced tags are an error."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str]]] = []
+        self.words: list[str] = []
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, {name: value or "" for name, value in attrs}))
+        if tag not in _VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, {name: value or "" for name, value in attrs}))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag, f"{tag} is closed inside of another"
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+    def all(self, tag: str) -> list[dict[str, str]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+def written(folder: Path) -> str:
+    write_reports(folder)
+    return RunPaths(folder).report_page.read_text()
+
+
+@pytest.fixture(scope="module")
+def html(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return written(page_run(tmp_path_factory.mktemp("run")).root)
+
+
+@pytest.fixture(scope="module")
+def page(html: str) -> Page:
+    return Page(html)
+
+
+def test_what_models_and_tools_wrote_is_text(html: str, page: Page) -> None:
+    assert len(page.all("script")) == 1
+    assert page.all("img") == []
+    assert SCRIPT not in html
+    assert page.text.count("document.title = 'owned'") >= 6  # code, string in it, message, log, output, parent
+    assert not any(name.startswith("on") for _, attributes in page.elements for name in attributes)
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", html)
+
+
+def test_nothing_is_loaded_and_no_other_script_may_run(html: str, page: Page) -> None:
+    for tag, attributes in page.elements:
+        for name in _LOADS & attributes.keys():
+            assert "//" not in attributes[name], (tag, name, attributes[name])
+            assert "url(" not in attributes[name].replace("url(#", ""), (tag, attributes[name])
+    styles = re.findall(r"<style>.*?</style>", html, re.DOTALL)
+    assert len(styles) == 1
+    assert "url(" not in styles[0] and "@import" not in styles[0]
+    policy = next(a["content"] for a in page.all("meta") if a.get("http-equiv") == "Content-Security-Policy")
+    assert "default-src 'none'" in policy and "script-src 'sha256-" in policy
+
+
+def test_links_lead_somewhere(tmp_path: Path) -> None:
+    run = page_run(tmp_path)
+    page = Page(written(tmp_path))
+    names = Counter(attributes["id"] for _, attributes in page.elements if "id" in attributes)
+    assert [name for name, count in names.items() if count > 1] == []
+    targets = [a["href"] for a in page.all("a")]
+    assert [t for t in targets if t.startswith("#") and t[1:] not in names] == []
+    files = [t for t in targets if not t.startswith("#")]
+    assert files and all((run.root / t).is_file() for t in files)
+    used = re.findall(r'(?:xlink:href="#|url\(#|aria-labelledby="|aria-describedby=")([\w-]+)', written(tmp_path))
+    assert set(used) <= set(names)
+
+
+def test_the_reports_numbers_are_on_it(page: Page) -> None:
+    text = page.text
+    for words in (
+        "4 problems, up to 2 attempts of 2 samples",
+        "2 of 4 judged problems",
+        "2: 50.0 % [15.0, 85.0]",  # Wilson for 2 of 4
+        "1.21x [0.7, 2]",  # geometric mean of 2, 1.25, 0.7
+        "7 / 14",
+        "40.0 % of the roofline",  # 0.2 ms of 0.5 ms
+        "own 90.0 %, PyTorch 10.0 %",
+        "crash at run: died by SIGSEGV in forward",
+        "650+",
+        "Changes against code_1.py, the best sample of attempt 1",
+        "The same code as code_1.py, the best sample of attempt 1.",
+        "Profile of the best sample",
+        "void relu<float>()",
+        "reads twice",
+    ):
+        assert words in text, words
+    assert "first error" in text and "last line" in text and "characters are left out; result.json has them" in text
+
+
+def test_each_figure_has_words_and_numbers(page: Page) -> None:
+    pictures = [attributes for attributes in page.all("svg") if attributes.get("role") == "img"]
+    assert len(pictures) == len(page.all("figure")) == 6
+    assert all(attributes["aria-labelledby"] for attributes in pictures)
+    assert page.text.count("The numbers") == 6
+
+
+def test_the_same_folder_gives_the_same_bytes(tmp_path: Path) -> None:
+    page_run(tmp_path)
+    assert written(tmp_path) == written(tmp_path)
+
+
+def test_an_empty_run_has_a_page_too(tmp_path: Path) -> None:
+    page = Page(written(RunFolder(tmp_path).root))
+    assert "Incomplete" in page.text and "There are no samples." in page.text
+    assert page.all("figure") == []
+
+
+def test_beyond_a_limit_only_best_and_last_are_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = RunFolder(tmp_path, run_config(("1_ReLU",), samples=4, attempts=1))
+    run.start()
+    for sample, verdict in enumerate((incorrect("1_ReLU"), correct("1_ReLU", 2.0), correct("1_ReLU", 1.5)), 1):
+        run.sample("1_ReLU", 1, sample, verdict)
+        run.paths.problem("1_ReLU").sample(1, sample).code.write_text(f"kernel_{sample} = 1\n")
+    monkeypatch.setattr(render, "WHOLE_SAMPLES", 2)
+    text = Page(written(tmp_path)).text
+    assert "kernel_1" not in text and "kernel_2 = 1" in text and "kernel_3 = 1" in text
+    assert "only each problem's best and last are shown whole" in text
+    assert "PROBLEM/attempt_K/sample_N/" in text
+    assert "1.1 incorrect build_error at build: error: expected" in text  # its line is there
+
+
+def test_a_problems_name_is_text_and_a_folder(tmp_path: Path) -> None:
+    name = "1_<b>x&y$z$#"
+    run = RunFolder(tmp_path, run_config((name,), samples=1, attempts=1))
+    run.start()
+    run.sample(name, 1, 1, correct(name, 2.0))
+    page = Page(written(tmp_path))
+    assert page.all("b") and name in page.text
+    addresses = [a["href"] for a in page.all("a") if not a["href"].startswith("#")]
+    assert addresses == ["1_%3Cb%3Ex%26y%24z%24%23/attempt_1/sample_1/result.json"]
+
+
+def test_every_status_has_a_sign_and_a_colour() -> None:
+    assert set(render._SIGNS) == set(Status)
+    style = (render._TEMPLATES / "style.css").read_text()
+    for status in (Status.FAST, Status.SLOW, Status.INCORRECT, Status.REFUSED):
+        assert f".key.{status}" in style
+
+
+def test_damaged_files_leave_their_part_out(tmp_path: Path) -> None:
+    run = page_run(tmp_path)
+    run.paths.problem("1_ReLU").sample(1, 1).result.write_text("{")
+    run.paths.problem("1_ReLU").sample(1, 1).code.write_bytes(b"\xff\xfe = 1\n")
+    text = Page(written(tmp_path)).text
+    assert "1_ReLU/attempt_1/sample_1/result.json: not a verdict" in text
+    assert "no verdict" in text
