@@ -189,6 +189,12 @@ class _OfK:
     speedup: float
 
 
+def _ks(largest: int) -> list[int]:
+    """1, 2, ..., 16, then doubling, up to the largest: a curve needs no more points."""
+    ks = [k for k in (*range(1, 17), *(2**n for n in range(5, 64))) if k < largest]
+    return [*ks, largest]
+
+
 def _of_k(report: Report) -> list[_OfK]:
     """Correct and solved: pass@k. Speed-up: the best of k, or the baseline (1x) where none is correct and faster."""
     first = [
@@ -196,7 +202,7 @@ def _of_k(report: Report) -> list[_OfK]:
         for problem in report.problems
     ]
     rows = []
-    for k in range(1, report.config.samples + 1):
+    for k in _ks(report.config.samples):
         enough = [samples for samples in first if len(samples) >= k]
         if not enough:
             break
@@ -341,8 +347,11 @@ def _rows(axes: Axes, names: Sequence[str]) -> None:
 
 
 def _whole(axes: Axes, numbers: Sequence[int]) -> None:
-    """At most a dozen ticks, at whole numbers."""
-    axes.set_xticks(numbers[:: -(-len(numbers) // 12)])
+    """Ticks at whole numbers: at each, up to a dozen."""
+    if len(numbers) <= 12:
+        axes.set_xticks(numbers)
+    else:
+        axes.locator_params(axis="x", integer=True)
     axes.set_xlim(numbers[0] - 0.5, numbers[-1] + 0.5)
 
 

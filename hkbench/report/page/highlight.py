@@ -17,14 +17,18 @@ _QUOTED = re.compile(r"([A-Za-z]*(\"\"\"|'''))(.*)(\2)", re.DOTALL)
 _CPP = re.compile(
     r"#\s*include|__global__|\bextern\s+\"C\"|\b(?:void|float|int64_t|torch::Tensor|at::Tensor)\s+\w+\s*\("
 )
+# Pygments takes time that grows with the square of these; nobody writes so many.
+_SPACES = re.compile(r"^[^\S\n]+$", re.MULTILINE)
+_BLANK = re.compile(r"(\s{200,})")
+_RAW_STRINGS = 50
 Tokens = Iterable[tuple[Any, str]]
 
 
 def code_html(source: str) -> Markup:
-    """A candidate, a `<span>` a line; C++ in its strings is highlighted as C++."""
+    """A candidate, a `<span>` a line; C++ in its strings is highlighted as C++. Blank lines lose their spaces."""
     from pygments.lexers.python import PythonLexer
 
-    return _lines(_with_cpp(PythonLexer(stripnl=False, ensurenl=False).get_tokens(source)))
+    return _lines(_with_cpp(PythonLexer(stripnl=False, ensurenl=False).get_tokens(_SPACES.sub("", source))))
 
 
 def diff_html(before: str, after: str, context: int = 3) -> Markup | None:
@@ -56,11 +60,12 @@ def _with_cpp(tokens: Tokens) -> Iterator[tuple[Any, str]]:
 
 def _string(held: list[tuple[Any, str]], cpp: Lexer) -> Iterator[tuple[Any, str]]:
     quoted = _QUOTED.fullmatch("".join(text for _, text in held)) if held else None
-    if quoted is None or not _CPP.search(quoted[3]):
+    if quoted is None or not _CPP.search(quoted[3]) or quoted[3].count('R"') > _RAW_STRINGS:
         yield from held
         return
     yield held[0][0], quoted[1]
-    yield from cpp.get_tokens(quoted[3])
+    for number, part in enumerate(_BLANK.split(quoted[3])):
+        yield from [(held[0][0], part)] if number % 2 else cpp.get_tokens(part)
     yield held[-1][0], quoted[4]
 
 

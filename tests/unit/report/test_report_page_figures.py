@@ -9,7 +9,7 @@ import pytest
 from support.run_folder import RunFolder, compiled, sample_run
 
 from hkbench.report import detail
-from hkbench.report.page.figures import figures
+from hkbench.report.page.figures import _ks, figures
 from hkbench.store.reader import read_run
 
 
@@ -36,6 +36,12 @@ def test_what_samples_gained_by_hand(tmp_path: Path) -> None:
         ("1", "4", "37.5 %", "12.5 %", f"{math.exp(math.log(2) / 8):.3g}x"),
         ("2", "4", "50.0 %", "25.0 %", f"{math.exp(math.log(2) / 4):.3g}x"),
     )
+
+
+def test_many_samples_get_few_points() -> None:
+    assert _ks(1) == [1]
+    assert _ks(3) == [1, 2, 3]
+    assert _ks(100) == [*range(1, 17), 32, 64, 100]
 
 
 def test_without_numbers_there_is_no_figure(tmp_path: Path) -> None:

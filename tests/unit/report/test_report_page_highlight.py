@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import html
 import re
+import time
+
+import pytest
 
 from hkbench.report.page.highlight import code_html, diff_html
 
@@ -44,3 +47,12 @@ def test_a_diff_shows_what_changed() -> None:
     assert plain(found).splitlines() == ["@@ -1,3 +1,3 @@", " a", "-b", "+<b>", " c"]
     assert 'class="gi"' in found and 'class="gd"' in found and "<b>" not in found
     assert diff_html("a\n", "a\n") is None
+
+
+@pytest.mark.parametrize("start", ["", 'S = r"""#include <a>\n', 'f"'])
+@pytest.mark.parametrize("part", ["\n", " \n", 'R"(', "a a(a) ", "(", "x\n\n\n"])
+def test_odd_code_takes_no_long_time(start: str, part: str) -> None:
+    code = start + (part * 60_000)[:60_000] + '"""'
+    started = time.process_time()
+    assert plain(code_html(code)) == re.sub(r"(?m)^ +$", "", code)
+    assert time.process_time() - started < 5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -11,10 +12,11 @@ import pytest
 from support.report_page import SCRIPT, page_run
 from support.run_folder import RunFolder, correct, incorrect, run_config
 
-from hkbench.records import Status
-from hkbench.report import write_reports
-from hkbench.report.page import render
+from hkbench.records import GenerationFailed, SampleKey, Status
+from hkbench.report import detail, write_reports
+from hkbench.report.page import render, render_page
 from hkbench.store.layout import RunPaths
+from hkbench.store.reader import read_run
 
 _VOID = {"meta", "input", "br", "img", "link", "hr"}
 _LOADS = {"src", "href", "xlink:href", "action", "data", "poster", "srcset", "style"}
@@ -135,6 +137,21 @@ def test_each_figure_has_words_and_numbers(page: Page) -> None:
 def test_the_same_folder_gives_the_same_bytes(tmp_path: Path) -> None:
     page_run(tmp_path)
     assert written(tmp_path) == written(tmp_path)
+
+
+def test_weak_problems_and_failures_of_the_machine_are_told_apart(tmp_path: Path) -> None:
+    run = page_run(tmp_path)
+    key = SampleKey(problem="1_ReLU", attempt=1, sample=1)
+    run.emit(GenerationFailed(time=run.tick(), key=key, error="ModelUnavailable", message=f"503 {SCRIPT}"))
+    view = read_run(run.paths)
+    facts = view.facts.model_copy(update={"weak": {"1_ReLU": ("zeros",), "2_Sum": ()}})
+    page = Page(render_page(detail(replace(view, facts=facts)), run.paths))
+    text = page.text
+    assert "headline all problems without the weak Problems 4, 4 judged 3, 3 judged" in text
+    assert "Weak: 1_ReLU. 2 of 4 problems were not audited." in text
+    assert "weak: zeros" in text
+    assert f"generation ModelUnavailable 1 503 {SCRIPT}" in text
+    assert len(page.all("script")) == 1
 
 
 def test_an_empty_run_has_a_page_too(tmp_path: Path) -> None:
