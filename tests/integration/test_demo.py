@@ -30,6 +30,7 @@ def test_at_least_five_problems_are_solved_by_kernels_that_beat_eager(results: P
     report = json.loads((results / "detailed_report.json").read_text())
     assert report["overall"]["solved"] >= 5
     assert report["complete"] is True
+    assert "8_Linear_bias_GELU_fp32" in (results / "report.html").read_text()
 
 
 def test_failures_are_what_the_replies_are_labelled(results: Path) -> None:

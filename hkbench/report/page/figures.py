@@ -118,7 +118,7 @@ def _speedups(problems: Sequence[ProblemReport], floors: Mapping[str, float]) ->
         for problem in shown
     ]
     roofline = (
-        " Right: the least time that the device can take for the problem's bytes and operations, over the time taken."
+        " Right: the least time that the device can take for the problem, over the time taken, where it is known."
         if floors
         else ""
     )
@@ -301,6 +301,7 @@ def _times(problems: Sequence[ProblemReport]) -> Figure | None:
             counts = [(problem.tokens.output.total or 0) / 1000 for problem in shown]
             panels[0][1].barh(rows, counts, 0.62, color=FAST)
             panels[0][1].set_xlabel("thousand output tokens")
+            panels[0][1].locator_params(axis="x", nbins=5)
             panels[0][1].grid(axis="y", visible=False)
 
     return _figure(
