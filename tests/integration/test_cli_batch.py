@@ -158,7 +158,7 @@ def test_the_tree_is_exactly_the_layout(story: Story) -> None:
     paths = RunPaths(story.results)
     expected = {
         paths.run, paths.journal, paths.log, paths.lock, paths.summary_json, paths.summary_csv, paths.report_json,
-        paths.report_text,
+        paths.report_text, paths.report_page,
     }  # fmt: skip
     without_code = {(MENDED, 1, 2), (LOST, 2, 2)}
     for name, attempts in ((FAST, 1), (MENDED, 2), (LOST, 2)):
@@ -254,7 +254,7 @@ def test_generate_report_writes_the_same_again(story: Story) -> None:
     before = paths.report_json.read_bytes()
     done = doors.run("generate_report", story.results)
     assert done.returncode == 0
-    assert done.stdout == paths.report_text.read_text()
+    assert done.stdout == f"{paths.report_text.read_text()}\nreport for a browser: {paths.report_page}\n"
     assert paths.report_json.read_bytes() == before
     assert paths.summary_csv.exists()
 

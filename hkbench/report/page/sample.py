@@ -69,7 +69,7 @@ def chosen(problems: tuple[ProblemReport, ...], limit: int) -> set[tuple[str, in
 def read_content(paths: RunPaths, config: RunConfig, problem: str, sample: SampleReport) -> Content:
     """The sample's files. One that is missing or damaged leaves its part out."""
     folder = paths.problem(problem).sample(sample.attempt, sample.sample)
-    verdict = _verdict(folder)
+    verdict = _verdict(folder) if sample.status is not None else None  # the reader refused it: a time of 0, or damage
     failure = verdict.failure if verdict is not None else None
     source = _text(folder.code)
     parent = paths.problem(problem).code(sample.attempt - 1)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from support.report_page import CODE, page_run
+from support.report_page import page_run
 from support.run_folder import RunFolder
 
 from hkbench.report import Report, detail
@@ -38,6 +38,14 @@ def test_floor_code_and_files(tmp_path: Path) -> None:
     assert found.output is not None and "\x1b" not in found.output.text
 
 
+def test_a_verdict_that_the_reader_refused_is_not_shown(tmp_path: Path) -> None:
+    run = page_run(tmp_path)
+    result = run.paths.problem("1_ReLU").sample(1, 1).result
+    result.write_text(result.read_text().replace('"median":{"value":0.0005', '"median":{"value":0.0'))
+    found = content(run, 0, 0)
+    assert found.verdict is None and found.floor_share is None and found.code is not None
+
+
 def test_the_parent_is_the_best_of_the_attempt_before(tmp_path: Path) -> None:
     run = page_run(tmp_path)
     changed, same, first = content(run, 1, 2), content(run, 1, 3), content(run, 1, 0)
@@ -64,4 +72,3 @@ def test_conditions_leave_out_what_is_not_known(tmp_path: Path) -> None:
     assert rows["Floor"] == "200 us by bytes"
     assert rows["Work"].startswith("own 90.0 %")
     assert "Clocks" not in rows and "Reference" not in rows
-    assert CODE
