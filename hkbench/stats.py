@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from statistics import NormalDist
 
 import numpy as np
 from numpy.random import default_rng  # numpy loads it when it is first asked for: here, before the fork
@@ -95,6 +96,24 @@ def bootstrap_interval(
         count=resamples,
     )
     return _percentiles(statistic(data), estimates, confidence)
+
+
+def expanded_confidence(n: int, confidence: float = 0.95) -> float:
+    """The confidence to ask `bootstrap_interval` for, so that the interval of a mean of n values is wide enough.
+
+    A percentile interval of few values is too narrow: it takes their spread as known. The expanded one takes the
+    quantiles at Phi(-sqrt(n / (n - 1)) t) in place of (1 - confidence) / 2, with t of n - 1 degrees of freedom
+    (Hesterberg, "What Teachers Should Know About the Bootstrap" (2015), section 4.3); t by the expansion of Abramowitz
+    and Stegun, 26.7.5, which is 0.1 % off at n = 6. Three values are the least.
+    """
+    _check_confidence(confidence)
+    if n < 3:
+        raise ValueError(f"an expanded interval needs at least three values, not {n}")
+    normal = NormalDist()
+    z, free = normal.inv_cdf((1.0 + confidence) / 2.0), n - 1
+    t = z + (z**3 + z) / (4 * free) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * free**2)
+    t += (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * free**3)
+    return 1.0 - 2.0 * normal.cdf(-math.sqrt(n / free) * t)
 
 
 def median_interval(samples: Sequence[float], *, confidence: float = 0.95) -> Interval:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 
 from hkbench import __version__
-from hkbench.cli import audit, batch, doctor, evaluate, generate, monitor, report
+from hkbench.cli import audit, batch, compare, doctor, evaluate, export, generate, imports, monitor, report, rerun, show
 from hkbench.cli.arguments import Parser
 from hkbench.errors import HkbenchError
 from hkbench.llm.key import KEY_VARIABLES
@@ -22,6 +22,11 @@ COMMANDS: dict[str, ModuleType] = {
     "run": batch,
     "report": report,
     "monitor": monitor,
+    "show": show,
+    "compare": compare,
+    "export": export,
+    "import": imports,
+    "rerun": rerun,
     "audit": audit,
     "doctor": doctor,
 }

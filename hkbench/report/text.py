@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Sequence
 
 from hkbench.records import Status
 from hkbench.report import words
 from hkbench.report.model import Headline, Overall, ProblemReport, Report, SampleReport, TokenCount
+from hkbench.report.words import WIDTH, pairs, table, title, wrapped
 from hkbench.store.plain import one_line
-
-WIDTH = 100
 
 
 def render_text(report: Report) -> str:
@@ -20,7 +18,7 @@ def render_text(report: Report) -> str:
         _overall(report),
         _weak(report),
         _gains(report.overall),
-        _problems(report.problems),
+        problem_table(report.problems),
         _failures(report.overall),
         _tokens(report),
         *([_damage(report)] if report.damage else []),
@@ -32,9 +30,9 @@ def render_text(report: Report) -> str:
 
 def _head(report: Report) -> list[str]:
     config, facts = report.config, report.facts
-    lines = [*_title("hkbench report", "=")]
+    lines = [*title("hkbench report", "=")]
     if not report.complete:
-        lines += [*_wrapped("INCOMPLETE: " + (report.incomplete_because or "")), ""]
+        lines += [*wrapped("INCOMPLETE: " + (report.incomplete_because or "")), ""]
     plan = (
         f"{len(config.problems)} problems, up to {config.attempts} attempts of {config.samples} samples, "
         f"strategy {config.strategy}"
@@ -47,7 +45,7 @@ def _head(report: Report) -> list[str]:
         ("Versions", ", ".join(f"{name} {value}" for name, value in sorted(facts.versions.items()))),
         ("Plan", plan),
     ]
-    return [*lines, *_pairs(settings)]
+    return [*lines, *pairs(settings)]
 
 
 def _overall(report: Report) -> list[str]:
@@ -64,14 +62,14 @@ def _overall(report: Report) -> list[str]:
             f"{words.duration(overall.evaluation_seconds)} of evaluations, which overlap",
         ),
     ]
-    return [*_title("Overall"), *_pairs(rows)]
+    return [*title("Overall"), *pairs(rows)]
 
 
 def _weak(report: Report) -> list[str]:
     """The headlines once more without the weak problems, or in a line why there is nothing to leave out."""
     overall = report.overall
     without = overall.without_weak
-    lines = _title("Without the weak problems")
+    lines = title("Without the weak problems")
     if report.facts.weak is None:
         return [*lines, "not known: this run was made before problems were audited"]
     unknown = f"{len(overall.not_audited)} of {overall.problems} problems were not audited"
@@ -80,7 +78,7 @@ def _weak(report: Report) -> list[str]:
             return [*lines, f"not known: {unknown} (hkbench audit)"]
         return [*lines, "no problem is weak: all figures stand" + (f"; {unknown}" if overall.not_audited else "")]
     rows = [("Problems", f"{without.problems} of {overall.problems}; {without.judged} judged")]
-    lines += _pairs([*rows, *_headline_rows(without), ("Left out", ", ".join(overall.weak_problems))])
+    lines += pairs([*rows, *_headline_rows(without), ("Left out", ", ".join(overall.weak_problems))])
     return [*lines, unknown] if overall.not_audited else lines
 
 
@@ -128,10 +126,10 @@ def _gains(overall: Overall) -> list[str]:
         for gain in overall.attempts
     ]
     header = ("after attempt", "problems in it", "solved", "gained", "correct", "mean of these")
-    return [*_title("What each attempt gained"), *_table(header, rows, right=range(6))]
+    return [*title("What each attempt gained"), *table(header, rows, right=range(6))]
 
 
-def _problems(problems: Sequence[ProblemReport]) -> list[str]:
+def problem_table(problems: Sequence[ProblemReport]) -> list[str]:
     rows = [
         (
             one_line(problem.problem, WIDTH) + (" (weak)" if problem.weak else ""),
@@ -146,21 +144,21 @@ def _problems(problems: Sequence[ProblemReport]) -> list[str]:
     ]
     note = "from: attempt.sample of the best; out: output tokens; *: not finished"
     header = ("problem", "outcome", "best speed-up", "from", "correct", "out", "wall")
-    return [*_title("Problems"), *_table(header, rows, right=(3, 4, 5, 6)), note]
+    return [*title("Problems"), *table(header, rows, right=(3, 4, 5, 6)), note]
 
 
 def _failures(overall: Overall) -> list[str]:
-    lines = _title("Failures of candidates")
+    lines = title("Failures of candidates")
     if overall.model_failures:
         rows = [(f.stage, f.kind, f"{f.count}") for f in overall.model_failures]
-        lines += _table(("stage", "kind", "samples"), rows, right=(2,))
+        lines += table(("stage", "kind", "samples"), rows, right=(2,))
     else:
         lines.append("none")
-    lines += ["", *_title("Failures of the machine or the service (not the model's)")]
+    lines += ["", *title("Failures of the machine or the service (not the model's)")]
     if not overall.machine_failures:
         return [*lines, "none"]
     for failure in overall.machine_failures:
-        lines += _wrapped(f"{failure.step}: {failure.error} x {failure.count}; last: {failure.last_message}")
+        lines += wrapped(f"{failure.step}: {failure.error} x {failure.count}; last: {failure.last_message}")
     return lines
 
 
@@ -174,7 +172,7 @@ def _tokens(report: Report) -> list[str]:
             f"{calls.made} made, {calls.replayed} replayed, {calls.retries} retries, {calls.failed} given up",
         ),
     ]
-    return [*_title("Tokens and model calls"), *_pairs(rows)]
+    return [*title("Tokens and model calls"), *pairs(rows)]
 
 
 def _tokens_line(whole: TokenCount, part: TokenCount, name: str) -> str:
@@ -183,29 +181,29 @@ def _tokens_line(whole: TokenCount, part: TokenCount, name: str) -> str:
 
 
 def _damage(report: Report) -> list[str]:
-    lines = _title("Parts of the run folder that could not be read")
+    lines = title("Parts of the run folder that could not be read")
     for damage in report.damage:
         where = damage.file if damage.line is None else f"{damage.file}, line {damage.line}"
-        lines += _wrapped(f"{where}: {damage.message}")
+        lines += wrapped(f"{where}: {damage.message}")
     return lines
 
 
 def _samples(problems: Iterable[ProblemReport]) -> list[str]:
-    lines = _title("Samples")
+    lines = title("Samples")
     for problem in problems:
         best = " ".join(words.ratio(attempt.best_speedup_so_far) for attempt in problem.attempts)
-        lines += _wrapped(problem.problem + (f": best after each attempt {best}" if best else ""))
+        lines += wrapped(problem.problem + (f": best after each attempt {best}" if best else ""))
         if problem.error is not None:
-            lines += _wrapped(f"ended early: {problem.error}", "  ")
+            lines += wrapped(f"ended early: {problem.error}", "  ")
         if not problem.samples:
             lines.append("  none")
         for sample in problem.samples:
             where = f"  {sample.attempt}.{sample.sample}  "
-            lines += _wrapped(_sample(sample), where, " " * len(where))
+            lines += wrapped(sample_line(sample), where, " " * len(where))
     return lines
 
 
-def _sample(sample: SampleReport) -> str:
+def sample_line(sample: SampleReport) -> str:
     if sample.status is None:
         return "no verdict"
     if sample.status is Status.COMPILED:
@@ -217,46 +215,7 @@ def _sample(sample: SampleReport) -> str:
 
 
 def _definitions(report: Report) -> list[str]:
-    lines = _title("What the words mean")
+    lines = title("What the words mean")
     for word, meaning in report.definitions.items():
-        lines += _wrapped(f"{word}: {meaning}", "", "  ")
-    return lines
-
-
-def _title(text: str, rule: str = "-") -> list[str]:
-    return [text, rule * len(text)]
-
-
-def _pairs(rows: Iterable[tuple[str, str]]) -> list[str]:
-    lines: list[str] = []
-    for name, value in rows:
-        lines += _wrapped(value, f"{name:<11} ", " " * 12)
-    return lines
-
-
-def _wrapped(text: str, first: str = "", rest: str | None = None) -> list[str]:
-    """`text` without escapes in lines of at most WIDTH; words too long for a line are cut."""
-    return textwrap.wrap(
-        one_line(text, 100_000),
-        WIDTH,
-        initial_indent=first,
-        subsequent_indent=first if rest is None else rest,
-        break_on_hyphens=False,
-    ) or [first.rstrip()]
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> list[str]:
-    """Columns as wide as their widest cell, two spaces apart; `right` ones are right-aligned.
-
-    Where that is wider than the page, the first column is cut.
-    """
-    widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
-    widths[0] = max(len(header[0]), min(widths[0], WIDTH - sum(widths[1:]) - 2 * (len(widths) - 1)))
-    aligned = set(right)
-    lines = []
-    for row in (header, ["-" * width for width in widths], *rows):
-        cells = [one_line(row[0], widths[0]), *row[1:]]
-        lines.append(
-            "  ".join(cell.rjust(widths[i]) if i in aligned else cell.ljust(widths[i]) for i, cell in enumerate(cells))
-        )
+        lines += wrapped(f"{word}: {meaning}", "", "  ")
     return lines

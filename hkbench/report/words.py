@@ -1,10 +1,55 @@
-"""Figures and outcomes in words, the same in every report."""
+"""Figures, outcomes and tables in words, the same in every report: at most 100 columns, no colours."""
 
 from __future__ import annotations
 
-from hkbench.report.model import Estimate, ProblemReport, TokenCount
+import textwrap
+from collections.abc import Iterable, Sequence
 
+from hkbench.records import Interval
+from hkbench.report.model import Estimate, ProblemReport, TokenCount
+from hkbench.store.plain import one_line
+
+WIDTH = 100
 UNKNOWN = "-"
+
+
+def title(text: str, rule: str = "-") -> list[str]:
+    return [text, rule * len(text)]
+
+
+def pairs(rows: Iterable[tuple[str, str]]) -> list[str]:
+    lines: list[str] = []
+    for name, value in rows:
+        lines += wrapped(value, f"{name:<11} ", " " * 12)
+    return lines
+
+
+def wrapped(text: str, first: str = "", rest: str | None = None) -> list[str]:
+    """`text` without escapes in lines of at most WIDTH; words too long for a line are cut."""
+    return textwrap.wrap(
+        one_line(text, 100_000),
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=first if rest is None else rest,
+        break_on_hyphens=False,
+    ) or [first.rstrip()]
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> list[str]:
+    """Columns as wide as their widest cell, two spaces apart; `right` ones are right-aligned.
+
+    Where that is wider than the page, the first column is cut.
+    """
+    widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
+    widths[0] = max(len(header[0]), min(widths[0], WIDTH - sum(widths[1:]) - 2 * (len(widths) - 1)))
+    aligned = set(right)
+    lines = []
+    for row in (header, ["-" * width for width in widths], *rows):
+        cells = [one_line(row[0], widths[0]), *row[1:]]
+        lines.append(
+            "  ".join(cell.rjust(widths[i]) if i in aligned else cell.ljust(widths[i]) for i, cell in enumerate(cells))
+        )
+    return lines
 
 
 def outcome(problem: ProblemReport) -> str:
@@ -40,7 +85,7 @@ def ratio(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:.3g}x"
 
 
-def estimate(found: Estimate | None) -> str:
+def estimate(found: Estimate | Interval | None) -> str:
     """A speed-up with its 95 % interval, where there is one."""
     if found is None:
         return UNKNOWN

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import combinations
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from hkbench.stats import (
     best_of_k,
     bootstrap_interval,
+    expanded_confidence,
     fast_p,
     geometric_mean,
     median_interval,
@@ -169,6 +171,18 @@ def test_fast_p_refuses_more_correct_than_there_are() -> None:
         fast_p([1.0, 2.0], 1, 0)
     with pytest.raises(ValueError):
         fast_p([], 0, 0)
+
+
+@pytest.mark.parametrize(("n", "t"), [(6, 2.5706), (10, 2.2622), (40, 2.0227)])
+def test_the_expanded_confidence_is_students(n: int, t: float) -> None:
+    tail = NormalDist().cdf(-t * (n / (n - 1)) ** 0.5)
+    assert expanded_confidence(n) == pytest.approx(1.0 - 2.0 * tail, abs=2e-4)
+
+
+def test_the_expanded_confidence_of_many_is_the_one_asked_for() -> None:
+    assert expanded_confidence(100_000) == pytest.approx(0.95, abs=1e-5)
+    with pytest.raises(ValueError, match="at least three"):
+        expanded_confidence(2)
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4])

@@ -1,0 +1,75 @@
+"""hkbench compare on folders that the tests' helpers made."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.doors import ROOT
+from support.run_folder import RunFolder, correct, run_config
+
+from hkbench.cli.main import main
+from hkbench.records import SizeSet
+
+NAMES = tuple(f"{n}_P" for n in range(1, 9))
+
+
+def _run(root: Path, factor: float, sizes: SizeSet = SizeSet.CPU) -> Path:
+    run = RunFolder(root, run_config(NAMES, samples=1, attempts=1).model_copy(update={"sizes": sizes}))
+    run.start()
+    for n, name in enumerate(NAMES):
+        run.begin(name)
+        run.sample(name, 1, 1, correct(name, (2.0 + 0.1 * n) * factor))
+        run.end(name, solved=True)
+    run.close()
+    return root
+
+
+def test_the_users_way(tmp_path: Path) -> None:
+    a, b = _run(tmp_path / "a", 1.0), _run(tmp_path / "b", 0.75)
+    call = "import sys; from hkbench.cli.main import main; sys.exit(main(sys.argv[1:]))"
+
+    def compare(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", call, "compare", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60
+        )
+
+    plain = compare(str(a), str(b))
+    assert plain.returncode == 0, plain.stderr
+    assert "B's kernels are slower: 0.75x [0.75, 0.75] of A's speed-up over 8 problems" in " ".join(
+        plain.stdout.split()
+    )
+    assert compare(str(a), str(b), "--fail-if-worse").returncode == 1
+    assert compare(str(b), str(a), "--fail-if-worse").returncode == 0
+
+
+def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a, b = _run(tmp_path / "a", 1.0), _run(tmp_path / "b", 0.75)
+    assert main(["compare", str(a), str(b), "--json", "--fail-if-worse"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["worse"] is True
+    assert found["whole"]["speedup"]["difference"]["value"] == pytest.approx(0.75)
+    assert set(found["conclusions"]) == {"whole"}
+
+
+def test_other_sizes_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a, b = _run(tmp_path / "a", 1.0), _run(tmp_path / "b", 1.0, SizeSet.FULL)
+    assert main(["compare", str(a), str(b)]) == 64
+    assert "sizes: cpu in A, full in B" in capsys.readouterr().err
+    assert main(["compare", str(a), str(b), "--force"]) == 0
+    assert "sizes" in capsys.readouterr().out
+
+
+def test_nothing_in_common_is_said_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a = _run(tmp_path / "a", 1.0)
+    b = RunFolder(tmp_path / "b", run_config(("1_P", "2_Q"))).root
+    assert main(["compare", str(a), str(b)]) == 64
+    said = capsys.readouterr().err
+    assert "1_P: not judged in B" in said and "2_Q: only in B" in said
+
+
+def test_a_missing_run_is_66(tmp_path: Path) -> None:
+    assert main(["compare", str(_run(tmp_path / "a", 1.0)), str(tmp_path / "none")]) == 66
