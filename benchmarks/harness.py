@@ -7,7 +7,7 @@
 A run is made by the batch's own code (lab, strategy, recorder, prompts) with a model that answers at once and an
 evaluator that gives a recorded verdict at once: two thirds fail to build, the others are correct and slow, with a
 hundred timed runs of each side. Then the same command is given again (resume), the report is written by
-generate_report.py, and the monitor reads the folder and is refreshed.
+generate_report.py, and the monitor reads the folder and is refreshed: as a plain frame, and as its screen.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from hkbench.cli.arguments import positive
 from hkbench.engine import Evaluator
 from hkbench.engine.evaluator import Evaluated, OnStage
 from hkbench.lab.prompting import Prompter
+from hkbench.monitor.app import MonitorApp
 from hkbench.monitor.live import Watch
 from hkbench.problems import find_problems, problems_root
 from hkbench.prompts import load_prompts
@@ -81,6 +82,7 @@ PROBLEMS, PER_ATTEMPT = 40, 10
 RUNS = 100
 SOURCE_LINES = 120
 REFRESHES, EVENTS_BETWEEN = 50, 20
+WIDTH, HEIGHT = 120, 40
 MIB = 1 << 20
 
 
@@ -219,31 +221,59 @@ def report(folder: Path) -> Spent:
     return Spent(time.perf_counter() - started, cpu)
 
 
-def watched(folder: Path) -> tuple[Spent, float]:
-    """The monitor's first look, and the median seconds of a refresh while the run goes on."""
+def _add_verdicts(paths: RunPaths, number: int) -> None:
+    """What happens in the run between two looks: `EVENTS_BETWEEN` verdicts, of one problem."""
+    problem = next(path.name for path in sorted(paths.root.iterdir()) if path.is_dir())
+    events: list[AnyEvent] = [
+        VerdictReached(
+            time=time.time(),
+            key=SampleKey(problem=problem, attempt=1, sample=sample % PER_ATTEMPT + 1),
+            status=Status.SLOW, kind=None, stage=None, speedup=0.5 + number / 1000, seconds=1.0,
+        )
+        for sample in range(EVENTS_BETWEEN)
+    ]  # fmt: skip
+    with paths.journal.open("a") as journal:
+        journal.writelines(event.model_dump_json() + "\n" for event in events)
+
+
+def watched_plain(folder: Path) -> tuple[Spent, float]:
+    """The first plain frame, and the median seconds of CPU of one more while the run goes on."""
     paths = RunPaths(folder)
-    screen = Console(file=io.StringIO(), force_terminal=True, width=120, height=40)
+    screen = Console(file=io.StringIO(), force_terminal=True, width=WIDTH, height=HEIGHT)
     with clocked() as first:
         watch = Watch(paths)
         watch.look()
-        screen.print(watch.view(time.time(), 40))
+        screen.print(watch.view(time.time(), HEIGHT))
     took = []
-    problem = next(path.name for path in folder.iterdir() if path.is_dir())
     for number in range(REFRESHES):
-        events: list[AnyEvent] = [
-            VerdictReached(
-                time=time.time(),
-                key=SampleKey(problem=problem, attempt=1, sample=sample % PER_ATTEMPT + 1),
-                status=Status.SLOW, kind=None, stage=None, speedup=0.5 + number / 1000, seconds=1.0,
-            )
-            for sample in range(EVENTS_BETWEEN)
-        ]  # fmt: skip
-        with paths.journal.open("a") as journal:
-            journal.writelines(event.model_dump_json() + "\n" for event in events)
+        _add_verdicts(paths, number)
         with clocked() as spent:
             watch.look()
-            screen.print(watch.view(time.time(), 40))
+            screen.print(watch.view(time.time(), HEIGHT))
         took.append(spent.cpu)
+    return first, median(took)
+
+
+async def watched(folder: Path) -> tuple[Spent, float]:
+    """The same of the monitor's screen, without a terminal: from its start to the first full picture, and a refresh."""
+    paths = RunPaths(folder)
+    took = []
+    with clocked() as first:
+        app = MonitorApp([Watch(paths)], refresh=3600.0)
+        running = app.run_test(size=(WIDTH, HEIGHT))
+        pilot = await running.__aenter__()
+        while app.state is None:
+            await pilot.pause()
+        await pilot.pause()
+    try:
+        for number in range(REFRESHES):
+            _add_verdicts(paths, number)
+            with clocked() as spent:
+                app.look()
+                await pilot.pause()  # until all is drawn and nothing is left to do
+            took.append(spent.cpu)
+    finally:
+        await running.__aexit__(None, None, None)
     return first, median(took)
 
 
@@ -258,7 +288,8 @@ async def measure(samples: int, folder: Path) -> dict[str, float]:
         ran, large = await batch(evaluator, folder / "run", problems, attempts)
         resumed, _ = await batch(evaluator, folder / "run", problems, attempts)
     reported = report(folder / "run")
-    first, refresh = watched(folder / "run")
+    plain, frame = watched_plain(folder / "run")
+    first, refresh = await watched(folder / "run")
     return {
         "samples": made,
         "CPU of a sample, ms": 1e3 * ran.cpu / made,
@@ -269,6 +300,8 @@ async def measure(samples: int, folder: Path) -> dict[str, float]:
         "resume, CPU s": resumed.cpu,
         "report, s": reported.wall,
         "report, CPU s": reported.cpu,
+        "monitor's first plain frame, s": plain.wall,
+        "another plain frame, CPU ms": 1e3 * frame,
         "monitor's start, s": first.wall,
         "monitor's refresh, CPU ms": 1e3 * refresh,
     }

@@ -13,22 +13,31 @@ from hkbench.store.layout import RunPaths
 
 DESCRIPTION = """Watch a run folder, live or finished: progress, what is being built and measured, failures.
 
-Only reads the folder, so it can be started and stopped at any time, from anywhere."""
+Only reads the folder, so it can be started and stopped at any time, from anywhere. On a terminal it is a screen with
+keys (`?` lists them); elsewhere it prints one frame."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "results",
         type=Path,
-        nargs="?",
-        default=Path("results"),
+        nargs="*",
+        default=[Path("results")],
         metavar="RESULTS",
-        help="the run folder (default: results)",
+        help="run folders (default: results); a key of the screen goes from one to the next",
     )
-    parser.add_argument("--once", action="store_true", help="print one plain frame and end")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--once", action="store_true", help="print one plain frame of each and end")
+    form.add_argument("--json", action="store_true", help="print the state of each as JSON, one a line, and end")
     parser.add_argument("--refresh", type=seconds, default=1.0, metavar="S", help="seconds between looks (default: 1)")
 
 
 def run(options: argparse.Namespace) -> int:
-    run_monitor(RunPaths(options.results), once=options.once, refresh=options.refresh, console=Console())
+    run_monitor(
+        [RunPaths(folder) for folder in options.results],
+        once=options.once,
+        as_json=options.json,
+        refresh=options.refresh,
+        console=Console(),
+    )
     return 0

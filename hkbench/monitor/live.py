@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
+from collections.abc import Sequence
 
 from rich.console import Console, RenderableType
-from rich.live import Live
 from rich.text import Text
 
-from hkbench.errors import InputMissing
+from hkbench.errors import InputMissing, InternalError, Unavailable
 from hkbench.monitor.render import frame
+from hkbench.monitor.snapshot import Snapshot, take_snapshot
 from hkbench.monitor.state import RunState
+from hkbench.records import RunFacts
 from hkbench.store.layout import RunPaths
 from hkbench.store.plain import one_line
 from hkbench.store.reader import JournalTail, RunFile, read_run_file
@@ -26,12 +27,15 @@ class Watch:
         self._run: RunFile | None = None
         self._state: RunState | None = None
         self._tail = JournalTail(paths.journal)
+        self._identity: tuple[int, int, int] | None = None
 
     def look(self) -> None:
         """Take in what is new. `InputMissing` while there is no run; `ConfigurationError` for a bad run.json."""
-        if self._run is None or not self.paths.run.exists():
+        identity = self._identify()
+        if self._run is None or identity != self._identity:
             self._forget()
             self._run = read_run_file(self.paths)
+            self._identity = identity
         news = self._tail.poll()
         if news.restarted:
             self._run = read_run_file(self.paths)
@@ -42,6 +46,14 @@ class Watch:
             self._state.apply(event)
         self.damaged += len(news.damage)
 
+    def _identify(self) -> tuple[int, int, int] | None:
+        """Which run.json lies there: a new run may get its journal under the inode of the old one."""
+        try:
+            found = self.paths.run.stat()
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size
+
     def _forget(self) -> None:
         self._run, self._state = None, None
         self._tail = JournalTail(self.paths.journal)
@@ -50,35 +62,68 @@ class Watch:
     def ended(self) -> bool:
         return self._state is not None and self._state.closed is not None
 
+    @property
+    def state(self) -> RunState | None:
+        """`None` while there is no run."""
+        return self._state
+
+    @property
+    def facts(self) -> RunFacts | None:
+        return self._run.facts if self._run is not None else None
+
+    @property
+    def name(self) -> str:
+        """The folder's name, and how many lines of its journal could not be read."""
+        name = self.paths.root.resolve().name
+        return f"{name} ({self.damaged} unreadable lines in the journal)" if self.damaged else name
+
+    def snapshot(self, now: float) -> Snapshot:
+        """The state at `now`. `InputMissing` when there is no run."""
+        if self._state is None:
+            raise InputMissing(f"{self.paths.root} holds no run")
+        return take_snapshot(self._state, str(self.paths.root), now, self.damaged)
+
     def view(self, now: float, height: int | None = None) -> RenderableType:
         """The frame at `now`; a line that says so when there is no run."""
         if self._state is None or self._run is None:
             return Text(f"waiting for a run in {one_line(str(self.paths.root), 200)}", overflow="fold")
-        name = self.paths.root.resolve().name
-        if self.damaged:
-            name += f" ({self.damaged} unreadable lines in the journal)"
-        return frame(self._state, name, now, facts=self._run.facts, height=height)
+        return frame(self._state, self.name, now, facts=self._run.facts, height=height)
 
 
-def run_monitor(paths: RunPaths, *, once: bool = False, refresh: float = 1.0, console: Console | None = None) -> None:
-    """Show a run until it is closed or Ctrl-C is pressed; one plain frame if `once` or not on a terminal.
+def run_monitor(
+    folders: Sequence[RunPaths],
+    *,
+    once: bool = False,
+    as_json: bool = False,
+    refresh: float = 1.0,
+    console: Console | None = None,
+) -> None:
+    """Show runs until a person ends the view; one plain frame of each if `once` or not on a terminal.
 
-    `refresh` is in seconds. Without a run to show, the live view waits for one; a single frame raises
-    `InputMissing`. A damaged run.json raises `ConfigurationError`.
+    `as_json` prints a `Snapshot` of each, one a line. `refresh` is in seconds. Without a run to show, the live view
+    waits for one; a frame raises `InputMissing`, and `ConfigurationError` for a damaged run.json, which the live view
+    shows until it is mended.
     """
     console = console or Console()
-    watch = Watch(paths)
-    if once or not console.is_terminal:
-        watch.look()
-        console.print(watch.view(time.time()))
+    if not (once or as_json) and console.is_terminal:
+        _live(folders, refresh)
         return
-    try:
-        with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
-            while not watch.ended:
-                with contextlib.suppress(InputMissing):  # the view says that it waits
-                    watch.look()
-                live.update(watch.view(time.time(), console.height), refresh=True)
-                if not watch.ended:
-                    time.sleep(refresh)
-    except KeyboardInterrupt:
-        return  # how a person ends a live view
+    for paths in folders:
+        watch = Watch(paths)
+        watch.look()
+        if as_json:
+            snapshot = watch.snapshot(time.time())
+            console.file.write(snapshot.model_dump_json() + "\n")
+        else:
+            console.print(watch.view(time.time()))
+
+
+def _live(folders: Sequence[RunPaths], refresh: float) -> None:
+    try:  # here, because textual takes a quarter of a second, which no other command should pay
+        from hkbench.monitor.app import MonitorApp
+    except ModuleNotFoundError as error:
+        raise Unavailable(f"the screen needs {error.name}: run `make setup`, or look with --once") from None
+    app = MonitorApp([Watch(paths) for paths in folders], refresh=refresh)
+    app.run()
+    if app.return_code:
+        raise InternalError("the monitor's screen failed; its traceback stands above")

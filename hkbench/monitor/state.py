@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Self
 
 from hkbench.records import (
     AnyEvent,
+    AttemptClosed,
     CandidateExtracted,
     EvaluationFailed,
     FailureKind,
@@ -24,6 +26,7 @@ from hkbench.records import (
     Stage,
     StageEntered,
     Status,
+    Usage,
     VerdictReached,
 )
 
@@ -41,40 +44,105 @@ class Phase(StrEnum):
 RUNNING = (Phase.ASKED, Phase.ANSWERED, Phase.EVALUATED)
 
 
-@dataclass
+@dataclass(frozen=True)
 class SampleState:
+    """How far one sample is. Times are seconds since the epoch."""
+
     phase: Phase
     since: float  #: time of the event that led to it
+    asked: float | None = None  #: when its model call began
     stage: Stage | None = None  #: while evaluated
     status: Status | None = None  #: when judged
     speedup: float | None = None
     kind: FailureKind | None = None  #: when judged incorrect
 
 
+@dataclass(frozen=True)
+class Tally:
+    """What the samples of a problem come to."""
+
+    judged: int
+    running: bool
+    best: float | None  #: the highest speed-up of a correct sample
+    statuses: Counter[Status]
+    failures: Counter[FailureKind]
+    widest: dict[int, int]  #: attempt -> its highest sample number
+
+    @classmethod
+    def of(cls, samples: Mapping[tuple[int, int], SampleState]) -> Self:
+        """In one pass."""
+        judged, running, best = 0, False, None
+        statuses, failures = Counter[Status](), Counter[FailureKind]()
+        widest: dict[int, int] = {}
+        for (attempt, number), sample in samples.items():
+            widest[attempt] = max(widest.get(attempt, 0), number)
+            judged += sample.phase is Phase.JUDGED
+            running = running or sample.phase in RUNNING
+            if sample.status is not None:
+                statuses[sample.status] += 1
+            if sample.kind is not None:
+                failures[sample.kind] += 1
+            if sample.speedup is not None:
+                best = sample.speedup if best is None else max(best, sample.speedup)
+        return cls(judged, running, best, statuses, failures, widest)
+
+
 @dataclass
 class ProblemState:
     samples: dict[tuple[int, int], SampleState] = field(default_factory=dict)  #: by (attempt, sample)
+    chosen: dict[int, int] = field(default_factory=dict)  #: attempt -> its best sample, once the attempt is closed
     started: bool = False
     closed: bool = False
     error: str | None = None
+    _tally: Tally | None = None  #: counted when it is asked for: a change of one sample must not cost a look at all
+
+    def put(self, attempt: int, sample: int, state: SampleState) -> None:
+        """Replace what is known of a sample."""
+        self.samples[attempt, sample] = state
+        self._tally = None
+
+    def forget_running(self) -> None:
+        """Drop what was under way."""
+        self.samples = {key: sample for key, sample in self.samples.items() if sample.phase not in RUNNING}
+        self._tally = None
+
+    @property
+    def tally(self) -> Tally:
+        if self._tally is None:
+            self._tally = Tally.of(self.samples)
+        return self._tally
 
     @property
     def solved(self) -> bool:
-        return any(sample.status is Status.FAST for sample in self.samples.values())
+        return self.tally.statuses[Status.FAST] > 0
 
     @property
     def best(self) -> float | None:
         """The highest speed-up of a correct sample."""
-        known = (sample.speedup for sample in self.samples.values() if sample.speedup is not None)
-        return max(known, default=None)
+        return self.tally.best
 
     @property
     def running(self) -> bool:
-        return any(sample.phase in RUNNING for sample in self.samples.values())
+        return self.tally.running
 
     @property
     def judged(self) -> int:
-        return sum(sample.phase is Phase.JUDGED for sample in self.samples.values())
+        return self.tally.judged
+
+
+@dataclass
+class Tokens:
+    """Tokens of all replies, replayed ones included; `None` while no endpoint has said."""
+
+    input: int | None = None
+    output: int | None = None
+
+    def take(self, usage: Usage, sign: int) -> None:
+        """Add (`sign` 1) or take away (-1) those of one reply."""
+        if usage.input is not None:
+            self.input = (self.input or 0) + sign * usage.input
+        if usage.output is not None:
+            self.output = (self.output or 0) + sign * usage.output
 
 
 class RunState:
@@ -83,12 +151,16 @@ class RunState:
     def __init__(self, config: RunConfig) -> None:
         self.config = config
         self.problems = {name: ProblemState() for name in config.problems}
+        self.tokens = Tokens()
         self.machine_failures: Counter[str] = Counter()  #: of the service and the machine, by error
         self.closed: RunClosed | None = None
         self.last_event: float | None = None
         self._session: float | None = None  #: when the present session began
         self._earlier = 0.0  #: seconds of the sessions before it
         self._judged_in_session = 0
+        self._usage: dict[SampleKey, Usage] = {}
+        self._changed: set[str] = set()
+        self._unjudged: dict[SampleKey, SampleState] = {}
 
     def apply(self, event: AnyEvent) -> None:
         """Take the next event."""
@@ -99,12 +171,17 @@ class RunState:
                 self.closed = event
             case ProblemStarted():
                 self._problem(event.problem).started = True
+            case AttemptClosed():
+                if event.best_sample is not None:
+                    self._problem(event.problem).chosen[event.attempt] = event.best_sample
             case ProblemClosed():
                 problem = self._problem(event.problem)
                 problem.closed, problem.error = event.error is None, event.error
             case GenerationStarted():
-                self._move(event.key, SampleState(Phase.ASKED, event.time))
+                self._move(event.key, SampleState(Phase.ASKED, event.time, asked=event.time))
             case ReplyReceived() | CandidateExtracted():
+                if isinstance(event, ReplyReceived):
+                    self._count_tokens(event)
                 self._move(event.key, SampleState(Phase.ANSWERED, event.time))
             case StageEntered():
                 self._move(event.key, SampleState(Phase.EVALUATED, event.time, stage=event.stage))
@@ -125,15 +202,32 @@ class RunState:
         self._session, self.last_event = time, time
         self._judged_in_session = 0
         self.closed = None
-        for problem in self.problems.values():
-            for key in [key for key, sample in problem.samples.items() if sample.phase in RUNNING]:
-                del problem.samples[key]
+        for name, problem in self.problems.items():
+            problem.forget_running()
+            self._changed.add(name)
+        self._unjudged = {key: sample for key, sample in self._unjudged.items() if sample.phase not in RUNNING}
 
     def _problem(self, name: str) -> ProblemState:
+        """The problem of an event, which changes it."""
+        self._changed.add(name)
         return self.problems.setdefault(name, ProblemState())
 
     def _move(self, key: SampleKey, state: SampleState) -> None:
-        self._problem(key.problem).samples[key.attempt, key.sample] = state
+        problem = self._problem(key.problem)
+        earlier = problem.samples.get((key.attempt, key.sample))
+        if state.asked is None and earlier is not None:
+            state = replace(state, asked=earlier.asked)
+        problem.put(key.attempt, key.sample, state)
+        if state.phase is Phase.JUDGED:
+            self._unjudged.pop(key, None)
+        else:
+            self._unjudged[key] = state
+
+    def _count_tokens(self, event: ReplyReceived) -> None:
+        """A reply that is told of twice counts once."""
+        self.tokens.take(self._usage.get(event.key, Usage()), -1)
+        self.tokens.take(event.usage, 1)
+        self._usage[event.key] = event.usage
 
     def _judge(self, event: VerdictReached) -> None:
         correct = event.status in (Status.FAST, Status.SLOW)
@@ -147,28 +241,30 @@ class RunState:
         self._move(event.key, judged)
         self._judged_in_session += 1
 
-    @property
-    def samples(self) -> Iterator[SampleState]:
-        """All samples that were begun."""
-        return (sample for problem in self.problems.values() for sample in problem.samples.values())
+    def take_changed(self) -> set[str]:
+        """The problems that changed since this was last asked."""
+        changed, self._changed = self._changed, set()
+        return changed
 
     @property
     def failures(self) -> Counter[FailureKind]:
         """Of candidates, by kind; a sample that was judged again counts once."""
-        return Counter(sample.kind for sample in self.samples if sample.kind is not None)
+        return sum((problem.tally.failures for problem in self.problems.values()), Counter[FailureKind]())
 
     def status_count(self, status: Status) -> int:
-        return sum(sample.status is status for sample in self.samples)
+        return sum(problem.tally.statuses[status] for problem in self.problems.values())
 
     def in_phase(self, phase: Phase) -> list[tuple[SampleKey, SampleState]]:
-        """Samples in a phase, the longest there first."""
-        found = [
-            (SampleKey(problem=name, attempt=attempt, sample=number), sample)
-            for name, problem in self.problems.items()
-            for (attempt, number), sample in problem.samples.items()
-            if sample.phase is phase
-        ]
-        return sorted(found, key=lambda item: item[1].since)
+        """Samples in a phase before the verdict, the longest there first."""
+        places = {name: place for place, name in enumerate(self.problems)}
+        found = [(key, sample) for key, sample in self._unjudged.items() if sample.phase is phase]
+        return sorted(found, key=lambda item: (item[1].since, places[item[0].problem]))
+
+    @property
+    def best(self) -> list[tuple[str, float]]:
+        """Problems with a correct sample, the highest speed-up first."""
+        found = [(name, problem.best) for name, problem in self.problems.items()]
+        return sorted(((name, best) for name, best in found if best is not None), key=lambda item: -item[1])
 
     @property
     def judged(self) -> int:
@@ -205,3 +301,16 @@ class RunState:
         left = sum(max(expected - problem.judged, 0.0) for problem in open_)
         pace = max(0.0, now - self._session) / self._judged_in_session
         return left * pace
+
+    def per_minute(self, now: float) -> float | None:
+        """Samples judged a minute, in this session. `None` before the first verdict."""
+        if self._session is None or not self._judged_in_session:
+            return None
+        end = self.last_event if self.closed is not None and self.last_event is not None else now
+        return 60.0 * self._judged_in_session / max(1e-3, end - self._session)
+
+    def progress(self) -> float:
+        """The share of the plan that is done, 0..1: finished problems, and of the others the samples judged."""
+        most = self.config.attempts * self.config.samples
+        done = [1.0 if problem.closed else min(1.0, problem.judged / most) for problem in self.problems.values()]
+        return sum(done) / len(done) if done else 0.0

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hkbench.records import (
     AnyEvent,
+    AttemptClosed,
     Backend,
     Conditions,
     DeviceKind,
@@ -194,6 +195,15 @@ class RunFolder:
                 time=self.tick(), key=key, status=verdict.status, kind=failure.kind if failure else None,
                 stage=failure.stage if failure else None,
                 speedup=verdict.speedup.value if verdict.speedup else None, seconds=4.0,
+            )
+        )  # fmt: skip
+
+    def chosen(self, key: SampleKey) -> None:
+        """Its attempt is closed with it as the best."""
+        self.emit(
+            AttemptClosed(
+                time=self.tick(), problem=key.problem, attempt=key.attempt, best_sample=key.sample, status=None,
+                speedup=None,
             )
         )  # fmt: skip
 

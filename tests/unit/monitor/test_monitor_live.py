@@ -1,18 +1,19 @@
 from __future__ import annotations
 
 import io
-import threading
-import time
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 from support.run_folder import FACTS, RunFolder, incorrect, run_config, sample_run
 
-from hkbench.errors import ConfigurationError, InputMissing
+from hkbench.errors import ConfigurationError, InputMissing, Unavailable
 from hkbench.monitor import run_monitor
 from hkbench.monitor.live import Watch
-from hkbench.monitor.render import duration, frame
+from hkbench.monitor.render import frame
+from hkbench.monitor.snapshot import Snapshot
 from hkbench.monitor.state import RunState
 from hkbench.records import GenerationFailed, Stage
 from hkbench.store.events import Damage, read_events
@@ -32,7 +33,7 @@ def text_of(run: RunFolder, *, height: int | None = None, width: int = 80, after
 
 def once(paths: RunPaths) -> str:
     out = io.StringIO()
-    run_monitor(paths, once=True, console=Console(file=out, width=100))
+    run_monitor([paths], once=True, console=Console(file=out, width=100))
     return out.getvalue()
 
 
@@ -124,7 +125,7 @@ def test_not_a_terminal_is_once(tmp_path: Path) -> None:
     run = RunFolder(tmp_path / "results")
     run.start()  # never closed: a live view would not end
     out = io.StringIO()
-    run_monitor(run.paths, console=Console(file=out, width=100))
+    run_monitor([run.paths], console=Console(file=out, width=100))
     assert "running" in out.getvalue()
 
 
@@ -176,34 +177,34 @@ def test_watch_follows_a_folder_that_comes_goes_and_comes_back(tmp_path: Path) -
     assert "7_Other" in capture.get()
 
 
-def test_the_live_view_waits_for_a_run_and_ends_with_it(tmp_path: Path) -> None:
+def test_a_run_that_takes_another_ones_place_between_two_looks_is_read_anew(tmp_path: Path) -> None:
+    """Also where its journal has the inode of the old one, or the old one had none."""
     paths = RunPaths(tmp_path / "results")
+    watch = Watch(paths)
+    RunFolder(paths.root)
+    watch.look()
+    assert watch.state is not None and list(watch.state.problems) == ["1_ReLU"]
+    RunFolder(paths.root, run_config(("7_Other",)))
+    watch.look()
+    assert watch.state is not None and list(watch.state.problems) == ["7_Other"]
+
+
+def test_json_is_one_snapshot_a_line(tmp_path: Path) -> None:
+    folders = [sample_run(tmp_path / name).paths for name in ("first", "second")]
     out = io.StringIO()
-    console = Console(file=out, force_terminal=True, width=300, height=24, color_system=None)
-
-    def wait_for(text: str) -> None:
-        deadline = time.monotonic() + 60
-        while text not in out.getvalue():
-            assert time.monotonic() < deadline, f"{text!r} was never shown"
-            time.sleep(0.01)
-
-    watcher = threading.Thread(
-        target=run_monitor, args=(paths,), kwargs={"refresh": 0.02, "console": console}, daemon=True
-    )
-    watcher.start()
-    wait_for("waiting for a run in")
-    run = RunFolder(paths.root)
-    run.start()
-    wait_for("running")
-    run.close()
-    wait_for("finished")
-    watcher.join(timeout=60)
-    assert not watcher.is_alive()
+    run_monitor(folders, as_json=True, console=Console(file=out, force_terminal=True))
+    found = [Snapshot.model_validate_json(line) for line in out.getvalue().splitlines()]
+    assert [snapshot.run for snapshot in found] == [str(paths.root) for paths in folders]
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0.2, "0 s"), (59.6, "1 min 00 s"), (187, "3 min 07 s"), (7440, "2 h 04 min")],
-)
-def test_duration(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
+def test_without_textual_the_screen_is_unavailable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "textual", None)
+    for name in [name for name in sys.modules if name.startswith(("textual.", "hkbench.monitor.app"))]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(Unavailable, match="textual"):
+        run_monitor([RunPaths(tmp_path)], console=Console(file=io.StringIO(), force_terminal=True))
+
+
+def test_the_commands_start_without_textual() -> None:
+    code = "import sys, hkbench.cli.main; sys.exit('textual' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=120).returncode == 0

@@ -6,7 +6,7 @@ import pytest
 from support.run_folder import START, RunFolder, correct, incorrect, run_config, sample_run
 
 from hkbench.monitor.state import Phase, RunState
-from hkbench.records import FailureKind, GenerationFailed, SampleKey, Stage, Status
+from hkbench.records import FailureKind, GenerationFailed, SampleKey, Stage, Status, Usage
 from hkbench.store.events import Damage, read_events
 
 
@@ -119,3 +119,39 @@ def test_a_sample_judged_twice_counts_once(tmp_path: Path) -> None:
     state = state_of(run)
     assert state.failures == {FailureKind.CRASH: 1}
     assert state.judged == 1
+
+
+def test_tokens_of_a_reply_that_is_told_of_twice_count_once(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    run.start()
+    key = run.asked("1_ReLU", 1, 1)
+    run.answered(key, Usage(input=10))
+    run.answered(key, Usage(input=12, output=5))
+    tokens = state_of(run).tokens
+    assert (tokens.input, tokens.output) == (12, 5)
+
+
+def test_progress_and_pace(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path, run_config(("1_ReLU", "2_Sum")))
+    run.start()
+    start = run.now
+    assert (state_of(run).progress(), state_of(run).per_minute(run.now)) == (0.0, None)
+    run.sample("1_ReLU", 1, 1, correct("1_ReLU", 2.0))
+    run.end("1_ReLU", solved=True)
+    run.sample("2_Sum", 1, 1, incorrect("2_Sum"))
+    state = state_of(run)
+    assert state.progress() == pytest.approx((1 + 1 / 4) / 2)
+    assert state.per_minute(start + 60) == pytest.approx(2)
+    assert state.best == [("1_ReLU", 2.0)]
+
+
+def test_what_changed_is_told_once(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path, run_config(("1_ReLU", "2_Sum")))
+    run.start()
+    run.sample("2_Sum", 1, 1, incorrect("2_Sum"))
+    state = RunState(run.config)
+    for event in read_events(run.paths.journal):
+        assert not isinstance(event, Damage)
+        state.apply(event)
+    assert "2_Sum" in state.take_changed()
+    assert state.take_changed() == set()

@@ -1,0 +1,173 @@
+"""What a problem's screen shows of one sample: a rich renderable for each view, from the files of the run."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rich.console import Group, RenderableType
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+from hkbench.monitor.files import SampleFiles, Unreadable
+from hkbench.monitor.histogram import histogram
+from hkbench.monitor.verdict import verdict_view
+from hkbench.monitor.words import ratio, si_interval, si_seconds
+from hkbench.records import KernelProfile, KernelResources, SampleKey, Verdict
+from hkbench.store.plain import one_line, strip_escapes
+
+_HIGHLIGHTED = 60_000  # characters: beyond, colours take longer than a person waits
+_DIFFED = 4_000  # lines of each side
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is looked at."""
+
+    files: SampleFiles
+    base: SampleKey | None = None  #: the sample that a diff begins with
+    width: int = 80
+
+
+def show(view: str, look: Look) -> RenderableType:
+    """The view called `view`, one of `VIEWS`; what cannot be read is said in a line."""
+    try:
+        return VIEWS[view](look)
+    except Unreadable as error:
+        return Text(str(error), style="dim")
+
+
+def _verdict(look: Look) -> RenderableType:
+    return verdict_view(look.files)
+
+
+def _code(look: Look) -> RenderableType:
+    return _highlighted(look.files.text(look.files.folder.code), "python", numbers=True)
+
+
+def _reply(look: Look) -> RenderableType:
+    return _highlighted(look.files.text(look.files.folder.response), "markdown")
+
+
+def _prompt(look: Look) -> RenderableType:
+    return _highlighted(look.files.text(look.files.problem.prompt(look.files.key.attempt)), "markdown")
+
+
+def _highlighted(text: str, language: str, *, numbers: bool = False) -> RenderableType:
+    if not text.strip():
+        return Text("(empty)", style="dim")
+    if len(text) > _HIGHLIGHTED:
+        return Text(text)
+    return Syntax(
+        text, language, theme="ansi_dark", background_color="default", line_numbers=numbers, word_wrap=True, tab_size=4
+    )
+
+
+def _output(look: Look) -> RenderableType:
+    """Compiler output or traceback, the compiler's report of each kernel, what the candidate printed."""
+    verdict = look.files.verdict()
+    parts: list[RenderableType] = []
+    if verdict.failure is not None:
+        failure = verdict.failure
+        parts += [Text(f"{failure.stage}: {failure.kind}", style="bold red"), _plain(failure.detail or failure.message)]
+    parts += [_resources(resources) for resources in verdict.resources]
+    if verdict.output:
+        parts += [Text("printed by the candidate", style="bold"), _plain(verdict.output)]
+    return Group(*parts) if parts else Text("no tool complained, and the candidate printed nothing", style="dim")
+
+
+def _plain(text: str) -> Text:
+    return Text(strip_escapes(text).expandtabs(4).rstrip())
+
+
+def _resources(found: KernelResources) -> Text:
+    figures = found.model_dump(exclude={"name", "arch", "findings", "instructions", "is_function"}, exclude_none=True)
+    told = ", ".join(f"{name} {value}" for name, value in figures.items() if value != ())
+    notes = "".join(f"\n  {one_line(finding, 400)}" for finding in found.findings)
+    return Text(f"{one_line(found.name, 120)} ({found.arch}): {told}{notes}")
+
+
+def _timing(look: Look) -> RenderableType:
+    """The timed runs of both sides."""
+    verdict = look.files.verdict()
+    sides = [("baseline", verdict.baseline, "cyan"), ("candidate", verdict.candidate, "green")]
+    parts: list[RenderableType] = []
+    if verdict.speedup is not None:
+        parts.append(Text(f"speed-up {_speedup(verdict)}", style="bold"))
+    for name, timing, style in sides:
+        if timing is None:
+            continue
+        head = f"{name}: median {si_interval(timing.median)} of {len(timing.samples)} runs, {timing.clock}"
+        parts += [Text(head, style="bold"), histogram(timing.samples, max(20, look.width - 4), style)]
+    return Group(*parts) if parts else Text("it was not timed", style="dim")
+
+
+def _speedup(verdict: Verdict | None) -> str:
+    found = verdict.speedup if verdict is not None else None
+    return f"{ratio(found.value)} [{ratio(found.low)}, {ratio(found.high)}]" if found is not None else "none"
+
+
+def _profile(look: Look) -> RenderableType:
+    """Kernels of one pass, longest first."""
+    profile = look.files.verdict().profile
+    if profile is None:
+        return Text("there is no profile: only correct but slow candidates get one", style="dim")
+    head = Text(f"{one_line(profile.source, 200)}: {si_seconds(profile.seconds)} a pass", style="bold")
+    notes = [Text(f"- {one_line(text, 600)}") for text in (*profile.findings, *profile.notes)]
+    return Group(head, _kernels(profile), *notes)
+
+
+def _kernels(profile: KernelProfile) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("share", "time", "calls"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("owner", no_wrap=True)
+    table.add_column("kernel", overflow="fold")
+    for kernel in profile.kernels:
+        share, time = f"{100 * kernel.share:.0f} %", si_seconds(kernel.seconds)
+        table.add_row(share, time, str(kernel.calls), str(kernel.owner), Text(one_line(kernel.name, 300)))
+    return table
+
+
+def _diff(look: Look) -> RenderableType:
+    """What changed from `base`'s code, and what that bought."""
+    if look.base is None:
+        return Text("nothing came before: go to another sample and press m there, and this one is compared with it")
+    files, base = look.files, SampleFiles(look.files.paths, look.base)
+    old, new = (side.text(side.folder.code).splitlines()[:_DIFFED] for side in (base, files))
+    names = [f"{key.attempt}.{key.sample}" for key in (base.key, files.key)]
+    head = Text.assemble((f"{names[0]} {_worth(base)} -> {names[1]} {_worth(files)}", "bold"))
+    lines = list(difflib.unified_diff(old, new, names[0], names[1], lineterm=""))
+    return Group(head, *(Text(line, style=_diff_style(line)) for line in lines or ["the code is the same"]))
+
+
+def _worth(side: SampleFiles) -> str:
+    """The speed-up of a sample, or what it is instead."""
+    try:
+        verdict = side.verdict()
+    except Unreadable:
+        return "no verdict"
+    if verdict.speedup is not None:
+        return ratio(verdict.speedup.value)
+    return str(verdict.failure.kind if verdict.failure is not None else verdict.status)
+
+
+def _diff_style(line: str) -> str:
+    if line.startswith(("---", "+++")):
+        return "bold"
+    return {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
+
+
+#: By name, in the order of their keys.
+VIEWS: dict[str, Callable[[Look], RenderableType]] = {
+    "verdict": _verdict,
+    "code": _code,
+    "diff": _diff,
+    "output": _output,
+    "timing": _timing,
+    "profile": _profile,
+    "reply": _reply,
+    "prompt": _prompt,
+}

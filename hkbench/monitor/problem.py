@@ -1,0 +1,179 @@
+"""One problem: its samples over time, and the views of the one below the cursor."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widgets import Footer, OptionList, Static
+from textual.widgets.option_list import Option
+
+from hkbench.monitor.files import SampleFiles
+from hkbench.monitor.pager import Pager
+from hkbench.monitor.panes import VIEWS, Look, show
+from hkbench.monitor.screens import RunScreen
+from hkbench.monitor.state import ProblemState, SampleState
+from hkbench.monitor.timeline import sample_line
+from hkbench.monitor.words import ratio
+from hkbench.records import SampleKey
+from hkbench.store.plain import one_line
+
+_NAMES = list(VIEWS)
+
+
+class ProblemScreen(RunScreen):
+    """Samples above, a view below; files are read when a view shows them."""
+
+    DEFAULT_CSS = """
+    ProblemScreen #title, ProblemScreen #views { height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    ProblemScreen #samples {
+        height: auto; max-height: 40%; min-height: 1; border: none; padding: 0; scrollbar-size: 1 1;
+        background: $background;
+    }
+    ProblemScreen #samples > .option-list--option-highlighted { background: $surface-lighten-2; text-style: bold; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,backspace", "leave", "Back"),
+        # Before the widget that has the focus: none of the two scrolls sideways.
+        Binding("left", "view(-1)", "View before", show=False, priority=True),
+        Binding("right", "view(1)", "View", key_display="1-8 ←→", priority=True),
+        *(Binding(str(k), f"choose({k})", show=False) for k in range(1, len(_NAMES) + 1)),
+        Binding("space", "page(1)", "Page", show=False),
+        Binding("b", "page(-1)", "Page back", show=False),
+        Binding("m", "mark", "Mark for diff"),
+    ]
+
+    def __init__(self, problem: str) -> None:
+        super().__init__()
+        self._problem = problem
+        self._view = _NAMES[0]
+        self._keys: list[tuple[int, int]] = []
+        self._lines: list[Text] = []
+        self._marked: tuple[int, int] | None = None
+        self._looked: tuple[object, ...] | None = None  #: what the view shows: drawn anew when it is something else
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="title")
+        yield OptionList(id="samples")
+        yield Static(id="views")
+        yield Pager()
+        yield Footer(compact=True)
+
+    def on_mount(self) -> None:
+        self.query_one(OptionList).focus()
+        self._show_names()
+        self.follow(None)
+
+    def _state(self) -> ProblemState | None:
+        run = self.monitor.state
+        return run.problems.get(self._problem) if run is not None else None
+
+    def follow(self, changed: set[str] | None) -> None:
+        """Title, lines of the samples, and the view where its sample changed."""
+        state = self._state()
+        if state is None:
+            self.query_one("#title", Static).update(Text(self.monitor.waiting()), layout=False)
+            self._fill(ProblemState())
+            self._look(None)
+            return
+        if changed is None or self._problem in changed or state.running:
+            self._show_title(state)
+            self._fill(state)
+        self._look(state)
+
+    def _show_title(self, state: ProblemState) -> None:
+        best = f", best {ratio(state.best)}" if state.best is not None else ""
+        word = "solved" if state.solved else "not solved" if state.closed else "open" if state.started else "waiting"
+        error = f", ended early: {one_line(state.error, 200)}" if state.error is not None else ""
+        title = Text()
+        title.append(one_line(self._problem, 60), "bold").append(f"  {word}{best}{error}{self.monitor.place}")
+        self.query_one("#title", Static).update(title, layout=False)
+
+    def _fill(self, state: ProblemState) -> None:
+        """The list, with as little change as there is: the cursor stays on its sample."""
+        samples = self.query_one(OptionList)
+        keys = sorted(state.samples)
+        width = max(20, samples.size.width or self.app.size.width)
+        lines = [sample_line(state, key, width - 2, self.monitor.clock()) for key in keys]
+        if keys != self._keys:
+            at = self._keys[samples.highlighted] if samples.highlighted is not None and self._keys else None
+            samples.clear_options()
+            samples.add_options([Option(line) for line in lines])
+            samples.highlighted = keys.index(at) if at in keys else (0 if keys else None)
+        else:
+            for index, line in enumerate(lines):
+                if line != self._lines[index]:
+                    samples.replace_option_prompt_at_index(index, line)
+        self._keys, self._lines = keys, lines
+
+    def _key(self) -> tuple[int, int] | None:
+        at = self.query_one(OptionList).highlighted
+        return self._keys[at] if at is not None and at < len(self._keys) else None
+
+    def _base(self, state: ProblemState, key: tuple[int, int]) -> tuple[int, int] | None:
+        """Where a diff begins: the marked sample, else what the attempt before came to."""
+        if self._marked is not None and self._marked != key:
+            return self._marked
+        best = state.chosen.get(key[0] - 1)
+        return (key[0] - 1, best) if best is not None else None
+
+    def _look(self, state: ProblemState | None) -> None:
+        """Draw the view, when it would show something else than it does."""
+        pager = self.query_one(Pager)
+        key = self._key()
+        if state is None or key is None:
+            if self._looked is not None or not self._keys:
+                self._looked = None
+                pager.show(Text("no sample was begun yet", style="dim"))
+            return
+        base = self._base(state, key)
+        sample: SampleState = state.samples[key]
+        looked = (self._view, key, base, sample, state.samples.get(base) if base is not None else None)
+        if looked == self._looked:
+            return
+        same = self._looked is not None and looked[:3] == self._looked[:3]
+        self._looked = looked
+        files = SampleFiles(self.monitor.watch_now.paths, self._sample_key(key))
+        width = max(20, pager.size.width or self.app.size.width)
+        pager.show(show(self._view, Look(files, self._sample_key(base) if base else None, width)), keep_place=same)
+
+    def _sample_key(self, key: tuple[int, int]) -> SampleKey:
+        return SampleKey(problem=self._problem, attempt=key[0], sample=key[1])
+
+    def _show_names(self) -> None:
+        names = Text()
+        for number, name in enumerate(_NAMES, start=1):
+            names.append("  " if number > 1 else "")
+            names.append(f"{number} {name}", "reverse bold" if name == self._view else "")
+        self.query_one("#views", Static).update(names, layout=False)
+
+    @on(OptionList.OptionHighlighted)
+    def _moved(self) -> None:
+        self._look(self._state())
+
+    def action_view(self, by: int) -> None:
+        self.action_choose((_NAMES.index(self._view) + by) % len(_NAMES) + 1)
+
+    def action_choose(self, number: int) -> None:
+        """The view of this number."""
+        self._view = _NAMES[number - 1]
+        self._show_names()
+        self._look(self._state())
+
+    def action_page(self, direction: int) -> None:
+        pager = self.query_one(Pager)
+        pager.scroll_relative(y=direction * max(1, pager.size.height - 1), animate=False)
+
+    def action_mark(self) -> None:
+        """Diffs begin with the sample below the cursor; with the same key there again, as before."""
+        key = self._key()
+        self._marked = None if key == self._marked else key
+        word = "the best of the attempt before" if self._marked is None else f"{self._marked[0]}.{self._marked[1]}"
+        self.notify(f"diffs begin with {word}", markup=False, timeout=3)
+        self._look(self._state())
+
+    def action_leave(self) -> None:
+        self.dismiss()

@@ -1,0 +1,90 @@
+"""Which problems the overview shows, and in which order."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from hkbench.monitor.state import ProblemState, RunState
+from hkbench.records import FailureKind
+from hkbench.store.plain import one_line
+
+
+class Order(StrEnum):
+    """Ways to sort the problems."""
+
+    PLAN = "plan"
+    BEST = "best"
+    NAME = "name"
+    STATE = "state"
+
+
+_NUMBERS = re.compile(r"(\d+)")
+
+
+@dataclass
+class Selection:
+    """Order and filters. The pattern is searched for in names, whatever their case."""
+
+    order: Order = Order.PLAN
+    pattern: str = ""
+    kind: FailureKind | None = None  #: only problems with such a failure
+
+    def search(self, pattern: str) -> None:
+        """Take a new pattern; `re.error` when it is none, and then the old one stays."""
+        re.compile(pattern)
+        self.pattern = pattern
+
+    def next_kind(self, state: RunState) -> None:
+        """The failure kind after the present one in the run's own order of frequency; `None` after the last."""
+        kinds = [None, *(kind for kind, _ in state.failures.most_common())]
+        at = kinds.index(self.kind) if self.kind in kinds else 0
+        self.kind = kinds[(at + 1) % len(kinds)]
+
+    def clear(self) -> None:
+        self.pattern, self.kind = "", None
+
+    def names(self, state: RunState) -> list[str]:
+        """The problems to show, in order."""
+        wanted = re.compile(self.pattern, re.IGNORECASE)
+        found = [
+            (name, problem)
+            for name, problem in state.problems.items()
+            if wanted.search(name) and (self.kind is None or problem.tally.failures[self.kind])
+        ]
+        match self.order:
+            case Order.BEST:
+                found.sort(key=lambda item: -(item[1].best or 0.0))
+            case Order.NAME:
+                found.sort(key=lambda item: _natural(item[0]))
+            case Order.STATE:
+                found.sort(key=lambda item: _rank(item[1]))
+            case Order.PLAN:
+                pass
+        return [name for name, _ in found]
+
+    def describe(self, shown: int, of: int) -> str:
+        """One line: "8 problems in the order of plan"."""
+        parts = [f"{shown} of {of} problems" if shown != of else f"{of} problems", f"order: {self.order}"]
+        if self.pattern:
+            parts.append(f"name: {one_line(self.pattern, 40)}")
+        if self.kind is not None:
+            parts.append(f"failure: {self.kind}")
+        return " | ".join(parts)
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Numbers by their value: 2_Sum before 10_Max."""
+    return [(int(part), "") if part.isdecimal() else (0, part.lower()) for part in _NUMBERS.split(name)]
+
+
+def _rank(problem: ProblemState) -> int:
+    """What a person looks at first: ended early, at work, open, not solved, solved."""
+    if problem.error is not None:
+        return 0
+    if problem.running:
+        return 1
+    if not problem.closed:
+        return 2 if problem.started else 5
+    return 4 if problem.solved else 3

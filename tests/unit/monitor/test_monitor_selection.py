@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from support.run_folder import RunFolder, run_config, sample_run
+
+from hkbench.monitor.live import Watch
+from hkbench.monitor.selection import Order, Selection
+from hkbench.monitor.state import RunState
+from hkbench.records import FailureKind
+
+
+def state_of(run: RunFolder) -> RunState:
+    watch = Watch(run.paths)
+    watch.look()
+    assert watch.state is not None
+    return watch.state
+
+
+def test_names_are_sorted_by_their_numbers(tmp_path: Path) -> None:
+    state = state_of(RunFolder(tmp_path, run_config(("10_Max", "2_Sum", "1_Add"))))
+    assert Selection(order=Order.PLAN).names(state) == ["10_Max", "2_Sum", "1_Add"]
+    assert Selection(order=Order.NAME).names(state) == ["1_Add", "2_Sum", "10_Max"]
+
+
+def test_what_needs_a_look_comes_first(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path, run_config(("1_Waiting", "2_Busy", "3_Lost", "4_Begun")))
+    run.start()
+    run.begin("2_Busy")
+    run.asked("2_Busy", 1, 1)
+    run.begin("3_Lost")
+    run.end("3_Lost", error="the GPU is gone")
+    run.begin("4_Begun")
+    assert Selection(order=Order.STATE).names(state_of(run)) == ["3_Lost", "2_Busy", "4_Begun", "1_Waiting"]
+
+
+def test_a_bad_pattern_leaves_the_old_one(tmp_path: Path) -> None:
+    selection = Selection(pattern="sum")
+    with pytest.raises(re.error):
+        selection.search("(")
+    assert selection.names(state_of(sample_run(tmp_path))) == ["2_Sum"]
+
+
+def test_kinds_go_round_by_frequency(tmp_path: Path) -> None:
+    state, selection, seen = state_of(sample_run(tmp_path)), Selection(), []
+    for _ in range(4):
+        selection.next_kind(state)
+        seen.append(selection.kind)
+    assert seen == [FailureKind.CRASH, FailureKind.BUILD_ERROR, FailureKind.WRONG_VALUES, None]
+    assert selection.describe(4, 4) == "4 problems | order: plan"
+    selection = Selection(pattern="\x1b[2Jx", kind=FailureKind.CRASH)
+    assert selection.describe(1, 4) == "1 of 4 problems | order: plan | name: x | failure: crash"

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from support.run_folder import RunFolder, sample_run
+
+from hkbench.monitor.live import Watch
+from hkbench.records import GenerationFailed, Stage
+
+
+def snapshot_of(run: RunFolder, after: float = 0.0) -> dict[str, object]:
+    watch = Watch(run.paths)
+    watch.look()
+    found: dict[str, object] = json.loads(watch.snapshot(run.now + after).model_dump_json())
+    return found
+
+
+def test_a_finished_run(tmp_path: Path) -> None:
+    found = snapshot_of(sample_run(tmp_path))
+    assert (found["condition"], found["progress"], found["judged"]) == ("finished", 1.0, 14)
+    assert found["statuses"] == {"fast": 2, "slow": 5, "incorrect": 7}
+    assert found["failures"] == {"crash": 4, "build_error": 2, "wrong_values": 1}
+    assert (found["tokens_input"], found["tokens_output"]) == (1300, 650)
+    assert found["under_way"] == []
+    problems = found["problems"]
+    assert isinstance(problems, list)
+    assert problems[1] == {
+        "name": "2_Sum", "state": "finished", "solved": True, "best": 1.25, "judged": 4,
+        "statuses": {"incorrect": 2, "fast": 1, "slow": 1}, "failures": {"wrong_values": 1, "build_error": 1},
+    }  # fmt: skip
+
+
+def test_a_run_at_work(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    run.start()
+    run.begin("1_ReLU")
+    key = run.asked("1_ReLU", 1, 1)
+    run.answered(key)
+    run.entered(key, Stage.TIME)
+    lost = run.asked("1_ReLU", 1, 2)
+    run.emit(GenerationFailed(time=run.tick(), key=lost, error="ModelUnavailable", message="503"))
+    found = snapshot_of(run, after=3.0)
+    assert found["condition"] == "running"
+    assert found["under_way"] == [
+        {"key": {"problem": "1_ReLU", "attempt": 1, "sample": 1}, "phase": "evaluated", "stage": "time", "seconds": 5.0}
+    ]
+    assert found["machine_failures"] == {"ModelUnavailable": 1}
+    assert found["left"] is None and found["samples_per_minute"] is None and found["tokens_input"] is None
+
+
+def test_a_run_that_stopped(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    run.start()
+    run.close(complete=False, reason="no \x1b[2Jmoney")
+    found = snapshot_of(run)
+    assert (found["condition"], found["reason"]) == ("stopped", "no money")
