@@ -42,7 +42,6 @@ from hkbench.cli.arguments import positive
 from hkbench.engine import Evaluator
 from hkbench.engine.evaluator import Evaluated, OnStage
 from hkbench.lab.prompting import Prompter
-from hkbench.monitor.app import MonitorApp
 from hkbench.monitor.live import Watch
 from hkbench.problems import find_problems, problems_root
 from hkbench.prompts import load_prompts
@@ -256,6 +255,8 @@ def watched_plain(folder: Path) -> tuple[Spent, float]:
 
 async def watched(folder: Path) -> tuple[Spent, float]:
     """The same of the monitor's screen, without a terminal: from its start to the first full picture, and a refresh."""
+    from hkbench.monitor.app import MonitorApp  # not above: textual's memory is not the batch's
+
     paths = RunPaths(folder)
     took = []
     with clocked() as first:

@@ -17,6 +17,10 @@ from hkbench.store.layout import RunPaths
 from hkbench.store.plain import one_line
 from hkbench.store.reader import JournalTail, RunFile, read_run_file
 
+#: Bytes of the journal that are taken in at a time. The events of a long one, all alive at once, would double the time:
+#: the garbage collector goes over them again and again.
+_PIECE = 1 << 18
+
 
 class Watch:
     """Follows a run folder, which may not exist yet, may vanish, and may come back as another run."""
@@ -36,15 +40,18 @@ class Watch:
             self._forget()
             self._run = read_run_file(self.paths)
             self._identity = identity
-        news = self._tail.poll()
-        if news.restarted:
-            self._run = read_run_file(self.paths)
-        if news.restarted or self._state is None:
-            self._state = RunState(self._run.config)
-            self.damaged = 0
-        for event in news.events:
-            self._state.apply(event)
-        self.damaged += len(news.damage)
+        while True:
+            news = self._tail.poll(_PIECE)
+            if news.restarted:
+                self._run = read_run_file(self.paths)
+            if news.restarted or self._state is None:
+                self._state = RunState(self._run.config)
+                self.damaged = 0
+            for event in news.events:
+                self._state.apply(event)
+            self.damaged += len(news.damage)
+            if not (news.events or news.damage):
+                return
 
     def _identify(self) -> tuple[int, int, int] | None:
         """Which run.json lies there: a new run may get its journal under the inode of the old one."""

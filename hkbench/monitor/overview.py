@@ -28,11 +28,14 @@ class OverviewScreen(RunScreen):
     DEFAULT_CSS = f"""
     OverviewScreen #head {{ height: {_HEAD}; text-wrap: nowrap; text-overflow: ellipsis; }}
     OverviewScreen #head.waiting {{ text-wrap: wrap; }}
+    OverviewScreen.-low #head {{ height: 4; }}
+    OverviewScreen.-low #legend {{ display: none; }}
     OverviewScreen #shown, OverviewScreen #legend {{
         height: 1; text-wrap: nowrap; text-overflow: ellipsis; color: $text-muted;
     }}
     OverviewScreen #filter {{ height: 1; display: none; border: none; padding: 0; }}
     """
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (20, "-high")]  # lines of the terminal
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "filter", "Filter", key_display="/"),
         Binding("f", "failure", "Failures"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self
 
@@ -44,7 +44,7 @@ class Phase(StrEnum):
 RUNNING = (Phase.ASKED, Phase.ANSWERED, Phase.EVALUATED)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class SampleState:
     """How far one sample is. Times are seconds since the epoch."""
 
@@ -178,18 +178,19 @@ class RunState:
                 problem = self._problem(event.problem)
                 problem.closed, problem.error = event.error is None, event.error
             case GenerationStarted():
-                self._move(event.key, SampleState(Phase.ASKED, event.time, asked=event.time))
+                self._move(event.key, Phase.ASKED, event.time, asked=event.time)
             case ReplyReceived() | CandidateExtracted():
                 if isinstance(event, ReplyReceived):
                     self._count_tokens(event)
-                self._move(event.key, SampleState(Phase.ANSWERED, event.time))
+                self._move(event.key, Phase.ANSWERED, event.time)
             case StageEntered():
-                self._move(event.key, SampleState(Phase.EVALUATED, event.time, stage=event.stage))
+                self._move(event.key, Phase.EVALUATED, event.time, stage=event.stage)
             case GenerationFailed() | EvaluationFailed():
                 self.machine_failures[event.error] += 1
-                self._move(event.key, SampleState(Phase.LOST, event.time))
+                self._move(event.key, Phase.LOST, event.time)
             case VerdictReached():
-                self._judge(event)
+                self._move(event.key, Phase.JUDGED, event.time, verdict=event)
+                self._judged_in_session += 1
             case _:
                 pass
         if self._session is None:
@@ -212,13 +213,30 @@ class RunState:
         self._changed.add(name)
         return self.problems.setdefault(name, ProblemState())
 
-    def _move(self, key: SampleKey, state: SampleState) -> None:
+    def _move(
+        self,
+        key: SampleKey,
+        phase: Phase,
+        time: float,
+        *,
+        asked: float | None = None,
+        stage: Stage | None = None,
+        verdict: VerdictReached | None = None,
+    ) -> None:
+        """A sample has come to `phase`; when it was asked for is kept from before."""
         problem = self._problem(key.problem)
         earlier = problem.samples.get((key.attempt, key.sample))
-        if state.asked is None and earlier is not None:
-            state = replace(state, asked=earlier.asked)
+        if asked is None and earlier is not None:
+            asked = earlier.asked
+        if verdict is None:
+            state = SampleState(phase, time, asked, stage)
+        else:
+            correct = verdict.status in (Status.FAST, Status.SLOW)
+            failed = verdict.status in (Status.INCORRECT, Status.REFUSED)
+            speedup, kind = verdict.speedup if correct else None, verdict.kind if failed else None
+            state = SampleState(phase, time, asked, None, verdict.status, speedup, kind)
         problem.put(key.attempt, key.sample, state)
-        if state.phase is Phase.JUDGED:
+        if phase is Phase.JUDGED:
             self._unjudged.pop(key, None)
         else:
             self._unjudged[key] = state
@@ -228,18 +246,6 @@ class RunState:
         self.tokens.take(self._usage.get(event.key, Usage()), -1)
         self.tokens.take(event.usage, 1)
         self._usage[event.key] = event.usage
-
-    def _judge(self, event: VerdictReached) -> None:
-        correct = event.status in (Status.FAST, Status.SLOW)
-        judged = SampleState(
-            Phase.JUDGED,
-            event.time,
-            status=event.status,
-            speedup=event.speedup if correct else None,
-            kind=event.kind if event.status in (Status.INCORRECT, Status.REFUSED) else None,
-        )
-        self._move(event.key, judged)
-        self._judged_in_session += 1
 
     def take_changed(self) -> set[str]:
         """The problems that changed since this was last asked."""

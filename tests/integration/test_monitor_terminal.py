@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import shutil
 import subprocess
@@ -110,6 +111,14 @@ def test_a_finished_run_by_its_keys(finished: Path) -> None:
         terminal.sees("0 of 1 problems | order: plan | name: Lost")
         terminal.press("q")
         terminal.sees("ENDED WITH 0")
+
+
+def test_json_of_two_folders_is_two_lines(finished: Path) -> None:
+    done = doors.run("monitor", finished, finished, "--json")
+    assert done.returncode == 0, done.stderr
+    states = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [state["condition"] for state in states] == ["finished", "finished"]
+    assert states[0]["problems"][0]["name"] == "1_Mended"
 
 
 def test_a_run_from_nothing_to_its_end(tmp_path: Path) -> None:

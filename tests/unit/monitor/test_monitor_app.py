@@ -104,6 +104,13 @@ async def test_the_overview_of_a_finished_run_on_a_small_terminal(folder: Path) 
     assert "Next run" not in lines[-1]
 
 
+async def test_a_low_terminal_keeps_room_for_the_table(folder: Path) -> None:
+    async with seat(folder, size=(60, 12)) as person:
+        lines = person.screen()
+    assert lines[3].startswith("problems     4/4 finished")
+    assert [line.split()[0] for line in lines[6:10]] == [">", "2_Sum", "3_Softmax", "4_RMSNorm_fp32"]
+
+
 async def test_it_follows_a_run_from_nothing(tmp_path: Path) -> None:
     root = tmp_path / "results"
     async with seat(root, now=1_700_000_100.0) as person:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from support.run_folder import RunFolder, sample_run
 
 from hkbench.records import ProblemStarted, RunStarted, VerdictReached
@@ -64,6 +65,16 @@ def test_tail_gives_only_what_is_new(tmp_path: Path) -> None:
     news = tail.poll()
     assert [type(event) for event in news.events] == [ProblemStarted]
     assert not news.restarted
+
+
+@pytest.mark.parametrize("most", [1, 100, 300, 1 << 20])
+def test_tail_in_pieces_gives_every_event_once(tmp_path: Path, most: int) -> None:
+    run = sample_run(tmp_path / "r")
+    tail, found = JournalTail(run.paths.journal), []
+    while (news := tail.poll(most)).events:
+        assert not news.damage and not news.restarted
+        found += [event.model_dump_json() for event in news.events]
+    assert found == run.paths.journal.read_text().splitlines()
 
 
 def test_tail_waits_for_the_rest_of_a_line(tmp_path: Path) -> None:
