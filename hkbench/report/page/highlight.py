@@ -46,7 +46,7 @@ def _with_cpp(tokens: Tokens) -> Iterator[tuple[Any, str]]:
     from pygments.lexers.c_cpp import CppLexer
     from pygments.token import Token
 
-    cpp = CppLexer(stripnl=False, ensurenl=False)
+    cpp = CppLexer(stripnl=False, ensurenl=False)  # type: ignore[no-untyped-call]
     held: list[tuple[Any, str]] = []
     for kind, text in tokens:
         if kind in Token.Literal.String:
