@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from support import doors
 
-from benchmarks.verdicts_sides import SETTINGS, Ours, TakingTurns, Task, eval_process
+from benchmarks.verdicts_sides import Ours, TakingTurns, Task, eval_process, settings
 from hkbench.problems import load_problem
 from hkbench.records import DeviceKind, SizeSet
 
+RUNS = 30
 BROKEN = "class ModelNew(torch.nn.Module):\n    raise ValueError('on purpose')\n"
 
 
@@ -26,8 +27,8 @@ async def test_a_candidate_waits_loaded_and_the_wait_does_not_count(tmp_path: Pa
     right = task(tmp_path, "1_Right", "return x * 2 + 1")
     broken = task(tmp_path, "2_Broken", "return x")
     broken.code.write_text(f"import torch\n{BROKEN}")
-    async with TakingTurns(DeviceKind.CPU, SETTINGS, SizeSet.FULL, 4) as evaluator:
-        ours = Ours(evaluator, tmp_path / "scratch")
+    async with TakingTurns(DeviceKind.CPU, settings(RUNS), SizeSet.FULL, 4) as evaluator:
+        ours = Ours(evaluator, tmp_path / "scratch", RUNS)
         ours.start(broken)
         assert not await ours.built(broken)
         assert (await ours.judge(broken)).reason.startswith("load_error")
@@ -47,7 +48,7 @@ async def test_a_candidate_waits_loaded_and_the_wait_does_not_count(tmp_path: Pa
 @pytest.mark.slow
 async def test_eval_as_a_process(tmp_path: Path) -> None:
     right = task(tmp_path, "1_Right", "return x * 2 + 1")
-    figure = await eval_process(right, DeviceKind.CPU, tmp_path, cold=False, limit=None)
+    figure = await eval_process(right, DeviceKind.CPU, tmp_path, cold=False, limit=None, runs=RUNS)
     assert figure.complete and figure.process and figure.speedup is not None and figure.speedup > 1.0
-    late = await eval_process(right, DeviceKind.CPU, tmp_path, cold=False, limit=0.5)
+    late = await eval_process(right, DeviceKind.CPU, tmp_path, cold=False, limit=0.5, runs=RUNS)
     assert not late.complete and "time limit" in late.reason
