@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -88,7 +89,7 @@ class Passes:
             got = {path: change(leaf) for path, leaf in _tensors(native).items()}
             for bits in chunks:
                 compare.CHUNKS[self.device.type] = 1 << bits
-                yield f"compare_output, {name}, 2^{bits}", lambda got=got: self.compared(native, precise, got)
+                yield f"compare_output, {name}, 2^{bits}", partial(self.compared, native, precise, got)
             compare.CHUNKS[self.device.type] = before
             got.clear()
         native.clear()
@@ -98,7 +99,7 @@ class Passes:
 
         variator = Variator(reference)
         for name in (OWN, *NAMES):
-            yield f"draw, {name}", lambda name=name: variator.draw(name, SEED)
+            yield f"draw, {name}", partial(variator.draw, name, SEED)
 
     def compared(self, native: dict[str, Any], precise: dict[str, Any], got: dict[str, torch.Tensor]) -> None:
         for path, answer in got.items():

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from hipkittens_build.binding import CURRENT_GPU, Extension
-from hipkittens_build.builder import read_functions
+from hipkittens_build.builder import Members, read_functions
 from hipkittens_build.source import translation_unit
 
 STAND_IN = Path(__file__).resolve().parents[1] / "support" / "kittens_stand_in"
@@ -39,7 +39,10 @@ __global__ void spin(const waiting g) {
 }
 void waits(const waiting &g, hipStream_t stream) { spin<<<1, 1, 0, stream>>>(g); }
 """
-FUNCTIONS = {"dispatch": {"x": (1, 64), "out": (), "bias": (), "scale": (), "threads": ()}, "waits": ["seen", "cycles"]}
+FUNCTIONS: dict[str, Members] = {
+    "dispatch": {"x": (1, 64), "out": (), "bias": (), "scale": (), "threads": ()},
+    "waits": ["seen", "cycles"],
+}
 
 
 @pytest.fixture(scope="module")

@@ -97,8 +97,10 @@ def _read(verdict: Verdict, private: Path, cages: Cages, arch: str = "gfx942") -
 
 def test_the_figures_are_the_compilers_own(private: Path, built: BuildResult, cages: Cages) -> None:
     verdict = _read(_verdict(Backend.HIP), private, cages)
-    fields = ("agprs", "sgprs", "lds_bytes", "scratch_bytes_per_lane", "vgpr_spills", "sgpr_spills", "instructions")
-    fields += ("max_workgroup_size", "whole_workgroup_waves_per_simd", "limited_by", "findings")
+    fields = (
+        *("agprs", "sgprs", "lds_bytes", "scratch_bytes_per_lane", "vgpr_spills", "sgpr_spills", "instructions"),
+        *("max_workgroup_size", "whole_workgroup_waves_per_simd", "limited_by", "findings"),
+    )
     remarked = {kernel.name: kernel for kernel in built.resources}
     assert {kernel.name for kernel in verdict.resources} == set(remarked)
     for kernel in verdict.resources:

@@ -14,8 +14,9 @@ import pytest
 import torch
 from support import corpus
 from support.corpus import Row
+from support.run_folder import correct, incorrect
 
-from hkbench.records import Failure, FailureKind, Stage, Status, Verdict
+from hkbench.records import FailureKind, Stage, Verdict
 
 CASES = corpus.load_cases()
 LEAST_ATTACKS, LEAST_HONEST = 90, 60
@@ -107,10 +108,9 @@ def test_only_the_expected_kind_for_the_expected_reason_passes(tmp_path: Path) -
     assert corpus.row_of(case, failed("crash", "elements are wrong"), 1.0).word == "not as expected"
     assert not corpus.row_of(case, failed("wrong_values", "3 of 5 elements are wrong"), 1.0, exit_code=0).passed
     assert corpus.without_verdict(case, "WorkerLost", 1.0).word == "NO VERDICT"
-    row = corpus.row_of(case, Verdict.model_construct(status=Status.FAST, failure=None, findings=()), 1.0)
+    row = corpus.row_of(case, correct("1_ReLU", 2.0), 1.0)
     assert (row.passed, row.word) == (False, "ATTACK SUCCEEDED")
 
 
 def failed(kind: str, message: str) -> Verdict:
-    failure = Failure(stage=Stage.COMPARE, kind=FailureKind(kind), message=message)
-    return Verdict.model_construct(status=Status.INCORRECT, failure=failure, findings=())
+    return incorrect("1_ReLU", FailureKind(kind), Stage.COMPARE, message)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,8 +62,8 @@ def _build(
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_an_extension_for_torch_compiles_and_links(toolchain: HipToolchain, tmp_path: Path, arch: str) -> None:
-    call = {"cpp_sources": HOST, "cuda_sources": DEVICE, "functions": ["scale_"], "extra_cflags": HIP_DEFINES}
-    result = _build(toolchain, tmp_path, arch, **call)
+    call: dict[str, Any] = {"cpp_sources": HOST, "cuda_sources": DEVICE, "functions": ["scale_"]}
+    result = _build(toolchain, tmp_path, arch, extra_cflags=HIP_DEFINES, **call)
     assert result.error is None
     assert result.ok
     (kernel,) = result.resources

@@ -33,7 +33,7 @@ def test_without_a_checkout_it_says_which_is_missing() -> None:
 
 def test_a_file_without_a_place_is_refused_before_anything_is_built(tmp_path: Path) -> None:
     (tmp_path / "page.md").write_text("text\n")
-    done = started("--into", str(tmp_path / "page.md"), **dict.fromkeys(VARIABLES, str(ROOT)))
+    done = started("--into", str(tmp_path / "page.md"), unset=(), **dict.fromkeys(VARIABLES, str(ROOT)))
     assert done.returncode == 2
     assert "has no place for the table" in done.stderr
     assert (tmp_path / "page.md").read_text() == "text\n"

@@ -108,9 +108,9 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Callable[..., 
     names = {number: given["functions"][0] for number, given in calls.items()}
     bound = "".join(f'    m.def("{name}", &c{number}::{name});\n' for number, name in names.items())
     source = "\n".join([EMULATOR, *parts, f"PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {{\n{bound}}}"])
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # where ninja is
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # where ninja is
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PATH", path)
+        patch.setenv("PATH", programs)
         patch.setenv("MAX_JOBS", "1")
         built = builder.load_inline(
             name="emulated_candidates", cpp_sources=source, no_implicit_headers=True,
@@ -118,9 +118,9 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Callable[..., 
             build_directory=str(tmp_path_factory.mktemp("emulated")),
         )  # fmt: skip
     found = {}
-    for number, path_of in CANDIDATES.items():
+    for number, path in CANDIDATES.items():
         extension = SimpleNamespace(**{names[number]: getattr(built, names[number])})
-        found[number] = load(path_of, lambda extension=extension, **_: extension).ModelNew
+        found[number] = load(path, lambda extension=extension, **_: extension).ModelNew
     return found
 
 

@@ -28,7 +28,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from hkbench.cli.arguments import add_device, add_judge, chosen_sizes, device_kind, judge_settings
 from hkbench.engine import Evaluator
@@ -65,6 +65,8 @@ CLASSES = {
 _KEYS = ("problem", "device", "backend", "outcome", "reason", "options")
 _LINE = re.compile(rf"({'|'.join(_KEYS)}):[ \t]*(.*)")
 _ATTACK_TITLE = re.compile(rf"[{''.join(CLASSES)}]\d+ [^:]+: .+")
+
+Word = TypeVar("Word", bound=str)
 
 
 class CorpusError(Exception):
@@ -157,7 +159,7 @@ def parse(path: Path) -> Case:
         title=title,
         problem=_problem(path, fields["problem"]),
         device=_one_of(path, "device", fields["device"], ("cpu", "cuda", "both")),
-        backend=Backend(_one_of(path, "backend", fields["backend"], [backend.value for backend in Backend])),
+        backend=_one_of(path, "backend", fields["backend"], tuple(Backend)),
         outcome=_outcome(path, fields["outcome"], honest),
         reason=None if honest else _pattern(path, fields["reason"]),
         options=tuple(shlex.split(fields.get("options", ""))),
@@ -187,10 +189,11 @@ def _problem(path: Path, text: str) -> Path:
     return file
 
 
-def _one_of(path: Path, key: str, text: str, allowed: Sequence[str]) -> str:
-    if text not in allowed:
-        raise CorpusError(f"{path}: {key} is {text!r}; it has to be one of {', '.join(allowed)}")
-    return text
+def _one_of(path: Path, key: str, text: str, allowed: Sequence[Word]) -> Word:
+    for word in allowed:
+        if text == word:
+            return word
+    raise CorpusError(f"{path}: {key} is {text!r}; it has to be one of {', '.join(allowed)}")
 
 
 def _outcome(path: Path, text: str, honest: bool) -> frozenset[str]:

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from hkbench.cdna import LDS_BYTES
 from hkbench.devices.peaks import PARTS
 from hkbench.errors import ToolchainUnavailable
-from hkbench.toolchain.occupancy import LDS_BYTES
 from hkbench.toolchain.triton import find_triton
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -15,5 +15,5 @@ def choose_for_a_gpu(_kind: DeviceKind, _arch: str | None) -> Choice:
     return next((choice for choice in found if choice.program is not None), found[0])
 
 
-profiling.choose = choose_for_a_gpu  # type: ignore[attr-defined]
+profiling.choose = choose_for_a_gpu  # type: ignore[attr-defined, assignment]
 profiling.plan = lambda choice, _arch, *rest: plan(choice, PART[choice.profiler][1], *rest)  # type: ignore[attr-defined]

@@ -20,7 +20,7 @@ from benchmarks.kernelbench_verdict import NOT_NEEDED, described, libraries
 from benchmarks.runs import Deadline, load_runs
 from benchmarks.verdicts_figures import HKBENCH, Figure, failed, of_answer, summary
 from benchmarks.verdicts_sides import Turns, capability, finish
-from hkbench.records import DeviceFacts
+from hkbench.records import DeviceFacts, DeviceKind
 
 ROOT = Path(__file__).resolve().parents[3]
 ANSWER: dict[str, Any] = {"compiled": True, "correct": True, "timed": True, "speedup": 1.5, "metadata": {}}
@@ -135,10 +135,10 @@ async def test_a_process_is_ended_at_its_limit_with_what_it_started() -> None:
 
 @pytest.mark.parametrize(("arch", "named"), [("sm_90", "9.0"), ("sm_100", "10.0")])
 def test_architectures_as_torch_names_them(arch: str, named: str) -> None:
-    facts = DeviceFacts.model_construct(name="GPU", arch=arch)
+    facts = DeviceFacts(kind=DeviceKind.CUDA, index=0, name="GPU", arch=arch)
     assert capability(facts) == named
     with pytest.raises(SystemExit, match="none of an NVIDIA GPU"):
-        capability(DeviceFacts.model_construct(name="CPU", arch=None))
+        capability(DeviceFacts(kind=DeviceKind.CPU, index=0, name="CPU", arch=None))
 
 
 def test_a_step_that_does_not_fit_in_is_not_begun() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -29,7 +30,8 @@ def test_wrong_arguments_are_64(arguments: list[str], capsys: pytest.CaptureFixt
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    for call in (lambda: main([command, "--help"]), lambda: door(command, ["--help"])):
+    calls: tuple[Callable[[], int], ...] = (lambda: main([command, "--help"]), lambda: door(command, ["--help"]))
+    for call in calls:
         with pytest.raises(SystemExit) as left:
             call()
         assert left.value.code == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 import pytest
@@ -122,7 +123,7 @@ async def test_an_amd_gpu_that_torch_cannot_use(tmp_path: Path, monkeypatch: pyt
     assert lines[0] == "device     cpu 0: a processor, x86_64"
     assert lines[1] == "device     rocm 0: AMD Instinct MI300X, gfx942"
     assert any("torch cannot use an AMD GPU here" in line for line in lines)
-    monkeypatch.setattr(doctor.os, "access", lambda path, mode: False)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
     assert any("join its group (render, video)" in line for line in (await doctor._devices())[0])
 
 

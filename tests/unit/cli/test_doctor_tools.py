@@ -111,6 +111,6 @@ def test_hip_python_and_rocm(
             raise metadata.PackageNotFoundError(name)
         return installed
 
-    monkeypatch.setattr(doctor_tools.metadata, "version", version)
+    monkeypatch.setattr(metadata, "version", version)
     monkeypatch.setattr(doctor_tools, "rocm_version", lambda _environment: rocm)
     assert said in hip_python()

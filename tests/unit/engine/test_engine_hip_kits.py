@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.object_code import differences, own_functions
 from hkbench.engine.hip_kits import HipKits
+from hkbench.engine.kits import Wish
 from hkbench.errors import ToolchainUnavailable
 from hkbench.toolchain.build_hip import BuildResult, build_hip
 from hkbench.toolchain.code_object import Tools, code_objects
@@ -50,6 +51,7 @@ def test_with_kits_hipcc_makes_the_same_code_and_says_the_same_of_errors(
     kits = HipKits(toolchain, None, tmp_path / "kits")
     assert built(toolchain, tmp_path / "stock", kits).ok
     (wanted,) = kits.wanted
+    assert not isinstance(wanted, Wish)
     assert "pybind11/pybind11.h" in wanted.headers
     assert kits.make_wanted() == []
     quick = built(toolchain, tmp_path / "quick", kits)

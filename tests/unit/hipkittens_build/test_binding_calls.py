@@ -5,12 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from hipkittens_build.binding import Extension
-from hipkittens_build.builder import BuildError, build, read_functions
+from hipkittens_build.builder import BuildError, Members, build, read_functions
 from hipkittens_build.source import translation_unit
 
 STAND_IN = Path(__file__).resolve().parents[2] / "support" / "kittens_stand_in"
@@ -49,8 +50,8 @@ void fails(const how &g, hipStream_t) {
 }
 """
 DISPATCH = ["x", "out", "bias", "seen", "scale", "offset", "negate", "tag"]
-FUNCTIONS = {
-    "dispatch": dict.fromkeys(DISPATCH, ()) | {"x": (4, 8), "bias": (8,)},
+FUNCTIONS: dict[str, Members] = {
+    "dispatch": {**dict.fromkeys(DISPATCH, ()), "x": (4, 8), "bias": (8,)},
     "takes_sixteen": ["x", "y", "n"],
     "fails": ["kind"],
 }
@@ -67,7 +68,7 @@ def extension(tmp_path_factory: pytest.TempPathFactory) -> Extension:
     return Extension("unit", folder / "unit.so", bound, lambda: (-1, STREAM))
 
 
-def arguments() -> dict[str, object]:
+def arguments() -> dict[str, Any]:
     return {
         "x": torch.randn(3, 4, 8),
         "out": torch.zeros(3, 4, 8),
@@ -97,7 +98,7 @@ def test_a_second_shape_is_not_taken_for_the_first(extension: Extension) -> None
         assert given["seen"].tolist()[:4] == [1, 1, rows, 8]
 
 
-WRONG = {
+WRONG: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "dtype": (
         {"x": torch.zeros(4, 8, dtype=torch.bfloat16)},
         TypeError,
@@ -195,7 +196,7 @@ def test_an_unbound_function_is_named(extension: Extension) -> None:
         ("a", {}, "a: no function is bound"),
     ],
 )
-def test_a_call_that_cannot_be_bound_is_refused(name: str, functions: dict[str, object], message: str) -> None:
+def test_a_call_that_cannot_be_bound_is_refused(name: str, functions: dict[str, Members], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         read_functions(name, functions)
 

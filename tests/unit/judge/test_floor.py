@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from hkbench.judge import floor
+from hkbench.judge import compare, floor
 from hkbench.judge.floor import PARAMETER_SHARE, least_time
 from hkbench.judge.reference import Reference
 from hkbench.problems import load_problem
@@ -219,7 +219,7 @@ def plainly_differ(one: torch.Tensor, other: torch.Tensor) -> bool:
 @pytest.mark.parametrize("chunk", [3, 1 << 19])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.complex64, torch.int32, torch.bool])
 def test_outputs_differ_where_an_element_does(dtype: torch.dtype, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(floor.CHUNKS, "cpu", chunk)
+    monkeypatch.setitem(compare.CHUNKS, "cpu", chunk)
     generator = torch.Generator().manual_seed(3)
     for number in range(40):
         left = torch.randint(0, 3, (5, 4), generator=generator).to(dtype)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -139,13 +140,18 @@ def test_half_precision_does_not_overflow(name: str) -> None:
 def test_nested_inputs_and_strides(name: str) -> None:
     x = normal(8, 6, 4)
     tokens = torch.arange(6)
-    given = [{"a": x, "n": 3}, (x, tokens, "mean"), [x.transpose(0, 2), normal(8, 1).expand(8, 5), x[:, ::2]], None]
+    given: list[Any] = [
+        {"a": x, "n": 3},
+        (x, tokens, "mean"),
+        [x.transpose(0, 2), normal(8, 1).expand(8, 5), x[:, ::2]],
+        None,
+    ]
     made = vary(name, list(given), 1)
     assert made[0]["a"] is made[1][0]  # one tensor given twice stays one
     assert not torch.equal(made[0]["a"], x)
     assert torch.equal(made[1][1], tokens) and made[1][2] == "mean" and made[0]["n"] == 3 and made[3] is None
-    assert [t.stride() for t in made[2]] == [t.stride() for t in given[2]]  # type: ignore[index, union-attr]
-    assert not any(torch.equal(one, other) for one, other in zip(made[2], given[2], strict=True))  # type: ignore[arg-type]
+    assert [t.stride() for t in made[2]] == [t.stride() for t in given[2]]
+    assert not any(torch.equal(one, other) for one, other in zip(made[2], given[2], strict=True))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -220,7 +220,12 @@ async def test_only_changed_rows_are_drawn_again(folder: Path, monkeypatch: pyte
     run.start()
     drawn: list[int] = []
     plain: Callable[[Grid, int], object] = Grid.render_line
-    monkeypatch.setattr(Grid, "render_line", lambda self, y: (drawn.append(y), plain(self, y))[1])
+
+    def noted(grid: Grid, y: int) -> object:
+        drawn.append(y)
+        return plain(grid, y)
+
+    monkeypatch.setattr(Grid, "render_line", noted)
     async with seat(folder) as person:
         drawn.clear()
         run.sample("3_p", 1, 1, incorrect("3_p"))

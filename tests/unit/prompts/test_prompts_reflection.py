@@ -154,7 +154,7 @@ def test_a_slow_candidate_gets_times_profile_and_hints() -> None:
     })  # fmt: skip
     reflection = reflect_on(verdict, "x = 1", 1, BOOK, Backend.HIP)
     assert (reflection.status, reflection.kind) == (Status.SLOW, FailureKind.SLOW)
-    assert (reflection.baseline_ms, reflection.candidate_ms) == (pytest.approx(2.0), pytest.approx(4.0))
+    assert (reflection.baseline_ms, reflection.candidate_ms) == pytest.approx((2.0, 4.0))
     assert reflection.profile[0] == "my_kernel: 3 ms, 75% of the pass, 1 call, your kernel"
     assert reflection.profile[1].endswith("...: 1 ms, 25% of the pass, 2 calls, PyTorch's own")
     assert "\x1b" not in reflection.profile[1]

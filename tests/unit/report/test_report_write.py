@@ -11,7 +11,7 @@ from support.run_folder import RunFolder, incorrect, run_config, sample_run
 from hkbench.errors import InputMissing
 from hkbench.records import FailureKind, Stage
 from hkbench.report import detail, summarise, write_reports
-from hkbench.report.text import WIDTH
+from hkbench.report.words import WIDTH
 from hkbench.report.write import SCHEMA, csv_text, schema_text
 from hkbench.store.reader import read_run
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.triton_kernels import HEAD, record
 
-from hkbench.toolchain.occupancy import LDS_BYTES
+from hkbench.cdna import LDS_BYTES
 
 pytestmark = pytest.mark.triton
 

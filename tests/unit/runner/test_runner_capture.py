@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import hipkittens_build
+from hipkittens_build.builder import Members
 from hkbench.runner import capture
 
 
@@ -99,7 +100,7 @@ def test_builds_are_announced(builder: Any, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_build_of_hipkittens_is_recorded() -> None:
     calls: list[dict[str, Any]] = []
     capture.record_extension_calls(calls)
-    functions = {"dispatch": {"x": (1, 256), "eps": ()}, "again": ["x"]}
+    functions: dict[str, Members] = {"dispatch": {"x": (1, 256), "eps": ()}, "again": ["x"]}
     module = hipkittens_build.build("rows", "// device", functions, flags=["-ffast-math"])
     bound = {"dispatch": ["x", "eps"], "again": ["x"]}
     assert calls == [

@@ -68,7 +68,11 @@ def test_strides_are_kept(tensor: torch.Tensor) -> None:
 
 
 def test_a_timed_call_returns_result_and_time() -> None:
-    timed = timed_call(lambda: time.sleep(0.01) or "done", torch.device("cpu"), None)
+    def forward() -> str:
+        time.sleep(0.01)
+        return "done"
+
+    timed = timed_call(forward, torch.device("cpu"), None)
     assert timed.result == "done"
     assert timed.seconds == timed.idle_seconds >= 0.01
 
@@ -143,7 +147,12 @@ def test_on_a_gpu_the_allocators_free_blocks_are_filled_where_they_lie(monkeypat
     ]
     filled: list[tuple[int, int, int]] = []
     monkeypatch.setattr(torch.cuda, "memory_snapshot", lambda: snapshot)
-    monkeypatch.setattr(memory, "_device_memset", lambda *words: filled.append(words) or 0)
+
+    def fill(address: int, value: int, size: int) -> int:
+        filled.append((address, value, size))
+        return 0
+
+    monkeypatch.setattr(memory, "_device_memset", fill)
     memory.poison_free([], torch.device("cuda", 0))
     assert filled == [(1000, 0xFF, 512), (2536, 0xFF, 64), (5512, 0xFF, 2048)]
 

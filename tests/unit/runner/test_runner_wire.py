@@ -161,7 +161,7 @@ def test_a_deadline_that_has_passed(pair: tuple[socket.socket, socket.socket]) -
 
 
 def test_leaves_name_the_structure() -> None:
-    value = (1, [2, {"k": 3, 7: (4,)}], OrderedDict(z=5, a=6), None, [])
+    value: tuple[object, ...] = (1, [2, {"k": 3, 7: (4,)}], OrderedDict(z=5, a=6), None, [])
     assert dict(wire.leaves(value, "output")) == {
         "output[0]": 1,
         "output[1][0]": 2,

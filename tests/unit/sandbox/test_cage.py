@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -125,15 +126,15 @@ def test_files_that_are_not_its_own(cage: Cage, tmp_path: Path, layers: tuple[st
     (other / "candidate.py").write_text("other")
     reply = next((ROOT / "examples/replies").rglob("*.md"))
     home = Path.home()
-    for path in ("/etc/shadow", str(reply), str(other / "candidate.py"), str(ROOT / "pyproject.toml")):
-        assert refused(inside(cage, lambda path=path: Path(path).read_bytes().decode())), path
+    for file in (Path("/etc/shadow"), reply, other / "candidate.py", ROOT / "pyproject.toml"):
+        assert refused(inside(cage, partial(file.read_text, "utf-8"))), file
     for folder in (home / ".ssh", home, ROOT / "examples/replies", ROOT / "hkbench/judge", ROOT, other):
-        seen = inside(cage, lambda folder=folder: os.listdir(folder))
+        seen = inside(cage, partial(os.listdir, folder))
         # The way to a folder that may be read has a name, but nothing beside it.
         hidden = {".ssh", "examples", "results", "judge", "candidate.py"}
         assert refused(seen) or not hidden & set(seen), (folder, seen)
     for path in (other / "new", ROOT / "new", home / "new", Path("/usr/new"), Path(sys.prefix, "new")):
-        answer = inside(cage, lambda path=path: path.write_text("x"))
+        answer = inside(cage, partial(path.write_text, "x"))
         # Below /tmp the cage has a private folder of that name, where the project may lie too.
         assert refused(answer) or path.is_relative_to("/tmp"), path
         assert not path.exists()
@@ -223,7 +224,7 @@ def test_no_signals_to_others(cage: Cage, layers: tuple[str, ...]) -> None:
             for pid in (victim.pid, os.getpid()):
                 # A number may mean somebody else in the cage: what counts is that the outer process gets nothing.
                 number = signal.SIGTERM if pid == victim.pid else 0
-                answer = inside(replace(cage, layers=layers), lambda pid=pid, number=number: os.kill(pid, number))
+                answer = inside(replace(cage, layers=layers), partial(os.kill, pid, number))
                 assert refused(answer), answer
             assert victim.poll() is None
         finally:
@@ -237,12 +238,16 @@ def test_other_processes_are_closed_books(cage: Cage, layers: tuple[str, ...]) -
         try:
             for name in ("environ", "mem", "maps", "fd/0"):
                 path = f"/proc/{victim.pid}/{name}"
-                answer = inside(replace(cage, layers=layers), lambda path=path: os.open(path, os.O_RDONLY))
+                answer = inside(replace(cage, layers=layers), partial(os.open, path, os.O_RDONLY))
                 assert refused(answer), (name, answer)
         finally:
             victim.kill()
+
+    def open_of_the_parent(name: str) -> int:
+        return os.open(f"/proc/{os.getppid()}/{name}", os.O_RDONLY)
+
     for name in ("environ", "mem", "fd/3"):
-        answer = inside(replace(cage, layers=layers), lambda name=name: os.open(f"/proc/{os.getppid()}/{name}", 0))
+        answer = inside(replace(cage, layers=layers), partial(open_of_the_parent, name))
         assert refused(answer), (name, answer)
 
 

@@ -22,14 +22,14 @@ def print_without_end(_: socket.socket) -> None:
         os.write(1, block)
 
 
-def fork_on(_: socket.socket) -> None:
+def fork_on(_channel: socket.socket) -> None:
     """Doubles up to 128 processes: beyond the limit, yet no danger to the machine if the guard fails."""
     for _ in range(7):
         os.fork()
     time.sleep(60)
 
 
-def flee(_: socket.socket) -> None:
+def flee(_channel: socket.socket) -> None:
     """The runner ends; what it leaves lives as long as it takes to start the next, at most 2000 times."""
     if os.fork():
         os._exit(0)
@@ -38,7 +38,7 @@ def flee(_: socket.socket) -> None:
             os._exit(0)
 
 
-def leave_zombies(_: socket.socket) -> None:
+def leave_zombies(_channel: socket.socket) -> None:
     for _ in range(200):
         if os.fork() == 0:
             os._exit(0)
@@ -101,7 +101,7 @@ def burn(_: socket.socket) -> None:
 def test_a_limit_that_is_passed(
     tmp_path: Path, target: Callable[[socket.socket], None], limits: dict[str, float], reason: str
 ) -> None:
-    with guarded(target, tmp_path, **limits) as alone:
+    with guarded(target, tmp_path, NO_WALLS, **limits) as alone:
         end = alone.end_by_itself()
     assert (end.reason, end.survivors) == (reason, 0)
     assert len(end.output) < 2 * OUTPUT_HALF + 100
