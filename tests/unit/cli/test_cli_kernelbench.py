@@ -16,7 +16,7 @@ from hkbench.cli.main import main
 from hkbench.errors import InputMissing, UsageError
 from hkbench.llm import extract
 from hkbench.records import FailureKind, SampleKey, Stage
-from hkbench.report.kernelbench import eval_result, exported
+from hkbench.report.kernelbench import Which, eval_result, exported
 from hkbench.store.reader import read_run
 
 KEY = SampleKey(problem="1_ReLU", attempt=1, sample=2)
@@ -76,8 +76,8 @@ def test_what_was_only_built_is_not_correct() -> None:
 def test_which_samples(tmp_path: Path) -> None:
     view = read_run(_run(tmp_path).paths)
 
-    def keys(which: str) -> list[tuple[int, int, int, int]]:
-        found = exported(view, which)  # type: ignore[arg-type]
+    def keys(which: Which) -> list[tuple[int, int, int, int]]:
+        found = exported(view, which)
         return [(one.problem, one.sample, one.key.attempt, one.key.sample) for one in found]
 
     assert keys("first") == [(1, 0, 1, 1), (1, 1, 1, 2), (2, 0, 1, 1), (2, 1, 1, 2), (3, 0, 1, 1)]

@@ -119,7 +119,9 @@ def test_scores_beside_a_mask_need_not_be_read() -> None:
 )
 def test_only_what_decides_the_outputs_is_read(tmp_path: Path, forward: str, inputs: str, read: int) -> None:
     found = written(tmp_path, forward, inputs)
-    out = max(0, next(iter(found.native(found.inputs(2)).values())).numel() * 4 - CACHE)  # type: ignore[attr-defined]
+    output = next(iter(found.native(found.inputs(2)).values()))
+    assert isinstance(output, torch.Tensor)
+    out = max(0, output.numel() * 4 - CACHE)
     assert floor_of(found).bytes - out == read
 
 

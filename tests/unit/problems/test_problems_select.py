@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -100,8 +101,8 @@ class TestSelect:
         folder(tmp_path / "level1", "1_Matmul_a", "2_Softmax", "4_Matmul_b", "9_Sum")
         problems = find_problems(tmp_path, 1)
 
-        def run(*args: object, **kwargs: object) -> tuple[list[int], tuple[int, ...]]:
-            selection = select(list(reversed(problems)), *args, **kwargs)  # type: ignore[arg-type]
+        def run(*args: Any, **kwargs: Any) -> tuple[list[int], tuple[int, ...]]:
+            selection = select(list(reversed(problems)), *args, **kwargs)
             return [problem.number for problem in selection.problems], selection.missing
 
         return run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from hkbench.records import DeviceKind
 WRAPPED = ("python3", "one_pass.py")
 
 
-def finder(*installed: str):  # type: ignore[no-untyped-def]
+def finder(*installed: str) -> Callable[[str], str | None]:
     return lambda name: f"/opt/rocm/bin/{name}" if name in installed else None
 
 

@@ -13,7 +13,8 @@ from hkbench.store.events import Damage, JournalTail, read_events
 def test_every_event_of_a_run_comes_back(tmp_path: Path) -> None:
     run = sample_run(tmp_path / "r")
     lines = run.paths.journal.read_text().splitlines()
-    assert [event.model_dump_json() for event in read_events(run.paths.journal)] == lines  # type: ignore[union-attr]
+    events = list(read_events(run.paths.journal))
+    assert [event.model_dump_json() for event in events if not isinstance(event, Damage)] == lines
 
 
 def test_a_missing_journal_has_no_events(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -44,7 +45,7 @@ def opened(root: Path, **changes: object) -> Recorder:
 
 
 @pytest.fixture
-def recorder(tmp_path: Path):  # type: ignore[no-untyped-def]
+def recorder(tmp_path: Path) -> Iterator[Recorder]:
     one = opened(tmp_path / "run")
     yield one
     one.close()
