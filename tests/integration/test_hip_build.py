@@ -43,6 +43,8 @@ void scale_(const at::Tensor& x, double a) {
 #: A host half without PyTorch's headers, for the builds whose device half is what matters.
 SHORT_HOST = '#include <Python.h>\nextern "C" PyObject* PyInit_ext() { return nullptr; }\n'
 LEAN = {"name": "ext", "no_implicit_headers": True}
+#: Keeps a compiler busy for hours.
+ENDLESS = "constexpr long f(int n) { return n < 2 ? n : f(n - 1) + f(n - 2); }\nstatic_assert(f(90) > 0);\n"
 HIP_DEFINES = ("-D__HIP_PLATFORM_AMD__=1", "-DUSE_ROCM=1")
 
 
@@ -93,12 +95,11 @@ def test_the_first_error_is_at_the_candidates_own_line(toolchain: HipToolchain, 
 
 
 def test_the_other_half_is_stopped_when_one_half_fails(toolchain: HipToolchain, tmp_path: Path) -> None:
-    endless = "constexpr long f(int n) { return n < 2 ? n : f(n - 1) + f(n - 2); }\nstatic_assert(f(90) > 0);\n"
     result = _build(
         toolchain,
         tmp_path,
         timeout=100_000,
-        cpp_sources=endless + SHORT_HOST,
+        cpp_sources=ENDLESS + SHORT_HOST,
         cuda_sources="#error stop here",
         extra_cflags=["-fconstexpr-steps=4294967295"],
         cxx="/any/hipcc",
@@ -114,13 +115,12 @@ def test_a_function_that_nobody_defines_fails_at_the_link(toolchain: HipToolchai
 
 
 def test_a_compiler_that_never_ends_is_stopped_with_its_children(toolchain: HipToolchain, tmp_path: Path) -> None:
-    endless = "constexpr long f(int n) { return n < 2 ? n : f(n - 1) + f(n - 2); }\nstatic_assert(f(90) > 0);\n"
     result = _build(
         toolchain,
         tmp_path,
         timeout=8,
         cpp_sources=SHORT_HOST,
-        cuda_sources=endless + DEVICE,
+        cuda_sources=ENDLESS + DEVICE,
         extra_cuda_cflags=["-fconstexpr-steps=4294967295"],
     )
     assert (result.ok, result.timed_out) == (False, True)

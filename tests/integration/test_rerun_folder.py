@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,14 +12,6 @@ from hkbench.store.layout import RunPaths
 from hkbench.store.reader import read_run
 
 NAME = "1_P"
-
-
-def _rerun(*arguments: object) -> subprocess.CompletedProcess[str]:
-    call = "import sys; from hkbench.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    return subprocess.run(
-        [sys.executable, "-c", call, "rerun", *map(str, arguments)],
-        cwd=doors.ROOT, env=doors.environment(), capture_output=True, text=True, timeout=doors.LIMIT,
-    )  # fmt: skip
 
 
 def _contents(folder: Path) -> dict[str, bytes]:
@@ -52,7 +42,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def test_what_matches_is_judged_again_and_the_run_stays(bench: tuple[Path, Path], tmp_path: Path) -> None:
     problems, results = bench
     before, target = _contents(results), tmp_path / "again"
-    done = _rerun(results, "--where", "kind=timeout", "--results", target, "--problems", problems)
+    done = doors.hkbench("rerun", results, "--where", "kind=timeout", "--results", target, "--problems", problems)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{NAME}/1/2: incorrect, timeout -> fast" in done.stdout
     assert _contents(results) == before
@@ -76,28 +66,28 @@ def test_the_same_command_goes_on(bench: tuple[Path, Path], tmp_path: Path) -> N
     problems, results = bench
     target = tmp_path / "again"
     where = ("--where", "status=incorrect", "--results", target, "--problems", problems)
-    assert _rerun(results, "--where", "kind=timeout", *where[2:]).returncode == 0
-    done = _rerun(results, *where)
+    assert doors.hkbench("rerun", results, "--where", "kind=timeout", *where[2:]).returncode == 0
+    done = doors.hkbench("rerun", results, *where)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{NAME}/1/1: incorrect, wrong_values -> incorrect, wrong_values" in done.stdout
     assert f"{NAME}/1/2" not in done.stdout
     assert "Solved      1 of 1" in (target / "detailed_report.txt").read_text()
-    own = _rerun(results, "--where", "kind=timeout", "--results", results, "--problems", problems)
+    own = doors.hkbench("rerun", results, "--where", "kind=timeout", "--results", results, "--problems", problems)
     assert own.returncode == 64 and "no copy of" in own.stderr
 
 
 def test_nothing_is_written_for_a_dry_run_or_a_mistake(bench: tuple[Path, Path], tmp_path: Path) -> None:
     problems, results = bench
-    dry = _rerun(results, "--where", "status=incorrect", "--dry-run")
+    dry = doors.hkbench("rerun", results, "--where", "status=incorrect", "--dry-run")
     assert (dry.returncode, dry.stdout) == (0, f"{NAME}/1/1\n{NAME}/1/2\n")
-    assert _rerun(results, "--where", "kind=timeout", "--problems", problems).returncode == 64
-    none = _rerun(results, "--where", "kind=crash", "--results", tmp_path / "none")
+    assert doors.hkbench("rerun", results, "--where", "kind=timeout", "--problems", problems).returncode == 64
+    none = doors.hkbench("rerun", results, "--where", "kind=crash", "--results", tmp_path / "none")
     assert none.returncode == 66 and "no judged sample" in none.stderr
-    shipped = _rerun(results, "--where", "kind=timeout", "--results", tmp_path / "none")
+    shipped = doors.hkbench("rerun", results, "--where", "kind=timeout", "--results", tmp_path / "none")
     assert shipped.returncode == 66 and NAME in shipped.stderr
     doors.problem(tmp_path / "changed", NAME, 2)
-    changed = _rerun(
-        results, "--where", "kind=timeout", "--results", tmp_path / "none", "--problems", tmp_path / "changed"
+    changed = doors.hkbench(
+        "rerun", results, "--where", "kind=timeout", "--results", tmp_path / "none", "--problems", tmp_path / "changed"
     )
     assert changed.returncode == 64 and "not the run's" in changed.stderr
     assert not (tmp_path / "none").exists()

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import psutil
@@ -113,8 +113,18 @@ def run(
     script: str, *arguments: object, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """One script to its end, with its output."""
+    return _finished(command(script, *arguments), cwd, env)
+
+
+def hkbench(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """The installed command `hkbench` to its end, with its output."""
+    call = "import sys; from hkbench.cli.main import main; sys.exit(main())"
+    return _finished([sys.executable, "-c", call, *map(str, arguments)], None, None)
+
+
+def _finished(call: Sequence[str], cwd: Path | None, env: Mapping[str, str] | None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command(script, *arguments),
+        call,
         cwd=cwd or ROOT,
         env=environment(env),
         capture_output=True,

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from support.doors import ROOT
+from support import doors
 from support.run_folder import RunFolder, correct, run_config
 
 from hkbench.cli.main import main
@@ -30,20 +28,13 @@ def _run(root: Path, factor: float, sizes: SizeSet = SizeSet.CPU) -> Path:
 
 def test_the_users_way(tmp_path: Path) -> None:
     a, b = _run(tmp_path / "a", 1.0), _run(tmp_path / "b", 0.75)
-    call = "import sys; from hkbench.cli.main import main; sys.exit(main(sys.argv[1:]))"
-
-    def compare(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-c", call, "compare", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60
-        )
-
-    plain = compare(str(a), str(b))
+    plain = doors.hkbench("compare", a, b)
     assert plain.returncode == 0, plain.stderr
     assert "B's kernels are slower: 0.75x [0.75, 0.75] of A's speed-up over 8 problems" in " ".join(
         plain.stdout.split()
     )
-    assert compare(str(a), str(b), "--fail-if-worse").returncode == 1
-    assert compare(str(b), str(a), "--fail-if-worse").returncode == 0
+    assert doors.hkbench("compare", a, b, "--fail-if-worse").returncode == 1
+    assert doors.hkbench("compare", b, a, "--fail-if-worse").returncode == 0
 
 
 def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from support.doors import ROOT, fast, problem
+from support import doors
+from support.doors import fast, problem
 from support.run_folder import RunFolder, compiled, correct, incorrect, run_config
 
 from hkbench.cli.imports import fenced, find_kernels, model_of
@@ -87,11 +86,7 @@ def test_which_samples(tmp_path: Path) -> None:
 
 def test_export_the_users_way(tmp_path: Path) -> None:
     run, folder = _run(tmp_path / "run"), tmp_path / "runs" / "mine"
-    call = "import sys; from hkbench.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    done = subprocess.run(
-        [sys.executable, "-c", call, "export", str(run.root), "--kernelbench", str(folder), "--samples", "best"],
-        cwd=ROOT, capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+    done = doors.hkbench("export", run.root, "--kernelbench", folder, "--samples", "best")
     assert done.returncode == 0, done.stderr
     assert "3 kernels, 3 results, 2 correct" in done.stdout
     assert (folder / "level_1_problem_2_sample_0_kernel.py").read_text() == "# 2_Sum 2 1\n"
@@ -143,11 +138,7 @@ def test_import_the_users_way(tmp_path: Path) -> None:
     )
     (theirs / "generation_config.yaml").write_text("level: 1\nmodel_name: 'gpt/x'\n")
     (theirs / "eval_results.json").write_text("{}")
-    call = "import sys; from hkbench.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    done = subprocess.run(
-        [sys.executable, "-c", call, "import", "--kernelbench", str(theirs), str(replies), "--problems", str(problems)],
-        cwd=ROOT, capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+    done = doors.hkbench("import", "--kernelbench", theirs, replies, "--problems", problems)
     assert done.returncode == 0, done.stderr
     assert "3_P sample 1" in done.stdout and "2_P sample 0" in done.stdout
     assert "run_batch.py 1 3 --level 1" in done.stdout and "--samples 2 --attempts 1" in done.stdout

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from support.doors import ROOT
+from support import doors
 from support.run_folder import RunFolder, sample_run
 
 from hkbench.cli.address import find_address, find_problem
@@ -70,28 +68,20 @@ def _whole_run(root: Path) -> RunFolder:
     return run
 
 
-def _show(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    call = "import sys; from hkbench.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    return subprocess.run(
-        [sys.executable, "-c", call, "show", str(root), *arguments],
-        cwd=ROOT, capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
-
-
 def test_the_users_way(tmp_path: Path) -> None:
     root = _whole_run(tmp_path / "run").root
-    table = _show(root)
+    table = doors.hkbench("show", root)
     assert table.returncode == 0, table.stderr
     assert "Solved      2 of 4 judged problems" in table.stdout
-    problem = _show(root, "sum")
+    problem = doors.hkbench("show", root, "sum")
     assert "attempt 2, whose prompt tells of sample 1/1" in problem.stdout
-    sample = _show(root, "2/2/1")
+    sample = doors.hkbench("show", root, "2/2/1")
     assert sample.returncode == 0, sample.stderr
     assert "\x1b" not in table.stdout + problem.stdout + sample.stdout
     assert "done [red]now[/red]\n" in sample.stdout
     assert "-x = 1\n+x = 2\n" in sample.stdout
     assert "correct, at least as fast: speed-up 1.25x" in sample.stdout
-    missing = _show(root, "2/2/9")
+    missing = doors.hkbench("show", root, "2/2/9")
     assert (missing.returncode, missing.stdout) == (66, "")
     assert "it has 1, 2" in missing.stderr
 
