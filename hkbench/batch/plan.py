@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hkbench.lab import Plan
 from hkbench.prompts import PromptBook
 from hkbench.records import Backend, Problem
+from hkbench.strategies import STRATEGIES
 
 DEFAULT_STRATEGY = "reflect"
 
@@ -16,19 +18,18 @@ class RunPlan:
 
     problems: tuple[Problem, ...]
     templates: tuple[str, ...]
-    samples: int
-    attempts: int
     missing: tuple[int, ...]  #: numbers of the range for which there is no problem
-    exhaust: bool = False  #: every attempt is used, also after a success
+    strategy: str
+    each: Plan  #: for one problem
 
     @property
     def fewest_calls(self) -> int:
-        """When each problem is solved at the first attempt (which ends it, unless the plan exhausts)."""
-        return self.most_calls if self.exhaust else len(self.problems) * self.samples
+        """When all goes as well as it can, for most strategies: each problem is solved at the first attempt."""
+        return len(self.problems) * STRATEGIES[self.strategy].fewest_calls(self.each)
 
     @property
     def most_calls(self) -> int:
-        return len(self.problems) * self.samples * self.attempts
+        return len(self.problems) * STRATEGIES[self.strategy].most_calls(self.each)
 
 
 def make_plan(
@@ -36,9 +37,8 @@ def make_plan(
     missing: tuple[int, ...],
     book: PromptBook,
     backend: Backend,
-    samples: int,
-    attempts: int,
-    exhaust: bool = False,
+    each: Plan,
+    strategy: str = DEFAULT_STRATEGY,
 ) -> RunPlan:
     names = tuple(book.choose(problem.name, backend) for problem in problems)
-    return RunPlan(problems, names, samples, attempts, missing, exhaust)
+    return RunPlan(problems, names, missing, strategy, each)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from hkbench.engine import Evaluator
 from hkbench.errors import HkbenchError, ModelUnavailable
 from hkbench.lab import Lab, Plan
+from hkbench.lab.advice import Adviser
 from hkbench.lab.prompting import Prompter
 from hkbench.llm import ModelClient
 from hkbench.records import Problem, ProblemClosed, ProblemStarted, RunClosed, RunConfig, RunStarted
@@ -43,6 +44,7 @@ class Batch:
         side_by_side: int,
         record: bool = True,
         finished: Mapping[str, ProblemClosed] | None = None,
+        judge: ModelClient | None = None,
     ) -> None:
         self._config = config
         self._recorder = recorder
@@ -51,6 +53,9 @@ class Batch:
         self._prompter = prompter
         fields = {"model", "base_url", "api", "temperature", "max_tokens", "reasoning_effort", "replay"}
         self._request = config.model_dump(mode="json", include=fields) if record else None
+        self._adviser: Adviser | None = None
+        if config.judge_model is not None:
+            self._adviser = Adviser(judge or client, config.judge_model, prompter, recorder, self._request)
         self._finished = finished or {}
         self._turns = asyncio.Semaphore(side_by_side)
         self._labs: set[Lab] = set()  # under way
@@ -83,14 +88,21 @@ class Batch:
         async with self._turns:
             config = self._config
             lab = Lab(
-                problem, self._prompter, self._client, self._evaluator, self._recorder, config.model, self._request
+                problem,
+                self._prompter,
+                self._client,
+                self._evaluator,
+                self._recorder,
+                config.model,
+                self._request,
+                self._adviser,
             )
             self._labs.add(lab)
             self._recorder.event(ProblemStarted(time=time.time(), problem=problem.name))
-            plan = Plan(config.samples, config.attempts, config.exhaust)
+            plan = Plan(config.samples, config.attempts, config.exhaust, config.from_best)
             error: HkbenchError | None = None
             try:
-                await STRATEGIES[config.strategy](lab, plan)
+                await STRATEGIES[config.strategy].run(lab, plan)
             except ModelUnavailable as failure:
                 if not (self._answered or any(lab.answered for lab in self._labs)):
                     raise  # it never answered: the other problems would only repeat this

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hkbench import __version__
-from hkbench.batch import Outcome, RunPlan, make_plan, run_batch
+from hkbench.batch import Outcome, RunPlan, run_batch
 from hkbench.batch.run import Batch
 from hkbench.cli.arguments import (
     add_device,
@@ -25,20 +25,19 @@ from hkbench.cli.arguments import (
     judge_settings,
     positive,
 )
-from hkbench.cli.models import check_model, make_client, shown_base_url
+from hkbench.cli.batch_plan import add_choice, add_strategy, check_choice, plan_of, print_plan
+from hkbench.cli.models import check_model, judge_model, make_client, shown_base_url
 from hkbench.engine import Evaluator
-from hkbench.errors import UsageError
 from hkbench.lab.prompting import Prompter
-from hkbench.llm import ReplayClient
 from hkbench.monitor import Display, make_display
-from hkbench.problems import find_problems, problems_root, select
 from hkbench.prompts import PromptBook, load_prompts
-from hkbench.records import AnyEvent, Backend, DeviceKind, RunConfig, RunFacts
+from hkbench.records import AnyEvent, Backend, DeviceKind, JudgeSettings, RunConfig, RunFacts
 from hkbench.report import write_reports
 from hkbench.store.events import Damage, read_events
 from hkbench.store.layout import RunPaths
 from hkbench.store.recorder import Recorder
 from hkbench.store.resume import finished_problems
+from hkbench.strategies import STRATEGIES
 
 DEFAULT_SAMPLES = 3
 DESCRIPTION = """Run a batch: problems FIRST to LAST, several samples an attempt, failures turned into hints.
@@ -69,25 +68,8 @@ class Audience:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("first", type=positive, metavar="FIRST", help="number of the first problem")
-    parser.add_argument("last", type=positive, metavar="LAST", help="number of the last problem")
-    parser.add_argument("--level", type=positive, metavar="N", help="level of the problems (default: 1)")
-    parser.add_argument(
-        "--problems",
-        type=Path,
-        metavar="DIR",
-        help="folder of problems (default: $KERNELBENCH_DIR, else the shipped ones)",
-    )
-    parser.add_argument("--match", metavar="REGEX", help="only problems whose name matches")
-    parser.add_argument("--limit", type=positive, metavar="N", help="only the first N of those")
-    parser.add_argument(
-        "--samples",
-        type=positive,
-        metavar="N",
-        help="generations of each attempt (default: $NUM_SAMPLES, else as many as --replay has, else 3)",
-    )
-    parser.add_argument("--attempts", type=positive, default=3, metavar="K", help="attempts a problem (default: 3)")
-    parser.add_argument("--exhaust", action="store_true", help="use every attempt, also after a success")
+    add_choice(parser)
+    add_strategy(parser)
     parser.add_argument(
         "--results", type=Path, default=Path("results"), metavar="DIR", help="the run folder (default: results)"
     )
@@ -112,16 +94,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Plans first, then runs; the report is written also when the run ends early."""
+    check_choice(options)
     if not options.dry_run:
         check_model(options)
     book = load_prompts(options.prompts)
-    options.samples = options.samples or _samples_from_environment()
     if options.dry_run:
         kind = device_kind(options)
         if options.backend is None and kind is None:
             kind = asyncio.run(_found_kind(options))
         backend = chosen_backend(options, kind or DeviceKind.CPU)
-        _print_plan(_plan(options, book, backend), backend)
+        print_plan(plan_of(options, book, backend), backend)
         return 0
     outcome = asyncio.run(_run(options, book))
     print(f"report: {options.results / 'detailed_report.txt'}, {options.results / 'report.html'}")
@@ -139,46 +121,13 @@ async def _found_kind(options: argparse.Namespace) -> DeviceKind:
         return evaluator.device.kind
 
 
-def _samples_from_environment() -> int | None:
-    text = os.environ.get("NUM_SAMPLES", "").strip()
-    if not text:
-        return None
-    if not text.isdecimal() or int(text) < 1:
-        raise UsageError(f"NUM_SAMPLES is {text!r}: it has to be a whole number of at least 1")
-    return int(text)
-
-
-def _plan(options: argparse.Namespace, book: PromptBook, backend: Backend) -> RunPlan:
-    root = problems_root(options.problems, os.environ)
-    found = find_problems(root, options.level, options.first, options.last)
-    chosen = select(found, options.first, options.last, options.match, options.limit)
-    names = [problem.name for problem in chosen.problems]
-    recorded = ReplayClient(options.replay, backend).recorded_samples(names) if options.replay is not None else None
-    samples = options.samples or recorded or DEFAULT_SAMPLES
-    return make_plan(chosen.problems, chosen.missing, book, backend, samples, options.attempts, options.exhaust)
-
-
-def _print_plan(plan: RunPlan, backend: Backend) -> None:
-    width = max(len(problem.name) for problem in plan.problems)
-    for problem, template in zip(plan.problems, plan.templates, strict=True):
-        print(f"{problem.name:{width}}  {template}")
-    if plan.missing:
-        print(f"no problem has number {', '.join(map(str, plan.missing))}")
-    print(
-        f"{len(plan.problems)} problems, backend {backend}, {plan.samples} samples, up to {plan.attempts} attempts: "
-        f"{plan.fewest_calls} to {plan.most_calls} model calls"
-    )
-
-
 async def _run(options: argparse.Namespace, book: PromptBook) -> Outcome:
     sizes = chosen_sizes(options)
-    async with Evaluator(
-        device_kind(options), judge_settings(options), sizes, options.builds, prepares=True
-    ) as evaluator:
+    async with Evaluator(device_kind(options), settings_of(options), sizes, options.builds, prepares=True) as evaluator:
         kind = evaluator.device.kind
         backend = chosen_backend(options, kind)
         await evaluator.require(backend)  # before a model is paid
-        plan = _plan(options, book, backend)
+        plan = plan_of(options, book, backend)
         config = _config(options, plan, book, evaluator, backend)
         with ExitStack() as stack:
             paths = RunPaths(options.results)
@@ -194,27 +143,37 @@ async def _run(options: argparse.Namespace, book: PromptBook) -> Outcome:
             stack.callback(audience.close)
             audience.add(make_display("log", log, config))
             audience.add(make_display(options.display, sys.stdout, config, name=name, facts=facts, history=history))
-            client = make_client(options, backend)
+            clients = [make_client(options, backend)]
+            if config.judge_model is not None:
+                clients.append(make_client(options, backend, config.judge_model))
             try:
-                prompter = Prompter(book, backend, evaluator, config.judge)
                 batch = Batch(
                     config,
                     recorder,
                     evaluator,
-                    client,
-                    prompter,
+                    clients[0],
+                    Prompter(book, backend, evaluator, config.judge),
                     options.concurrency,
                     options.record,
                     finished_problems(paths, history),
+                    judge=clients[-1],
                 )
                 return await run_batch(batch, plan.problems, resumed)
             finally:
-                await client.close()
+                for client in clients:
+                    await client.close()
+
+
+def settings_of(options: argparse.Namespace) -> JudgeSettings:
+    """The judge's settings, with what the strategy wants to know of fast candidates."""
+    profiles_fast = STRATEGIES[options.strategy].profiles_fast and not options.no_profile
+    return judge_settings(options).model_copy(update={"profile_fast": profiles_fast})
 
 
 def _config(
     options: argparse.Namespace, plan: RunPlan, book: PromptBook, evaluator: Evaluator, backend: Backend
 ) -> RunConfig:
+    strategy = STRATEGIES[plan.strategy]
     return RunConfig(
         problems=tuple(problem.name for problem in plan.problems),
         problem_hashes=tuple(problem.sha256 for problem in plan.problems),
@@ -222,9 +181,10 @@ def _config(
         backend=backend,
         device=evaluator.device.kind,
         sizes=evaluator.sizes,
-        samples=plan.samples,
-        attempts=options.attempts,
-        exhaust=options.exhaust,
+        strategy=plan.strategy,
+        samples=plan.each.samples,
+        attempts=plan.each.attempts,
+        exhaust=plan.each.exhaust,
         model=options.model or "replay",
         base_url=shown_base_url(options),
         api=options.api,
@@ -232,8 +192,10 @@ def _config(
         max_tokens=options.max_tokens,
         reasoning_effort=options.reasoning_effort,
         replay=str(options.replay.resolve()) if options.replay is not None else None,
+        judge_model=judge_model(options) if strategy.asks_judge else None,
+        from_best=plan.each.from_best,
         prompts_sha256=book.sha256,
-        judge=judge_settings(options),
+        judge=settings_of(options),
     )
 
 

@@ -34,11 +34,17 @@ def shown_base_url(options: argparse.Namespace) -> str | None:
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
-def make_client(options: argparse.Namespace, backend: Backend) -> ModelClient:
+def judge_model(options: argparse.Namespace) -> str:
+    """Who is asked as the judge; recorded replies have no model."""
+    return options.judge_model or options.model or "replay"
+
+
+def make_client(options: argparse.Namespace, backend: Backend, model: str | None = None) -> ModelClient:
+    """A client of `model`, else of --model."""
     if options.replay is not None:
         return ReplayClient(options.replay, backend)
     settings = ModelSettings(
-        model=options.model,
+        model=model or options.model,
         base_url=base_url(options.base_url),
         api=options.api,
         temperature=options.temperature,

@@ -14,6 +14,7 @@ from rich.text import Text
 from hkbench.cli.address import Address, find_address
 from hkbench.cli.verdicts import describe
 from hkbench.errors import UsageError
+from hkbench.records import SampleKey
 from hkbench.report.build import detail, summary_of
 from hkbench.report.model import ProblemReport, Report, SampleReport
 from hkbench.report.sample import build_lines, diff_lines, histogram, profile_lines, timing_lines
@@ -114,7 +115,8 @@ def _show_problem(console: Console, view: RunView, address: Address, as_json: bo
     for one in wanted:
         if one.attempt != attempt:
             attempt = one.attempt
-            told = f", whose prompt tells of sample {attempt - 1}/{found[attempt]}" if attempt in found else ""
+            parent = found.get(attempt)
+            told = f", whose prompt tells of sample {parent.attempt}/{parent.sample}" if parent is not None else ""
             _print(console, ["", f"attempt {attempt}{told}"], "bold")
         where = f"  {one.attempt}/{one.sample}  "
         _print(console, wrapped(sample_line(one), where, " " * len(where)), _by_status)
@@ -126,9 +128,9 @@ def _problem_of(report: Report, name: str) -> ProblemReport:
     return next(one for one in report.problems if one.problem == name)
 
 
-def _sample_json(sample: SampleReport, found: dict[int, int]) -> dict[str, Any]:
-    best = found.get(sample.attempt)
-    parent = None if best is None else {"attempt": sample.attempt - 1, "sample": best}
+def _sample_json(sample: SampleReport, found: dict[int, SampleKey]) -> dict[str, Any]:
+    source = found.get(sample.attempt)
+    parent = None if source is None else {"attempt": source.attempt, "sample": source.sample}
     return sample.model_dump(mode="json") | {"parent": parent}
 
 

@@ -96,7 +96,8 @@ class Evaluation:
             if trusted.refusal is not None:
                 return
             self._forbid()
-            if measured.speedup.value < 1.0 and self._job.settings.profile_slow:
+            settings = self._job.settings
+            if settings.profile_slow if measured.speedup.value < 1.0 else settings.profile_fast:
                 profile = self._profile()
 
         failure = self._guarded(stages)

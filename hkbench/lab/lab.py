@@ -11,15 +11,17 @@ from typing import Any
 
 from hkbench.engine import Evaluated, Evaluator
 from hkbench.errors import HkbenchError, ModelUnavailable
+from hkbench.lab.advice import Adviser
 from hkbench.lab.prompting import Prompter
 from hkbench.lab.samples import Sample, best_of, rank
 from hkbench.llm import ModelClient, extract
-from hkbench.prompts import Reflection, reflect_on
+from hkbench.prompts import Reflection, reflect_on, with_advice
 from hkbench.records import (
     AttemptClosed,
     Candidate,
     CandidateExtracted,
     Conditions,
+    Decided,
     EvaluationFailed,
     Extraction,
     Failure,
@@ -29,6 +31,7 @@ from hkbench.records import (
     Problem,
     Prompt,
     PromptRendered,
+    QuestionKind,
     Reply,
     ReplyReceived,
     SampleKey,
@@ -52,10 +55,14 @@ class Plan:
     samples: int
     attempts: int
     exhaust: bool
+    from_best: bool = False  #: strategy judge: a round starts from the best kernel so far
 
 
 class Lab:
-    """Offers a strategy what it needs for one problem: `prompt`, `generate`, `evaluate`, `reflect_on`."""
+    """Offers a strategy what it needs for one problem.
+
+    `prompt`, `generate`, `evaluate`, `reflect_on`; `consult` where there is a judge; `decide` notes what was chosen.
+    """
 
     def __init__(
         self,
@@ -66,6 +73,7 @@ class Lab:
         recorder: Recorder,
         model: str,
         request: dict[str, Any] | None = None,
+        adviser: Adviser | None = None,
     ) -> None:
         self.problem = problem
         self.best: Sample | None = None
@@ -76,6 +84,7 @@ class Lab:
         self._recorder = recorder
         self._model = model
         self._request = request
+        self._adviser = adviser
         self._judged: dict[str, tuple[SampleKey, asyncio.Future[Evaluated]]] = {}  # by the candidate's sha256
 
     async def prompt(self, attempt: int, reflection: Reflection | None) -> Prompt:
@@ -87,9 +96,17 @@ class Lab:
             return Prompt(text=text, template=template, sha256=sha256(text.encode()).hexdigest())
         prompt = await self._prompter.render(self.problem, reflection)
         self._recorder.save_prompt(name, attempt, prompt)
+        parent = None
+        if reflection is not None:
+            parent = SampleKey(problem=name, attempt=reflection.attempt, sample=reflection.sample)
         self._recorder.event(
             PromptRendered(
-                time=time.time(), problem=name, attempt=attempt, template=prompt.template, sha256=prompt.sha256
+                time=time.time(),
+                problem=name,
+                attempt=attempt,
+                template=prompt.template,
+                sha256=prompt.sha256,
+                parent=parent,
             )
         )
         return prompt
@@ -255,7 +272,30 @@ class Lab:
         """What the next prompt says of this sample: its error, or its profile when it is correct but slow."""
         assert sample.verdict is not None
         source = sample.candidate.source if sample.candidate else None
-        return reflect_on(sample.verdict, source, sample.key.attempt, self._prompter.book, self._prompter.backend)
+        return reflect_on(
+            sample.verdict,
+            source,
+            sample.key.attempt,
+            self._prompter.book,
+            self._prompter.backend,
+            sample=sample.key.sample,
+        )
+
+    async def consult(self, kind: QuestionKind, sample: Sample, attempt: int) -> Reflection:
+        """The reflection on this sample with what the judge says of it, for the prompt of `attempt`.
+
+        Without the judge's part where its answers cannot be used.
+        """
+        assert self._adviser is not None, "the strategy asks a judge, and the run has none"
+        reflection = self.reflect_on(sample)
+        advice = await self._adviser.ask(kind, self.problem, sample.key, reflection, attempt)
+        return reflection if advice is None else with_advice(reflection, advice)
+
+    def decide(self, attempt: int, what: str, choice: str, why: str) -> None:
+        """Notes a choice of the strategy, from `attempt` on, in the journal."""
+        self._recorder.event(
+            Decided(time=time.time(), problem=self.problem.name, attempt=attempt, what=what, choice=choice, why=why)
+        )
 
 
 def _verdict_of(evaluated: Evaluated) -> Verdict:

@@ -10,13 +10,14 @@ from hkbench.prompts import (
     DeviceSheet,
     PromptBook,
     PromptContext,
+    Question,
     Reflection,
     contract,
     dialect_of,
     render,
     render_file,
 )
-from hkbench.records import Backend, DeviceFacts, JudgeSettings, Problem, ProblemFacts, Prompt, ScalarFact
+from hkbench.records import Backend, DeviceFacts, JudgeSettings, Problem, ProblemFacts, Prompt, QuestionKind, ScalarFact
 
 GB = 1e9
 KIB, MIB = 1 << 10, 1 << 20
@@ -41,13 +42,26 @@ class Prompter:
         self._facts: dict[str, ProblemFacts] = {}
 
     async def render(self, problem: Problem, reflection: Reflection | None) -> Prompt:
+        context = await self._context(problem, reflection)
+        if self._template is not None:
+            return render_file(self.book, self._template, context)
+        return render(self.book, self.book.choose(problem.name, self.backend), context)
+
+    async def question(
+        self, problem: Problem, kind: QuestionKind, reflection: Reflection, question: Question
+    ) -> Prompt:
+        """What a judge is asked about the kernel of `reflection`."""
+        context = await self._context(problem, reflection)
+        return render(self.book, self.book.judge(kind), context.model_copy(update={"question": question}))
+
+    async def _context(self, problem: Problem, reflection: Reflection | None) -> PromptContext:
         if problem.name not in self._facts:
             self._facts[problem.name] = await self._evaluator.problem_facts(problem)
         facts = self._facts[problem.name]
         device = self._evaluator.device
         used = _dtypes(facts)
         tolerances = {name: rtol for name, rtol in RTOL_BY_NAME.items() if name in used}
-        context = PromptContext(
+        return PromptContext(
             problem=problem,
             facts=facts,
             backend=self.backend,
@@ -56,9 +70,6 @@ class Prompter:
             dialect=dialect_of(device.arch) if self.backend is Backend.HIPKITTENS else None,
             reflection=reflection,
         )
-        if self._template is not None:
-            return render_file(self.book, self._template, context)
-        return render(self.book, self.book.choose(problem.name, self.backend), context)
 
 
 def _dtypes(facts: ProblemFacts) -> set[str]:

@@ -21,6 +21,11 @@ class Sample:
     verdict: Verdict | None = None
 
     @property
+    def correct(self) -> bool:
+        """Whatever its speed; not one whose right answers do not count."""
+        return self.verdict is not None and self.verdict.status in (Status.FAST, Status.SLOW)
+
+    @property
     def succeeded(self) -> bool:
         """Correct and at least as fast as the baseline."""
         return self.verdict is not None and self.verdict.status is Status.FAST

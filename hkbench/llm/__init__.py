@@ -6,13 +6,17 @@ from hkbench.llm.key import api_key, base_url
 from hkbench.llm.openai_client import OpenAIClient
 from hkbench.llm.replay import ReplayClient
 from hkbench.llm.settings import ModelSettings
+from hkbench.llm.structured import ReadAnswer, read_answer, shape_of
 
 __all__ = [
     "ModelClient",
     "ModelSettings",
     "OpenAIClient",
+    "ReadAnswer",
     "ReplayClient",
     "api_key",
     "base_url",
     "extract",
+    "read_answer",
+    "shape_of",
 ]

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from hkbench.records import Reply, SampleKey
+from hkbench.records import Advice, CallKey, Reply
 
 
 class ModelClient(Protocol):
     """Anything that answers prompts: a service, or a folder of recorded replies."""
 
-    async def complete(self, key: SampleKey, prompt: str) -> Reply:
+    async def complete(self, key: CallKey, prompt: str, form: type[Advice] | None = None) -> Reply:
         """The reply to one prompt. Safe to call many times at once.
+
+        `form`: the endpoint is asked to answer with JSON of this form, where it offers that; the reply may be
+        anything still (see `read_answer`).
 
         Raises ModelUnavailable when the service refused or kept failing, ReplayMissing when nothing is
         recorded for `key`. A refusal or an empty answer of the model is a reply, not an error.

@@ -24,13 +24,15 @@ from hkbench.llm.answers import (
 from hkbench.llm.key import redact
 from hkbench.llm.retry import PoliteWait, Transient, is_retried, requested_wait
 from hkbench.llm.settings import ModelSettings
-from hkbench.records import Reply, SampleKey
+from hkbench.llm.structured import schema_of
+from hkbench.records import Advice, CallKey, Reply
 
 if TYPE_CHECKING:
     from openai import APIError, AsyncOpenAI, AsyncStream
 
 _PATHS = {"chat": "/chat/completions", "responses": "/responses"}
 _MESSAGE_LIMIT = 500  #: characters of a server's own message that are worth showing
+_REFUSES_FORMS = frozenset({400, 422})  #: what services answer to a request for JSON of a form that they do not offer
 _NEXT_STEP = {
     401: "check LLM_GATEWAY_KEY (or OPENAI_API_KEY)",
     403: "this key may not use the model: choose another --model or another key",
@@ -38,6 +40,10 @@ _NEXT_STEP = {
     422: "check --model, the sampling options and whether the service accepts streams",
     400: "check --model, the sampling options and whether the service accepts streams",
 }
+
+
+class _FormRefused(Exception):
+    """The request with a form for its answer was refused; without one it may be served."""
 
 
 class OpenAIClient:
@@ -49,9 +55,18 @@ class OpenAIClient:
         self._key = key
         self._slots = asyncio.Semaphore(settings.concurrency)
         self._library: AsyncOpenAI | None = None
+        self._offers_forms = True  # until it refuses one
 
-    async def complete(self, key: SampleKey, prompt: str) -> Reply:
+    async def complete(self, key: CallKey, prompt: str, form: type[Advice] | None = None) -> Reply:
         """One reply. Raises ModelUnavailable when the service refuses, or after `max_tries` failures."""
+        if form is not None and self._offers_forms:
+            try:
+                return await self._complete(key, prompt, form)
+            except _FormRefused:
+                self._offers_forms = False
+        return await self._complete(key, prompt, None)
+
+    async def _complete(self, key: CallKey, prompt: str, form: type[Advice] | None) -> Reply:
         settings = self._settings
         retrying = AsyncRetrying(
             retry=retry_if_exception_type(Transient),
@@ -63,14 +78,14 @@ class OpenAIClient:
         try:
             async for attempt in retrying:
                 with attempt:
-                    return await self._try(prompt, attempt.retry_state.attempt_number)
+                    return await self._try(prompt, form, attempt.retry_state.attempt_number)
         except Transient as error:
             cause = str(error)
         # Raised out here so that no library error, which may quote the key, hangs on it as its context.
         raise ModelUnavailable(
             f"{self._endpoint()} kept failing: {settings.max_tries} tries for {key.problem}, attempt "
-            f"{key.attempt}, sample {key.sample}; the last one: {cause}. Start the same command again later: "
-            "finished replies are kept"
+            f"{key.attempt}, {key.folder.replace('_', ' ')}; the last one: {cause}. Start the same command again "
+            "later: finished replies are kept"
         )
 
     async def close(self) -> None:
@@ -78,22 +93,24 @@ class OpenAIClient:
             await self._library.close()
             self._library = None
 
-    async def _try(self, prompt: str, number: int) -> Reply:
-        """One call, within a slot and a time limit. Raises Transient or ModelUnavailable."""
+    async def _try(self, prompt: str, form: type[Advice] | None, number: int) -> Reply:
+        """One call, within a slot and a time limit. Raises Transient, ModelUnavailable or _FormRefused."""
         import httpx2  # comes with openai; both are imported late because they take a second
         import openai
 
-        failure: Transient | ModelUnavailable
+        failure: Transient | ModelUnavailable | _FormRefused
         async with self._slots:
             begun = time.perf_counter()
             try:
                 async with asyncio.timeout(self._settings.timeout):
-                    answer, request_id = await self._call(prompt)
+                    answer, request_id = await self._call(prompt, form)
                 return self._reply(answer, request_id, time.perf_counter() - begun, number)
             except (TimeoutError, openai.APITimeoutError):
                 failure = Transient(f"no whole reply within {self._settings.timeout:g} s")
             except openai.APIError as error:
                 failure = self._judge(error)
+                if form is not None and getattr(error, "status_code", None) in _REFUSES_FORMS:
+                    failure = _FormRefused()
             except httpx2.HTTPError as error:
                 failure = Transient(self._clean(f"the connection broke: {error}"))
             except BadAnswer as error:
@@ -102,12 +119,12 @@ class OpenAIClient:
                 failure = Transient(self._clean(f"the body is not JSON: {error}"))
         raise failure
 
-    async def _call(self, prompt: str) -> tuple[Answer, str | None]:
+    async def _call(self, prompt: str, form: type[Advice] | None) -> tuple[Answer, str | None]:
         import httpx2
         from openai import AsyncStream
 
         library = self._open()
-        path, body = _PATHS[self._settings.api], self._request(prompt)
+        path, body = _PATHS[self._settings.api], self._request(prompt, form)
         if not self._settings.stream:
             response = await library.post(path, body=body, cast_to=httpx2.Response)
             return self._whole(response.text, response.headers), _request_id(response.headers)
@@ -140,7 +157,7 @@ class OpenAIClient:
             raise BadAnswer(f"the body is not JSON ({kind}): {text[:200]!r}") from None
         return chat_answer(body) if self._settings.api == "chat" else responses_answer(body)
 
-    def _request(self, prompt: str) -> dict[str, object]:
+    def _request(self, prompt: str, form: type[Advice] | None) -> dict[str, object]:
         """The request's JSON; only what the settings name is sent."""
         settings = self._settings
         chat = settings.api == "chat"
@@ -150,6 +167,7 @@ class OpenAIClient:
             ("reasoning_effort" if chat else "reasoning"): settings.reasoning_effort
             if chat or settings.reasoning_effort is None
             else {"effort": settings.reasoning_effort},
+            ("response_format" if chat else "text"): None if form is None else _formatted(form, chat),
             "stream": True if settings.stream else None,
             "stream_options": {"include_usage": True} if chat and settings.stream else None,
         }
@@ -203,6 +221,12 @@ class OpenAIClient:
     def _clean(self, message: str) -> str:
         line = " ".join(redact(message, self._key).split())
         return line if len(line) <= _MESSAGE_LIMIT else line[:_MESSAGE_LIMIT] + "..."
+
+
+def _formatted(form: type[Advice], chat: bool) -> dict[str, object]:
+    """Structured output as each API asks for it."""
+    named: dict[str, object] = {"name": form.__name__, "schema": schema_of(form), "strict": True}
+    return {"type": "json_schema", "json_schema": named} if chat else {"format": {"type": "json_schema"} | named}
 
 
 def _request_id(headers: Mapping[str, str]) -> str | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from hkbench.errors import ReplayMissing
-from hkbench.records import Backend, Reply, SampleKey
+from hkbench.records import Advice, AdviceKey, Backend, CallKey, Reply
 
 _SHOWN = 8  #: names listed in a message before it says how many more there are
 
@@ -20,6 +20,7 @@ class ReplayClient:
     root/BACKEND/PROBLEM/attempt_K/sample_N/response.txt     looked for first
     root/PROBLEM/attempt_K/sample_N/response.txt
                                            exchange.json     optional: usage, model, finish_reason
+    .../PROBLEM/attempt_K/judge_N/response.txt               likewise, of a judge
     """
 
     def __init__(self, root: Path, backend: Backend) -> None:
@@ -29,7 +30,12 @@ class ReplayClient:
         self._root = root
         self._backend = backend
 
-    async def complete(self, key: SampleKey, prompt: str) -> Reply:  # noqa: ARG002 - the key decides
+    async def complete(
+        self,
+        key: CallKey,
+        prompt: str,  # noqa: ARG002 - the key decides
+        form: type[Advice] | None = None,  # noqa: ARG002
+    ) -> Reply:
         """The reply recorded for `key`. Raises ReplayMissing when there is none, or it cannot be read."""
         for path in self._places(key):
             if path.is_file():
@@ -48,28 +54,29 @@ class ReplayClient:
         ]
         return max(counts, default=0) or None
 
-    def missing(self, keys: Iterable[SampleKey]) -> list[SampleKey]:
+    def missing(self, keys: Iterable[CallKey]) -> list[CallKey]:
         """Those of `keys` for which nothing is recorded, in their order."""
         return [key for key in keys if not any(path.is_file() for path in self._places(key))]
 
-    def _places(self, key: SampleKey) -> tuple[Path, Path]:
-        below = Path(key.problem, f"attempt_{key.attempt}", f"sample_{key.sample}", "response.txt")
+    def _places(self, key: CallKey) -> tuple[Path, Path]:
+        below = Path(key.problem, f"attempt_{key.attempt}", key.folder, "response.txt")
         return self._root / self._backend.value / below, self._root / below
 
-    def _absent(self, key: SampleKey) -> str:
+    def _absent(self, key: CallKey) -> str:
         first, second = self._places(key)
         return (
-            f"no recorded reply for {key.problem}, attempt {key.attempt}, sample {key.sample} "
-            f"({self._backend.value}): looked for {first} and {second}; {self._instead(key.problem)}"
+            f"no recorded reply for {key.problem}, attempt {key.attempt}, {key.folder.replace('_', ' ')} "
+            f"({self._backend.value}): looked for {first} and {second}; {self._instead(key)}"
         )
 
-    def _instead(self, problem: str) -> str:
+    def _instead(self, key: CallKey) -> str:
         """What is recorded: of the problem, else which problems."""
+        problem, role = key.problem, "judge" if isinstance(key, AdviceKey) else "sample"
         folders = [f for f in (self._root / self._backend.value, self._root) if f.is_dir()]
         samples = [
             f"{path.parent.parent.name}/{path.parent.name}"
             for folder in folders
-            for path in sorted((folder / problem).glob("attempt_*/sample_*/response.txt"))
+            for path in sorted((folder / problem).glob(f"attempt_*/{role}_*/response.txt"))
         ]
         if samples:
             return f"recorded for this problem: {_listed(samples)}"

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from hkbench.records import (
+    AdviceAsked,
+    AdviceFailed,
+    AdviceKey,
+    AdviceReceived,
+    AnswerForm,
     AnyEvent,
     AttemptClosed,
     CandidateExtracted,
+    Decided,
     EvaluationFailed,
     GenerationFailed,
     GenerationStarted,
@@ -28,7 +34,15 @@ def matters(event: AnyEvent) -> bool:
     """Whether someone who waits for the run wants to know: results, failures, beginnings and ends."""
     return isinstance(
         event,
-        RunStarted | ProblemStarted | GenerationFailed | VerdictReached | EvaluationFailed | ProblemClosed | RunClosed,
+        RunStarted
+        | ProblemStarted
+        | GenerationFailed
+        | AdviceFailed
+        | Decided
+        | VerdictReached
+        | EvaluationFailed
+        | ProblemClosed
+        | RunClosed,
     )
 
 
@@ -37,7 +51,12 @@ def describe(event: AnyEvent) -> str:
     key = getattr(event, "key", None)
     if isinstance(key, SampleKey):
         return f"{_name(key.problem)} attempt {key.attempt} sample {key.sample}: {_of_sample(event)}"
+    if isinstance(key, AdviceKey):
+        return f"{_name(key.problem)} attempt {key.attempt} judge {key.call}: {_of_judge(event)}"
     match event:
+        case Decided():
+            why = one_line(event.why, _MESSAGE)
+            return f"{_name(event.problem)} attempt {event.attempt}: {_name(event.what)} {_name(event.choice)} ({why})"
         case RunStarted():
             return "the run goes on" if event.resumed else "the run begins"
         case ProblemStarted():
@@ -77,6 +96,21 @@ def _of_sample(event: AnyEvent) -> str:
             return f"{event.status}{ratio}{kind}{_seconds(event.seconds)}"
         case EvaluationFailed():
             return f"evaluation failed, {_name(event.error)}: {one_line(event.message, _MESSAGE)}"
+        case _:
+            return event.event
+
+
+def _of_judge(event: AnyEvent) -> str:
+    match event:
+        case AdviceAsked():
+            return f"asked to {event.kind} {event.about.attempt}.{event.about.sample}"
+        case AdviceReceived():
+            how = "replayed" if event.replayed else f"answered by {_name(event.model)}"
+            if event.form is AnswerForm.UNUSABLE:
+                how += f", unusable: {one_line(event.note or '', _MESSAGE)}"
+            return f"{how}{_seconds(event.seconds)}"
+        case AdviceFailed():
+            return f"model call failed, {_name(event.error)}: {one_line(event.message, _MESSAGE)}"
         case _:
             return event.event
 

@@ -9,8 +9,11 @@ from enum import StrEnum
 from typing import Self
 
 from hkbench.records import (
+    AdviceFailed,
+    AdviceReceived,
     AnyEvent,
     AttemptClosed,
+    CallKey,
     CandidateExtracted,
     EvaluationFailed,
     FailureKind,
@@ -158,7 +161,7 @@ class RunState:
         self._session: float | None = None  #: when the present session began
         self._earlier = 0.0  #: seconds of the sessions before it
         self._judged_in_session = 0
-        self._usage: dict[SampleKey, Usage] = {}
+        self._usage: dict[CallKey, Usage] = {}
         self._changed: set[str] = set()
         self._unjudged: dict[SampleKey, SampleState] = {}
 
@@ -183,6 +186,10 @@ class RunState:
                 if isinstance(event, ReplyReceived):
                     self._count_tokens(event)
                 self._move(event.key, Phase.ANSWERED, event.time)
+            case AdviceReceived():
+                self._count_tokens(event)
+            case AdviceFailed():
+                self.machine_failures[event.error] += 1
             case StageEntered():
                 self._move(event.key, Phase.EVALUATED, event.time, stage=event.stage)
             case GenerationFailed() | EvaluationFailed():
@@ -241,7 +248,7 @@ class RunState:
         else:
             self._unjudged[key] = state
 
-    def _count_tokens(self, event: ReplyReceived) -> None:
+    def _count_tokens(self, event: ReplyReceived | AdviceReceived) -> None:
         """A reply that is told of twice counts once."""
         self.tokens.take(self._usage.get(event.key, Usage()), -1)
         self.tokens.take(event.usage, 1)

@@ -1,5 +1,6 @@
 """Problems in KernelBench's format: load and choose them. Nothing here runs one or imports torch."""
 
+from hkbench.problems.choose import chosen_problems
 from hkbench.problems.load import REQUIRED, load_problem, problem_number
 from hkbench.problems.select import (
     DEFAULT_LEVEL,
@@ -13,6 +14,7 @@ from hkbench.problems.select import (
 from hkbench.problems.sizes import apply_sizes
 
 __all__ = [
+    "chosen_problems",
     "REQUIRED",
     "load_problem",
     "problem_number",

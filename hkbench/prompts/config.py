@@ -18,7 +18,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from hkbench.errors import ConfigurationError
 from hkbench.prompts import error_classes
 from hkbench.prompts.environment import check_template, environment
-from hkbench.records import Backend, FailureKind, Record
+from hkbench.records import Backend, FailureKind, QuestionKind, Record
 
 CONFIG = "config.json"
 _CLASSES_OF = FailureKind.BUILD_ERROR  #: the kind of failure whose hints may be given for one class of errors
@@ -55,6 +55,7 @@ class PromptConfig(Record):
     patterns: dict[str, str] = Field(default_factory=dict)
     reflection_hints: dict[HintKey, tuple[str, ...]] = Field(default_factory=dict)
     backends: dict[Backend, BackendRules] = Field(default_factory=dict)
+    judge: dict[QuestionKind, str] = Field(default_factory=dict)  #: what is asked for -> prompt file
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,15 @@ class PromptBook:
                 if re.search(pattern, problem_name):
                     return template
         return own.default_prompt or self.config.default_prompt
+
+    def judge(self, kind: QuestionKind) -> str:
+        """The template of a question to a judge. Raises ConfigurationError where the folder has none."""
+        if kind not in self.config.judge:
+            raise ConfigurationError(
+                f"{self.folder / CONFIG}: judge.{kind} is missing: name the prompt file in which a judge is asked to "
+                f"{kind} a kernel (docs/prompts.md)"
+            )
+        return self.config.judge[kind]
 
     def hints(self, kind: FailureKind, backend: Backend) -> list[str]:
         """The hints for a failure kind: the backend's own, then the general ones, none twice."""
@@ -149,6 +159,8 @@ def _explain(error: ErrorDetails) -> str:
             return f"the key {where!r} is missing; add it"
         case "hint_key":
             return f"{where!r}: {error['msg']}"
+        case "enum" if error["loc"][0] == "judge":
+            return f"{where!r}: a judge is asked no such thing; use one of {', '.join(QuestionKind)}"
         case "enum":
             return f"{where!r}: no such backend; use one of {', '.join(Backend)}"
         case _:
@@ -170,6 +182,8 @@ def _named_templates(path: Path, config: PromptConfig) -> Iterator[tuple[str, st
                     f"{path}: {prefix}patterns: {pattern!r} is no regular expression: {error}; mend it"
                 ) from error
             yield f"{prefix}patterns[{pattern!r}]", template
+    for kind, template in config.judge.items():
+        yield f"judge.{kind}", template
 
 
 def _collect(folder: Path, named_by: str, name: str, templates: dict[str, str]) -> None:

@@ -47,6 +47,7 @@ class Reflection(Record):
     """What the next prompt says about the parent: its code and what became of it."""
 
     attempt: int  #: of the parent, counted from 1
+    sample: int = 1  #: of that attempt
     code: str | None  #: `None` when the reply held none
     status: Status
     kind: FailureKind | None = None
@@ -58,8 +59,18 @@ class Reflection(Record):
     baseline_ms: float | None = None
     candidate_ms: float | None = None
     profile: tuple[str, ...] = ()  #: lines: the kernels of a pass, then the findings
+    metrics: tuple[str, ...] = ()  #: lines: what a profiler counted of the longest kernels
     resources: tuple[str, ...] = ()  #: lines: registers, spills, LDS as the compiler reports them
     hints: tuple[str, ...] = ()
+    advice: dict[str, str] = Field(default_factory=dict)  #: a judge's answer: what it is about -> what it says
+
+
+class Question(Record):
+    """What a judge is asked, beside the reflection that it is about."""
+
+    shape: str  #: the JSON object that it is to answer with
+    unusable: str | None = None  #: its answer before, which could not be read
+    because: str | None = None  #: why not
 
 
 class PromptContext(Record):
@@ -72,3 +83,4 @@ class PromptContext(Record):
     contract: str  #: the judge's rules (rules.contract)
     dialect: Dialect | None = None
     reflection: Reflection | None = None
+    question: Question | None = None  #: only in the judge's templates

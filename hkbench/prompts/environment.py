@@ -12,7 +12,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from hkbench.errors import ConfigurationError
 from hkbench.prompts import figures, products, tiles
 from hkbench.prompts.context import PromptContext
-from hkbench.prompts.text import fenced
+from hkbench.prompts.text import ending, fenced
 
 #: Names a template may use besides the functions of `environment`.
 VARIABLES = frozenset(PromptContext.model_fields)
@@ -29,7 +29,12 @@ def environment(templates: Mapping[str, str]) -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.filters |= {"fenced": fenced, "describe": figures.describe, "describe_plan": tiles.describe_plan}
+    made.filters |= {
+        "fenced": fenced,
+        "ending": ending,
+        "describe": figures.describe,
+        "describe_plan": tiles.describe_plan,
+    }
     made.globals |= {
         "tensors": figures.tensors,
         "traffic_bytes": figures.traffic_bytes,

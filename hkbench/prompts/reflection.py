@@ -5,9 +5,11 @@ from __future__ import annotations
 from hkbench.prompts.config import PromptBook
 from hkbench.prompts.context import Reflection
 from hkbench.prompts.error_classes import classify
+from hkbench.prompts.metrics import metric_lines
 from hkbench.prompts.text import clean, ending, first_errors
 from hkbench.records import (
     REFUSALS,
+    Advice,
     Backend,
     Failure,
     FailureKind,
@@ -31,10 +33,33 @@ _WHOSE = {
 }
 
 
+#: The fields of a judge's answer as a prompt calls them.
+_SAID = {
+    "critical_issue": "The critical issue",
+    "why_it_matters": "Why it matters",
+    "minimal_fix_hint": "The smallest fix",
+    "bottleneck": "The bottleneck",
+    "optimisation_method": "The method",
+    "modification_plan": "The plan",
+}
+
+
+def with_advice(reflection: Reflection, advice: Advice) -> Reflection:
+    """The reflection with a judge's answer."""
+    said = {_SAID[name]: ending(value, DETAIL_LIMIT) for name, value in advice.model_dump().items()}
+    return reflection.model_copy(update={"advice": said})
+
+
 def reflect_on(
-    verdict: Verdict, candidate_source: str | None, attempt: int, book: PromptBook, backend: Backend
+    verdict: Verdict,
+    candidate_source: str | None,
+    attempt: int,
+    book: PromptBook,
+    backend: Backend,
+    *,
+    sample: int = 1,
 ) -> Reflection:
-    """The reflection on `verdict`, which judged the best sample of `attempt`.
+    """The reflection on `verdict`, which judged the best sample of `attempt`, its `sample`th.
 
     A correct candidate, slow or fast, gets its times, its profile and the hints for `slow`. After a failed build the
     hints for the classes of its errors come before those for every failed build.
@@ -43,6 +68,7 @@ def reflect_on(
     kind = failure.kind if failure else FailureKind.SLOW
     return Reflection(
         attempt=attempt,
+        sample=sample,
         code=None if candidate_source is None else clean(candidate_source),
         status=verdict.status,
         kind=None if verdict.status in (Status.FAST, Status.COMPILED) else kind,
@@ -54,6 +80,7 @@ def reflect_on(
         baseline_ms=verdict.baseline.median.value * 1e3 if verdict.baseline else None,
         candidate_ms=verdict.candidate.median.value * 1e3 if verdict.candidate else None,
         profile=_profile(verdict.profile) if verdict.profile else (),
+        metrics=metric_lines(verdict.profile) if verdict.profile else (),
         resources=tuple(_resources(one) for one in verdict.resources),
         hints=tuple(clean(hint) for hint in _hints(failure, kind, book, backend)),
     )

@@ -1,13 +1,24 @@
 """Frozen data that every room may use: no behaviour, no torch."""
 
+from hkbench.records.advice import (
+    FORMS,
+    Advice,
+    AnswerForm,
+    OptimisationAdvice,
+    QuestionKind,
+    RepairAdvice,
+)
 from hkbench.records.base import Backend, DeviceKind, Record
 from hkbench.records.device import DeviceFacts
 from hkbench.records.generation import (
+    AdviceKey,
+    CallKey,
     Candidate,
     Extraction,
     ExtractionRule,
     Prompt,
     Reply,
+    Role,
     SampleKey,
     Usage,
 )
@@ -24,14 +35,19 @@ from hkbench.records.problem import (
 )
 from hkbench.records.profile import KernelProfile, KernelResources, KernelUse, Owner
 from hkbench.records.run import (
+    AdviceAsked,
+    AdviceFailed,
+    AdviceReceived,
     AnyEvent,
     AttemptClosed,
     CandidateExtracted,
+    Decided,
     EvaluationFailed,
     Event,
     GenerationFailed,
     GenerationStarted,
     JudgeSettings,
+    MachineFailed,
     ProblemClosed,
     ProblemStarted,
     PromptRendered,
@@ -75,15 +91,24 @@ from hkbench.records.verdict import (
 )
 
 __all__ = [
+    "FORMS",
+    "Advice",
+    "AnswerForm",
+    "OptimisationAdvice",
+    "QuestionKind",
+    "RepairAdvice",
     "Backend",
     "DeviceFacts",
     "DeviceKind",
     "Record",
+    "AdviceKey",
+    "CallKey",
     "Candidate",
     "Extraction",
     "ExtractionRule",
     "Prompt",
     "Reply",
+    "Role",
     "SampleKey",
     "Usage",
     "Convolution",
@@ -99,14 +124,19 @@ __all__ = [
     "KernelResources",
     "KernelUse",
     "Owner",
+    "AdviceAsked",
+    "AdviceFailed",
+    "AdviceReceived",
     "AnyEvent",
     "AttemptClosed",
     "CandidateExtracted",
+    "Decided",
     "EvaluationFailed",
     "Event",
     "GenerationFailed",
     "GenerationStarted",
     "JudgeSettings",
+    "MachineFailed",
     "ProblemClosed",
     "ProblemStarted",
     "PromptRendered",

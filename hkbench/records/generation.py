@@ -14,6 +14,34 @@ class SampleKey(Record):
     attempt: int  #: counted from 1
     sample: int  #: counted from 1
 
+    @property
+    def folder(self) -> str:
+        """Of its reply, below that of its attempt."""
+        return f"sample_{self.sample}"
+
+
+class Role(StrEnum):
+    """What a model is asked as."""
+
+    CODER = "coder"  #: writes kernels
+    JUDGE = "judge"  #: reads a kernel's verdict and says what to change, in JSON
+
+
+class AdviceKey(Record):
+    """Names one call of the judge; the same key always gets the same recorded reply."""
+
+    problem: str
+    attempt: int  #: whose prompt the advice goes into
+    call: int  #: 1: the question; 2: the request to put the answer right
+
+    @property
+    def folder(self) -> str:
+        """Of its question and its reply, below that of its attempt."""
+        return f"judge_{self.call}"
+
+
+CallKey = SampleKey | AdviceKey  #: names a call of a model
+
 
 class Prompt(Record):
     """The text sent to the model, with where it came from."""

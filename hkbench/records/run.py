@@ -6,9 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from hkbench.records.advice import AnswerForm, QuestionKind
 from hkbench.records.base import Backend, DeviceKind, Record
 from hkbench.records.device import DeviceFacts
-from hkbench.records.generation import ExtractionRule, SampleKey, Usage
+from hkbench.records.generation import AdviceKey, ExtractionRule, SampleKey, Usage
 from hkbench.records.problem import SizeSet
 from hkbench.records.trust import IsolationLevel, Track
 from hkbench.records.verdict import FailureKind, Stage, Status
@@ -25,7 +26,8 @@ class JudgeSettings(Record):
     load_timeout: float = 120.0
     run_timeout: float = 60.0  #: of one forward pass
     memory_gib: float | None = None  #: of the runner's process tree; `None`: 80 % of the machine's
-    profile_slow: bool = True
+    profile_slow: bool = True  #: correct candidates that are slower than the baseline are profiled
+    profile_fast: bool = False  #: those that are not, too
     profile_timeout: float = 300.0  #: of all runs of a profiler together; then torch's profiler is used
     keep_profile: str | None = None  #: a folder for what profilers write and print; `None`: it is removed
     track: Track = Track.OWN
@@ -56,6 +58,8 @@ class RunConfig(Record):
     max_tokens: int | None = None
     reasoning_effort: str | None = None
     replay: str | None = None
+    judge_model: str | None = None  #: `None`: the strategy asks no judge
+    from_best: bool = False  #: strategy judge: a round starts from the best kernel so far, not from the last one
     prompts_sha256: str
     judge: JudgeSettings = JudgeSettings()
 
@@ -95,6 +99,7 @@ class PromptRendered(Event):
     attempt: int
     template: str
     sha256: str
+    parent: SampleKey | None = None  #: the sample that it tells of; `None`: of none, or an older run
 
 
 class GenerationStarted(Event):
@@ -120,6 +125,50 @@ class GenerationFailed(Event):
     key: SampleKey
     error: str
     message: str
+
+
+class AdviceAsked(Event):
+    event: Literal["advice_asked"] = "advice_asked"
+    key: AdviceKey
+    kind: QuestionKind
+    about: SampleKey
+
+
+class AdviceReceived(Event):
+    """An answer of the judge, usable or not."""
+
+    event: Literal["advice_received"] = "advice_received"
+    key: AdviceKey
+    kind: QuestionKind
+    about: SampleKey
+    form: AnswerForm
+    note: str | None  #: what was wrong with it, or what was put right
+    model: str
+    usage: Usage
+    seconds: float | None
+    tries: int
+    replayed: bool
+    finish_reason: str | None
+
+
+class AdviceFailed(Event):
+    """The service failed, not the judge's answer."""
+
+    event: Literal["advice_failed"] = "advice_failed"
+    key: AdviceKey
+    error: str
+    message: str
+
+
+class Decided(Event):
+    """What a strategy chose where it could have chosen otherwise. A resumed run says it again."""
+
+    event: Literal["decided"] = "decided"
+    problem: str
+    attempt: int  #: the first one that it is about
+    what: str  #: "question", "start", "category", "stage", "skip", "exit"
+    choice: str
+    why: str
 
 
 class CandidateExtracted(Event):
@@ -192,6 +241,9 @@ class RunClosed(Event):
     reason: str | None = None
 
 
+#: What the service or the machine failed at, never a candidate.
+MachineFailed = GenerationFailed | AdviceFailed | EvaluationFailed
+
 AnyEvent = Annotated[
     RunStarted
     | ProblemStarted
@@ -199,6 +251,10 @@ AnyEvent = Annotated[
     | GenerationStarted
     | ReplyReceived
     | GenerationFailed
+    | AdviceAsked
+    | AdviceReceived
+    | AdviceFailed
+    | Decided
     | CandidateExtracted
     | StageEntered
     | VerdictReached

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from hkbench.records import EvaluationFailed, GenerationFailed, Interval, Usage
+from hkbench.records import Interval, MachineFailed, Usage
 from hkbench.report import tally
 from hkbench.report.model import (
     DEFINITIONS,
@@ -141,7 +141,7 @@ def _problem(run: RunView, problem: ProblemView) -> ProblemReport:
     )
 
 
-def _failures_of(run: RunView, problem: str) -> list[GenerationFailed | EvaluationFailed]:
+def _failures_of(run: RunView, problem: str) -> list[MachineFailed]:
     return [event for event in run.journal.machine_failures if event.key.problem == problem]
 
 

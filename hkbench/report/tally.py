@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
-from hkbench.records import Backend, EvaluationFailed, FailureKind, GenerationFailed, Stage, Status, Usage
+from hkbench.records import Backend, EvaluationFailed, FailureKind, MachineFailed, Stage, Status, Usage
 from hkbench.report.model import Calls, FailureCount, LanguageCount, MachineFailure, TokenCount, Tokens
 from hkbench.store.plain import one_line
 from hkbench.store.reader import ProblemView, SampleView
@@ -74,11 +74,9 @@ def languages(samples: Iterable[SampleView]) -> tuple[LanguageCount, ...]:
     return tuple(LanguageCount(language=language, count=found[language]) for language in order)
 
 
-def machine_failures(
-    events: Sequence[GenerationFailed | EvaluationFailed], problems: Iterable[ProblemView]
-) -> tuple[MachineFailure, ...]:
+def machine_failures(events: Sequence[MachineFailed], problems: Iterable[ProblemView]) -> tuple[MachineFailure, ...]:
     """Failures of service and machine by step and error, most frequent first."""
-    generation = [(e.error, e.message) for e in events if isinstance(e, GenerationFailed)]
+    generation = [(e.error, e.message) for e in events if not isinstance(e, EvaluationFailed)]
     evaluation = [(e.error, e.message) for e in events if isinstance(e, EvaluationFailed)]
     ended = [("ended early", f"{p.name}: {p.error}") for p in problems if p.error is not None]
     return (
@@ -115,13 +113,13 @@ def _tokens(usages: list[Usage], figure: Callable[[Usage], int | None]) -> Token
     return TokenCount(total=sum(known) if known else None, unreported_replies=len(usages) - len(known))
 
 
-def calls(samples: Sequence[SampleView], failures: Iterable[GenerationFailed | EvaluationFailed]) -> Calls:
+def calls(samples: Sequence[SampleView], failures: Iterable[MachineFailed]) -> Calls:
     made = [sample for sample in samples if sample.replayed is False]
     return Calls(
         made=len(made),
         replayed=sum(sample.replayed is True for sample in samples),
         retries=sum((sample.tries or 1) - 1 for sample in made),
-        failed=sum(isinstance(event, GenerationFailed) for event in failures),
+        failed=sum(not isinstance(event, EvaluationFailed) for event in failures),
     )
 
 

@@ -10,9 +10,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from hkbench.records import (
+    AdviceFailed,
+    AdviceReceived,
     AnyEvent,
+    Decided,
     EvaluationFailed,
     GenerationFailed,
+    MachineFailed,
     ProblemClosed,
     ProblemStarted,
     ReplyReceived,
@@ -59,6 +63,9 @@ class ProblemFold:
     """One problem's events."""
 
     samples: dict[tuple[int, int], SampleFold] = field(default_factory=dict)  #: by (attempt, sample)
+    advice: dict[tuple[int, int], AdviceReceived] = field(default_factory=dict)  #: by (attempt, call)
+    #: by (attempt, what, choice); a resumed run says again what it decided before
+    decisions: dict[tuple[int, str, str], Decided] = field(default_factory=dict)
     started: bool = False
     closed: bool = False
     error: str | None = None
@@ -74,7 +81,7 @@ class JournalFold:
     """The whole journal, folded."""
 
     sessions: int = 0
-    machine_failures: list[GenerationFailed | EvaluationFailed] = field(default_factory=list)
+    machine_failures: list[MachineFailed] = field(default_factory=list)
     closed: RunClosed | None = None  #: how the last session ended; `None`: it runs, or it was killed
     _problems: dict[str, ProblemFold] = field(default_factory=dict)
     _span: _Span | None = None
@@ -111,7 +118,7 @@ class JournalFold:
 
     def _apply_to_problem(self, event: AnyEvent) -> None:
         key = getattr(event, "key", None)
-        name = key.problem if isinstance(key, SampleKey) else getattr(event, "problem", None)
+        name = getattr(key or event, "problem", None)
         if not isinstance(name, str):
             return
         problem = self._problems.setdefault(name, ProblemFold())
@@ -125,8 +132,12 @@ class JournalFold:
                 problem.started, problem.closed, problem.error = True, False, None
             case ProblemClosed():
                 problem.closed, problem.error = True, event.error
-            case GenerationFailed() | EvaluationFailed():
+            case GenerationFailed() | AdviceFailed() | EvaluationFailed():
                 self.machine_failures.append(event)
+            case AdviceReceived():
+                problem.advice[event.key.attempt, event.key.call] = event
+            case Decided():
+                problem.decisions[event.attempt, event.what, event.choice] = event
             case ReplyReceived() if sample is not None:
                 sample.reply = event
             case VerdictReached() if sample is not None:

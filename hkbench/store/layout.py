@@ -47,6 +47,31 @@ class SamplePaths:
 
 
 @dataclass(frozen=True)
+class AdvicePaths:
+    """One call of the judge, before the prompt of attempt K::
+
+    attempt_K/judge_N/
+        prompt.txt        what was asked: N = 1 the question, N = 2 to put the answer right
+        response.txt      the answer, written before it is read
+        exchange.json     as of a sample
+    """
+
+    root: Path
+
+    @property
+    def prompt(self) -> Path:
+        return self.root / "prompt.txt"
+
+    @property
+    def response(self) -> Path:
+        return self.root / "response.txt"
+
+    @property
+    def exchange(self) -> Path:
+        return self.root / "exchange.json"
+
+
+@dataclass(frozen=True)
 class ProblemPaths:
     """One problem::
 
@@ -56,6 +81,7 @@ class ProblemPaths:
         code_K.py
         result_K.json
         attempt_K/sample_N/   all samples (SamplePaths)
+        attempt_K/judge_N/    what a judge was asked for attempt K's prompt (AdvicePaths)
         best_prompt.txt, best_code.py, best_result.json    of the whole problem
     """
 
@@ -75,6 +101,9 @@ class ProblemPaths:
 
     def sample(self, attempt: int, sample: int) -> SamplePaths:
         return SamplePaths(self.root / f"attempt_{attempt}" / f"sample_{sample}")
+
+    def advice(self, attempt: int, call: int) -> AdvicePaths:
+        return AdvicePaths(self.root / f"attempt_{attempt}" / f"judge_{call}")
 
     @property
     def best_prompt(self) -> Path:

@@ -14,7 +14,9 @@ from pydantic import ValidationError
 
 from hkbench.errors import RunMismatch, UsageError
 from hkbench.records import (
+    AdviceKey,
     AnyEvent,
+    CallKey,
     Candidate,
     Extraction,
     ExtractionRule,
@@ -27,7 +29,7 @@ from hkbench.records import (
     Verdict,
 )
 from hkbench.store.files import write_atomic
-from hkbench.store.layout import RunPaths, SamplePaths
+from hkbench.store.layout import AdvicePaths, RunPaths, SamplePaths
 from hkbench.store.reader import RunFile, read_run_file, without_request
 
 
@@ -91,9 +93,25 @@ class Recorder:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(path, prompt.text)
 
-    def reply(self, key: SampleKey, model: str) -> Reply | None:
+    def question(self, key: AdviceKey) -> str | None:
+        """What the judge was asked in this call, if it was."""
+        path = self._call(key).prompt
+        return _text(path) if path.exists() else None
+
+    def save_question(self, key: AdviceKey, prompt: Prompt) -> None:
+        path = self._call(key).prompt
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, prompt.text)
+
+    def _call(self, key: AdviceKey) -> AdvicePaths:
+        return self.paths.problem(key.problem).advice(key.attempt, key.call)
+
+    def _exchange(self, key: CallKey) -> SamplePaths | AdvicePaths:
+        return self.sample(key) if isinstance(key, SampleKey) else self._call(key)
+
+    def reply(self, key: CallKey, model: str) -> Reply | None:
         """The reply that was paid for already, if there is one."""
-        paths = self.sample(key)
+        paths = self._exchange(key)
         if not paths.response.exists():
             return None
         text = _text(paths.response)
@@ -105,9 +123,9 @@ class Recorder:
             # its usage is not known.
             return Reply(text=text, model=model, usage=Usage())
 
-    def save_reply(self, key: SampleKey, reply: Reply, request: dict[str, Any] | None = None) -> None:
+    def save_reply(self, key: CallKey, reply: Reply, request: dict[str, Any] | None = None) -> None:
         """The text first: it is what cannot be had again for nothing. `request` says what was sent, beside usage."""
-        paths = self.sample(key)
+        paths = self._exchange(key)
         paths.root.mkdir(parents=True, exist_ok=True)
         write_atomic(paths.response, reply.text)
         exchange = reply.model_dump(mode="json", exclude={"text"})

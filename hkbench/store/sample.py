@@ -35,8 +35,7 @@ def read_sample(paths: RunPaths, key: SampleKey) -> WholeSample:
     problem = paths.problem(key.problem)
     files = problem.sample(key.attempt, key.sample)
     damage: list[str] = []
-    best = parents(paths, key.problem).get(key.attempt)
-    parent = None if best is None else SampleKey(problem=key.problem, attempt=key.attempt - 1, sample=best)
+    parent = parents(paths, key.problem).get(key.attempt)
     parent_code = None if parent is None else _text(problem.sample(parent.attempt, parent.sample).code)
     rule, note = _extraction(files.extraction, damage)
     return WholeSample(
@@ -53,18 +52,23 @@ def read_sample(paths: RunPaths, key: SampleKey) -> WholeSample:
     )
 
 
-def parents(paths: RunPaths, problem: str) -> dict[int, int]:
-    """By attempt, the best sample of the attempt before it: the one that a reflection's prompt tells of.
+def parents(paths: RunPaths, problem: str) -> dict[int, SampleKey]:
+    """By attempt, the sample that its prompt tells of.
 
-    It is the one that was best when the prompt was made. Attempts of which the journal does not say it are left out.
+    An older run does not say: there it is the best sample of the attempt before, as it was when the prompt was made.
+    Attempts of which neither is known are left out.
     """
     best: dict[int, int] = {}
-    found: dict[int, int] = {}
+    found: dict[int, SampleKey] = {}
     for event in _events(paths):
         if isinstance(event, AttemptClosed) and event.problem == problem and event.best_sample is not None:
             best[event.attempt] = event.best_sample
-        elif isinstance(event, PromptRendered) and event.problem == problem and event.attempt - 1 in best:
-            found[event.attempt] = best[event.attempt - 1]
+        elif isinstance(event, PromptRendered) and event.problem == problem:
+            before = event.attempt - 1
+            if event.parent is not None:
+                found[event.attempt] = event.parent
+            elif before in best:
+                found[event.attempt] = SampleKey(problem=problem, attempt=before, sample=best[before])
     return found
 
 

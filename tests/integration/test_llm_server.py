@@ -17,10 +17,11 @@ from support.model_server import ModelServer, Request, Scripted, prompt_of, scri
 
 from hkbench.errors import ModelUnavailable
 from hkbench.llm import ModelSettings, OpenAIClient
-from hkbench.records import Reply, SampleKey, Usage
+from hkbench.records import AdviceKey, RepairAdvice, Reply, SampleKey, Usage
 
 KEY = "sk-test-0123456789abcdef"
 SAMPLE = SampleKey(problem="1_Add", attempt=1, sample=2)
+ADVICE = AdviceKey(problem="1_Add", attempt=2, call=1)
 GOOD = Scripted(text="the whole text", headers={"x-request-id": "req-7"})
 EVERY_WAY = [("chat", True), ("chat", False), ("responses", True), ("responses", False)]
 
@@ -91,6 +92,39 @@ async def test_only_given_options_are_sent(api: str, stream: bool) -> None:
     else:
         assert request["max_output_tokens"] == 9
         assert request["reasoning"] == {"effort": "high"}
+
+
+@every_way
+async def test_a_form_is_asked_for_as_each_api_has_it(api: str, stream: bool) -> None:
+    async with serving(script(GOOD), api=api, stream=stream) as (client, server):
+        await client.complete(ADVICE, "judge", RepairAdvice)
+        await client.complete(SAMPLE, "write")
+    formed, plain = server.requests
+    assert "response_format" not in plain and "text" not in plain
+    form = formed["response_format"]["json_schema"] if api == "chat" else formed["text"]["format"]
+    assert form["strict"] is True and form["schema"]["required"] == list(RepairAdvice.model_fields)
+
+
+@every_way
+@pytest.mark.parametrize("status", [400, 422])
+async def test_without_a_form_where_the_endpoint_offers_none(api: str, stream: bool, status: int) -> None:
+    asked = "response_format" if api == "chat" else "text"
+
+    def handler(request: Request) -> Scripted:
+        return Scripted(status=status, body=b'{"error": {"message": "what?"}}') if asked in request else GOOD
+
+    async with serving(handler, api=api, stream=stream) as (client, server):
+        assert (await client.complete(ADVICE, "judge", RepairAdvice)).text == GOOD.text
+        await client.complete(ADVICE, "judge", RepairAdvice)
+    assert [asked in request for request in server.requests] == [True, False, False]
+
+
+@pytest.mark.parametrize("status", [400, 401])
+async def test_a_refusal_for_another_reason_stays_one(status: int) -> None:
+    error = Scripted(status=status, body=b'{"error": {"message": "no such model"}}')
+    async with serving(script(error), api="chat") as (client, _):
+        with pytest.raises(ModelUnavailable, match="no such model"):
+            await client.complete(ADVICE, "judge", RepairAdvice)
 
 
 @every_way
@@ -216,7 +250,7 @@ async def test_the_key_is_taken_out_of_a_reply() -> None:
 
 @every_way
 async def test_a_hang_ends_at_the_timeout(api: str, stream: bool) -> None:
-    error, server = await refused(Scripted(hang=True), api=api, stream=stream, timeout=0.1, max_tries=2)
+    error, server = await refused(Scripted(hang=True), api=api, stream=stream, timeout=0.8, max_tries=2)
     assert server.count == 2
     assert "no whole reply within 0.1 s" in str(error)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -38,7 +39,7 @@ async def played(
         assert plan == Plan(samples=2, attempts=2, exhaust=False)
         scripts[lab.problem.name](lab)
 
-    monkeypatch.setitem(STRATEGIES, "reflect", strategy)
+    monkeypatch.setitem(STRATEGIES, "reflect", replace(STRATEGIES["reflect"], run=strategy))
     config: RunConfig = run_config(NAMES)
     events: list[AnyEvent] = EVENTS
     events.clear()

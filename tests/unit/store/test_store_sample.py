@@ -18,8 +18,10 @@ def _close(run: RunFolder, attempt: int, best: int | None) -> None:
     run.emit(AttemptClosed(time=run.tick(), problem=NAME, attempt=attempt, best_sample=best, status=None, speedup=None))
 
 
-def _prompt(run: RunFolder, attempt: int) -> None:
-    run.emit(PromptRendered(time=run.tick(), problem=NAME, attempt=attempt, template="t", sha256="0" * 64))
+def _prompt(run: RunFolder, attempt: int, parent: SampleKey | None = None) -> None:
+    run.emit(
+        PromptRendered(time=run.tick(), problem=NAME, attempt=attempt, template="t", sha256="0" * 64, parent=parent)
+    )
 
 
 def _key(attempt: int, sample: int) -> SampleKey:
@@ -33,8 +35,18 @@ def test_the_parent_is_the_best_when_the_prompt_was_made(tmp_path: Path) -> None
     _prompt(run, 2)
     _close(run, 1, 1)  # a resume that judged a lost verdict anew; the prompt of attempt 2 stands
     _close(run, 2, 1)
-    assert parents(run.paths, NAME) == {2: 2}
+    assert parents(run.paths, NAME) == {2: _key(1, 2)}
     assert parents(run.paths, "2_Sum") == {}
+
+
+def test_the_parent_that_the_prompt_names_counts(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    _prompt(run, 1)
+    _close(run, 1, 2)
+    _prompt(run, 2, _key(1, 2))
+    _close(run, 2, 1)
+    _prompt(run, 3, _key(1, 2))  # from the best so far
+    assert parents(run.paths, NAME) == {2: _key(1, 2), 3: _key(1, 2)}
 
 
 def test_all_parts(tmp_path: Path) -> None:

@@ -2,52 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from typing import cast
 
+from support.noted_lab import NAME, NotedLab
 from support.run_folder import correct, incorrect
 
-from hkbench.lab import Lab, Plan, Sample
-from hkbench.records import Extraction, ExtractionRule, Prompt, Reply, SampleKey, Verdict
+from hkbench.lab import Lab, Plan
+from hkbench.records import Verdict
 from hkbench.strategies import STRATEGIES, reflect
 
-NAME = "1_ReLU"
 FAILED, SLOW, FAST = incorrect(NAME), correct(NAME, 0.5), correct(NAME, 2.0)
-
-
-@dataclass
-class NotedLab:
-    """Judges as told: one tuple of verdicts an attempt."""
-
-    verdicts: Sequence[tuple[Verdict, ...]]
-    prompts: list[tuple[int, object]] = field(default_factory=list)
-    generations: list[tuple[str, int, int, Sample | None]] = field(default_factory=list)
-    reflected: list[Sample] = field(default_factory=list)
-
-    async def prompt(self, attempt: int, reflection: object) -> Prompt:
-        self.prompts.append((attempt, reflection))
-        return Prompt(text=f"prompt {attempt}", template="t", sha256="0")
-
-    async def generate(self, prompt: Prompt, attempt: int, n: int, parent: Sample | None) -> list[Sample]:
-        self.generations.append((prompt.text, attempt, n, parent))
-        return [
-            Sample(
-                key=SampleKey(problem=NAME, attempt=attempt, sample=number),
-                reply=Reply(text="", model="m"),
-                extraction=Extraction(rule=ExtractionRule.NONE, source=None),
-                candidate=None,
-            )
-            for number in range(1, n + 1)
-        ]
-
-    async def evaluate(self, samples: Sequence[Sample]) -> list[Sample]:
-        verdicts = self.verdicts[samples[0].key.attempt - 1]
-        return [replace(sample, verdict=verdict) for sample, verdict in zip(samples, verdicts, strict=True)]
-
-    def reflect_on(self, sample: Sample) -> str:
-        self.reflected.append(sample)
-        return f"reflection on {sample.key.attempt}.{sample.key.sample}"
 
 
 async def played(*verdicts: tuple[Verdict, ...], exhaust: bool = False) -> NotedLab:
@@ -88,4 +52,4 @@ async def test_the_best_sample_is_the_parent_and_is_reflected_on() -> None:
 def test_it_is_the_default_of_a_run() -> None:
     from support.run_folder import run_config
 
-    assert STRATEGIES[run_config().strategy] is reflect
+    assert STRATEGIES[run_config().strategy].run is reflect

@@ -1,0 +1,136 @@
+"""What run_batch.py is asked to do: which problems, by which strategy, in how many steps."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from hkbench.batch import RunPlan, make_plan
+from hkbench.batch.plan import DEFAULT_STRATEGY
+from hkbench.cli.arguments import positive
+from hkbench.errors import UsageError
+from hkbench.lab import Plan
+from hkbench.llm import ReplayClient
+from hkbench.problems import chosen_problems
+from hkbench.prompts import PromptBook
+from hkbench.records import Backend
+from hkbench.strategies import STRATEGIES
+
+
+def add_choice(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("first", type=positive, nargs="?", metavar="FIRST", help="number of the first problem")
+    parser.add_argument("last", type=positive, nargs="?", metavar="LAST", help="number of the last problem")
+    parser.add_argument("--level", type=positive, metavar="N", help="level of the problems (default: 1)")
+    parser.add_argument(
+        "--problems",
+        type=Path,
+        metavar="PATH",
+        help="folder of problems, or one problem's file (default: $KERNELBENCH_DIR, else the shipped ones); with a "
+        "path given, FIRST and LAST may be left out",
+    )
+    parser.add_argument("--match", metavar="REGEX", help="only problems whose name matches")
+    parser.add_argument("--limit", type=positive, metavar="N", help="only the first N of those")
+    parser.add_argument("--draw", type=positive, metavar="N", help="only N of those, drawn at random by --draw-seed")
+    parser.add_argument(
+        "--draw-seed", type=int, metavar="S", default=0, help="the same seed draws the same (default: 0)"
+    )
+
+
+def add_strategy(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("strategy")
+    group.add_argument(
+        "--strategy",
+        choices=list(STRATEGIES),
+        default=DEFAULT_STRATEGY,
+        help="reflect: attempts, each told of the best sample before it; judge: rounds, each told what a second model "
+        f"says of the last kernel (default: {DEFAULT_STRATEGY}; docs/strategies.md)",
+    )
+    group.add_argument(
+        "--samples",
+        type=positive,
+        metavar="N",
+        help="generations of each attempt (default: $NUM_SAMPLES, else as many as --replay has, else "
+        f"{_defaults('samples')})",
+    )
+    group.add_argument(
+        "--attempts", type=positive, metavar="K", help=f"attempts a problem (default: {_defaults('attempts')})"
+    )
+    group.add_argument("--exhaust", action="store_true", help="use every attempt, also after a success")
+    group.add_argument(
+        "--rounds", type=positive, metavar="N", help="strategy judge: rounds after the seed (default: 10)"
+    )
+    group.add_argument("--judge-model", metavar="NAME", help="who is asked as the judge (default: --model)")
+    group.add_argument(
+        "--from",
+        dest="start",
+        choices=["best", "last"],
+        help="strategy judge: the kernel that a round starts from (default: last)",
+    )
+
+
+def _defaults(what: str) -> str:
+    return ", ".join(f"{getattr(strategy, what)} with {name}" for name, strategy in STRATEGIES.items())
+
+
+def plan_of(options: argparse.Namespace, book: PromptBook, backend: Backend) -> RunPlan:
+    """The plan that the arguments ask for.
+
+    Raises what `chosen_problems` raises.
+    """
+    strategy = STRATEGIES[options.strategy]
+    chosen = chosen_problems(
+        options.problems,
+        os.environ,
+        level=options.level,
+        first=options.first,
+        last=options.last,
+        match=options.match,
+        limit=options.limit,
+        draw=options.draw,
+        seed=options.draw_seed,
+    )
+    names = [problem.name for problem in chosen.problems]
+    recorded = ReplayClient(options.replay, backend).recorded_samples(names) if options.replay is not None else None
+    samples = options.samples or _samples_from_environment() or recorded or strategy.samples
+    attempts = options.attempts or (options.rounds + 1 if options.rounds else strategy.attempts)
+    each = Plan(samples, attempts, options.exhaust, options.start == "best")
+    return make_plan(chosen.problems, chosen.missing, book, backend, each, options.strategy)
+
+
+def check_choice(options: argparse.Namespace) -> None:
+    """Raises UsageError for arguments that contradict each other."""
+    if options.problems is None and (options.first is None or options.last is None):
+        raise UsageError("name the problems: FIRST LAST, or --problems with a folder or a file")
+    _samples_from_environment()
+    asks = STRATEGIES[options.strategy].asks_judge
+    for name, given in (
+        ("--rounds", options.rounds),
+        ("--judge-model", options.judge_model),
+        ("--from", options.start),
+    ):
+        if given and not asks:
+            raise UsageError(f"{name} belongs to --strategy judge; {options.strategy} asks no judge")
+    if options.rounds and options.attempts:
+        raise UsageError("--rounds N is the same as --attempts N+1: give one of them")
+
+
+def _samples_from_environment() -> int | None:
+    text = os.environ.get("NUM_SAMPLES", "").strip()
+    if not text:
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise UsageError(f"NUM_SAMPLES is {text!r}: it has to be a whole number of at least 1")
+    return int(text)
+
+
+def print_plan(plan: RunPlan, backend: Backend) -> None:
+    width = max(len(problem.name) for problem in plan.problems)
+    for problem, template in zip(plan.problems, plan.templates, strict=True):
+        print(f"{problem.name:{width}}  {template}")
+    if plan.missing:
+        print(f"no problem has number {', '.join(map(str, plan.missing))}")
+    print(
+        f"{len(plan.problems)} problems, backend {backend}, strategy {plan.strategy}, {plan.each.samples} samples, "
+        f"up to {plan.each.attempts} attempts: {plan.fewest_calls} to {plan.most_calls} model calls"
+    )

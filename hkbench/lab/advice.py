@@ -1,0 +1,141 @@
+"""A judge's opinion on a kernel. What the run folder holds of it already is read from there."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from hkbench.errors import HkbenchError
+from hkbench.lab.prompting import Prompter
+from hkbench.llm import ModelClient, ReadAnswer, read_answer, shape_of
+from hkbench.prompts import Question, Reflection
+from hkbench.records import (
+    FORMS,
+    Advice,
+    AdviceAsked,
+    AdviceFailed,
+    AdviceKey,
+    AdviceReceived,
+    AnswerForm,
+    Decided,
+    Problem,
+    QuestionKind,
+    Reply,
+    SampleKey,
+)
+from hkbench.store.recorder import Recorder
+
+CALLS = 2  #: the question, and one request to put an unusable answer right
+
+
+class Adviser:
+    """Asks a judge about the kernels of a run."""
+
+    def __init__(
+        self,
+        client: ModelClient,
+        model: str,
+        prompter: Prompter,
+        recorder: Recorder,
+        request: dict[str, Any] | None = None,
+    ) -> None:
+        self._client = client
+        self._model = model
+        self._prompter = prompter
+        self._recorder = recorder
+        self._request = None if request is None else request | {"model": model}
+
+    async def ask(
+        self, kind: QuestionKind, problem: Problem, about: SampleKey, reflection: Reflection, attempt: int
+    ) -> Advice | None:
+        """What the judge says of the kernel that `reflection` shows, for the prompt of `attempt`.
+
+        `None` when neither its answer nor the one to a second request can be used; the journal says so.
+
+        Raises:
+            HkbenchError: the service failed.
+        """
+        unusable: tuple[str, str | None] | None = None
+        for call in range(1, CALLS + 1):
+            key = AdviceKey(problem=problem.name, attempt=attempt, call=call)
+            text, read = await self._call(key, kind, problem, about, reflection, unusable)
+            if read.advice is not None:
+                return read.advice
+            unusable = text, read.note
+        why = f"{CALLS} answers of the judge could not be used, the last because {read.note}"
+        self._recorder.event(
+            Decided(
+                time=time.time(),
+                problem=problem.name,
+                attempt=attempt,
+                what="advice",
+                choice="none: the verdict alone goes into the prompt",
+                why=why,
+            )
+        )
+        return None
+
+    async def _call(
+        self,
+        key: AdviceKey,
+        kind: QuestionKind,
+        problem: Problem,
+        about: SampleKey,
+        reflection: Reflection,
+        unusable: tuple[str, str | None] | None,
+    ) -> tuple[str, ReadAnswer]:
+        form = FORMS[kind]
+        known = self._recorder.reply(key, self._model)
+        if known is not None:
+            return known.text, read_answer(known.text, form)
+        prompt = await self._question(key, kind, problem, reflection, unusable)
+        self._recorder.event(AdviceAsked(time=time.time(), key=key, kind=kind, about=about))
+        try:
+            reply = await self._client.complete(key, prompt, form)
+        except HkbenchError as error:
+            failed = AdviceFailed(time=time.time(), key=key, error=type(error).__name__, message=str(error))
+            self._recorder.event(failed)
+            raise
+        self._recorder.save_reply(key, reply, self._request)
+        stored = self._recorder.reply(key, self._model)
+        assert stored is not None
+        read = read_answer(stored.text, form)
+        if read.form is AnswerForm.UNUSABLE and stored.finish_reason not in (None, "stop"):
+            read = ReadAnswer(None, read.form, f"{read.note}; the reply ended by {stored.finish_reason}")
+        self._recorder.event(_received(key, kind, about, stored, read))
+        return stored.text, read
+
+    async def _question(
+        self,
+        key: AdviceKey,
+        kind: QuestionKind,
+        problem: Problem,
+        reflection: Reflection,
+        unusable: tuple[str, str | None] | None,
+    ) -> str:
+        """The text of a call; the one that was sent, when it was sent before."""
+        text = self._recorder.question(key)
+        if text is not None:
+            return text
+        answer, because = unusable or (None, None)
+        question = Question(shape=shape_of(FORMS[kind]), unusable=answer, because=because)
+        prompt = await self._prompter.question(problem, kind, reflection, question)
+        self._recorder.save_question(key, prompt)
+        return prompt.text
+
+
+def _received(key: AdviceKey, kind: QuestionKind, about: SampleKey, reply: Reply, read: ReadAnswer) -> AdviceReceived:
+    return AdviceReceived(
+        time=time.time(),
+        key=key,
+        kind=kind,
+        about=about,
+        form=read.form,
+        note=read.note,
+        model=reply.model,
+        usage=reply.usage,
+        seconds=reply.seconds,
+        tries=reply.tries,
+        replayed=reply.replayed,
+        finish_reason=reply.finish_reason,
+    )

@@ -1,0 +1,56 @@
+"""What a judge is asked about a kernel, and the forms of its answers."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StringConstraints
+
+Said = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
+class QuestionKind(StrEnum):
+    """What the judge is asked for."""
+
+    REPAIR = "repair"  #: of a kernel that is not correct
+    OPTIMISE = "optimise"  #: of one that is
+
+
+class AnswerForm(StrEnum):
+    """How an answer of the judge could be read."""
+
+    JSON = "json"
+    MENDED = "mended"  #: JSON with faults that left no doubt of what is meant
+    UNUSABLE = "unusable"
+
+
+class Advice(BaseModel):
+    """An answer of the judge. What it says beyond the fields is passed over."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class RepairAdvice(Advice):
+    """Why a kernel is not correct."""
+
+    critical_issue: Said = Field(description="the one fault to mend first, named precisely")
+    why_it_matters: Said = Field(description="how it leads to what was observed")
+    minimal_fix_hint: Said = Field(description="the smallest change that mends it")
+
+
+class OptimisationAdvice(Advice):
+    """What keeps a correct kernel from being faster."""
+
+    bottleneck: Said = Field(description="what limits the kernel, with the metric that shows it")
+    optimisation_method: Said = Field(
+        validation_alias=AliasChoices("optimisation_method", "optimization_method"),
+        description="the one change that pays most",
+    )
+    modification_plan: Said = Field(description="the steps of that change in this code")
+
+
+FORMS: dict[QuestionKind, type[RepairAdvice] | type[OptimisationAdvice]] = {
+    QuestionKind.REPAIR: RepairAdvice,
+    QuestionKind.OPTIMISE: OptimisationAdvice,
+}

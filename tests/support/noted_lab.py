@@ -1,0 +1,57 @@
+"""A lab that notes what a strategy asks of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from hkbench.lab import Sample, best_of
+from hkbench.records import Extraction, ExtractionRule, Prompt, QuestionKind, Reply, SampleKey, Verdict
+
+NAME = "1_ReLU"
+
+
+@dataclass
+class NotedLab:
+    """Judges as told: one tuple of verdicts an attempt."""
+
+    verdicts: Sequence[tuple[Verdict, ...]]
+    prompts: list[tuple[int, object]] = field(default_factory=list)
+    generations: list[tuple[str, int, int, Sample | None]] = field(default_factory=list)
+    reflected: list[Sample] = field(default_factory=list)
+    consulted: list[tuple[QuestionKind, tuple[int, int], int]] = field(default_factory=list)
+    decisions: list[tuple[int, str, str, str]] = field(default_factory=list)
+    best: Sample | None = None
+
+    async def prompt(self, attempt: int, reflection: object) -> Prompt:
+        self.prompts.append((attempt, reflection))
+        return Prompt(text=f"prompt {attempt}", template="t", sha256="0")
+
+    async def generate(self, prompt: Prompt, attempt: int, n: int, parent: Sample | None) -> list[Sample]:
+        self.generations.append((prompt.text, attempt, n, parent))
+        return [
+            Sample(
+                key=SampleKey(problem=NAME, attempt=attempt, sample=number),
+                reply=Reply(text="", model="m"),
+                extraction=Extraction(rule=ExtractionRule.NONE, source=None),
+                candidate=None,
+            )
+            for number in range(1, n + 1)
+        ]
+
+    async def evaluate(self, samples: Sequence[Sample]) -> list[Sample]:
+        verdicts = self.verdicts[samples[0].key.attempt - 1]
+        judged = [replace(sample, verdict=verdict) for sample, verdict in zip(samples, verdicts, strict=True)]
+        self.best = best_of([*judged, self.best] if self.best is not None else judged)
+        return judged
+
+    def reflect_on(self, sample: Sample) -> str:
+        self.reflected.append(sample)
+        return f"reflection on {sample.key.attempt}.{sample.key.sample}"
+
+    async def consult(self, kind: QuestionKind, sample: Sample, attempt: int) -> str:
+        self.consulted.append((kind, (sample.key.attempt, sample.key.sample), attempt))
+        return f"advice on {sample.key.attempt}.{sample.key.sample}"
+
+    def decide(self, attempt: int, what: str, choice: str, why: str) -> None:
+        self.decisions.append((attempt, what, choice, why))
