@@ -46,8 +46,10 @@ from hkbench.monitor.live import Watch
 from hkbench.problems import find_problems, problems_root
 from hkbench.prompts import load_prompts
 from hkbench.records import (
+    Advice,
     AnyEvent,
     Backend,
+    CallKey,
     Conditions,
     DeviceKind,
     Failure,
@@ -140,7 +142,7 @@ class Talker:
     def __init__(self) -> None:
         self._count = 0
 
-    async def complete(self, _key: SampleKey, prompt: str) -> Reply:
+    async def complete(self, _key: CallKey, prompt: str, _form: type[Advice] | None = None) -> Reply:
         self._count += 1
         body = "\n".join(
             f"KERNEL_{line} = 'float y{line} = x[{line}] * {self._count}.0f;'" for line in range(SOURCE_LINES)

@@ -4,13 +4,13 @@ Data, not code: prompts/categories.toml; the format is in docs/categories.md.
 """
 
 from hkbench.categories.book import GENERIC, Category, CategoryBook, Classification, Match, StageGuide
-from hkbench.categories.key_metrics import key_metrics
+from hkbench.categories.key_metrics import key_metrics, metric_names
 from hkbench.categories.load import load_categories
 from hkbench.categories.rules import STAGES, Condition, Rule, Situation, first, situation
 
 __all__ = [
     "GENERIC", "Category", "CategoryBook", "Classification", "Match", "StageGuide",
-    "key_metrics",
+    "key_metrics", "metric_names",
     "load_categories",
     "STAGES", "Condition", "Rule", "Situation", "first", "situation",
 ]  # fmt: skip

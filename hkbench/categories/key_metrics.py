@@ -32,6 +32,12 @@ def key_metrics(profile: KernelProfile, names: Sequence[str]) -> tuple[str, ...]
     return tuple(lines)
 
 
+def metric_names(profile: KernelProfile) -> tuple[str, ...]:
+    """All metrics that a profile has, in the order of its kernels: figures, shape and resources, counters."""
+    found = (name for use in profile.kernels for name in (*_times(use), *use.figures, *_launch(use), *use.counters))
+    return tuple(dict.fromkeys(found))
+
+
 def _named(use: KernelUse) -> str:
     """The kernel's name, which comes from the candidate, on one line; whose it is where it is not the candidate's."""
     name = one_line(use.name, SHOWN_NAME).replace("`", "'")

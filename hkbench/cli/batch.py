@@ -14,6 +14,7 @@ from pathlib import Path
 from hkbench import __version__
 from hkbench.batch import Outcome, RunPlan, run_batch
 from hkbench.batch.run import Batch
+from hkbench.categories import CategoryBook
 from hkbench.cli.arguments import (
     add_device,
     add_judge,
@@ -25,7 +26,7 @@ from hkbench.cli.arguments import (
     judge_settings,
     positive,
 )
-from hkbench.cli.batch_plan import add_choice, add_strategy, check_choice, plan_of, print_plan
+from hkbench.cli.batch_plan import add_choice, add_strategy, categories_of, check_choice, plan_of, print_plan
 from hkbench.cli.models import check_model, judge_model, make_client, shown_base_url
 from hkbench.engine import Evaluator
 from hkbench.lab.prompting import Prompter
@@ -97,7 +98,7 @@ def run(options: argparse.Namespace) -> int:
     check_choice(options)
     if not options.dry_run:
         check_model(options)
-    book = load_prompts(options.prompts)
+    book, categories = load_prompts(options.prompts), categories_of(options)
     if options.dry_run:
         kind = device_kind(options)
         if options.backend is None and kind is None:
@@ -105,7 +106,7 @@ def run(options: argparse.Namespace) -> int:
         backend = chosen_backend(options, kind or DeviceKind.CPU)
         print_plan(plan_of(options, book, backend), backend)
         return 0
-    outcome = asyncio.run(_run(options, book))
+    outcome = asyncio.run(_run(options, book, categories))
     print(f"report: {options.results / 'detailed_report.txt'}, {options.results / 'report.html'}")
     for name, error in outcome.errors.items():
         print(f"hkbench: {name} is not finished: {error}", file=sys.stderr)
@@ -121,7 +122,7 @@ async def _found_kind(options: argparse.Namespace) -> DeviceKind:
         return evaluator.device.kind
 
 
-async def _run(options: argparse.Namespace, book: PromptBook) -> Outcome:
+async def _run(options: argparse.Namespace, book: PromptBook, categories: CategoryBook | None) -> Outcome:
     sizes = chosen_sizes(options)
     async with Evaluator(device_kind(options), settings_of(options), sizes, options.builds, prepares=True) as evaluator:
         kind = evaluator.device.kind
@@ -129,6 +130,8 @@ async def _run(options: argparse.Namespace, book: PromptBook) -> Outcome:
         await evaluator.require(backend)  # before a model is paid
         plan = plan_of(options, book, backend)
         config = _config(options, plan, book, evaluator, backend)
+        if categories is not None:
+            config = config.model_copy(update={"categories_sha256": categories.sha256})
         with ExitStack() as stack:
             paths = RunPaths(options.results)
             audience = Audience()
@@ -152,7 +155,7 @@ async def _run(options: argparse.Namespace, book: PromptBook) -> Outcome:
                     recorder,
                     evaluator,
                     clients[0],
-                    Prompter(book, backend, evaluator, config.judge),
+                    Prompter(book, backend, evaluator, config.judge, categories=categories),
                     options.concurrency,
                     options.record,
                     finished_problems(paths, history),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hkbench.batch import RunPlan, make_plan
 from hkbench.batch.plan import DEFAULT_STRATEGY
+from hkbench.categories import CategoryBook, load_categories
 from hkbench.cli.arguments import positive
 from hkbench.errors import UsageError
 from hkbench.lab import Plan
@@ -16,6 +17,8 @@ from hkbench.problems import chosen_problems
 from hkbench.prompts import PromptBook
 from hkbench.records import Backend
 from hkbench.strategies import STRATEGIES
+
+CATEGORIES = "categories.toml"
 
 
 def add_choice(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +47,8 @@ def add_strategy(parser: argparse.ArgumentParser) -> None:
         choices=list(STRATEGIES),
         default=DEFAULT_STRATEGY,
         help="reflect: attempts, each told of the best sample before it; judge: rounds, each told what a second model "
-        f"says of the last kernel (default: {DEFAULT_STRATEGY}; docs/strategies.md)",
+        f"says of the last kernel; staged: the stages of the problem's category (default: {DEFAULT_STRATEGY}; "
+        "docs/strategies.md)",
     )
     group.add_argument(
         "--samples",
@@ -67,6 +71,19 @@ def add_strategy(parser: argparse.ArgumentParser) -> None:
         choices=["best", "last"],
         help="strategy judge: the kernel that a round starts from (default: last)",
     )
+    group.add_argument(
+        "--categories",
+        type=Path,
+        metavar="FILE",
+        help=f"strategy staged: categories, stages and rules (default: {CATEGORIES} in the folder of --prompts)",
+    )
+
+
+def categories_of(options: argparse.Namespace) -> CategoryBook | None:
+    """The categories, where the strategy needs them. Raises ConfigurationError."""
+    if not STRATEGIES[options.strategy].staged:
+        return None
+    return load_categories(options.categories or options.prompts / CATEGORIES)
 
 
 def _defaults(what: str) -> str:
@@ -111,6 +128,10 @@ def check_choice(options: argparse.Namespace) -> None:
     ):
         if given and not asks:
             raise UsageError(f"{name} belongs to --strategy judge; {options.strategy} asks no judge")
+    if options.categories is not None and not STRATEGIES[options.strategy].staged:
+        raise UsageError(f"--categories belongs to --strategy staged; {options.strategy} needs none")
+    if options.exhaust and options.strategy != "reflect":
+        raise UsageError(f"--exhaust belongs to --strategy reflect; {options.strategy} has its own end")
     if options.rounds and options.attempts:
         raise UsageError("--rounds N is the same as --attempts N+1: give one of them")
 

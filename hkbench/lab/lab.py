@@ -9,13 +9,22 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
+from hkbench.categories import (
+    Category,
+    CategoryBook,
+    Situation,
+    StageGuide,
+    key_metrics,
+    metric_names,
+    situation,
+)
 from hkbench.engine import Evaluated, Evaluator
 from hkbench.errors import HkbenchError, ModelUnavailable
 from hkbench.lab.advice import Adviser
 from hkbench.lab.prompting import Prompter
 from hkbench.lab.samples import Sample, best_of, rank
 from hkbench.llm import ModelClient, extract
-from hkbench.prompts import Reflection, reflect_on, with_advice
+from hkbench.prompts import Reflection, StageSheet, reflect_on, with_advice
 from hkbench.records import (
     AttemptClosed,
     Candidate,
@@ -61,7 +70,8 @@ class Plan:
 class Lab:
     """Offers a strategy what it needs for one problem.
 
-    `prompt`, `generate`, `evaluate`, `reflect_on`; `consult` where there is a judge; `decide` notes what was chosen.
+    `prompt`, `generate`, `evaluate`, `reflect_on`; `consult` where there is a judge, `classify` and `situation` where
+    there are categories; `decide` notes what was chosen.
     """
 
     def __init__(
@@ -87,14 +97,17 @@ class Lab:
         self._adviser = adviser
         self._judged: dict[str, tuple[SampleKey, asyncio.Future[Evaluated]]] = {}  # by the candidate's sha256
 
-    async def prompt(self, attempt: int, reflection: Reflection | None) -> Prompt:
+    async def prompt(self, attempt: int, reflection: Reflection | None, stage: StageGuide | None = None) -> Prompt:
         """The prompt of an attempt; the one that was sent, when it was sent before."""
         book, name = self._prompter.book, self.problem.name
         text = self._recorder.prompt(name, attempt)
         if text is not None:
             template = book.choose(name, self._prompter.backend)
             return Prompt(text=text, template=template, sha256=sha256(text.encode()).hexdigest())
-        prompt = await self._prompter.render(self.problem, reflection)
+        about = None
+        if stage is not None:
+            about = StageSheet(name=stage.name, focus=stage.focus, guidance=stage.guidance)
+        prompt = await self._prompter.render(self.problem, reflection, about)
         self._recorder.save_prompt(name, attempt, prompt)
         parent = None
         if reflection is not None:
@@ -268,18 +281,26 @@ class Lab:
             )
         )
 
-    def reflect_on(self, sample: Sample) -> Reflection:
-        """What the next prompt says of this sample: its error, or its profile when it is correct but slow."""
+    def reflect_on(self, sample: Sample, stage: StageGuide | None = None) -> Reflection:
+        """What the next prompt says of this sample: its error, or its profile when it is correct but slow.
+
+        For a stage, only those figures of the profile that the stage is about.
+        """
         assert sample.verdict is not None
-        source = sample.candidate.source if sample.candidate else None
-        return reflect_on(
+        reflection = reflect_on(
             sample.verdict,
-            source,
+            sample.candidate.source if sample.candidate else None,
             sample.key.attempt,
             self._prompter.book,
             self._prompter.backend,
             sample=sample.key.sample,
         )
+        if stage is None:
+            return reflection
+        profile = sample.verdict.profile
+        names = stage.metrics.get(self._evaluator.device.kind, ())
+        lines = key_metrics(profile, names) if profile is not None else ()
+        return reflection.model_copy(update={"profile": (), "metrics": lines})
 
     async def consult(self, kind: QuestionKind, sample: Sample, attempt: int) -> Reflection:
         """The reflection on this sample with what the judge says of it, for the prompt of `attempt`.
@@ -288,8 +309,47 @@ class Lab:
         """
         assert self._adviser is not None, "the strategy asks a judge, and the run has none"
         reflection = self.reflect_on(sample)
+        profile = sample.verdict.profile if sample.verdict is not None else None
+        if profile is not None:
+            reflection = reflection.model_copy(update={"metrics": key_metrics(profile, metric_names(profile))})
         advice = await self._adviser.ask(kind, self.problem, sample.key, reflection, attempt)
-        return reflection if advice is None else with_advice(reflection, advice)
+        if advice is None:
+            return reflection
+        return with_advice(reflection.model_copy(update={"metrics": ()}), advice)
+
+    async def classify(self) -> Category:
+        """What kind of problem it is; noted in the journal."""
+        book = self._book
+        found = book.classify(self.problem, await self._prompter.facts(self.problem))
+        doubt = f"; doubtful: {found.doubtful}" if found.doubtful is not None else ""
+        self.decide(1, "category", found.category, f"by {found.by}: {found.why}{doubt}")
+        return book.category(found.category)
+
+    async def situation(self, stage: int, name: str | None, before: float | None) -> Situation:
+        """Where the problem stands after `stage` stages, the last of that `name`.
+
+        `before`: the best speed-up when that stage began.
+        """
+        verdict = self.best.verdict if self.best is not None else None
+        speedup = verdict.speedup.value if verdict is not None and verdict.speedup is not None else None
+        roof = None
+        if verdict is not None and verdict.floor is not None and verdict.candidate is not None:
+            roof = min(1.0, verdict.floor.seconds / verdict.candidate.median.value)
+        return situation(
+            await self._prompter.facts(self.problem),
+            self._book.ridge,
+            stage=stage,
+            stage_name=name,
+            speedup=speedup,
+            gain=speedup / before if speedup is not None and before is not None else None,
+            roof=roof,
+            track=self._evaluator.track,
+        )
+
+    @property
+    def _book(self) -> CategoryBook:
+        assert self._prompter.categories is not None, "the strategy needs categories, and the run has none"
+        return self._prompter.categories
 
     def decide(self, attempt: int, what: str, choice: str, why: str) -> None:
         """Notes a choice of the strategy, from `attempt` on, in the journal."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hkbench.categories import CategoryBook
 from hkbench.engine import Evaluator
 from hkbench.judge.tolerances import RTOL_BY_NAME
 from hkbench.prompts import (
@@ -12,6 +13,7 @@ from hkbench.prompts import (
     PromptContext,
     Question,
     Reflection,
+    StageSheet,
     contract,
     dialect_of,
     render,
@@ -33,16 +35,24 @@ class Prompter:
         evaluator: Evaluator,
         settings: JudgeSettings,
         template: Path | None = None,
+        categories: CategoryBook | None = None,
     ) -> None:
         self.book = book
         self.backend = backend
         self._evaluator = evaluator
         self._settings = settings
+        self.categories = categories  #: `None`: the strategy needs none
         self._template = template
         self._facts: dict[str, ProblemFacts] = {}
 
-    async def render(self, problem: Problem, reflection: Reflection | None) -> Prompt:
-        context = await self._context(problem, reflection)
+    async def facts(self, problem: Problem) -> ProblemFacts:
+        """What the problem's own code says, read once."""
+        if problem.name not in self._facts:
+            self._facts[problem.name] = await self._evaluator.problem_facts(problem)
+        return self._facts[problem.name]
+
+    async def render(self, problem: Problem, reflection: Reflection | None, stage: StageSheet | None = None) -> Prompt:
+        context = (await self._context(problem, reflection)).model_copy(update={"stage": stage})
         if self._template is not None:
             return render_file(self.book, self._template, context)
         return render(self.book, self.book.choose(problem.name, self.backend), context)
@@ -55,9 +65,7 @@ class Prompter:
         return render(self.book, self.book.judge(kind), context.model_copy(update={"question": question}))
 
     async def _context(self, problem: Problem, reflection: Reflection | None) -> PromptContext:
-        if problem.name not in self._facts:
-            self._facts[problem.name] = await self._evaluator.problem_facts(problem)
-        facts = self._facts[problem.name]
+        facts = await self.facts(problem)
         device = self._evaluator.device
         used = _dtypes(facts)
         tolerances = {name: rtol for name, rtol in RTOL_BY_NAME.items() if name in used}

@@ -1,7 +1,7 @@
 """Which prompt a problem gets, what is put into it, and what the next one says about a failure."""
 
 from hkbench.prompts.config import BackendRules, PromptBook, PromptConfig, load_prompts
-from hkbench.prompts.context import DeviceSheet, PromptContext, Question, Reflection, dialect_of
+from hkbench.prompts.context import DeviceSheet, PromptContext, Question, Reflection, StageSheet, dialect_of
 from hkbench.prompts.reflection import reflect_on, with_advice
 from hkbench.prompts.render import render, render_file
 from hkbench.prompts.rules import contract
@@ -9,7 +9,7 @@ from hkbench.prompts.text import clean
 
 __all__ = [
     "BackendRules", "PromptBook", "PromptConfig", "load_prompts",
-    "DeviceSheet", "PromptContext", "Question", "Reflection", "dialect_of",
+    "DeviceSheet", "PromptContext", "Question", "Reflection", "StageSheet", "dialect_of",
     "reflect_on", "with_advice",
     "render", "render_file",
     "contract",

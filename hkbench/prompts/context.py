@@ -59,10 +59,18 @@ class Reflection(Record):
     baseline_ms: float | None = None
     candidate_ms: float | None = None
     profile: tuple[str, ...] = ()  #: lines: the kernels of a pass, then the findings
-    metrics: tuple[str, ...] = ()  #: lines: what a profiler counted of the longest kernels
+    metrics: tuple[str, ...] = ()  #: lines: what a profiler counted of the longest kernels, where that was asked for
     resources: tuple[str, ...] = ()  #: lines: registers, spills, LDS as the compiler reports them
     hints: tuple[str, ...] = ()
     advice: dict[str, str] = Field(default_factory=dict)  #: a judge's answer: what it is about -> what it says
+
+
+class StageSheet(Record):
+    """What a prompt says of the stage that it is for (strategy staged)."""
+
+    name: str
+    focus: str
+    guidance: tuple[str, ...]
 
 
 class Question(Record):
@@ -83,4 +91,5 @@ class PromptContext(Record):
     contract: str  #: the judge's rules (rules.contract)
     dialect: Dialect | None = None
     reflection: Reflection | None = None
+    stage: StageSheet | None = None
     question: Question | None = None  #: only in the judge's templates

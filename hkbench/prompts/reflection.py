@@ -5,7 +5,6 @@ from __future__ import annotations
 from hkbench.prompts.config import PromptBook
 from hkbench.prompts.context import Reflection
 from hkbench.prompts.error_classes import classify
-from hkbench.prompts.metrics import metric_lines
 from hkbench.prompts.text import clean, ending, first_errors
 from hkbench.records import (
     REFUSALS,
@@ -80,7 +79,6 @@ def reflect_on(
         baseline_ms=verdict.baseline.median.value * 1e3 if verdict.baseline else None,
         candidate_ms=verdict.candidate.median.value * 1e3 if verdict.candidate else None,
         profile=_profile(verdict.profile) if verdict.profile else (),
-        metrics=metric_lines(verdict.profile) if verdict.profile else (),
         resources=tuple(_resources(one) for one in verdict.resources),
         hints=tuple(clean(hint) for hint in _hints(failure, kind, book, backend)),
     )

@@ -61,6 +61,7 @@ class RunConfig(Record):
     judge_model: str | None = None  #: `None`: the strategy asks no judge
     from_best: bool = False  #: strategy judge: a round starts from the best kernel so far, not from the last one
     prompts_sha256: str
+    categories_sha256: str | None = None  #: `None`: the strategy needs none
     judge: JudgeSettings = JudgeSettings()
 
 

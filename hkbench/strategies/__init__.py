@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from hkbench.categories import STAGES
 from hkbench.lab import Lab, Plan
 from hkbench.lab.advice import CALLS
 from hkbench.strategies.judge import judge
 from hkbench.strategies.reflect import reflect
+from hkbench.strategies.staged import TRIES, staged
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,7 @@ class Strategy:
     attempts: int
     ends_early: bool = True  #: at the first success
     asks_judge: bool = False  #: before each attempt but the first
+    staged: bool = False  #: by categories of problems
     profiles_fast: bool = False  #: it works on correct kernels that are fast, too
 
     def fewest_calls(self, plan: Plan) -> int:
@@ -36,6 +39,7 @@ class Strategy:
 STRATEGIES = {
     "reflect": Strategy(reflect, samples=3, attempts=3),
     "judge": Strategy(judge, samples=1, attempts=11, ends_early=False, asks_judge=True, profiles_fast=True),
+    "staged": Strategy(staged, samples=1, attempts=(1 + STAGES) * TRIES, staged=True, profiles_fast=True),
 }
 
-__all__ = ["STRATEGIES", "Strategy", "judge", "reflect"]
+__all__ = ["STRATEGIES", "Strategy", "judge", "reflect", "staged"]

@@ -14,7 +14,9 @@ from support.run_folder import FACTS, run_config
 from hkbench.errors import HkbenchError, ModelUnavailable, ReplayMissing
 from hkbench.lab import Lab
 from hkbench.records import (
+    Advice,
     AnyEvent,
+    CallKey,
     GenerationFailed,
     GenerationStarted,
     Problem,
@@ -36,7 +38,8 @@ class Client:
         self.answer = answer
         self.asked: list[int] = []
 
-    async def complete(self, key: SampleKey, prompt: str) -> Reply:
+    async def complete(self, key: CallKey, prompt: str, form: type[Advice] | None = None) -> Reply:
+        assert isinstance(key, SampleKey)
         assert prompt == PROMPT.text
         self.asked.append(key.sample)
         return Reply(text=self.answer(key), model="m")

@@ -9,6 +9,7 @@ from profile_samples import H100, MI300X
 
 from hkbench.profile import derived
 from hkbench.profile.derived import Agent
+from hkbench.records import metrics
 
 AGENT = Agent(compute_units=304, xcds=8)
 
@@ -50,7 +51,7 @@ def test_cycles_are_those_of_one_xcd() -> None:
 
 def test_shares_stay_within_one() -> None:
     counters = {"GRBM_GUI_ACTIVE": 800.0, "SQ_VALU_MFMA_BUSY_CYCLES": 1e9}
-    assert derived.amd_figures(counters, 1.0, MI300X, AGENT)[derived.MATRIX_UNIT_USE].value == 1.0
+    assert derived.amd_figures(counters, 1.0, MI300X, AGENT)[metrics.MATRIX_UNIT_USE].value == 1.0
 
 
 def test_the_roof_is_the_nearer_of_both() -> None:
@@ -65,9 +66,9 @@ def test_the_roof_is_the_nearer_of_both() -> None:
         "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum": 0.1 * 66.9e9 / 2,
     }
     found = derived.nvidia_figures(counters, 2e-3, H100)
-    assert found[derived.BANDWIDTH_OF_PEAK].value == pytest.approx(0.5)
-    assert found[derived.FLOPS_OF_PEAK].value == pytest.approx(0.05)
-    assert found[derived.OF_ROOF].value == pytest.approx(0.5)
+    assert found[metrics.BANDWIDTH_OF_PEAK].value == pytest.approx(0.5)
+    assert found[metrics.FLOPS_OF_PEAK].value == pytest.approx(0.05)
+    assert found[metrics.OF_ROOF].value == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("seconds", [None, 0.0, 1e-3])
@@ -78,5 +79,5 @@ def test_nothing_comes_of_no_counters(seconds: float | None) -> None:
 
 def test_without_facts_there_are_rates_but_no_shares() -> None:
     found = derived.amd_figures({"FETCH_SIZE": 1000.0, "WRITE_SIZE": 0.0}, 1e-3, None, None)
-    assert set(found) == {derived.BANDWIDTH}
-    assert math.isclose(found[derived.BANDWIDTH].value, 1.024e9)
+    assert set(found) == {metrics.BANDWIDTH}
+    assert math.isclose(found[metrics.BANDWIDTH].value, 1.024e9)

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from profile_samples import H100, MI300X
 
-from hkbench.profile import derived
 from hkbench.profile.findings import MOST_FINDINGS, Pass, findings
 from hkbench.profile.limits import limit_of
-from hkbench.records import KernelUse, Owner
+from hkbench.records import KernelUse, Owner, metrics
 from hkbench.records.profile import Figure
 
 
@@ -32,26 +31,26 @@ def test_of_a_kernel_without_figures_nothing_is_said() -> None:
     ("kernel", "parts"),
     [
         (use(scratch_bytes=96), ("96 bytes a lane in scratch", "smaller tiles")),
-        (use(figures={derived.LOCAL_TRAFFIC: 2e6}), ("2 MB a call", "__launch_bounds__")),
+        (use(figures={metrics.LOCAL_TRAFFIC: 2e6}), ("2 MB a call", "__launch_bounds__")),
         (
-            use(figures={derived.MATRIX_UNIT_USE: 0.05}, counters={"SQ_INSTS_VALU_MFMA_MOPS_BF16": 5.0}),
+            use(figures={metrics.MATRIX_UNIT_USE: 0.05}, counters={"SQ_INSTS_VALU_MFMA_MOPS_BF16": 5.0}),
             ("matrix units busy 5%", "load the next tile"),
         ),
-        (use("my_gemm", figures={derived.MATRIX_UNIT_USE: 0.0}), ("busy 0%", "use matrix instructions")),
+        (use("my_gemm", figures={metrics.MATRIX_UNIT_USE: 0.0}), ("busy 0%", "use matrix instructions")),
         (use(block=(256, 1, 1), vgprs=256), ("25% of the device's wave slots", "256 vector registers", "latency")),
         (use(block=(64, 1, 1), lds_bytes=40000), ("3% of the device's wave slots", "room for 1 blocks")),
         (
-            use(figures={derived.LOAD_WIDTH: 4.0, derived.L2_HIT_RATE: 0.1}),
+            use(figures={metrics.LOAD_WIDTH: 4.0, metrics.L2_HIT_RATE: 0.1}),
             ("at most 4.0 bytes a lane", "no vector loads", "16 bytes"),
         ),
         (
             use(grid=(128, 1, 1), block=(256, 1, 1)),
             ("128 blocks of 256 threads", "fill 5% of the device's wave slots", "split the work"),
         ),
-        (use(figures={derived.LOAD_WIDTH: 21.7}), ("touches 22 bytes a lane", "neighbouring addresses")),
-        (use(figures={derived.LDS_CONFLICTS: 0.4}), ("bank conflicts take 40%", "pad or swizzle")),
+        (use(figures={metrics.LOAD_WIDTH: 21.7}), ("touches 22 bytes a lane", "neighbouring addresses")),
+        (use(figures={metrics.LDS_CONFLICTS: 0.4}), ("bank conflicts take 40%", "pad or swizzle")),
         (
-            use(figures={derived.BANDWIDTH_OF_PEAK: 0.78, derived.L2_HIT_RATE: 0.7}),
+            use(figures={metrics.BANDWIDTH_OF_PEAK: 0.78, metrics.L2_HIT_RATE: 0.7}),
             ("at 78% of the data sheet's bandwidth", "fewer bytes", "reorder blocks"),
         ),
     ],
@@ -67,12 +66,12 @@ def test_each_finding_says_what_it_suggests(kernel: KernelUse, parts: tuple[str,
     [
         use(share=0.1, scratch_bytes=96),  # too small a part of the pass
         use("aten_gemm", owner=Owner.LIBRARY, scratch_bytes=96),  # not the candidate's to change
-        use("add_rows", figures={derived.MATRIX_UNIT_USE: 0.0}),  # no matrix kernel
-        use("void convert_gamma(gemm_args)", figures={derived.MATRIX_UNIT_USE: 0.0}),  # nor this one
-        use("gemm", figures={derived.MATRIX_UNIT_USE: 0.5}, block=(512,), vgprs=256),  # few waves, as such kernels want
-        use(figures={derived.LOAD_WIDTH: 4.0, derived.L2_HIT_RATE: 0.9}),  # reads again what is cached
-        use(figures={derived.LOAD_WIDTH: 4.0}),  # nobody knows whether it does
-        use(figures={derived.LOAD_WIDTH: 16.0, derived.L2_HIT_RATE: 0.1}),
+        use("add_rows", figures={metrics.MATRIX_UNIT_USE: 0.0}),  # no matrix kernel
+        use("void convert_gamma(gemm_args)", figures={metrics.MATRIX_UNIT_USE: 0.0}),  # nor this one
+        use("gemm", figures={metrics.MATRIX_UNIT_USE: 0.5}, block=(512,), vgprs=256),  # few waves, as such kernels want
+        use(figures={metrics.LOAD_WIDTH: 4.0, metrics.L2_HIT_RATE: 0.9}),  # reads again what is cached
+        use(figures={metrics.LOAD_WIDTH: 4.0}),  # nobody knows whether it does
+        use(figures={metrics.LOAD_WIDTH: 16.0, metrics.L2_HIT_RATE: 0.1}),
     ],
 )
 def test_what_is_no_finding(kernel: KernelUse) -> None:
@@ -83,7 +82,7 @@ def test_at_most_three_and_the_most_important_first() -> None:
     bad = use(
         scratch_bytes=96,
         share=0.8,
-        figures={derived.LDS_CONFLICTS: 0.4, derived.BANDWIDTH_OF_PEAK: 0.7, derived.MATRIX_UNIT_USE: 0.0},
+        figures={metrics.LDS_CONFLICTS: 0.4, metrics.BANDWIDTH_OF_PEAK: 0.7, metrics.MATRIX_UNIT_USE: 0.0},
         block=(256, 1, 1),
         vgprs=512,
     )

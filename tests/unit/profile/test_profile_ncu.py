@@ -8,8 +8,9 @@ import pytest
 from profile_samples import DATA, H100, cut, damaged, owner, place
 
 from hkbench.errors import InputMissing
-from hkbench.profile import Choice, Profiler, ProfileUnreadable, derived, plan, read_profile
+from hkbench.profile import Choice, Profiler, ProfileUnreadable, plan, read_profile
 from hkbench.profile.ncu import MOST_LAUNCHES, messages, read
+from hkbench.records import metrics
 
 RAW = "ncu_raw_symbols.csv"
 
@@ -49,13 +50,13 @@ def test_a_profile_of_two_passes(tmp_path: Path) -> None:
     gemm, relu = profile.kernels
     assert gemm.calls == 1 and gemm.share == pytest.approx(1 / 1.2)
     assert (gemm.registers, gemm.vgprs) == (168, None)
-    assert gemm.figures[derived.MATRIX_UNIT_USE].value == pytest.approx(0.605)
-    assert derived.FLOPS not in gemm.figures  # the tensor pipes' operations are not counted: no total is given
-    assert gemm.figures[derived.LOCAL_TRAFFIC].value == 1.5e6 * 32
-    assert relu.figures[derived.FLOPS].value == pytest.approx(67_108_864 / 2e-4)
-    assert relu.figures[derived.BANDWIDTH_OF_PEAK].value == pytest.approx(2 * 268_435_456 / 2e-4 / 3.35e12)
-    assert relu.figures[derived.LOAD_WIDTH].value == 4.0
-    assert relu.figures[derived.OCCUPANCY].value == pytest.approx(0.885)
+    assert gemm.figures[metrics.MATRIX_UNIT_USE].value == pytest.approx(0.605)
+    assert metrics.FLOPS not in gemm.figures  # the tensor pipes' operations are not counted: no total is given
+    assert gemm.figures[metrics.LOCAL_TRAFFIC].value == 1.5e6 * 32
+    assert relu.figures[metrics.FLOPS].value == pytest.approx(67_108_864 / 2e-4)
+    assert relu.figures[metrics.BANDWIDTH_OF_PEAK].value == pytest.approx(2 * 268_435_456 / 2e-4 / 3.35e12)
+    assert relu.figures[metrics.LOAD_WIDTH].value == 4.0
+    assert relu.figures[metrics.OCCUPANCY].value == pytest.approx(0.885)
     assert any("local memory" in finding for finding in profile.findings)
     assert not any("host work" in finding for finding in profile.findings)  # ncu itself waits between kernels
 
@@ -159,9 +160,9 @@ def test_what_ncu_wrote_on_an_h200(
     (use,) = profile.kernels
     assert (use.name, use.calls, use.grid, use.block) == (kernel, 1, grid, block)
     assert use.seconds * 1e3 == pytest.approx(milliseconds, abs=1e-3)
-    moved = use.figures[derived.BANDWIDTH].value * use.seconds
+    moved = use.figures[metrics.BANDWIDTH].value * use.seconds
     assert moved == pytest.approx(3 * 2**29, rel=0.03), "0.54 GB read twice, too much for the caches, and written once"
-    assert derived.FLOPS in use.figures, "without a product the few cycles of the tensor pipes are none"
+    assert metrics.FLOPS in use.figures, "without a product the few cycles of the tensor pipes are none"
     assert len(profile.findings) == len(said)
     for text, part in zip(profile.findings, said, strict=True):
         assert part in text

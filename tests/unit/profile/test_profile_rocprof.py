@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from profile_samples import DATA, GEMM, MI300X, RELU, cut, damaged, owner, place
 
-from hkbench.profile import Choice, Profiler, ProfileUnreadable, derived, plan, read_profile
+from hkbench.profile import Choice, Profiler, ProfileUnreadable, plan, read_profile
 from hkbench.profile.rocprof import read_counters, read_trace
+from hkbench.records import metrics
 
 
 @pytest.mark.parametrize("name", ["rocprof_trace.csv", "rocprofv2_6_trace.csv"])
@@ -47,7 +48,7 @@ def test_a_plan_of_rocprof_read_back(tmp_path: Path) -> None:
     profile = read_profile(planned, owner, MI300X, failed)
     gemm, relu = profile.kernels
     assert profile.source == "rocprof (kernel trace, 1 counter passes)"
-    assert gemm.figures[derived.L2_HIT_RATE].value == pytest.approx(0.75)
+    assert gemm.figures[metrics.L2_HIT_RATE].value == pytest.approx(0.75)
     assert relu.seconds == pytest.approx(2e-4)
     assert profile.notes[:2] == ("no such counter", "no such counter")
 

@@ -8,9 +8,9 @@ import pytest
 from profile_samples import DATA, GEMM, MI300X, RELU, cut, damaged, owner, place
 
 from hkbench.errors import InputMissing, UsageError
-from hkbench.profile import Choice, Plan, Profiler, ProfileUnreadable, derived, plan, read_profile
+from hkbench.profile import Choice, Plan, Profiler, ProfileUnreadable, plan, read_profile
 from hkbench.profile.rocprofv3 import read_agent, read_counters, read_trace
-from hkbench.records import KernelProfile, KernelUse, Owner
+from hkbench.records import KernelProfile, KernelUse, Owner, metrics
 
 
 def planned(folder: Path) -> Plan:
@@ -64,23 +64,23 @@ def test_trace_and_three_counter_passes_become_one_profile(written: Plan) -> Non
 def test_figures_of_the_passes(written: Plan) -> None:
     gemm, relu = used(read_profile(written, owner, MI300X))
     expected = {
-        derived.BANDWIDTH: (1.6384e12, "B/s"),
-        derived.BANDWIDTH_OF_PEAK: (1.6384 / 5.3, "fraction"),
-        derived.FLOPS: (653.7e12, "FLOP/s"),
-        derived.FLOPS_OF_PEAK: (0.5, "fraction"),
-        derived.OF_ROOF: (0.5, "fraction"),
-        derived.L2_HIT_RATE: (0.75, "fraction"),
-        derived.MATRIX_UNIT_USE: (0.6, "fraction"),
-        derived.OCCUPANCY: (0.25, "fraction"),
-        derived.LDS_CONFLICTS: (0.25, "fraction"),
-        derived.LOAD_WIDTH: (4.8, "B"),
+        metrics.BANDWIDTH: (1.6384e12, "B/s"),
+        metrics.BANDWIDTH_OF_PEAK: (1.6384 / 5.3, "fraction"),
+        metrics.FLOPS: (653.7e12, "FLOP/s"),
+        metrics.FLOPS_OF_PEAK: (0.5, "fraction"),
+        metrics.OF_ROOF: (0.5, "fraction"),
+        metrics.L2_HIT_RATE: (0.75, "fraction"),
+        metrics.MATRIX_UNIT_USE: (0.6, "fraction"),
+        metrics.OCCUPANCY: (0.25, "fraction"),
+        metrics.LDS_CONFLICTS: (0.25, "fraction"),
+        metrics.LOAD_WIDTH: (4.8, "B"),
     }
     values = {name: value for name, (value, _) in expected.items()}
     assert {name: figure.value for name, figure in gemm.figures.items()} == pytest.approx(values)
     units = {name: unit for name, (_, unit) in expected.items()}
     assert {name: figure.unit for name, figure in gemm.figures.items()} == units
-    assert relu.figures[derived.BANDWIDTH_OF_PEAK].value == pytest.approx(4.096 / 5.3)
-    assert derived.LDS_CONFLICTS not in relu.figures  # a kernel that does not touch the LDS has no share of it
+    assert relu.figures[metrics.BANDWIDTH_OF_PEAK].value == pytest.approx(4.096 / 5.3)
+    assert metrics.LDS_CONFLICTS not in relu.figures  # a kernel that does not touch the LDS has no share of it
 
 
 def test_figures_that_need_a_missing_counter_are_left_out(written: Plan) -> None:
@@ -89,16 +89,16 @@ def test_figures_that_need_a_missing_counter_are_left_out(written: Plan) -> None
     )
     gemm, _ = used(profile)
     assert "FETCH_SIZE" not in gemm.counters
-    assert derived.BANDWIDTH not in gemm.figures
-    assert derived.FLOPS not in gemm.figures
-    assert gemm.figures[derived.MATRIX_UNIT_USE].value == pytest.approx(0.6)
+    assert metrics.BANDWIDTH not in gemm.figures
+    assert metrics.FLOPS not in gemm.figures
+    assert gemm.figures[metrics.MATRIX_UNIT_USE].value == pytest.approx(0.6)
     assert profile.notes == ("rocprofv3 (counters_2) ended with 1: no such",)
 
 
 def test_without_the_agent_list_nothing_is_said_of_cycles(written: Plan) -> None:
     next(written.folder.glob("**/trace_agent_info.csv")).unlink()
     profile = read_profile(written, owner, MI300X)
-    assert derived.OCCUPANCY not in profile.kernels[0].figures
+    assert metrics.OCCUPANCY not in profile.kernels[0].figures
     assert "XCDs is not known" in profile.notes[0]
 
 

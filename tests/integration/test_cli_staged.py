@@ -1,0 +1,120 @@
+"""run_batch.py --strategy staged as a user runs it, with recorded replies and rules of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support import doors
+
+from hkbench.records import Decided, PromptRendered, Status, VerdictReached
+from hkbench.store.layout import RunPaths
+
+NAME = "1_Loop"
+SHIPPED = doors.ROOT / "prompts" / "categories.toml"
+OWN = """
+[ridge]
+float32 = 20
+
+[[categories]]
+name = "loops"
+title = "elementwise work done many times"
+match.graph = [{ contains = "elementwise" }]
+
+[[categories.stages]]
+name = "once"
+focus = "to do the work once"
+guidance = ["Return the first result."]
+metrics.cpu = ["time share"]
+
+[[categories.stages]]
+name = "twice"
+focus = "never reached"
+guidance = ["None."]
+skip = [{ when = { speedup_at_least = 1.0 }, why = "it is fast" }]
+
+[[categories.stages]]
+name = "thrice"
+focus = "the end"
+guidance = ["None."]
+
+[[categories.exit]]
+when = { stage_at_least = 1, gain_at_least = 2.0 }
+why = "it gained enough"
+
+[[categories]]
+name = "generic"
+title = "the rest"
+
+[[categories.stages]]
+name = "one"
+focus = "one"
+guidance = ["None."]
+[[categories.stages]]
+name = "two"
+focus = "two"
+guidance = ["None."]
+[[categories.stages]]
+name = "three"
+focus = "three"
+guidance = ["None."]
+"""
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Path:
+    doors.problem(tmp_path / "problems", NAME, 1)
+    for attempt, source in enumerate((doors.wrong(1), doors.slow(1), doors.fast(1), doors.fast(1)), start=1):
+        doors.reply(tmp_path / "replies", NAME, attempt, 1, doors.fenced(source))
+    return tmp_path
+
+
+def arguments(bench: Path, categories: Path, *more: object) -> tuple[object, ...]:
+    problem = bench / "problems" / "level1" / f"{NAME}.py"
+    fixed = ("--problems", problem, "--results", bench / "results", "--device", "cpu", *doors.QUICK)
+    return (*fixed, "--replay", bench / "replies", "--strategy", "staged", "--categories", categories, *more)
+
+
+def test_category_stages_and_exit(bench: Path) -> None:
+    own = bench / "own.toml"
+    own.write_text(OWN)
+    done = doors.run("run_batch", *arguments(bench, own))
+    assert done.returncode == 0, done.stderr
+    events = doors.events(bench / "results")
+    assert [event.status for event in events if isinstance(event, VerdictReached)] == [
+        Status.INCORRECT,
+        Status.SLOW,
+        Status.FAST,
+    ]
+    decisions = [(event.attempt, event.what, event.choice) for event in events if isinstance(event, Decided)]
+    assert decisions == [(1, "category", "loops"), (3, "stage", "once"), (3, "exit", "before twice")]
+    parents = [event.parent and event.parent.attempt for event in events if isinstance(event, PromptRendered)]
+    assert parents == [None, 1, 2]
+    paths = RunPaths(bench / "results").problem(NAME)
+    assert "This step" not in paths.prompt(2).read_text()
+    staged = paths.prompt(3).read_text()
+    assert "## This step: once" in staged and "Return the first result." in staged
+    assert "What this step is about, as measured" in staged and "One profiled forward pass" not in staged
+
+    before = (bench / "results" / "journal.jsonl").read_text()
+    again = doors.run("run_batch", *arguments(bench, own))
+    assert again.returncode == 0, again.stderr
+    added = (bench / "results" / "journal.jsonl").read_text().removeprefix(before)
+    assert "verdict" not in added
+
+    own.write_text(OWN.replace("2.0", "3.0"))
+    other = doors.run("run_batch", *arguments(bench, own))
+    assert other.returncode == 64 and "categories_sha256" in other.stderr
+
+
+def test_a_categories_file_with_a_fault_costs_nothing(bench: Path) -> None:
+    own = bench / "own.toml"
+    own.write_text(OWN.replace("speedup_at_least", "speed_at_least"))
+    done = doors.run("run_batch", *arguments(bench, own))
+    assert done.returncode == 64 and "speed_at_least" in done.stderr
+    assert not (bench / "results").exists()
+
+
+def test_the_shipped_categories_are_the_default(bench: Path) -> None:
+    done = doors.run("run_batch", *arguments(bench, SHIPPED, "--dry-run"))
+    assert "strategy staged, 1 samples, up to 8 attempts: 1 to 8 model calls" in done.stdout, done.stderr
