@@ -112,7 +112,7 @@ def make_display(
     """
     match kind or ("rich" if stream.isatty() else "plain"):
         case "rich":
-            state = RunState(config)
+            state = RunState(config, facts.price if facts is not None else None)
             for event in history:
                 state.apply(event)
             return RichDisplay(Console(file=stream), state, name, facts)

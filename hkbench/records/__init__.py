@@ -11,6 +11,7 @@ from hkbench.records.generation import (
     SampleKey,
     Usage,
 )
+from hkbench.records.money import Price, Rates
 from hkbench.records.problem import Problem, ProblemFacts, ScalarFact, SizeSet, TensorFact
 from hkbench.records.profile import KernelProfile, KernelResources, KernelUse, Owner
 from hkbench.records.run import (
@@ -76,6 +77,8 @@ __all__ = [
     "Reply",
     "SampleKey",
     "Usage",
+    "Price",
+    "Rates",
     "Problem",
     "ProblemFacts",
     "ScalarFact",

@@ -9,6 +9,7 @@ from pydantic import Field
 from hkbench.records.base import Backend, DeviceKind, Record
 from hkbench.records.device import DeviceFacts
 from hkbench.records.generation import ExtractionRule, SampleKey, Usage
+from hkbench.records.money import Price
 from hkbench.records.problem import SizeSet
 from hkbench.records.trust import IsolationLevel, Track
 from hkbench.records.verdict import FailureKind, Stage, Status
@@ -53,7 +54,7 @@ class RunConfig(Record):
     base_url: str | None = None
     api: Literal["chat", "responses"] = "chat"
     temperature: float | None = None
-    max_tokens: int | None = None
+    max_tokens: int | None = None  #: of one reply
     reasoning_effort: str | None = None
     replay: str | None = None
     prompts_sha256: str
@@ -71,6 +72,7 @@ class RunFacts(Record):
     #: By problem of the plan, the null controls that pass its check (empty: none does); a problem that is missing here
     #: was not audited. `None`: the run is older than the audit.
     weak: dict[str, tuple[str, ...]] | None = None
+    price: Price | None = None  #: of the model; `None`: not known. That of the last session which knew one
 
 
 class Event(Record):

@@ -154,7 +154,7 @@ def read_run(paths: RunPaths) -> RunView:
 
 def _problem(paths: RunPaths, config: RunConfig, name: str, journal: JournalFold, damage: list[Damage]) -> ProblemView:
     found = journal.problem(name)
-    keys = set(found.samples) | set(_sample_folders(paths.problem(name).root))
+    keys = set(found.samples) | set(sample_folders(paths.problem(name).root))
     attempts = tuple(
         tuple(
             _sample(paths, config, SampleKey(problem=name, attempt=attempt, sample=sample), journal, damage)
@@ -172,7 +172,7 @@ def _problem(paths: RunPaths, config: RunConfig, name: str, journal: JournalFold
     )
 
 
-def _sample_folders(root: Path) -> Iterator[tuple[int, int]]:
+def sample_folders(root: Path) -> Iterator[tuple[int, int]]:
     """(attempt, sample) of every sample's folder below a problem's."""
     if not root.is_dir():
         return
@@ -197,7 +197,7 @@ def _sample(
         damage.append(Damage(name, None, "the journal tells of a verdict, but the file is missing"))
     reply: Reply | ReplyReceived | None = told.reply if told is not None else None
     if reply is None:
-        reply = _exchange(paths, folder, config.replay is not None, damage)
+        reply = read_exchange(paths, folder, config.replay is not None, damage)
     return SampleView(
         key=key,
         usage=reply.usage if reply is not None else None,
@@ -254,7 +254,7 @@ def without_request(exchange: Any) -> dict[str, Any]:
     return {name: value for name, value in exchange.items() if name != "request"}
 
 
-def _exchange(paths: RunPaths, folder: SamplePaths, replayed: bool, damage: list[Damage]) -> Reply | None:
+def read_exchange(paths: RunPaths, folder: SamplePaths, replayed: bool, damage: list[Damage]) -> Reply | None:
     """exchange.json: for a reply that was stored just before a crash, and never made it into the journal.
 
     The text is stored before the exchange, so a crash can leave it alone: answered, usage unknown.

@@ -45,17 +45,25 @@ class Recorder:
     def begin(self, config: RunConfig, facts: RunFacts) -> bool:
         """Starts the run, or resumes the one that stands in the folder; returns whether it resumes.
 
+        A price that is not the one of the folder takes its place; all other facts stay those of the beginning.
+
         Raises:
             RunMismatch: the folder's run has other settings; the message lists the differences.
         """
         resumed = self.paths.run.exists()
         if resumed:
-            check_same(read_run_file(self.paths).config, config, self.paths.root)
+            known = read_run_file(self.paths)
+            check_same(known.config, config, self.paths.root)
             self._sweep(config)
+            if facts.price is not None and facts.price != known.facts.price:
+                self._write_run(config, known.facts.model_copy(update={"price": facts.price}))
         else:
-            write_atomic(self.paths.run, RunFile(config=config, facts=facts).model_dump_json(indent=2) + "\n")
+            self._write_run(config, facts)
         self._journal = _open_journal(self.paths.journal)
         return resumed
+
+    def _write_run(self, config: RunConfig, facts: RunFacts) -> None:
+        write_atomic(self.paths.run, RunFile(config=config, facts=facts).model_dump_json(indent=2) + "\n")
 
     def _sweep(self, config: RunConfig) -> None:
         """Removes what a killed run was writing; nobody else writes into the problems' folders."""
