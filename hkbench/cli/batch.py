@@ -13,6 +13,7 @@ from pathlib import Path
 
 from hkbench import __version__
 from hkbench.batch import Outcome, RunPlan, make_plan, run_batch
+from hkbench.batch.budget import Budget
 from hkbench.batch.run import Batch
 from hkbench.cli.arguments import (
     add_device,
@@ -25,17 +26,22 @@ from hkbench.cli.arguments import (
     judge_settings,
     positive,
 )
+from hkbench.cli.budgets import add_budgets, chosen_price, limits
 from hkbench.cli.models import check_model, make_client, shown_base_url
+from hkbench.cli.signals import stopped_by_signals
 from hkbench.engine import Evaluator
 from hkbench.errors import UsageError
+from hkbench.lab import Stop
 from hkbench.lab.prompting import Prompter
 from hkbench.llm import ReplayClient
 from hkbench.monitor import Display, make_display
 from hkbench.problems import find_problems, problems_root, select
 from hkbench.prompts import PromptBook, load_prompts
-from hkbench.records import AnyEvent, Backend, DeviceKind, RunConfig, RunFacts
-from hkbench.report import write_reports
+from hkbench.records import AnyEvent, Backend, DeviceKind, Price, RunConfig, RunFacts
+from hkbench.report import Report, words, write_reports
+from hkbench.store.costs import spent_before
 from hkbench.store.events import Damage, read_events
+from hkbench.store.fold import folded
 from hkbench.store.layout import RunPaths
 from hkbench.store.recorder import Recorder
 from hkbench.store.resume import finished_problems
@@ -44,7 +50,8 @@ DEFAULT_SAMPLES = 3
 DESCRIPTION = """Run a batch: problems FIRST to LAST, several samples an attempt, failures turned into hints.
 
 The same command again resumes an interrupted run; nothing finished is done or paid for twice. Exit code: 0 the batch
-is complete (whatever the verdicts); 64 and above: it is not, and the message says why."""
+is complete (whatever the verdicts); 64 and above: it is not, and the message says why (75: a budget is used up, 130:
+Ctrl-C or SIGTERM, at which model calls under way are still waited for; a second one ends at once)."""
 
 
 class Audience:
@@ -108,12 +115,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_device(parser)
     add_judge(parser)
     add_model(parser)
+    add_budgets(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Plans first, then runs; the report is written also when the run ends early."""
+    price = None
     if not options.dry_run:
         check_model(options)
+        price = chosen_price(options)
     book = load_prompts(options.prompts)
     options.samples = options.samples or _samples_from_environment()
     if options.dry_run:
@@ -123,10 +133,13 @@ def run(options: argparse.Namespace) -> int:
         backend = chosen_backend(options, kind or DeviceKind.CPU)
         _print_plan(_plan(options, book, backend), backend)
         return 0
-    outcome = asyncio.run(_run(options, book))
+    outcome, report = asyncio.run(_run(options, book, price))
+    print(f"spent: {words.spent(report.overall)}")
     print(f"report: {options.results / 'detailed_report.txt'}, {options.results / 'report.html'}")
     for name, error in outcome.errors.items():
         print(f"hkbench: {name} is not finished: {error}", file=sys.stderr)
+    if outcome.stopped is not None:
+        raise outcome.stopped
     if not outcome.complete:
         print("hkbench: the same command resumes the run", file=sys.stderr)
         return next(iter(outcome.errors.values())).exit_code
@@ -170,8 +183,9 @@ def _print_plan(plan: RunPlan, backend: Backend) -> None:
     )
 
 
-async def _run(options: argparse.Namespace, book: PromptBook) -> Outcome:
+async def _run(options: argparse.Namespace, book: PromptBook, price: Price | None) -> tuple[Outcome, Report]:
     sizes = chosen_sizes(options)
+    written: list[Report] = []
     async with Evaluator(
         device_kind(options), judge_settings(options), sizes, options.builds, prepares=True
     ) as evaluator:
@@ -185,15 +199,18 @@ async def _run(options: argparse.Namespace, book: PromptBook) -> Outcome:
             audience = Audience()
             recorder = Recorder(paths, audience.tell)
             stack.callback(recorder.close)
-            facts = _facts(evaluator, plan)
+            facts = _facts(evaluator, plan, price)
             resumed = recorder.begin(config, facts)
-            stack.callback(write_reports, options.results)
+            stack.callback(lambda: written.append(write_reports(options.results)))
             history = [event for event in read_events(paths.journal) if not isinstance(event, Damage)]
             log = stack.enter_context(paths.log.open("a", encoding="utf-8"))
             name = str(options.results)
             stack.callback(audience.close)
             audience.add(make_display("log", log, config))
             audience.add(make_display(options.display, sys.stdout, config, name=name, facts=facts, history=history))
+            stop = Stop()
+            spending = spent_before(paths, config, history, price)
+            audience.add(Budget(limits(options), stop, spending, folded(history).seconds or 0.0))
             client = make_client(options, backend)
             try:
                 prompter = Prompter(book, backend, evaluator, config.judge)
@@ -206,10 +223,13 @@ async def _run(options: argparse.Namespace, book: PromptBook) -> Outcome:
                     options.concurrency,
                     options.record,
                     finished_problems(paths, history),
+                    stop,
                 )
-                return await run_batch(batch, plan.problems, resumed)
+                with stopped_by_signals(stop):
+                    outcome = await run_batch(batch, plan.problems, resumed)
             finally:
                 await client.close()
+    return outcome, written[0]
 
 
 def _config(
@@ -229,7 +249,7 @@ def _config(
         base_url=shown_base_url(options),
         api=options.api,
         temperature=options.temperature,
-        max_tokens=options.max_tokens,
+        max_tokens=options.max_reply_tokens,
         reasoning_effort=options.reasoning_effort,
         replay=str(options.replay.resolve()) if options.replay is not None else None,
         prompts_sha256=book.sha256,
@@ -237,7 +257,7 @@ def _config(
     )
 
 
-def _facts(evaluator: Evaluator, plan: RunPlan) -> RunFacts:
+def _facts(evaluator: Evaluator, plan: RunPlan, price: Price | None) -> RunFacts:
     device = evaluator.device
     hardware = {"device": device.name, "count": str(len(evaluator.devices)), "host": platform.node()}
     hardware |= {"cpu": platform.processor() or platform.machine(), "cores": str(os.cpu_count())}
@@ -250,4 +270,5 @@ def _facts(evaluator: Evaluator, plan: RunPlan) -> RunFacts:
         hardware=hardware,
         device=device,
         weak={problem.name: problem.weak for problem in plan.problems if problem.weak is not None},
+        price=price,
     )

@@ -21,6 +21,7 @@ from hkbench.llm.answers import (
     chat_answer,
     responses_answer,
 )
+from hkbench.llm.client import ALWAYS, Permit
 from hkbench.llm.key import redact
 from hkbench.llm.retry import PoliteWait, Transient, is_retried, requested_wait
 from hkbench.llm.settings import ModelSettings
@@ -50,20 +51,21 @@ class OpenAIClient:
         self._slots = asyncio.Semaphore(settings.concurrency)
         self._library: AsyncOpenAI | None = None
 
-    async def complete(self, key: SampleKey, prompt: str) -> Reply:
+    async def complete(self, key: SampleKey, prompt: str, permit: Permit = ALWAYS) -> Reply:
         """One reply. Raises ModelUnavailable when the service refuses, or after `max_tries` failures."""
         settings = self._settings
         retrying = AsyncRetrying(
             retry=retry_if_exception_type(Transient),
             wait=PoliteWait(settings),
             stop=stop_after_attempt(settings.max_tries),
+            sleep=permit.wait,
             reraise=True,
         )
         cause = ""
         try:
             async for attempt in retrying:
                 with attempt:
-                    return await self._try(prompt, attempt.retry_state.attempt_number)
+                    return await self._try(prompt, attempt.retry_state.attempt_number, permit)
         except Transient as error:
             cause = str(error)
         # Raised out here so that no library error, which may quote the key, hangs on it as its context.
@@ -78,13 +80,14 @@ class OpenAIClient:
             await self._library.close()
             self._library = None
 
-    async def _try(self, prompt: str, number: int) -> Reply:
+    async def _try(self, prompt: str, number: int, permit: Permit) -> Reply:
         """One call, within a slot and a time limit. Raises Transient or ModelUnavailable."""
         import httpx2  # comes with openai; both are imported late because they take a second
         import openai
 
         failure: Transient | ModelUnavailable
         async with self._slots:
+            permit.begin()
             begun = time.perf_counter()
             try:
                 async with asyncio.timeout(self._settings.timeout):

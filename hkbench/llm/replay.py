@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from hkbench.errors import ReplayMissing
+from hkbench.llm.client import ALWAYS, Permit
 from hkbench.records import Backend, Reply, SampleKey
 
 _SHOWN = 8  #: names listed in a message before it says how many more there are
@@ -29,8 +30,9 @@ class ReplayClient:
         self._root = root
         self._backend = backend
 
-    async def complete(self, key: SampleKey, prompt: str) -> Reply:  # noqa: ARG002 - the key decides
+    async def complete(self, key: SampleKey, prompt: str, permit: Permit = ALWAYS) -> Reply:  # noqa: ARG002 - the key decides
         """The reply recorded for `key`. Raises ReplayMissing when there is none, or it cannot be read."""
+        permit.begin()
         for path in self._places(key):
             if path.is_file():
                 return _read(path)

@@ -16,6 +16,7 @@ from support.run_folder import FACTS, correct, run_config
 from hkbench.engine.evaluator import Evaluated
 from hkbench.errors import WorkerLost
 from hkbench.lab import Lab
+from hkbench.llm.client import ALWAYS, Permit
 from hkbench.records import AnyEvent, Backend, Problem, Prompt, Reply, SampleKey, Turns, VerdictReached
 from hkbench.store.layout import RunPaths
 from hkbench.store.recorder import Recorder
@@ -26,7 +27,8 @@ CODES = ("return x", "return x + 0", "return x")
 
 
 class Client:
-    async def complete(self, key: SampleKey, _prompt: str) -> Reply:
+    async def complete(self, key: SampleKey, _prompt: str, permit: Permit = ALWAYS) -> Reply:
+        permit.begin()
         return Reply(text=doors.fenced(doors.candidate(CODES[key.sample - 1])), model="m")
 
     async def close(self) -> None:

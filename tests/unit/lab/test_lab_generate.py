@@ -13,6 +13,7 @@ from support.run_folder import FACTS, run_config
 
 from hkbench.errors import HkbenchError, ModelUnavailable, ReplayMissing
 from hkbench.lab import Lab
+from hkbench.llm.client import ALWAYS, Permit
 from hkbench.records import (
     AnyEvent,
     GenerationFailed,
@@ -36,8 +37,9 @@ class Client:
         self.answer = answer
         self.asked: list[int] = []
 
-    async def complete(self, key: SampleKey, prompt: str) -> Reply:
+    async def complete(self, key: SampleKey, prompt: str, permit: Permit = ALWAYS) -> Reply:
         assert prompt == PROMPT.text
+        permit.begin()
         self.asked.append(key.sample)
         return Reply(text=self.answer(key), model="m")
 
