@@ -42,6 +42,7 @@ from hkbench.cli.arguments import positive
 from hkbench.engine import Evaluator
 from hkbench.engine.evaluator import Evaluated, OnStage
 from hkbench.lab.prompting import Prompter
+from hkbench.llm.client import ALWAYS, Permit
 from hkbench.monitor.live import Watch
 from hkbench.problems import find_problems, problems_root
 from hkbench.prompts import load_prompts
@@ -142,7 +143,10 @@ class Talker:
     def __init__(self) -> None:
         self._count = 0
 
-    async def complete(self, _key: CallKey, prompt: str, _form: type[Advice] | None = None) -> Reply:
+    async def complete(
+        self, _key: CallKey, prompt: str, _form: type[Advice] | None = None, permit: Permit = ALWAYS
+    ) -> Reply:
+        permit.begin()
         self._count += 1
         body = "\n".join(
             f"KERNEL_{line} = 'float y{line} = x[{line}] * {self._count}.0f;'" for line in range(SOURCE_LINES)

@@ -13,6 +13,10 @@ HkbenchError
     ProfileUnreadable      a profiler's output is cut off or damaged (hkbench/profile/tables.py)
     IsolationUnavailable   candidates cannot be confined here as far as was asked for
     ModelUnavailable       the model endpoint refused, or kept failing
+  RunStopped               a run was told to end before its plan did; it can be resumed
+    BudgetReached          --max-cost, --max-tokens or --max-time is used up            exit 75
+    TooManyFailures        of the service or the machine, for --fail-on-error           exit 69
+    Interrupted            Ctrl-C or SIGTERM                                            exit 130
   InternalError            hkbench itself went wrong                                    exit 70
     WorkerLost             a trusted worker process died or broke its protocol
 
@@ -79,6 +83,28 @@ class IsolationUnavailable(Unavailable):
 
 class ModelUnavailable(Unavailable):
     """The model endpoint refused the request or kept failing."""
+
+
+class RunStopped(HkbenchError):
+    """A run was told to end before its plan did. Nothing failed; the same command resumes it."""
+
+    exit_code = 75
+
+
+class BudgetReached(RunStopped):
+    """What the run may spend is spent."""
+
+
+class TooManyFailures(RunStopped):
+    """The service or the machine failed more often than --fail-on-error allows."""
+
+    exit_code = 69
+
+
+class Interrupted(RunStopped):
+    """Whoever started the run asked it to end, with Ctrl-C or SIGTERM."""
+
+    exit_code = 130
 
 
 class InternalError(HkbenchError):

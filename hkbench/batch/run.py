@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hkbench.engine import Evaluator
-from hkbench.errors import HkbenchError, ModelUnavailable
-from hkbench.lab import Lab, Plan
+from hkbench.errors import HkbenchError, Interrupted, ModelUnavailable, RunStopped
+from hkbench.lab import Lab, Plan, Stop
 from hkbench.lab.advice import Adviser
 from hkbench.lab.prompting import Prompter
 from hkbench.llm import ModelClient
@@ -25,10 +25,11 @@ class Outcome:
     solved: int = 0
     finished: int = 0
     errors: dict[str, HkbenchError] = field(default_factory=dict)
+    stopped: RunStopped | None = None  #: why problems were left, where some were
 
     @property
     def complete(self) -> bool:
-        return not self.errors
+        return not self.errors and self.stopped is None
 
 
 class Batch:
@@ -44,6 +45,7 @@ class Batch:
         side_by_side: int,
         record: bool = True,
         finished: Mapping[str, ProblemClosed] | None = None,
+        stop: Stop | None = None,
         judge: ModelClient | None = None,
     ) -> None:
         self._config = config
@@ -53,17 +55,22 @@ class Batch:
         self._prompter = prompter
         fields = {"model", "base_url", "api", "temperature", "max_tokens", "reasoning_effort", "replay"}
         self._request = config.model_dump(mode="json", include=fields) if record else None
+        self._finished = finished or {}
+        self._stop = stop or Stop()
         self._adviser: Adviser | None = None
         if config.judge_model is not None:
-            self._adviser = Adviser(judge or client, config.judge_model, prompter, recorder, self._request)
-        self._finished = finished or {}
+            service = (judge or client, config.judge_model)
+            self._adviser = Adviser(*service, prompter, recorder, self._request, self._stop)
         self._turns = asyncio.Semaphore(side_by_side)
         self._labs: set[Lab] = set()  # under way
         self._answered = False  # by the service, for a problem that is done
         self._outcome = Outcome()
 
     async def run(self, problems: tuple[Problem, ...], resumed: bool) -> Outcome:
-        """All problems. A failure of the machine ends its problem only; a service that never answered ends the run."""
+        """All problems. A failure of the machine ends its problem only; a service that never answered ends the run.
+
+        A run that is told to end finishes what is under way; problems that it leaves are not closed in the journal.
+        """
         self._recorder.event(RunStarted(time=time.time(), resumed=resumed))
         reason: str | None = "interrupted"
         try:
@@ -79,24 +86,23 @@ class Batch:
             reason = str(_first(errors))
             raise
         finally:
-            if reason is None and self._outcome.errors:
+            if reason is None and self._stop.refused:
+                self._outcome.stopped = self._stop.reason()
+                stopped = self._outcome.stopped
+                reason = "interrupted" if isinstance(stopped, Interrupted) else str(stopped)
+            elif reason is None and self._outcome.errors:
                 reason = f"{len(self._outcome.errors)} problems could not be finished"
             self._recorder.event(RunClosed(time=time.time(), complete=reason is None, reason=reason))
         return self._outcome
 
     async def _problem(self, problem: Problem) -> None:
         async with self._turns:
+            if self._stop.abandoned or (self._stop.told and self._recorder.prompt(problem.name, 1) is None):
+                self._stop.refuse()
+                return
             config = self._config
-            lab = Lab(
-                problem,
-                self._prompter,
-                self._client,
-                self._evaluator,
-                self._recorder,
-                config.model,
-                self._request,
-                self._adviser,
-            )
+            parts = (self._prompter, self._client, self._evaluator, self._recorder)
+            lab = Lab(problem, *parts, config.model, self._request, self._stop, self._adviser)
             self._labs.add(lab)
             self._recorder.event(ProblemStarted(time=time.time(), problem=problem.name))
             plan = Plan(config.samples, config.attempts, config.exhaust, config.from_best)
@@ -107,6 +113,8 @@ class Batch:
                 if not (self._answered or any(lab.answered for lab in self._labs)):
                     raise  # it never answered: the other problems would only repeat this
                 error = failure
+            except RunStopped:
+                return
             except HkbenchError as failure:
                 error = failure
             finally:

@@ -182,7 +182,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         help="chat completions or the Responses API (default: chat)",
     )
     group.add_argument("--temperature", type=float)
-    group.add_argument("--max-tokens", type=positive, metavar="N", help="limit of one reply")
+    group.add_argument("--max-reply-tokens", type=positive, metavar="N", help="limit of one reply's output tokens")
     group.add_argument("--reasoning-effort", metavar="LEVEL")
     group.add_argument(
         "--model-timeout", type=seconds, default=1200.0, metavar="S", help="limit of one call (default: 1200)"

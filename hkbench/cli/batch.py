@@ -13,6 +13,7 @@ from pathlib import Path
 
 from hkbench import __version__
 from hkbench.batch import Outcome, RunPlan, run_batch
+from hkbench.batch.budget import Budget
 from hkbench.batch.run import Batch
 from hkbench.categories import CategoryBook
 from hkbench.cli.arguments import (
@@ -27,14 +28,19 @@ from hkbench.cli.arguments import (
     positive,
 )
 from hkbench.cli.batch_plan import add_choice, add_strategy, categories_of, check_choice, plan_of, print_plan
+from hkbench.cli.budgets import add_budgets, chosen_prices, limits
 from hkbench.cli.models import check_model, judge_model, make_client, shown_base_url
+from hkbench.cli.signals import stopped_by_signals
 from hkbench.engine import Evaluator
+from hkbench.lab import Stop
 from hkbench.lab.prompting import Prompter
 from hkbench.monitor import Display, make_display
 from hkbench.prompts import PromptBook, load_prompts
-from hkbench.records import AnyEvent, Backend, DeviceKind, JudgeSettings, RunConfig, RunFacts
-from hkbench.report import write_reports
+from hkbench.records import AnyEvent, Backend, DeviceKind, JudgeSettings, Price, RunConfig, RunFacts
+from hkbench.report import Report, words, write_reports
+from hkbench.store.costs import spent_before
 from hkbench.store.events import Damage, read_events
+from hkbench.store.fold import folded
 from hkbench.store.layout import RunPaths
 from hkbench.store.recorder import Recorder
 from hkbench.store.resume import finished_problems
@@ -44,7 +50,8 @@ DEFAULT_SAMPLES = 3
 DESCRIPTION = """Run a batch: problems FIRST to LAST, several samples an attempt, failures turned into hints.
 
 The same command again resumes an interrupted run; nothing finished is done or paid for twice. Exit code: 0 the batch
-is complete (whatever the verdicts); 64 and above: it is not, and the message says why."""
+is complete (whatever the verdicts); 64 and above: it is not, and the message says why (75: a budget is used up, 130:
+Ctrl-C or SIGTERM, at which model calls under way are still waited for; a second one ends at once)."""
 
 
 class Audience:
@@ -91,13 +98,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_device(parser)
     add_judge(parser)
     add_model(parser)
+    add_budgets(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Plans first, then runs; the report is written also when the run ends early."""
     check_choice(options)
+    prices: tuple[Price | None, Price | None] = (None, None)
     if not options.dry_run:
         check_model(options)
+        prices = chosen_prices(options, judge_model(options) if STRATEGIES[options.strategy].asks_judge else None)
     book, categories = load_prompts(options.prompts), categories_of(options)
     if options.dry_run:
         kind = device_kind(options)
@@ -106,10 +116,13 @@ def run(options: argparse.Namespace) -> int:
         backend = chosen_backend(options, kind or DeviceKind.CPU)
         print_plan(plan_of(options, book, backend), backend)
         return 0
-    outcome = asyncio.run(_run(options, book, categories))
+    outcome, report = asyncio.run(_run(options, book, categories, prices))
+    print(f"spent: {words.spent(report.overall)}")
     print(f"report: {options.results / 'detailed_report.txt'}, {options.results / 'report.html'}")
     for name, error in outcome.errors.items():
         print(f"hkbench: {name} is not finished: {error}", file=sys.stderr)
+    if outcome.stopped is not None:
+        raise outcome.stopped
     if not outcome.complete:
         print("hkbench: the same command resumes the run", file=sys.stderr)
         return next(iter(outcome.errors.values())).exit_code
@@ -122,8 +135,14 @@ async def _found_kind(options: argparse.Namespace) -> DeviceKind:
         return evaluator.device.kind
 
 
-async def _run(options: argparse.Namespace, book: PromptBook, categories: CategoryBook | None) -> Outcome:
+async def _run(
+    options: argparse.Namespace,
+    book: PromptBook,
+    categories: CategoryBook | None,
+    prices: tuple[Price | None, Price | None],
+) -> tuple[Outcome, Report]:
     sizes = chosen_sizes(options)
+    written: list[Report] = []
     async with Evaluator(device_kind(options), settings_of(options), sizes, options.builds, prepares=True) as evaluator:
         kind = evaluator.device.kind
         backend = chosen_backend(options, kind)
@@ -137,15 +156,18 @@ async def _run(options: argparse.Namespace, book: PromptBook, categories: Catego
             audience = Audience()
             recorder = Recorder(paths, audience.tell)
             stack.callback(recorder.close)
-            facts = _facts(evaluator, plan)
+            facts = _facts(evaluator, plan, *prices)
             resumed = recorder.begin(config, facts)
-            stack.callback(write_reports, options.results)
+            stack.callback(lambda: written.append(write_reports(options.results)))
             history = [event for event in read_events(paths.journal) if not isinstance(event, Damage)]
             log = stack.enter_context(paths.log.open("a", encoding="utf-8"))
             name = str(options.results)
             stack.callback(audience.close)
             audience.add(make_display("log", log, config))
             audience.add(make_display(options.display, sys.stdout, config, name=name, facts=facts, history=history))
+            stop = Stop()
+            spending = spent_before(paths, config, history, *prices)
+            audience.add(Budget(limits(options), stop, spending, folded(history).seconds or 0.0))
             clients = [make_client(options, backend)]
             if config.judge_model is not None:
                 clients.append(make_client(options, backend, config.judge_model))
@@ -159,12 +181,15 @@ async def _run(options: argparse.Namespace, book: PromptBook, categories: Catego
                     options.concurrency,
                     options.record,
                     finished_problems(paths, history),
+                    stop,
                     judge=clients[-1],
                 )
-                return await run_batch(batch, plan.problems, resumed)
+                with stopped_by_signals(stop):
+                    outcome = await run_batch(batch, plan.problems, resumed)
             finally:
                 for client in clients:
                     await client.close()
+    return outcome, written[0]
 
 
 def settings_of(options: argparse.Namespace) -> JudgeSettings:
@@ -192,7 +217,7 @@ def _config(
         base_url=shown_base_url(options),
         api=options.api,
         temperature=options.temperature,
-        max_tokens=options.max_tokens,
+        max_tokens=options.max_reply_tokens,
         reasoning_effort=options.reasoning_effort,
         replay=str(options.replay.resolve()) if options.replay is not None else None,
         judge_model=judge_model(options) if strategy.asks_judge else None,
@@ -202,7 +227,7 @@ def _config(
     )
 
 
-def _facts(evaluator: Evaluator, plan: RunPlan) -> RunFacts:
+def _facts(evaluator: Evaluator, plan: RunPlan, price: Price | None, judge_price: Price | None) -> RunFacts:
     device = evaluator.device
     hardware = {"device": device.name, "count": str(len(evaluator.devices)), "host": platform.node()}
     hardware |= {"cpu": platform.processor() or platform.machine(), "cores": str(os.cpu_count())}
@@ -215,4 +240,6 @@ def _facts(evaluator: Evaluator, plan: RunPlan) -> RunFacts:
         hardware=hardware,
         device=device,
         weak={problem.name: problem.weak for problem in plan.problems if problem.weak is not None},
+        price=price,
+        judge_price=judge_price,
     )

@@ -48,7 +48,7 @@ def make_client(options: argparse.Namespace, backend: Backend, model: str | None
         base_url=base_url(options.base_url),
         api=options.api,
         temperature=options.temperature,
-        max_tokens=options.max_tokens,
+        max_tokens=options.max_reply_tokens,
         reasoning_effort=options.reasoning_effort,
         timeout=options.model_timeout,
         concurrency=options.concurrency,

@@ -2,5 +2,6 @@
 
 from hkbench.lab.lab import Lab, Plan
 from hkbench.lab.samples import Sample, best_of
+from hkbench.lab.stop import Stop
 
-__all__ = ["Lab", "Plan", "Sample", "best_of"]
+__all__ = ["Lab", "Plan", "Sample", "Stop", "best_of"]

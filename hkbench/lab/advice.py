@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from hkbench.errors import HkbenchError
+from hkbench.errors import HkbenchError, RunStopped
 from hkbench.lab.prompting import Prompter
+from hkbench.lab.stop import Stop, Turn
 from hkbench.llm import ModelClient, ReadAnswer, read_answer, shape_of
 from hkbench.prompts import Question, Reflection
 from hkbench.records import (
@@ -38,11 +39,13 @@ class Adviser:
         prompter: Prompter,
         recorder: Recorder,
         request: dict[str, Any] | None = None,
+        stop: Stop | None = None,
     ) -> None:
         self._client = client
         self._model = model
         self._prompter = prompter
         self._recorder = recorder
+        self._stop = stop or Stop()
         self._request = None if request is None else request | {"model": model}
 
     async def ask(
@@ -54,6 +57,7 @@ class Adviser:
 
         Raises:
             HkbenchError: the service failed.
+            RunStopped: the run ends, and the judge was not asked.
         """
         unusable: tuple[str, str | None] | None = None
         for call in range(1, CALLS + 1):
@@ -89,9 +93,14 @@ class Adviser:
         if known is not None:
             return known.text, read_answer(known.text, form)
         prompt = await self._question(key, kind, problem, reflection, unusable)
-        self._recorder.event(AdviceAsked(time=time.time(), key=key, kind=kind, about=about))
+        event = self._recorder.event
         try:
-            reply = await self._client.complete(key, prompt, form)
+            with Turn(
+                self._stop, lambda: event(AdviceAsked(time=time.time(), key=key, kind=kind, about=about))
+            ) as turn:
+                reply = await self._client.complete(key, prompt, form, turn)
+        except RunStopped:
+            raise
         except HkbenchError as error:
             failed = AdviceFailed(time=time.time(), key=key, error=type(error).__name__, message=str(error))
             self._recorder.event(failed)

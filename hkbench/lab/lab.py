@@ -19,10 +19,11 @@ from hkbench.categories import (
     situation,
 )
 from hkbench.engine import Evaluated, Evaluator
-from hkbench.errors import HkbenchError, ModelUnavailable
+from hkbench.errors import HkbenchError, ModelUnavailable, RunStopped
 from hkbench.lab.advice import Adviser
 from hkbench.lab.prompting import Prompter
 from hkbench.lab.samples import Sample, best_of, rank
+from hkbench.lab.stop import Stop, Turn
 from hkbench.llm import ModelClient, extract
 from hkbench.prompts import Reflection, StageSheet, reflect_on, with_advice
 from hkbench.records import (
@@ -83,6 +84,7 @@ class Lab:
         recorder: Recorder,
         model: str,
         request: dict[str, Any] | None = None,
+        stop: Stop | None = None,
         adviser: Adviser | None = None,
     ) -> None:
         self.problem = problem
@@ -94,20 +96,26 @@ class Lab:
         self._recorder = recorder
         self._model = model
         self._request = request
+        self._stop = stop or Stop()
         self._adviser = adviser
         self._judged: dict[str, tuple[SampleKey, asyncio.Future[Evaluated]]] = {}  # by the candidate's sha256
 
     async def prompt(self, attempt: int, reflection: Reflection | None, stage: StageGuide | None = None) -> Prompt:
-        """The prompt of an attempt; the one that was sent, when it was sent before."""
+        """The prompt of an attempt; the one that was sent, when it was sent before.
+
+        Raises:
+            RunStopped: the run ends, and the attempt was not begun.
+        """
         book, name = self._prompter.book, self.problem.name
         text = self._recorder.prompt(name, attempt)
         if text is not None:
             template = book.choose(name, self._prompter.backend)
             return Prompt(text=text, template=template, sha256=sha256(text.encode()).hexdigest())
+        self._stop.check()
         about = None
         if stage is not None:
             about = StageSheet(name=stage.name, focus=stage.focus, guidance=stage.guidance)
-        prompt = await self._prompter.render(self.problem, reflection, about)
+        prompt = await self._stop.unless_abandoned(self._prompter.render(self.problem, reflection, about))
         self._recorder.save_prompt(name, attempt, prompt)
         parent = None
         if reflection is not None:
@@ -128,24 +136,29 @@ class Lab:
         """N generations side by side, each recorded before it is used.
 
         Raises:
-            ExceptionGroup of HkbenchError: some calls failed for good. The others' replies are kept for the resume.
+            HkbenchError: some calls failed for good. The others' replies are kept for the resume.
+            RunStopped: the run ends, and some calls were not begun. The others' replies are judged.
         """
         keys = [SampleKey(problem=self.problem.name, attempt=attempt, sample=i + 1) for i in range(n)]
         results = await asyncio.gather(*(self._reply(key, prompt) for key in keys), return_exceptions=True)
-        replies = [reply for reply in results if isinstance(reply, Reply)]
-        if len(replies) < n:
-            _raise_failures(results)
         source = parent.candidate.source if parent is not None and parent.candidate is not None else None
-        return [self._extract(key, reply, source) for key, reply in zip(keys, replies, strict=True)]
+        replies = [(key, reply) for key, reply in zip(keys, results, strict=True) if isinstance(reply, Reply)]
+        if len(replies) < n:
+            if self._stop.told and not self._stop.abandoned:
+                await self._judge_part([self._extract(key, reply, source) for key, reply in replies])
+            _raise_failures(results)
+        return [self._extract(key, reply, source) for key, reply in replies]
 
     async def _reply(self, key: SampleKey, prompt: Prompt) -> Reply:
         known = self._recorder.reply(key, self._model)
         if known is not None:
             self.answered = True
             return known
-        self._recorder.event(GenerationStarted(time=time.time(), key=key))
         try:
-            reply = await self._client.complete(key, prompt.text)
+            with Turn(self._stop, lambda: self._recorder.event(GenerationStarted(time=time.time(), key=key))) as turn:
+                reply = await self._client.complete(key, prompt.text, permit=turn)
+        except RunStopped:
+            raise
         except HkbenchError as error:
             failed = GenerationFailed(time=time.time(), key=key, error=type(error).__name__, message=str(error))
             self._recorder.event(failed)
@@ -192,7 +205,7 @@ class Lab:
         """The same samples with their verdicts; builds run side by side, measurements one at a time.
 
         Raises:
-            ExceptionGroup of HkbenchError: the machine failed. The verdicts that were reached are kept.
+            HkbenchError: the machine failed, or the run was abandoned. The verdicts that were reached are kept.
         """
         results = await asyncio.gather(*(self._verdict(sample) for sample in samples), return_exceptions=True)
         verdicts = [verdict for verdict in results if isinstance(verdict, Verdict)]
@@ -202,6 +215,17 @@ class Lab:
         best = best_of(judged)
         self._close_attempt(best)
         return judged
+
+    async def _judge_part(self, samples: Sequence[Sample]) -> None:
+        """The samples of an attempt that the run ends in. Where the machine fails they are left to the resume."""
+        results = await asyncio.gather(*(self._verdict(sample) for sample in samples), return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException) and not isinstance(result, HkbenchError):
+                raise result
+        found = zip(samples, results, strict=True)
+        judged = [replace(sample, verdict=v) for sample, v in found if isinstance(v, Verdict)]
+        if judged:
+            self._keep_best(best_of(judged))
 
     async def _verdict(self, sample: Sample) -> Verdict:
         known = self._recorder.verdict(sample.key, sample.candidate.sha256 if sample.candidate else None)
@@ -256,19 +280,25 @@ class Lab:
             self._recorder.event(StageEntered(time=time.time(), key=sample.key, stage=stage))
 
         try:
-            return await self._evaluator.evaluate(
-                self.problem, paths.code, paths.build, self._prompter.backend, entered
+            return await self._stop.unless_abandoned(
+                self._evaluator.evaluate(self.problem, paths.code, paths.build, self._prompter.backend, entered)
             )
+        except RunStopped:
+            raise
         except HkbenchError as error:
             failed = EvaluationFailed(time=time.time(), key=sample.key, error=type(error).__name__, message=str(error))
             self._recorder.event(failed)
             raise
 
-    def _close_attempt(self, best: Sample) -> None:
+    def _keep_best(self, best: Sample) -> None:
         assert best.verdict is not None
         if self.best is None or rank(best.verdict) > rank(self.best.verdict):  # type: ignore[arg-type]
             self.best = best
             self._recorder.copy_best(best.key, "best", with_prompt=True)
+
+    def _close_attempt(self, best: Sample) -> None:
+        assert best.verdict is not None
+        self._keep_best(best)
         self._recorder.copy_best(best.key, "attempt", with_prompt=False)
         self._recorder.event(
             AttemptClosed(

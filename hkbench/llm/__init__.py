@@ -4,6 +4,7 @@ from hkbench.llm.client import ModelClient
 from hkbench.llm.extract import extract
 from hkbench.llm.key import api_key, base_url
 from hkbench.llm.openai_client import OpenAIClient
+from hkbench.llm.prices import find_price
 from hkbench.llm.replay import ReplayClient
 from hkbench.llm.settings import ModelSettings
 from hkbench.llm.structured import ReadAnswer, read_answer, shape_of
@@ -17,6 +18,7 @@ __all__ = [
     "api_key",
     "base_url",
     "extract",
+    "find_price",
     "read_answer",
     "shape_of",
 ]

@@ -2,16 +2,44 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Protocol
 
 from hkbench.records import Advice, CallKey, Reply
 
 
+class Permit(Protocol):
+    """What a client asks before it calls the service. Both raise `RunStopped` once no call may be begun any more."""
+
+    def begin(self) -> None:
+        """Before each try, when nothing else is waited for."""
+        ...
+
+    async def wait(self, seconds: float) -> None:
+        """Before another try; returns early only by raising."""
+        ...
+
+
+class Always:
+    """The permit of a single call, which nothing ends."""
+
+    def begin(self) -> None:
+        """Always granted."""
+
+    async def wait(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+ALWAYS = Always()
+
+
 class ModelClient(Protocol):
     """Anything that answers prompts: a service, or a folder of recorded replies."""
 
-    async def complete(self, key: CallKey, prompt: str, form: type[Advice] | None = None) -> Reply:
-        """The reply to one prompt. Safe to call many times at once.
+    async def complete(
+        self, key: CallKey, prompt: str, form: type[Advice] | None = None, permit: Permit = ALWAYS
+    ) -> Reply:
+        """The reply to one prompt. Safe to call many times at once. What `permit` raises passes through.
 
         `form`: the endpoint is asked to answer with JSON of this form, where it offers that; the reply may be
         anything still (see `read_answer`).

@@ -21,6 +21,7 @@ from hkbench.llm.answers import (
     chat_answer,
     responses_answer,
 )
+from hkbench.llm.client import ALWAYS, Permit
 from hkbench.llm.key import redact
 from hkbench.llm.retry import PoliteWait, Transient, is_retried, requested_wait
 from hkbench.llm.settings import ModelSettings
@@ -57,28 +58,31 @@ class OpenAIClient:
         self._library: AsyncOpenAI | None = None
         self._offers_forms = True  # until it refuses one
 
-    async def complete(self, key: CallKey, prompt: str, form: type[Advice] | None = None) -> Reply:
+    async def complete(
+        self, key: CallKey, prompt: str, form: type[Advice] | None = None, permit: Permit = ALWAYS
+    ) -> Reply:
         """One reply. Raises ModelUnavailable when the service refuses, or after `max_tries` failures."""
         if form is not None and self._offers_forms:
             try:
-                return await self._complete(key, prompt, form)
+                return await self._complete(key, prompt, form, permit)
             except _FormRefused:
                 self._offers_forms = False
-        return await self._complete(key, prompt, None)
+        return await self._complete(key, prompt, None, permit)
 
-    async def _complete(self, key: CallKey, prompt: str, form: type[Advice] | None) -> Reply:
+    async def _complete(self, key: CallKey, prompt: str, form: type[Advice] | None, permit: Permit) -> Reply:
         settings = self._settings
         retrying = AsyncRetrying(
             retry=retry_if_exception_type(Transient),
             wait=PoliteWait(settings),
             stop=stop_after_attempt(settings.max_tries),
+            sleep=permit.wait,
             reraise=True,
         )
         cause = ""
         try:
             async for attempt in retrying:
                 with attempt:
-                    return await self._try(prompt, form, attempt.retry_state.attempt_number)
+                    return await self._try(prompt, form, attempt.retry_state.attempt_number, permit)
         except Transient as error:
             cause = str(error)
         # Raised out here so that no library error, which may quote the key, hangs on it as its context.
@@ -93,13 +97,14 @@ class OpenAIClient:
             await self._library.close()
             self._library = None
 
-    async def _try(self, prompt: str, form: type[Advice] | None, number: int) -> Reply:
+    async def _try(self, prompt: str, form: type[Advice] | None, number: int, permit: Permit) -> Reply:
         """One call, within a slot and a time limit. Raises Transient, ModelUnavailable or _FormRefused."""
         import httpx2  # comes with openai; both are imported late because they take a second
         import openai
 
         failure: Transient | ModelUnavailable | _FormRefused
         async with self._slots:
+            permit.begin()
             begun = time.perf_counter()
             try:
                 async with asyncio.timeout(self._settings.timeout):

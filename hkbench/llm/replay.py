@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from hkbench.errors import ReplayMissing
+from hkbench.llm.client import ALWAYS, Permit
 from hkbench.records import Advice, AdviceKey, Backend, CallKey, Reply
 
 _SHOWN = 8  #: names listed in a message before it says how many more there are
@@ -35,8 +36,10 @@ class ReplayClient:
         key: CallKey,
         prompt: str,  # noqa: ARG002 - the key decides
         form: type[Advice] | None = None,  # noqa: ARG002
+        permit: Permit = ALWAYS,
     ) -> Reply:
         """The reply recorded for `key`. Raises ReplayMissing when there is none, or it cannot be read."""
+        permit.begin()
         for path in self._places(key):
             if path.is_file():
                 return _read(path)

@@ -10,6 +10,7 @@ from hkbench.monitor.cells import CELLS
 from hkbench.monitor.state import Phase, RunState, SampleState
 from hkbench.monitor.words import count, duration, ratio
 from hkbench.records import FailureKind, RunFacts, SampleKey, Status
+from hkbench.store.costs import money
 from hkbench.store.plain import one_line
 
 _BAR = 24  # characters of the progress bar
@@ -35,6 +36,7 @@ def full_head(state: RunState, name: str, now: float, facts: RunFacts | None) ->
     pace = state.per_minute(now)
     used = f"{count(state.tokens.input)} in, {count(state.tokens.output)} out"
     known = state.tokens.input is not None or state.tokens.output is not None
+    used += spent(state)
     return [
         line(("hkbench ", "bold"), (one_line(name, 60), "bold"), ("  ", ""), condition(state)),
         line((_setting(state, facts), "")),
@@ -51,6 +53,15 @@ def full_head(state: RunState, name: str, now: float, facts: RunFacts | None) ->
             (", ".join(f"{one_line(problem, 30)} {ratio(best)}" for problem, best in state.best[:8]) or "none", ""),
         ),
     ]  # fmt: skip
+
+
+def spent(state: RunState) -> str:
+    """The money after the tokens; a plus where some replies' cost is not known, nothing where there is no price."""
+    spending = state.spending
+    if spending.currency is None or not spending.calls:
+        return ""
+    known = "cost unknown" if spending.cost is None else money(spending.cost, spending.currency)
+    return f", {known}{'+' if spending.unpriced and spending.cost is not None else ''}"
 
 
 def _under_way(state: RunState, now: float) -> list[Text]:

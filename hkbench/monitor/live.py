@@ -45,7 +45,7 @@ class Watch:
             if news.restarted:
                 self._run = read_run_file(self.paths)
             if news.restarted or self._state is None:
-                self._state = RunState(self._run.config)
+                self._state = RunState(self._run.config, self._run.facts.price, self._run.facts.judge_price)
                 self.damaged = 0
             for event in news.events:
                 self._state.apply(event)

@@ -112,7 +112,8 @@ def make_display(
     """
     match kind or ("rich" if stream.isatty() else "plain"):
         case "rich":
-            state = RunState(config)
+            prices = (facts.price, facts.judge_price) if facts is not None else ()
+            state = RunState(config, *prices)
             for event in history:
                 state.apply(event)
             return RichDisplay(Console(file=stream), state, name, facts)

@@ -56,6 +56,9 @@ class Snapshot(Record):
     machine_failures: dict[str, int]  #: of the service and the machine, by error
     tokens_input: int | None
     tokens_output: int | None
+    cost: float | None  #: money for the model calls whose cost is known; 0 when no model was called
+    unpriced_replies: int  #: of model calls, whose cost is not known
+    currency: str | None  #: `None`: there is no price
     under_way: tuple[UnderWay, ...]
     problems: tuple[ProblemNow, ...]  #: in the order of the plan
     unreadable_lines: int  #: of the journal
@@ -87,6 +90,9 @@ def take_snapshot(state: RunState, run: str, now: float, unreadable: int = 0) ->
         machine_failures=dict(state.machine_failures.most_common()),
         tokens_input=state.tokens.input,
         tokens_output=state.tokens.output,
+        cost=state.spending.cost,
+        unpriced_replies=state.spending.unpriced,
+        currency=state.spending.currency,
         under_way=tuple(
             UnderWay(key=key, phase=phase, stage=sample.stage, seconds=max(0.0, now - sample.since))
             for phase in RUNNING

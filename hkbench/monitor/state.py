@@ -19,6 +19,7 @@ from hkbench.records import (
     FailureKind,
     GenerationFailed,
     GenerationStarted,
+    Price,
     ProblemClosed,
     ProblemStarted,
     ReplyReceived,
@@ -32,6 +33,7 @@ from hkbench.records import (
     Usage,
     VerdictReached,
 )
+from hkbench.store.costs import Spending
 
 
 class Phase(StrEnum):
@@ -151,8 +153,9 @@ class Tokens:
 class RunState:
     """The state of one run. Times are seconds since the epoch, as in the events."""
 
-    def __init__(self, config: RunConfig) -> None:
+    def __init__(self, config: RunConfig, price: Price | None = None, judge_price: Price | None = None) -> None:
         self.config = config
+        self.spending = Spending(price, judge_price)
         self.problems = {name: ProblemState() for name in config.problems}
         self.tokens = Tokens()
         self.machine_failures: Counter[str] = Counter()  #: of the service and the machine, by error
@@ -253,6 +256,7 @@ class RunState:
         self.tokens.take(self._usage.get(event.key, Usage()), -1)
         self.tokens.take(event.usage, 1)
         self._usage[event.key] = event.usage
+        self.spending.take(event.key, event.usage, event.replayed)
 
     def take_changed(self) -> set[str]:
         """The problems that changed since this was last asked."""

@@ -22,6 +22,7 @@ from hkbench.records.generation import (
     SampleKey,
     Usage,
 )
+from hkbench.records.money import Price, Rates
 from hkbench.records.problem import (
     Convolution,
     GraphFacts,
@@ -114,6 +115,8 @@ __all__ = [
     "Convolution",
     "GraphFacts",
     "OperatorClass",
+    "Price",
+    "Rates",
     "Problem",
     "ProblemFacts",
     "Product",

@@ -10,6 +10,7 @@ from hkbench.records.advice import AnswerForm, QuestionKind
 from hkbench.records.base import Backend, DeviceKind, Record
 from hkbench.records.device import DeviceFacts
 from hkbench.records.generation import AdviceKey, ExtractionRule, SampleKey, Usage
+from hkbench.records.money import Price
 from hkbench.records.problem import SizeSet
 from hkbench.records.trust import IsolationLevel, Track
 from hkbench.records.verdict import FailureKind, Stage, Status
@@ -55,7 +56,7 @@ class RunConfig(Record):
     base_url: str | None = None
     api: Literal["chat", "responses"] = "chat"
     temperature: float | None = None
-    max_tokens: int | None = None
+    max_tokens: int | None = None  #: of one reply
     reasoning_effort: str | None = None
     replay: str | None = None
     judge_model: str | None = None  #: `None`: the strategy asks no judge
@@ -76,6 +77,8 @@ class RunFacts(Record):
     #: By problem of the plan, the null controls that pass its check (empty: none does); a problem that is missing here
     #: was not audited. `None`: the run is older than the audit.
     weak: dict[str, tuple[str, ...]] | None = None
+    price: Price | None = None  #: of the model; `None`: not known. That of the last session which knew one
+    judge_price: Price | None = None  #: of the judge's model, where a judge is asked
 
 
 class Event(Record):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from hkbench.records import Interval, MachineFailed, Usage
+from hkbench.records import Interval, MachineFailed, Price, Usage
 from hkbench.report import tally
 from hkbench.report.model import (
     DEFINITIONS,
@@ -85,6 +85,9 @@ def _row(problem: ProblemReport) -> SummaryRow:
         tokens_output=problem.tokens.output.total,
         tokens_reasoning=problem.tokens.reasoning.total,
         tokens_cached_input=problem.tokens.cached_input.total,
+        cost=problem.cost.total,
+        unpriced_replies=problem.cost.unpriced_replies,
+        currency=problem.cost.currency,
         wall_seconds=problem.wall_seconds,
         error=problem.error,
     )
@@ -133,11 +136,12 @@ def _problem(run: RunView, problem: ProblemView) -> ProblemReport:
         attempts=attempts,
         model_failures=tally.model_failures(samples),
         tokens=tally.tokens(samples),
+        cost=tally.cost(samples, run.facts.price),
         calls=tally.calls(samples, _failures_of(run, problem.name)),
         wall_seconds=tally.seconds([problem.seconds]),
         generation_seconds=tally.seconds(sample.generation_seconds for sample in samples),
         evaluation_seconds=tally.seconds(sample.evaluation_seconds for sample in samples),
-        samples=tuple(map(_sample, samples)),
+        samples=tuple(_sample(sample, run.facts.price) for sample in samples),
     )
 
 
@@ -151,7 +155,7 @@ def _state(problem: ProblemView) -> ProblemState:
     return ProblemState.UNFINISHED if problem.started else ProblemState.NOT_STARTED
 
 
-def _sample(sample: SampleView) -> SampleReport:
+def _sample(sample: SampleView, price: Price | None) -> SampleReport:
     verdict = sample.verdict
     failure = verdict.failure if verdict is not None else None
     return SampleReport(
@@ -168,6 +172,7 @@ def _sample(sample: SampleView) -> SampleReport:
         replayed=sample.replayed,
         finish_reason=sample.finish_reason,
         tokens=sample.usage or Usage(),
+        cost=tally.cost_of_sample(sample, price),
         generation_seconds=tally.seconds([sample.generation_seconds]),
         evaluation_seconds=tally.seconds([sample.evaluation_seconds]),
         warnings=tuple(map(tally.message_of, verdict.warnings)) if verdict is not None else (),
@@ -199,6 +204,7 @@ def _overall(run: RunView) -> Overall:
     weak_names = tuple(problem.name for problem in run.problems if weak.get(problem.name))
     planned = set(run.config.problems)
     failures = [event for event in run.journal.machine_failures if event.key.problem in planned]
+    cost = tally.cost(samples, run.facts.price)
     return Overall(
         problems=whole.problems,
         finished=sum(_state(problem) is ProblemState.FINISHED for problem in run.problems),
@@ -222,6 +228,8 @@ def _overall(run: RunView) -> Overall:
         model_failures=tally.model_failures(samples),
         machine_failures=tally.machine_failures(failures, run.problems),
         tokens=tally.tokens(samples),
+        cost=cost,
+        cost_per_solved=tally.cost_per_solved(cost, whole.solved),
         calls=tally.calls(samples, failures),
         sessions=run.journal.sessions,
         wall_seconds=tally.seconds([run.journal.seconds]),

@@ -30,6 +30,12 @@ DEFINITIONS = {
     "interval is a 95 % percentile bootstrap over problems, absent for fewer than two",
     "tokens": "of all replies, replayed ones included; total is of the replies that reported the figure, "
     "null when none did; reasoning is part of output, cached_input of input",
+    "cost": "of the model calls by the price in facts, for a million tokens of input, cached input and output "
+    "(reasoning included); replayed replies cost nothing. total is of the replies whose cost is known, null when none "
+    "is: it needs a price, and a service that said input and output; cached input that it did not say is taken as not "
+    "cached. What failed tries and calls cost is not known and not in it",
+    "cost_per_solved": "cost of all calls / solved problems; null when a part of the cost is not known, or no problem "
+    "is solved",
     "model_failures": "verdicts on candidates that are not correct, by stage and kind",
     "refused": "the answers of a sample were right, but the clocks did not agree, it was faster than the device can "
     "be, or the work was not its own kernels'; counted among the judged, never correct",
@@ -81,6 +87,14 @@ class Tokens(ReportRecord):
     cached_input: TokenCount
 
 
+class Cost(ReportRecord):
+    """Money for model calls."""
+
+    total: float | None  #: 0 when no model was called
+    currency: str | None  #: `None`: there is no price
+    unpriced_replies: int  #: of model calls, whose cost is not known
+
+
 class Calls(ReportRecord):
     """Model calls."""
 
@@ -126,6 +140,7 @@ class SampleReport(ReportRecord):
     replayed: bool | None
     finish_reason: str | None
     tokens: Usage
+    cost: float | None  #: `None`: not known, or there is no reply; 0 when it was replayed
     generation_seconds: float | None
     evaluation_seconds: float | None
     warnings: tuple[str, ...]
@@ -170,6 +185,7 @@ class ProblemReport(ReportRecord):
     attempts: tuple[AttemptReport, ...]
     model_failures: tuple[FailureCount, ...]
     tokens: Tokens
+    cost: Cost
     calls: Calls
     wall_seconds: float | None
     generation_seconds: float | None  #: summed over samples, which overlap
@@ -221,6 +237,8 @@ class Overall(ReportRecord):
     model_failures: tuple[FailureCount, ...]
     machine_failures: tuple[MachineFailure, ...]
     tokens: Tokens
+    cost: Cost
+    cost_per_solved: float | None
     calls: Calls
     sessions: int  #: 1 + the number of resumes
     wall_seconds: float | None
@@ -274,6 +292,9 @@ class SummaryRow(ReportRecord):
     tokens_output: int | None
     tokens_reasoning: int | None
     tokens_cached_input: int | None
+    cost: float | None  #: of the replies whose cost is known
+    unpriced_replies: int
+    currency: str | None
     wall_seconds: float | None
     error: str | None
 

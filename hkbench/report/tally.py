@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
-from hkbench.records import Backend, EvaluationFailed, FailureKind, MachineFailed, Stage, Status, Usage
-from hkbench.report.model import Calls, FailureCount, LanguageCount, MachineFailure, TokenCount, Tokens
+from hkbench.records import Backend, EvaluationFailed, FailureKind, MachineFailed, Price, Stage, Status, Usage
+from hkbench.report.model import Calls, Cost, FailureCount, LanguageCount, MachineFailure, TokenCount, Tokens
+from hkbench.store.costs import DIGITS, cost_of
 from hkbench.store.plain import one_line
 from hkbench.store.reader import ProblemView, SampleView
 
@@ -111,6 +112,33 @@ def tokens(samples: Iterable[SampleView]) -> Tokens:
 def _tokens(usages: list[Usage], figure: Callable[[Usage], int | None]) -> TokenCount:
     known = [value for value in map(figure, usages) if value is not None]
     return TokenCount(total=sum(known) if known else None, unreported_replies=len(usages) - len(known))
+
+
+def cost_of_sample(sample: SampleView, price: Price | None) -> float | None:
+    if not sample.answered:
+        return None
+    return 0.0 if sample.replayed else _rounded(cost_of(sample.usage or Usage(), price))
+
+
+def cost(samples: Iterable[SampleView], price: Price | None) -> Cost:
+    """Money for the calls that were answered; see the definition in the report."""
+    costs = [cost_of(sample.usage or Usage(), price) for sample in samples if sample.replayed is False]
+    known = [value for value in costs if value is not None]
+    return Cost(
+        total=_rounded(math.fsum(known)) if known or not costs else None,
+        currency=price.currency if price is not None else None,
+        unpriced_replies=len(costs) - len(known),
+    )
+
+
+def cost_per_solved(whole: Cost, solved: int) -> float | None:
+    if whole.total is None or whole.unpriced_replies or not solved:
+        return None
+    return _rounded(whole.total / solved)
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, DIGITS)
 
 
 def calls(samples: Sequence[SampleView], failures: Iterable[MachineFailed]) -> Calls:

@@ -130,6 +130,7 @@ def _gains(overall: Overall) -> list[str]:
 
 
 def problem_table(problems: Sequence[ProblemReport]) -> list[str]:
+    priced = any(problem.cost.currency is not None for problem in problems)
     rows = [
         (
             one_line(problem.problem, WIDTH) + (" (weak)" if problem.weak else ""),
@@ -138,13 +139,14 @@ def problem_table(problems: Sequence[ProblemReport]) -> list[str]:
             f"{problem.best_attempt}.{problem.best_sample}" if problem.best_attempt else words.UNKNOWN,
             f"{problem.correct_samples}/{problem.judged}",
             words.count(problem.tokens.output),
+            *([words.cost(problem.cost)] if priced else []),
             words.duration(problem.wall_seconds),
         )
         for problem in problems
     ]
     note = "from: attempt.sample of the best; out: output tokens; *: not finished"
-    header = ("problem", "outcome", "best speed-up", "from", "correct", "out", "wall")
-    return [*title("Problems"), *table(header, rows, right=(3, 4, 5, 6)), note]
+    header = ("problem", "outcome", "best speed-up", "from", "correct", "out", *(["cost"] if priced else []), "wall")
+    return [*title("Problems"), *table(header, rows, right=range(3, len(header))), note]
 
 
 def _failures(overall: Overall) -> list[str]:
@@ -171,8 +173,10 @@ def _tokens(report: Report) -> list[str]:
             "Calls",
             f"{calls.made} made, {calls.replayed} replayed, {calls.retries} retries, {calls.failed} given up",
         ),
+        ("Cost", words.whole_cost(report.overall)),
+        *([("Price", words.price(report.facts.price))] if report.facts.price is not None else []),
     ]
-    return [*title("Tokens and model calls"), *pairs(rows)]
+    return [*title("Tokens, money and model calls"), *pairs(rows)]
 
 
 def _tokens_line(whole: TokenCount, part: TokenCount, name: str) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from hkbench.records import Interval
-from hkbench.report.model import Estimate, ProblemReport, TokenCount
+from hkbench.records import Interval, Price
+from hkbench.report.model import Cost, Estimate, Overall, ProblemReport, TokenCount
+from hkbench.store.costs import money
 from hkbench.store.plain import one_line
 
 WIDTH = 100
@@ -99,6 +100,43 @@ def count(found: TokenCount) -> str:
     if found.total is None:
         return UNKNOWN
     return f"{found.total:,}" + ("+" if found.unreported_replies else "")
+
+
+def cost(found: Cost) -> str:
+    """Money; a plus where the cost of some replies is not known."""
+    if found.total is None:
+        return "unknown"
+    return money(found.total, found.currency) + ("+" if found.unpriced_replies else "")
+
+
+def price(found: Price) -> str:
+    rates = found.rates
+    cached = "as input" if rates.cached_input is None else f"{rates.cached_input:g}"
+    return (
+        f"in {found.currency} for a million tokens: input {rates.input:g}, cached {cached}, output {rates.output:g} "
+        f"({found.entry} in {found.source})"
+    )
+
+
+def whole_cost(overall: Overall) -> str:
+    """The cost of a run, what a solved problem cost, and why a part is not known."""
+    found = overall.cost
+    if not overall.calls.made:
+        return "nothing, no model was called"
+    parts = [cost(found)]
+    if overall.cost_per_solved is not None:
+        parts.append(f"{money(overall.cost_per_solved, found.currency)} a solved problem")
+    if found.currency is None:
+        parts.append("the price of the model is not known (--prices)")
+    elif found.unpriced_replies:
+        parts.append(f"{found.unpriced_replies} replies did not say their tokens")
+    return "; ".join(parts)
+
+
+def spent(overall: Overall) -> str:
+    """A run's tokens and money in a line."""
+    tokens = f"{count(overall.tokens.input)} input and {count(overall.tokens.output)} output tokens"
+    return f"{tokens}, cost {whole_cost(overall)}"
 
 
 def duration(value: float | None) -> str:

@@ -144,3 +144,11 @@ class JournalFold:
                 sample.verdict = event
             case _:
                 pass
+
+
+def folded(events: Iterable[AnyEvent]) -> JournalFold:
+    """All of `events`, in order."""
+    journal = JournalFold()
+    for event in events:
+        journal.apply(event)
+    return journal

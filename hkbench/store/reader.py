@@ -33,7 +33,7 @@ from hkbench.records import (
 )
 from hkbench.store.events import Damage, JournalTail, News, read_events
 from hkbench.store.fold import JournalFold
-from hkbench.store.layout import RunPaths, SamplePaths
+from hkbench.store.layout import AdvicePaths, RunPaths, SamplePaths
 
 __all__ = [
     "Damage", "JournalTail", "News", "ProblemView", "RunFile", "RunView", "SampleView", "VerdictView",
@@ -42,6 +42,7 @@ __all__ = [
 
 _ATTEMPT = re.compile(r"attempt_([1-9][0-9]*)")
 _SAMPLE = re.compile(r"sample_([1-9][0-9]*)")
+_JUDGE = re.compile(r"judge_([1-9][0-9]*)")
 
 
 class RunFile(Record):
@@ -154,7 +155,7 @@ def read_run(paths: RunPaths) -> RunView:
 
 def _problem(paths: RunPaths, config: RunConfig, name: str, journal: JournalFold, damage: list[Damage]) -> ProblemView:
     found = journal.problem(name)
-    keys = set(found.samples) | set(_sample_folders(paths.problem(name).root))
+    keys = set(found.samples) | set(sample_folders(paths.problem(name).root))
     attempts = tuple(
         tuple(
             _sample(paths, config, SampleKey(problem=name, attempt=attempt, sample=sample), journal, damage)
@@ -172,17 +173,26 @@ def _problem(paths: RunPaths, config: RunConfig, name: str, journal: JournalFold
     )
 
 
-def _sample_folders(root: Path) -> Iterator[tuple[int, int]]:
+def sample_folders(root: Path) -> Iterator[tuple[int, int]]:
     """(attempt, sample) of every sample's folder below a problem's."""
+    return _folders(root, _SAMPLE)
+
+
+def advice_folders(root: Path) -> Iterator[tuple[int, int]]:
+    """(attempt, call) of every folder of a judge's call below a problem's."""
+    return _folders(root, _JUDGE)
+
+
+def _folders(root: Path, inner: re.Pattern[str]) -> Iterator[tuple[int, int]]:
     if not root.is_dir():
         return
     for attempt in root.iterdir():
         first = _ATTEMPT.fullmatch(attempt.name)
         if first is None or not attempt.is_dir():
             continue
-        for sample in attempt.iterdir():
-            second = _SAMPLE.fullmatch(sample.name)
-            if second is not None and sample.is_dir():
+        for folder in attempt.iterdir():
+            second = inner.fullmatch(folder.name)
+            if second is not None and folder.is_dir():
                 yield int(first[1]), int(second[1])
 
 
@@ -197,7 +207,7 @@ def _sample(
         damage.append(Damage(name, None, "the journal tells of a verdict, but the file is missing"))
     reply: Reply | ReplyReceived | None = told.reply if told is not None else None
     if reply is None:
-        reply = _exchange(paths, folder, config.replay is not None, damage)
+        reply = read_exchange(paths, folder, config.replay is not None, damage)
     return SampleView(
         key=key,
         usage=reply.usage if reply is not None else None,
@@ -254,7 +264,9 @@ def without_request(exchange: Any) -> dict[str, Any]:
     return {name: value for name, value in exchange.items() if name != "request"}
 
 
-def _exchange(paths: RunPaths, folder: SamplePaths, replayed: bool, damage: list[Damage]) -> Reply | None:
+def read_exchange(
+    paths: RunPaths, folder: SamplePaths | AdvicePaths, replayed: bool, damage: list[Damage]
+) -> Reply | None:
     """exchange.json: for a reply that was stored just before a crash, and never made it into the journal.
 
     The text is stored before the exchange, so a crash can leave it alone: answered, usage unknown.

@@ -47,17 +47,27 @@ class Recorder:
     def begin(self, config: RunConfig, facts: RunFacts) -> bool:
         """Starts the run, or resumes the one that stands in the folder; returns whether it resumes.
 
+        A price that is not the one of the folder takes its place; all other facts stay those of the beginning.
+
         Raises:
             RunMismatch: the folder's run has other settings; the message lists the differences.
         """
         resumed = self.paths.run.exists()
         if resumed:
-            check_same(read_run_file(self.paths).config, config, self.paths.root)
+            known = read_run_file(self.paths)
+            check_same(known.config, config, self.paths.root)
             self._sweep(config)
+            named = {"price": facts.price, "judge_price": facts.judge_price}
+            prices = {name: price for name, price in named.items() if price is not None}
+            if any(price != getattr(known.facts, name) for name, price in prices.items()):
+                self._write_run(config, known.facts.model_copy(update=prices))
         else:
-            write_atomic(self.paths.run, RunFile(config=config, facts=facts).model_dump_json(indent=2) + "\n")
+            self._write_run(config, facts)
         self._journal = _open_journal(self.paths.journal)
         return resumed
+
+    def _write_run(self, config: RunConfig, facts: RunFacts) -> None:
+        write_atomic(self.paths.run, RunFile(config=config, facts=facts).model_dump_json(indent=2) + "\n")
 
     def _sweep(self, config: RunConfig) -> None:
         """Removes what a killed run was writing; nobody else writes into the problems' folders."""

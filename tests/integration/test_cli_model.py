@@ -189,7 +189,7 @@ def test_generate_asks_once(problems: Path, tmp_path: Path) -> None:
         seen.append(request)
         return good(request)
 
-    code, said = generate(problems, output, handler, "--api", "responses", "--max-tokens", "77")
+    code, said = generate(problems, output, handler, "--api", "responses", "--max-reply-tokens", "77")
     assert code == 0, said
     assert output.read_text() == doors.fast(1)
     assert len(seen) == 1

@@ -100,7 +100,14 @@ def reply(folder: Path, problem_name: str, attempt: int, sample: int, text: str)
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """This process's environment without settings of hkbench and of model services."""
-    settings = ("LLM_GATEWAY_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "KERNELBENCH_DIR", "NUM_SAMPLES")
+    settings = (
+        "LLM_GATEWAY_KEY",
+        "OPENAI_API_KEY",
+        "OPENAI_BASE_URL",
+        "KERNELBENCH_DIR",
+        "NUM_SAMPLES",
+        "HKBENCH_PRICES",
+    )
     kept = {name: value for name, value in os.environ.items() if name not in settings}
     return kept | {"NO_PROXY": "127.0.0.1", "COLUMNS": "120"} | dict(more or {})
 

@@ -311,11 +311,12 @@ def _times(problems: Sequence[ProblemReport]) -> Figure | None:
         "Time of model calls and of evaluations, which overlap" + ("." if tokens else "; no reply said its tokens."),
         (_FULL, 1.1 + _ROW * len(shown)),
         draw,
-        ("problem", "model calls", "evaluations", "wall", "input tokens", "output tokens"),
+        ("problem", "model calls", "evaluations", "wall", "input tokens", "output tokens", "cost"),
         [
             (
                 p.problem, words.duration(p.generation_seconds), words.duration(p.evaluation_seconds),
                 words.duration(p.wall_seconds), words.count(p.tokens.input), words.count(p.tokens.output),
+                words.cost(p.cost),
             )
             for p in shown
         ],

@@ -15,6 +15,7 @@ from support.run_folder import FACTS, incorrect, run_config
 from hkbench.errors import ModelUnavailable
 from hkbench.lab import Lab, Sample
 from hkbench.lab.advice import Adviser
+from hkbench.llm.client import ALWAYS, Permit
 from hkbench.prompts import Question, Reflection, load_prompts
 from hkbench.records import (
     Advice,
@@ -52,7 +53,10 @@ class Judge:
         self.answers = list(answers)
         self.asked: list[tuple[CallKey, str, type[Advice] | None]] = []
 
-    async def complete(self, key: CallKey, prompt: str, form: type[Advice] | None = None) -> Reply:
+    async def complete(
+        self, key: CallKey, prompt: str, form: type[Advice] | None = None, permit: Permit = ALWAYS
+    ) -> Reply:
+        permit.begin()
         self.asked.append((key, prompt, form))
         if not self.answers:
             raise ModelUnavailable("gone")
@@ -84,7 +88,7 @@ class Bench:
     def lab(self, judge: Judge) -> Lab:
         prompter = cast(Any, Prompter())
         adviser = Adviser(judge, "sage", prompter, self.recorder, {"temperature": 0.5})
-        return Lab(PROBLEM, prompter, judge, cast(Any, SimpleNamespace()), self.recorder, "m", None, adviser)
+        return Lab(PROBLEM, prompter, judge, cast(Any, SimpleNamespace()), self.recorder, "m", None, None, adviser)
 
     async def consulted(self, judge: Judge) -> Reflection:
         return await self.lab(judge).consult(QuestionKind.REPAIR, sample(), 2)

@@ -16,6 +16,7 @@ from support.run_folder import FACTS, correct, run_config
 from hkbench.engine.evaluator import Evaluated
 from hkbench.errors import WorkerLost
 from hkbench.lab import Lab
+from hkbench.llm.client import ALWAYS, Permit
 from hkbench.records import Advice, AnyEvent, Backend, CallKey, Problem, Prompt, Reply, SampleKey, Turns, VerdictReached
 from hkbench.store.layout import RunPaths
 from hkbench.store.recorder import Recorder
@@ -26,8 +27,11 @@ CODES = ("return x", "return x + 0", "return x")
 
 
 class Client:
-    async def complete(self, key: CallKey, _prompt: str, _form: type[Advice] | None = None) -> Reply:
+    async def complete(
+        self, key: CallKey, _prompt: str, _form: type[Advice] | None = None, permit: Permit = ALWAYS
+    ) -> Reply:
         assert isinstance(key, SampleKey)
+        permit.begin()
         return Reply(text=doors.fenced(doors.candidate(CODES[key.sample - 1])), model="m")
 
     async def close(self) -> None:

@@ -13,6 +13,7 @@ from support.run_folder import FACTS, run_config
 
 from hkbench.errors import HkbenchError, ModelUnavailable, ReplayMissing
 from hkbench.lab import Lab
+from hkbench.llm.client import ALWAYS, Permit
 from hkbench.records import (
     Advice,
     AnyEvent,
@@ -38,9 +39,12 @@ class Client:
         self.answer = answer
         self.asked: list[int] = []
 
-    async def complete(self, key: CallKey, prompt: str, form: type[Advice] | None = None) -> Reply:
+    async def complete(
+        self, key: CallKey, prompt: str, form: type[Advice] | None = None, permit: Permit = ALWAYS
+    ) -> Reply:
         assert isinstance(key, SampleKey)
         assert prompt == PROMPT.text
+        permit.begin()
         self.asked.append(key.sample)
         return Reply(text=self.answer(key), model="m")
 

@@ -25,7 +25,7 @@ def test_tables_hold_the_reports_numbers(tmp_path: Path) -> None:
         ("run", "crash", "4"),
         ("compare", "wrong_values", "1"),
     )
-    assert made["times"].rows[0] == ("1_ReLU", "5.0 s", "8.0 s", "11.0 s", "200", "100")
+    assert made["times"].rows[0] == ("1_ReLU", "5.0 s", "8.0 s", "11.0 s", "200", "100", "unknown")
     assert "2_Sum" in made["speedups"].svg
 
 

@@ -1,0 +1,81 @@
+"""A run that is told to end: nothing is begun, and what is under way is finished unless it is abandoned."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from hkbench.errors import BudgetReached, Interrupted, RunStopped
+from hkbench.lab import Stop
+
+
+def spent() -> RunStopped:
+    return BudgetReached("spent")
+
+
+def interrupted() -> RunStopped:
+    return Interrupted("interrupted")
+
+
+async def test_the_first_reason_stays_but_an_interrupt_takes_its_place() -> None:
+    stop = Stop()
+    stop.check()
+    assert not stop.told
+    stop.end(spent)
+    stop.end(interrupted)
+    with pytest.raises(BudgetReached, match="spent"):
+        stop.check()
+    stop.abandon(interrupted)
+    with pytest.raises(Interrupted):
+        stop.check()
+
+
+async def test_a_wait_ends_with_the_run() -> None:
+    stop = Stop()
+    await stop.wait(0.001)
+    waiting = asyncio.create_task(stop.wait(1000.0))
+    await asyncio.sleep(0)
+    stop.end(spent)
+    with pytest.raises(BudgetReached):
+        await waiting
+
+
+async def test_work_is_finished_at_a_budget_and_cancelled_when_abandoned() -> None:
+    stop, go_on, cleaned = Stop(), asyncio.Event(), list[str]()
+
+    async def work() -> str:
+        try:
+            await go_on.wait()
+        except asyncio.CancelledError:
+            cleaned.append("cleaned")
+            raise
+        return "done"
+
+    first = asyncio.create_task(stop.unless_abandoned(work()))
+    await asyncio.sleep(0)
+    stop.end(spent)
+    go_on.set()
+    assert await first == "done"
+    assert not stop.refused
+
+    go_on.clear()
+    second = asyncio.create_task(stop.unless_abandoned(work()))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    stop.abandon(interrupted)
+    with pytest.raises(Interrupted):
+        await second
+    assert cleaned == ["cleaned"]
+    with pytest.raises(Interrupted):
+        await stop.unless_abandoned(work())
+    assert stop.refused
+
+
+async def test_a_cancellation_from_outside_is_none_of_its_own() -> None:
+    stop = Stop()
+    work = asyncio.create_task(stop.unless_abandoned(asyncio.sleep(1000.0)))
+    await asyncio.sleep(0)
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
