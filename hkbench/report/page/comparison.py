@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hkbench.report import words
-from hkbench.report.compare import Paired, Part
+from hkbench.report.compare import Outcome, Paired, Part
 from hkbench.report.compare_text import run_name
 from hkbench.report.compare_words import caveats, outcome, points
 from hkbench.report.model import ProblemState
@@ -156,7 +156,8 @@ def _difference(found: Paired) -> Row:
 
 
 def _settled(found: Paired) -> Row:
-    return f"{found.differ} of {found.problems}", "not settled" if found.outcome == "open" else found.outcome.value
+    word = "the same" if found.differ == 0 else "not settled" if found.outcome is Outcome.OPEN else found.outcome.value
+    return f"{found.differ} of {found.problems}", word
 
 
 def _flips(found: SideBySide, one: Against, reports: Sequence[str | None]) -> list[tuple[str, list[tuple[Cell, ...]]]]:

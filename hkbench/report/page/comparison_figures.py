@@ -153,12 +153,12 @@ def _chances(runs: Drawn) -> Figure | None:
 
     def draw(canvas: Canvas) -> None:
         axes = canvas.add_subplot()
-        for (run, figures), (colour, marker, line) in zip(runs, _looks(len(runs)), strict=True):
-            k = [chance.k for chance in figures.pass_at_k]
+        for i, ((run, figures), (colour, marker, line)) in enumerate(zip(runs, _looks(len(runs)), strict=True)):
+            beside = 0.04 * (i - (len(runs) - 1) / 2)  # so that intervals do not hide each other
+            k = [chance.k + beside for chance in figures.pass_at_k]
             axes.plot(k, [100 * c.value.value for c in figures.pass_at_k], marker + line, color=colour, label=run.name)
-            bars = [(c.k, *_ends(c.value)) for c in figures.pass_at_k]
-            axes.vlines([b[0] for b in bars], [100 * b[1] for b in bars], [100 * b[2] for b in bars],
-                        color=colour, linewidth=0.8)  # fmt: skip
+            ends = [_ends(chance.value) for chance in figures.pass_at_k]
+            axes.vlines(k, [100 * low for low, _ in ends], [100 * high for _, high in ends], color=colour, linewidth=1)
         axes.set_ylim(-3, 105)
         whole_ticks(axes, ks)
         axes.set_xlabel("samples k")
