@@ -6,7 +6,7 @@ fields are only ever added within one `schema_version`. Nothing depends on when 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -25,6 +25,7 @@ from hkbench.report.model import (
     ProblemState,
     Report,
     ReportRecord,
+    TokenCount,
 )
 from hkbench.report.tally import failure_counts
 from hkbench.stats import Floats, bootstrap_interval, geometric_mean, share_interval
@@ -74,8 +75,8 @@ class RunFigures(ReportRecord):
     model_failures: tuple[FailureCount, ...]
     calls_made: int
     calls_replayed: int
-    tokens_input: int | None
-    tokens_output: int | None
+    tokens_input: TokenCount
+    tokens_output: TokenCount
     generation_seconds: float | None
     evaluation_seconds: float | None
     wall_seconds: float | None  #: summed over problems, which overlap
@@ -231,11 +232,18 @@ def _figures(report: Report, names: Sequence[str]) -> RunFigures:
         model_failures=failure_counts((f.stage, f.kind, f.count) for one in problems for f in one.model_failures),
         calls_made=sum(one.calls.made for one in problems),
         calls_replayed=sum(one.calls.replayed for one in problems),
-        tokens_input=total(one.tokens.input.total for one in problems),
-        tokens_output=total(one.tokens.output.total for one in problems),
+        tokens_input=_tokens(one.tokens.input for one in problems),
+        tokens_output=_tokens(one.tokens.output for one in problems),
         generation_seconds=total(one.generation_seconds for one in problems),
         evaluation_seconds=total(one.evaluation_seconds for one in problems),
         wall_seconds=total(one.wall_seconds for one in problems),
+    )
+
+
+def _tokens(counts: Iterable[TokenCount]) -> TokenCount:
+    found = list(counts)
+    return TokenCount(
+        total=total(one.total for one in found), unreported_replies=sum(one.unreported_replies for one in found)
     )
 
 

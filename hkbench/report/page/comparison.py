@@ -103,16 +103,12 @@ def _work(columns: Sequence[RunFigures | None]) -> list[Row]:
     return [
         ("Samples, correct of judged", *(f"{c.samples_correct} / {c.samples_judged}" for c in known)),
         ("Model calls, made and replayed", *(f"{c.calls_made} and {c.calls_replayed}" for c in known)),
-        ("Input tokens", *(_count(c.tokens_input) for c in known)),
-        ("Output tokens", *(_count(c.tokens_output) for c in known)),
+        ("Input tokens", *(words.count(c.tokens_input) for c in known)),
+        ("Output tokens", *(words.count(c.tokens_output) for c in known)),
         ("Time of model calls", *(words.duration(c.generation_seconds) for c in known)),
         ("Time of evaluations", *(words.duration(c.evaluation_seconds) for c in known)),
         ("Wall, summed over problems", *(words.duration(c.wall_seconds) for c in known)),
     ]
-
-
-def _count(value: int | None) -> str:
-    return words.UNKNOWN if value is None else f"{value:,}"
 
 
 def _against(found: SideBySide, one: Against, reports: Sequence[str | None]) -> AgainstPart:

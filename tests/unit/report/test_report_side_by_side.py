@@ -54,7 +54,7 @@ def test_figures_are_over_what_all_runs_have_in_common(three: SideBySide) -> Non
     assert a.fast_p["1"].low == pytest.approx(0.0615, abs=1e-3)  # Wilson's
     assert [(one.k, one.problems) for one in a.pass_at_k] == [(1, 3), (2, 3)]
     assert a.pass_at_k[0].value.value == pytest.approx(1 / 3)  # one of two, one of two, none
-    assert (a.tokens_input, a.tokens_output, a.samples_judged, a.samples_correct) == (600, 360, 6, 2)
+    assert (a.tokens_input.total, a.tokens_output.total, a.samples_judged, a.samples_correct) == (600, 360, 6, 2)
     assert [(f.kind.value, f.count) for f in a.model_failures] == [("build_error", 3), ("crash", 1)]
     assert three.runs[2].own.judged == 5
 
