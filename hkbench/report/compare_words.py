@@ -13,7 +13,7 @@ _UNLIKE = (
     "another's."
 )
 _STRICT = "The runs were not judged alike ({}): what passes in one may fail in the other."
-_TRIED = "The runs had not as many tries ({}): with more of them a run's best is better by that alone."
+_TRIED = "The runs did not have equally many tries ({}): with more of them a run's best is better by that alone."
 _TRIES = {"samples", "attempts", "exhaust"}
 _NO_VERDICT = {"judge profile slow", "judge profile timeout", "judge keep profile", "judge prepare builds"}
 
