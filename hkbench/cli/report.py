@@ -1,26 +1,54 @@
-"""generate_report.py: the report of a run folder."""
+"""generate_report.py: the report of a run folder, or of several side by side."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from hkbench.report import write_reports
+from hkbench.cli.compare import add_force
+from hkbench.errors import UsageError
+from hkbench.report import write_comparison, write_reports
+from hkbench.report.compare_text import side_by_side_lines
+from hkbench.store.plain import strip_escapes
 
 DESCRIPTION = """Write summary.json, summary.csv, detailed_report.json, detailed_report.txt and report.html
-(a page for a browser) into a run folder.
+(a page for a browser) into a run folder; of several folders, write comparison.html and comparison.json.
 
-Works on finished, interrupted and running runs alike; the text is printed too."""
+Works on finished, interrupted and running runs alike; the text is printed too. Of several runs each is compared with
+the first, as by hkbench compare; the folders' own reports stay as they are."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("results", type=Path, metavar="RESULTS", help="the run folder")
+    parser.add_argument("results", type=Path, nargs="+", metavar="RESULTS", help="the run folder; or several")
     parser.add_argument("--quiet", action="store_true", help="do not print the text")
+    group = parser.add_argument_group("several runs")
+    group.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="the page, its data beside it as .json (default: comparison.html in the first folder)",
+    )
+    add_force(group)
 
 
 def run(options: argparse.Namespace) -> int:
-    write_reports(options.results)
+    """Writes and prints the report; errors as of `write_reports` and `write_comparison`."""
+    if len(options.results) > 1:
+        return _side_by_side(options)
+    if options.output is not None or options.force:
+        raise UsageError("--output and --force are for several runs: the report of one lies in its folder")
+    folder = options.results[0]
+    write_reports(folder)
     if not options.quiet:
-        print((options.results / "detailed_report.txt").read_text(encoding="utf-8"), end="")
-        print(f"\nreport for a browser: {options.results / 'report.html'}")
+        print((folder / "detailed_report.txt").read_text(encoding="utf-8"), end="")
+        print(f"\nreport for a browser: {folder / 'report.html'}")
+    return 0
+
+
+def _side_by_side(options: argparse.Namespace) -> int:
+    found, page = write_comparison(options.results, options.output, force=options.force)
+    if not options.quiet:
+        for line in side_by_side_lines(found):
+            print(strip_escapes(line).rstrip())
+        print(f"\ncomparison for a browser: {page}")
     return 0

@@ -1,7 +1,10 @@
-"""Reports of a run: readers of its folder."""
+"""Reports of a run, and of several side by side: readers of their folders."""
 
 from hkbench.report.build import detail, summarise
 from hkbench.report.model import Report, Summary
-from hkbench.report.write import write_reports
+from hkbench.report.side_by_side import SideBySide
+from hkbench.report.write import read_side_by_side, write_comparison, write_reports
 
-__all__ = ["Report", "Summary", "detail", "summarise", "write_reports"]
+__all__ = [
+    "Report", "SideBySide", "Summary", "detail", "read_side_by_side", "summarise", "write_comparison", "write_reports",
+]  # fmt: skip

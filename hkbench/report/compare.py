@@ -1,10 +1,10 @@
-"""Two runs side by side: a paired comparison over the problems that both judged."""
+"""A run against another one: a paired comparison over the problems that both judged."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from hkbench.stats import Floats, bootstrap_interval, expanded_confidence, fast_
 
 #: Fewer problems that differ settle nothing: of five that all went one way, a sign test's two-sided p is 1/16.
 LEAST = 6
+#: pass@k is compared at these k, as far as both runs have so many samples.
+KS = (1, 2, 3, 4, 5, 10, 20, 50, 100)
 _NOT_COMPARED = {"schema_version", "problems", "problem_hashes", "judge"}  # settings that are shown another way
 
 
@@ -56,6 +58,15 @@ class Paired(ReportRecord):
     outcome: Outcome
 
 
+class PairedChance(ReportRecord):
+    """pass@k over the problems of which both runs have k judged samples in attempt 1."""
+
+    k: int
+    a: float
+    b: float
+    paired: Paired
+
+
 class Part(ReportRecord):
     """The comparison over all compared problems, or over a part of them."""
 
@@ -65,6 +76,8 @@ class Part(ReportRecord):
     solved: Paired  #: of shares: 0.1 is ten points
     correct: Paired
     speedup: Paired | None  #: geometric mean of B / A over the problems correct in both; `None` where there is none
+    fast_p: dict[str, Paired]  #: of shares, by p
+    pass_at_k: tuple[PairedChance, ...]  #: of chances, for the `KS` that both runs have
 
 
 class PairedProblem(ReportRecord):
@@ -82,10 +95,19 @@ class PairedProblem(ReportRecord):
     apart: bool  #: the intervals of the two speed-ups have no value in common
 
 
+class Flips(ReportRecord):
+    """Problems that one run has and the other has not, in the order of A's plan."""
+
+    solved_only_b: tuple[str, ...]
+    solved_only_a: tuple[str, ...]
+    correct_only_b: tuple[str, ...]
+    correct_only_a: tuple[str, ...]
+
+
 class Comparison(ReportRecord):
     """The whole comparison; what could not be compared is in `left_out`, by problem with the reason."""
 
-    schema_version: Literal[1] = 1
+    run: str  #: what the second run is called: B, or C and so on where A is compared with several
     differences: tuple[Difference, ...]
     incomplete: tuple[str, ...]
     left_out: dict[str, str]
@@ -94,6 +116,7 @@ class Comparison(ReportRecord):
     whole: Part
     without_weak: Part | None  #: `None` where no compared problem is weak, or every one is
     problems: tuple[PairedProblem, ...]
+    flips: Flips
 
     @property
     def worse(self) -> bool:
@@ -106,40 +129,44 @@ Pair = tuple[ProblemReport, ProblemReport]
 Number = TypeVar("Number", int, float)
 
 
-def compare(a: Report, b: Report) -> Comparison | None:
-    """B against A. `None` where the runs have no judged problem in common (see `left_out_of`)."""
-    left_out = left_out_of(a, b)
+def compare(a: Report, b: Report, run: str = "B") -> Comparison | None:
+    """B, which is called `run`, against A. `None` where no judged problem is common to them (see `left_out_of`)."""
+    left_out = left_out_of(a, b, run)
     theirs = {problem.problem: problem for problem in b.problems}
     pairs = [(one, theirs[one.problem]) for one in a.problems if one.problem not in left_out]
     if not pairs:
         return None
     strong = [pair for pair in pairs if not _weak(pair)]
+    problems = tuple(map(_paired_problem, pairs))
     return Comparison(
+        run=run,
         differences=differences(a, b),
         incomplete=tuple(
-            f"{name}: {report.incomplete_because}" for name, report in (("A", a), ("B", b)) if not report.complete
+            f"{name}: {report.incomplete_because}" for name, report in (("A", a), (run, b)) if not report.complete
         ),
         left_out=left_out,
         weak_problems=tuple(pair[0].problem for pair in pairs if _weak(pair)),
         not_audited=tuple(a.problem for a, b in pairs if a.weak is None and b.weak is None),
         whole=_part(pairs),
         without_weak=_part(strong) if strong and len(strong) < len(pairs) else None,
-        problems=tuple(map(_paired_problem, pairs)),
+        problems=problems,
+        flips=_flips(problems),
     )
 
 
-def left_out_of(a: Report, b: Report) -> dict[str, str]:
-    """Problems that cannot be compared, with the reason, in the order of the plans."""
+def left_out_of(a: Report, b: Report, run: str = "B") -> dict[str, str]:
+    """Problems that cannot be compared, with the reason, in the order of the plans. `run`: what B is called."""
     first, second = _by_name(a), _by_name(b)
     reasons: dict[str, str] = {}
     for name in [*first, *(name for name in second if name not in first)]:
         if name not in second or name not in first:
-            reasons[name] = f"only in {'A' if name in first else 'B'}"
+            reasons[name] = f"only in {'A' if name in first else run}"
         elif first[name][0] != second[name][0]:
             reasons[name] = "the problem's file is not the same"
         else:
-            silent = [run for run, found in (("A", first), ("B", second)) if not found[name][1].judged]
-            open_ = [run for run, found in (("A", first), ("B", second)) if not _finished(found[name][1])]
+            both = (("A", first[name][1]), (run, second[name][1]))
+            silent = [one for one, problem in both if not problem.judged]
+            open_ = [one for one, problem in both if not _finished(problem)]
             if silent:
                 reasons[name] = f"not judged in {' and '.join(silent)}"
             elif open_:  # its best may still come
@@ -156,9 +183,14 @@ def _by_name(report: Report) -> dict[str, tuple[str, ProblemReport]]:
     return {problem.problem: (hashes[problem.problem], problem) for problem in report.problems}
 
 
+def settings_of(report: Report) -> dict[str, str | None]:
+    """What can differ between two runs, by name: settings, then facts of the machine; `None`: not known."""
+    return {**_settings(report.config), **_facts(report.facts)}
+
+
 def differences(a: Report, b: Report) -> tuple[Difference, ...]:
     """Settings and facts that differ, settings first."""
-    first, second = ({**_settings(one.config), **_facts(one.facts)} for one in (a, b))
+    first, second = settings_of(a), settings_of(b)
     names = [*first, *(name for name in second if name not in first)]
     found = (Difference(setting=name, a=first.get(name), b=second.get(name)) for name in names)
     return tuple(one for one in found if one.a != one.b)
@@ -166,8 +198,13 @@ def differences(a: Report, b: Report) -> tuple[Difference, ...]:
 
 def obstacles(a: Report, b: Report) -> tuple[Difference, ...]:
     """Differences that make speed-ups incomparable: other sizes, or another device."""
-    barred = {"device", "sizes", "device name", "device arch"}
-    return tuple(one for one in differences(a, b) if one.setting in barred and one.a is not None and one.b is not None)
+    return barred(differences(a, b))
+
+
+def barred(found: Sequence[Difference]) -> tuple[Difference, ...]:
+    """Those of the differences that are `obstacles`; what is not known of a run is none."""
+    names = {"device", "sizes", "device name", "device arch"}
+    return tuple(one for one in found if one.setting in names and one.a is not None and one.b is not None)
 
 
 def _settings(config: RunConfig) -> dict[str, str | None]:
@@ -201,9 +238,42 @@ def _part(pairs: Sequence[Pair]) -> Part:
         problems=len(pairs),
         a=sides[0],
         b=sides[1],
-        solved=_paired([float(b.solved) - float(a.solved) for a, b in pairs], 0.0, _mean),
-        correct=_paired([float(b.correct) - float(a.correct) for a, b in pairs], 0.0, _mean),
+        solved=_paired([float(b.solved) - float(a.solved) for a, b in pairs], 0.0, mean),
+        correct=_paired([float(b.correct) - float(a.correct) for a, b in pairs], 0.0, mean),
         speedup=_paired(ratios, 1.0, geometric_mean) if ratios else None,
+        fast_p={f"{p:g}": _paired([_above(b, p) - _above(a, p) for a, b in pairs], 0.0, mean) for p in FAST_P},
+        pass_at_k=tuple(_chances(pairs)),
+    )
+
+
+def _above(problem: ProblemReport, p: float) -> float:
+    """The problem's term of fast_p: 1.0 or 0.0."""
+    return 0.0 if problem.fast_p is None else problem.fast_p[f"{p:g}"]
+
+
+def _chances(pairs: Sequence[Pair]) -> Iterator[PairedChance]:
+    for k in KS:
+        known = [
+            (first, second)
+            for a, b in pairs
+            if (first := _chance(a, k)) is not None and (second := _chance(b, k)) is not None
+        ]
+        if not known:
+            return
+        a, b = (mean(np.asarray(values)) for values in zip(*known, strict=True))
+        yield PairedChance(k=k, a=a, b=b, paired=_paired([second - first for first, second in known], 0.0, mean))
+
+
+def _chance(problem: ProblemReport, k: int) -> float | None:
+    return next((found.value for found in problem.pass_at_k if found.k == k), None)
+
+
+def _flips(problems: Sequence[PairedProblem]) -> Flips:
+    return Flips(
+        solved_only_b=tuple(one.problem for one in problems if one.solved_b and not one.solved_a),
+        solved_only_a=tuple(one.problem for one in problems if one.solved_a and not one.solved_b),
+        correct_only_b=tuple(one.problem for one in problems if one.correct_b and not one.correct_a),
+        correct_only_a=tuple(one.problem for one in problems if one.correct_a and not one.correct_b),
     )
 
 
@@ -215,11 +285,11 @@ def _side(problems: Sequence[ProblemReport], both: Sequence[ProblemReport]) -> S
         solved=sum(problem.solved for problem in problems),
         fast_p={f"{p:g}": fast_p(speedups, len(problems), p) for p in FAST_P},
         geometric_mean_speedup=geometric_mean(shared) if shared else None,
-        tokens_input=_sum([problem.tokens.input.total for problem in problems]),
-        tokens_output=_sum([problem.tokens.output.total for problem in problems]),
-        generation_seconds=_sum([problem.generation_seconds for problem in problems]),
-        evaluation_seconds=_sum([problem.evaluation_seconds for problem in problems]),
-        wall_seconds=_sum([problem.wall_seconds for problem in problems]),
+        tokens_input=total([problem.tokens.input.total for problem in problems]),
+        tokens_output=total([problem.tokens.output.total for problem in problems]),
+        generation_seconds=total([problem.generation_seconds for problem in problems]),
+        evaluation_seconds=total([problem.evaluation_seconds for problem in problems]),
+        wall_seconds=total([problem.wall_seconds for problem in problems]),
     )
 
 
@@ -241,7 +311,7 @@ def _paired(values: Sequence[float], none: float, statistic: Callable[[Floats], 
     return Paired(difference=estimate, problems=len(values), differ=differ, outcome=outcome)
 
 
-def _mean(values: Floats) -> float:
+def mean(values: Floats) -> float:
     return float(values.mean())
 
 
@@ -277,6 +347,7 @@ def _apart(first: Estimate, second: Estimate) -> bool:
     return first.high < second.low or second.high < first.low
 
 
-def _sum(values: Sequence[Number | None]) -> Number | None:
+def total(values: Iterable[Number | None]) -> Number | None:
+    """The sum of what is known; `None` when nothing is."""
     known = [value for value in values if value is not None]
     return sum(known[1:], known[0]) if known else None

@@ -54,13 +54,20 @@ def message_of(text: str) -> str:
 
 def model_failures(samples: Iterable[SampleView]) -> tuple[FailureCount, ...]:
     """Incorrect verdicts by stage and kind, in the order of the stages."""
-    found = Counter(
-        (sample.verdict.failure.stage, sample.verdict.failure.kind)
+    return failure_counts(
+        (sample.verdict.failure.stage, sample.verdict.failure.kind, 1)
         for sample in samples
         if sample.verdict is not None and sample.verdict.failure is not None
     )
-    order = sorted(found, key=lambda pair: (_STAGES.index(pair[0]), _KINDS.index(pair[1])))
-    return tuple(FailureCount(stage=stage, kind=kind, count=found[stage, kind]) for stage, kind in order)
+
+
+def failure_counts(found: Iterable[tuple[Stage, FailureKind, int]]) -> tuple[FailureCount, ...]:
+    """Their sums by stage and kind, in the order of the stages."""
+    sums: Counter[tuple[Stage, FailureKind]] = Counter()
+    for stage, kind, count in found:
+        sums[stage, kind] += count
+    order = sorted(sums, key=lambda pair: (_STAGES.index(pair[0]), _KINDS.index(pair[1])))
+    return tuple(FailureCount(stage=stage, kind=kind, count=sums[stage, kind]) for stage, kind in order)
 
 
 def language_of(sample: SampleView) -> Backend | None:

@@ -1,16 +1,21 @@
-"""The report files of a run folder."""
+"""The report files of a run folder, and those of several side by side."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
+import os
+from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import quote
 
+from hkbench.errors import InputMissing, UsageError
 from hkbench.records import Record
 from hkbench.report.build import detail, summary_of
 from hkbench.report.model import Report, Summary, SummaryRow
-from hkbench.report.page import render_page
+from hkbench.report.page import render_comparison, render_page
+from hkbench.report.side_by_side import SideBySide, side_by_side
 from hkbench.report.text import render_text
 from hkbench.store.files import write_atomic
 from hkbench.store.layout import RunPaths
@@ -18,6 +23,8 @@ from hkbench.store.plain import one_line
 from hkbench.store.reader import read_run
 
 SCHEMA = Path(__file__).with_name("detailed_report.schema.json")
+COMPARISON_SCHEMA = Path(__file__).with_name("comparison.schema.json")
+COMPARISON = "comparison.html"
 
 
 def write_reports(results: Path) -> Report:
@@ -35,6 +42,47 @@ def write_reports(results: Path) -> Report:
     write_atomic(paths.report_text, render_text(report))
     write_atomic(paths.report_page, render_page(report, paths))
     return report
+
+
+def read_side_by_side(folders: Sequence[Path], *, force: bool = False) -> SideBySide:
+    """The runs of these folders, each against the first; errors as of `read_run` and `side_by_side`."""
+    return side_by_side([(str(folder), detail(read_run(RunPaths(folder)))) for folder in folders], force=force)
+
+
+def write_comparison(
+    folders: Sequence[Path], output: Path | None = None, *, force: bool = False
+) -> tuple[SideBySide, Path]:
+    """Write the page of several runs and, under the same name, its data (.json); return both the data and the page.
+
+    `output`: the page, by default comparison.html in the first folder. The folders themselves stay as they are.
+    `UsageError` for a name that is not .html, or that a file of the run there has; else errors as of
+    `read_side_by_side`.
+    """
+    page = output if output is not None else folders[0] / COMPARISON
+    found = read_side_by_side(folders, force=force)
+    _check_output(page)
+    html = render_comparison(found, [_address(RunPaths(folder), page) for folder in folders])
+    write_atomic(page.with_suffix(".json"), json_text(found))
+    write_atomic(page, html)
+    return found, page
+
+
+def _check_output(page: Path) -> None:
+    if page.suffix not in {".html", ".htm"}:
+        raise UsageError(f"{page} cannot be the page: name it .html, its data lies beside it as .json")
+    if not page.parent.is_dir():
+        raise InputMissing(f"there is no folder {page.parent} for {page.name}")
+    run = RunPaths(page.parent)
+    kept = {run.run, run.report_page, run.report_json, run.summary_json}
+    if run.run.exists() and {page, page.with_suffix(".json")} & kept:
+        raise UsageError(f"{page} would replace a file of the run in {page.parent}; choose another name")
+
+
+def _address(paths: RunPaths, page: Path) -> str | None:
+    """Where the page finds the run's own report, if there is one."""
+    if not paths.report_page.is_file():
+        return None
+    return quote(os.path.relpath(paths.report_page.resolve(), page.parent.resolve()))
 
 
 def json_text(record: Record) -> str:
@@ -57,6 +105,6 @@ def _cell(value: object) -> object:
     return one_line(value, 1000) if isinstance(value, str) else value
 
 
-def schema_text() -> str:
-    """JSON Schema of detailed_report.json, as checked in at `SCHEMA`."""
-    return json.dumps(Report.model_json_schema(mode="serialization"), indent=2, sort_keys=True) + "\n"
+def schema_text(record: type[Record] = Report) -> str:
+    """JSON Schema of detailed_report.json as checked in at `SCHEMA`; of `SideBySide`, at `COMPARISON_SCHEMA`."""
+    return json.dumps(record.model_json_schema(mode="serialization"), indent=2, sort_keys=True) + "\n"

@@ -128,6 +128,7 @@ class RunPaths:
         batch_run.log         the same for people
         summary.json, summary.csv
         detailed_report.json, detailed_report.txt, report.html
+        comparison.html, comparison.json    where it was compared with other runs
         PROBLEM/              one folder a problem, named as its file (ProblemPaths)
     """
 

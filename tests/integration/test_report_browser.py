@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
-from html import unescape
 from pathlib import Path
-from typing import Any
 
 import pytest
-from support.browser import CHROMIUM, framed, look, with_script
+from support.browser import CHROMIUM, DARK, SAY, asked, look
 from support.report_page import page_run
 
 from hkbench.report import write_reports
@@ -21,10 +17,7 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="no chromium here: the page is not tried in a browser"),
 ]
 
-DARK = "--blink-settings=preferredColorScheme=0"
-
-_SAY = "document.body.dataset.found = JSON.stringify"
-_MEASURE = f"""{_SAY}({{
+_MEASURE = f"""{SAY}({{
   inner: innerWidth, scroll: document.documentElement.scrollWidth,
   figures: [...document.querySelectorAll("figure svg")].map((svg) => svg.getBoundingClientRect().height),
   background: getComputedStyle(document.body).backgroundColor,
@@ -52,18 +45,6 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     page_run(folder)
     write_reports(folder)
     return RunPaths(folder).report_page
-
-
-def asked(page: Path, script: str, *flags: str, width: int = 1280) -> Any:
-    """What a script at the end of a copy of the page puts into the document."""
-    copy = page.with_name("copy.html")
-    html = with_script(page.read_text(), script)
-    copy.write_text(html if width == 1280 else framed(html, width))
-    document, console = look(copy, *flags)
-    assert console == []
-    found = re.search(r'data-found="([^"]*)"', document)
-    assert found is not None, document[-2000:]
-    return json.loads(unescape(found[1]))
 
 
 def test_the_console_is_silent_and_models_text_does_nothing(page: Path) -> None:
@@ -116,7 +97,7 @@ def test_what_is_no_expression_is_said_and_hides_nothing(page: Path) -> None:
 
 def test_a_samples_box_opens_it(page: Path) -> None:
     script = f"""location.hash = "p1-1-1";
-    setTimeout(() => {{ {_SAY}({{open: document.getElementById("p1-1-1").closest("details").open}}); }}, 500);"""
+    setTimeout(() => {{ {SAY}({{open: document.getElementById("p1-1-1").closest("details").open}}); }}, 500);"""
     assert asked(page, script) == {"open": True}
 
 
@@ -126,6 +107,6 @@ def test_axe_finds_nothing(page: Path, flags: tuple[str, ...]) -> None:
     axe = Path(os.environ["HKBENCH_AXE"]).read_text().replace("</script", "<\\/script")
     opened = "for (const one of document.querySelectorAll('details')) one.open = true;"
     script = f"""{axe};{opened}
-    axe.run().then((found) => {{ {_SAY}(found.violations.map((one) =>
+    axe.run().then((found) => {{ {SAY}(found.violations.map((one) =>
       [one.id, one.nodes.slice(0, 3).map((node) => node.html.slice(0, 200))])); }});"""
     assert asked(page, script, *flags) == []

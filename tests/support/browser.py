@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
-from html import escape
+from html import escape, unescape
 from pathlib import Path
+from typing import Any
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+DARK = "--blink-settings=preferredColorScheme=0"
+SAY = "document.body.dataset.found = JSON.stringify"  #: how a script of `asked` hands over what it found
 
 
 def look(page: Path, *flags: str) -> tuple[str, list[str]]:
@@ -33,3 +38,15 @@ def with_script(html: str, script: str) -> str:
     """A copy of the page that may run one script more, at its end."""
     free = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", html)
     return free.replace("</body>", f"<script>{script}</script></body>")
+
+
+def asked(page: Path, script: str, *flags: str, width: int = 1280) -> Any:
+    """What a script at the end of a copy of the page puts into the document."""
+    copy = page.with_name("copy.html")
+    html = with_script(page.read_text(), script)
+    copy.write_text(html if width == 1280 else framed(html, width))
+    document, console = look(copy, *flags)
+    assert console == []
+    found = re.search(r'data-found="([^"]*)"', document)
+    assert found is not None, document[-2000:]
+    return json.loads(unescape(found[1]))

@@ -3,40 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from markupsafe import Markup
 
 from hkbench.records import Status
 from hkbench.report import words
 from hkbench.report.model import FAST_P, Overall, ProblemReport, Report
-from hkbench.report.page.svg import ACCENT, FAILED, FAST, MUTED, SLOW, drawn
+from hkbench.report.page.axes import FULL, HALF, LABEL, Figure, made_figure, name_rows, ratio_axis, whole_ticks
+from hkbench.report.page.svg import ACCENT, FAILED, FAST, MUTED, SLOW
 from hkbench.stats import best_of_k, fast_p, pass_at_k
 from hkbench.store.plain import one_line
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-_HALF, _FULL = 5.4, 9.4  # inches of a figure that shares a line, and of one that has it alone
 _ROW = 0.21  # inches of a problem's row
-_LABEL = 34  # characters of a problem's name on an axis
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A figure with what it says in words and in numbers."""
-
-    name: str
-    title: str
-    says: str  #: one sentence: the text in place of the picture
-    note: str  #: what is shown, for everybody
-    svg: Markup
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    wide: bool = False
 
 
 def figures(report: Report, floors: Mapping[str, float]) -> dict[str, Figure]:
@@ -67,18 +49,18 @@ def _fast_p(report: Report) -> Figure | None:
         steps = [low, *sorted(speedups), high]
         axes.step(steps, [100 * fast_p(speedups, total, p) for p in steps], where="post", color=ACCENT)
         axes.axvline(1.0, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)))
-        _ratios(axes, low, high)
+        ratio_axis(axes, low, high)
         axes.set_ylim(0, 105)
         axes.set_xlabel("p, times as fast as the baseline")
         axes.set_ylabel("% of judged problems")
 
     at_one = words.percent(report.overall.fast_p["1"])
-    return _figure(
+    return made_figure(
         "fast-p",
         "fast_p",
         f"fast_p falls from {words.percent(report.overall.fast_p['0'])} at p = 0 to {at_one} at p = 1.",
         "Share of the judged problems whose best correct sample is more than p times as fast as the baseline.",
-        (_HALF, 2.9),
+        (HALF, 2.9),
         draw,
         ("p", "share of judged problems"),
         [(f"{p:g}", words.percent(report.overall.fast_p[f"{p:g}"])) for p in FAST_P],
@@ -89,7 +71,7 @@ def _speedups(problems: Sequence[ProblemReport], floors: Mapping[str, float]) ->
     shown = [problem for problem in problems if problem.best_speedup is not None]
     if not shown:
         return None
-    names = [one_line(problem.problem, _LABEL) for problem in shown]
+    names = [one_line(problem.problem, LABEL) for problem in shown]
 
     def draw(canvas: Canvas) -> None:
         ratios = [2, 1] if floors else [1]
@@ -102,9 +84,9 @@ def _speedups(problems: Sequence[ProblemReport], floors: Mapping[str, float]) ->
             values = [shown[row].best_speedup for row in rows]
             axes.plot([v.value for v in values if v], rows, marker, color=colour)
         axes.axvline(1.0, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)))
-        _ratios(axes, min(0.8, *(low for low, _ in ends)) / 1.15, max(1.25, *(high for _, high in ends)) * 1.15)
+        ratio_axis(axes, min(0.8, *(low for low, _ in ends)) / 1.15, max(1.25, *(high for _, high in ends)) * 1.15)
         axes.set_xlabel("best speed-up, with its 95 % interval")
-        _rows(axes, names)
+        name_rows(axes, names)
         if floors:
             known = [(row, floors[p.problem]) for row, p in enumerate(shown) if p.problem in floors]
             panels[0][1].barh([row for row, _ in known], [100 * share for _, share in known], 0.6, color=ACCENT)
@@ -122,12 +104,12 @@ def _speedups(problems: Sequence[ProblemReport], floors: Mapping[str, float]) ->
         if floors
         else ""
     )
-    return _figure(
+    return made_figure(
         "speedups",
         "Speed-up of each problem",
         f"Of {len(shown)} problems with a correct kernel {solved} are at least as fast as the baseline.",
         f"The best correct sample of each problem, on a logarithmic scale; round: solved, square: slow.{roofline}",
-        (_FULL, 0.9 + _ROW * len(shown)),
+        (FULL, 0.9 + _ROW * len(shown)),
         draw,
         ("problem", "best speed-up", "of the roofline")[: 2 + bool(floors)],
         [row[: 2 + bool(floors)] for row in rows],
@@ -153,19 +135,19 @@ def _attempts(overall: Overall) -> Figure | None:
         axes.plot(numbers, [gain.correct for gain in gains], "s--", color=SLOW, label="correct")
         axes.plot(numbers, [gain.solved for gain in gains], "o-", color=FAST, label="solved")
         axes.set_ylim(0, overall.problems * 1.05)
-        _whole(axes, numbers)
+        whole_ticks(axes, numbers)
         axes.locator_params(axis="y", integer=True)
         axes.set_xlabel("after attempt")
         axes.set_ylabel("problems")
         axes.legend(loc="lower right")
 
     last = gains[-1]
-    return _figure(
+    return made_figure(
         "attempts",
         "What attempts gained",
         f"After attempt 1 {gains[0].solved} problems are solved, after attempt {last.attempt} {last.solved}.",
         f"Of {overall.problems} problems, those with a correct and with a solving sample so far.",
-        (_HALF, 2.9),
+        (HALF, 2.9),
         draw,
         ("after attempt", "problems in it", "solved", "gained", "correct", "mean of these"),
         [
@@ -232,18 +214,18 @@ def _samples(report: Report) -> Figure | None:
         speed.set_ylabel("best speed-up")
         speed.locator_params(axis="y", nbins=6)
         for axes in (shares, speed):
-            _whole(axes, k)
+            whole_ticks(axes, k)
             axes.set_xlabel("samples k")
 
     last = rows[-1]
-    return _figure(
+    return made_figure(
         "samples",
         "What samples gained",
         f"One sample of attempt 1 is correct with {words.percent(rows[0].correct)}, "
         f"one of {last.k} with {words.percent(last.correct)}.",
         "k samples of attempt 1, by the estimator of pass@k. Right: the mean speed-up (geometric, over problems) when "
         "the best of k is kept, and the baseline where none is correct and faster.",
-        (_HALF, 2.9),
+        (HALF, 2.9),
         draw,
         ("k", "problems", "correct (pass@k)", "solved", "best of k"),
         [
@@ -265,15 +247,15 @@ def _failures(overall: Overall) -> Figure | None:
         axes.set_xlim(0, 1.1 * max(failure.count for failure in found))
         axes.locator_params(axis="x", integer=True)
         axes.set_xlabel("samples")
-        _rows(axes, [f"{failure.stage}: {failure.kind}" for failure in found])
+        name_rows(axes, [f"{failure.stage}: {failure.kind}" for failure in found])
 
     most = max(found, key=lambda failure: failure.count)
-    return _figure(
+    return made_figure(
         "failures",
         "Failures by stage and kind",
         f"{sum(f.count for f in found)} samples failed; most often {most.kind} at {most.stage} ({most.count}).",
         "Samples that are not correct or were refused, in the order of the stages.",
-        (_HALF, 0.8 + _ROW * len(found)),
+        (HALF, 0.8 + _ROW * len(found)),
         draw,
         ("stage", "kind", "samples"),
         [(failure.stage, failure.kind, str(failure.count)) for failure in found],
@@ -296,7 +278,7 @@ def _times(problems: Sequence[ProblemReport]) -> Figure | None:
         axes.barh(rows, judging, 0.62, left=calls, color=ACCENT, label="evaluations")
         axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0)
         axes.set_xlabel("minutes, summed over samples")
-        _rows(axes, [one_line(problem.problem, _LABEL) for problem in shown])
+        name_rows(axes, [one_line(problem.problem, LABEL) for problem in shown])
         if tokens:
             counts = [(problem.tokens.output.total or 0) / 1000 for problem in shown]
             panels[0][1].barh(rows, counts, 0.62, color=FAST)
@@ -304,12 +286,12 @@ def _times(problems: Sequence[ProblemReport]) -> Figure | None:
             panels[0][1].locator_params(axis="x", nbins=5)
             panels[0][1].grid(axis="y", visible=False)
 
-    return _figure(
+    return made_figure(
         "times",
         "Time and tokens of each problem",
         f"Minutes of work of {len(shown)} problems" + (" and their output tokens." if tokens else "."),
         "Time of model calls and of evaluations, which overlap" + ("." if tokens else "; no reply said its tokens."),
-        (_FULL, 1.1 + _ROW * len(shown)),
+        (FULL, 1.1 + _ROW * len(shown)),
         draw,
         ("problem", "model calls", "evaluations", "wall", "input tokens", "output tokens", "cost"),
         [
@@ -322,49 +304,3 @@ def _times(problems: Sequence[ProblemReport]) -> Figure | None:
         ],
         wide=True,
     )  # fmt: skip
-
-
-def _figure(
-    name: str,
-    title: str,
-    says: str,
-    note: str,
-    size: tuple[float, float],
-    draw: Callable[[Canvas], None],
-    header: Sequence[str],
-    rows: Iterable[tuple[str, ...]],
-    *,
-    wide: bool = False,
-) -> Figure:
-    svg = Markup(drawn(f"fig-{name}", f"{title}. {says}", *size, draw))  # noqa: S704 - matplotlib escapes its texts
-    return Figure(name, title, says, note, svg, tuple(header), tuple(rows), wide)
-
-
-def _rows(axes: Axes, names: Sequence[str]) -> None:
-    """A name a row, the first on top."""
-    axes.set_yticks(range(len(names)), names)
-    axes.set_ylim(len(names) - 0.4, -0.6)
-    axes.grid(axis="y", visible=False)
-    axes.tick_params(axis="y", length=0)
-
-
-def _whole(axes: Axes, numbers: Sequence[int]) -> None:
-    """Ticks at whole numbers: at each, up to a dozen."""
-    if len(numbers) <= 12:
-        axes.set_xticks(numbers)
-    else:
-        axes.locator_params(axis="x", integer=True)
-    axes.set_xlim(numbers[0] - 0.5, numbers[-1] + 0.5)
-
-
-def _ratios(axes: Axes, low: float, high: float) -> None:
-    """A logarithmic axis of speed-ups with ticks in plain numbers."""
-    axes.set_xscale("log")
-    axes.set_xlim(low, high)
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    span = math.log10(high / low)
-    steps: tuple[int, ...] = (1, 2, 5) if span < 2 else (1, 3) if span < 3.5 else (1,)
-    ticks = [step * 10.0**decade for decade in decades for step in steps]
-    within = [tick for tick in ticks if low <= tick <= high]
-    axes.set_xticks(within, [f"{tick:g}x" for tick in within])
-    axes.set_xticks([], minor=True)

@@ -71,7 +71,7 @@ def render_page(report: Report, paths: RunPaths) -> str:
     shares = {p.problem.problem: p.best.content.floor_share for p in problems if p.best and p.best.content}
     floors = {name: share for name, share in shares.items() if share is not None}
     script = (_TEMPLATES / "filter.js").read_text(encoding="utf-8")
-    return _environment().get_template("report.html").render(
+    return environment().get_template("report.html").render(
         report=report,
         overall=report.overall,
         headlines=_headlines(report.overall),
@@ -81,14 +81,14 @@ def render_page(report: Report, paths: RunPaths) -> str:
         floors=floors,
         all_whole=sum(len(p.samples) for p in problems) <= WHOLE_SAMPLES,
         limits={"samples": WHOLE_SAMPLES, "code": CODE_LIMIT, "log": LOG_LIMIT},
-        style=Markup((_TEMPLATES / "style.css").read_text(encoding="utf-8")),  # noqa: S704 - a file of this package
-        script=Markup(script),  # noqa: S704 - likewise
+        script=Markup(script),  # noqa: S704 - a file of this package
         script_hash=base64.b64encode(sha256(script.encode()).digest()).decode(),
     )  # fmt: skip
 
 
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
+def environment() -> jinja2.Environment:
+    """The templates of all pages: what is put into them is escaped and stripped."""
+    made = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
@@ -97,9 +97,15 @@ def _environment() -> jinja2.Environment:
         keep_trailing_newline=True,
         finalize=_shown,
     )
-    environment.filters.update(flat=lambda row: (row[0], *row[1]), machine=_machine)
-    environment.globals.update(words=words, conditions=conditions, profile_rows=profile_rows, work_shares=work_shares)
-    return environment
+    made.filters.update(flat=lambda row: (row[0], *row[1]), machine=_machine)
+    made.globals.update(
+        words=words,
+        style=Markup((_TEMPLATES / "style.css").read_text(encoding="utf-8")),  # noqa: S704 - a file of this package
+        conditions=conditions,
+        profile_rows=profile_rows,
+        work_shares=work_shares,
+    )
+    return made
 
 
 def _shown(value: Any) -> Any:

@@ -22,8 +22,14 @@ COLOURS = {
     "#050505": "--slow",
     "#060606": "--failed",
     "#070707": "--accent",
+    "#080808": "--run-1",
+    "#090909": "--run-2",
+    "#0a0a0a": "--run-3",
+    "#0b0b0b": "--run-4",
+    "#0c0c0c": "--run-5",
+    "#0d0d0d": "--run-6",
 }
-INK, MUTED, LINE, FAST, SLOW, FAILED, ACCENT = COLOURS
+INK, MUTED, LINE, FAST, SLOW, FAILED, ACCENT, *RUNS = COLOURS
 
 FONT = 9.0  # points, as the lengths below; a point is a unit of the SVG
 

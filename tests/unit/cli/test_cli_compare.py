@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import jsonschema
 import pytest
 from support import doors
 from support.run_folder import RunFolder, correct, run_config
 
 from hkbench.cli.main import main
 from hkbench.records import SizeSet
+from hkbench.report.write import COMPARISON_SCHEMA
 
 NAMES = tuple(f"{n}_P" for n in range(1, 9))
 
@@ -42,8 +44,10 @@ def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", str(a), str(b), "--json", "--fail-if-worse"]) == 1
     found = json.loads(capsys.readouterr().out)
     assert found["worse"] is True
-    assert found["whole"]["speedup"]["difference"]["value"] == pytest.approx(0.75)
-    assert set(found["conclusions"]) == {"whole"}
+    (against,) = found["against"]
+    assert against["comparison"]["whole"]["speedup"]["difference"]["value"] == pytest.approx(0.75)
+    assert against["conclusion"].endswith("an interval that leaves out 1.")
+    jsonschema.validate(found, json.loads(COMPARISON_SCHEMA.read_text()))
 
 
 def test_other_sizes_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -64,3 +68,14 @@ def test_nothing_in_common_is_said_why(tmp_path: Path, capsys: pytest.CaptureFix
 
 def test_a_missing_run_is_66(tmp_path: Path) -> None:
     assert main(["compare", str(_run(tmp_path / "a", 1.0)), str(tmp_path / "none")]) == 66
+
+
+def test_several_are_each_compared_with_the_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a, b, c = (_run(tmp_path / name, factor) for name, factor in (("a", 1.0), ("b", 1.25), ("c", 0.75)))
+    runs = [str(a), str(b), str(c)]
+    assert main(["compare", *runs]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "2 runs, each against A" in said
+    assert "B's kernels are faster: 1.25x" in said and "C's kernels are slower: 0.75x" in said
+    assert main(["compare", *runs, "--fail-if-worse"]) == 1
+    assert main(["compare", *runs[:2], "--fail-if-worse"]) == 0

@@ -1,18 +1,20 @@
-"""Two runs side by side."""
+"""A run against another one."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from support.run_folder import FACTS, RunFolder, correct, incorrect, run_config
 
-from hkbench.records import Backend, SizeSet
+from hkbench.records import Backend, JudgeSettings, SizeSet
 from hkbench.report import Report, detail
 from hkbench.report.compare import Comparison, Outcome, compare, differences, left_out_of, obstacles
-from hkbench.report.compare_text import comparison_lines, conclusion
+from hkbench.report.compare_text import comparison_lines
+from hkbench.report.compare_words import caveats, conclusion
 from hkbench.store.reader import read_run
 
 Speeds = Sequence[float | None]
@@ -169,6 +171,52 @@ def test_with_and_without_the_weak(tmp_path: Path) -> None:
     assert found.not_audited == ("1_P", "3_P")
     assert "2 of the compared problems were not audited" in text
     assert "Without the weak problems" in text and "2_P (weak)" in text
+
+
+def test_the_other_run_is_called_as_it_is_named(tmp_path: Path) -> None:
+    a = report_of(tmp_path / "a", [2.0, None, 2.0])
+    c = report_of(tmp_path / "c", [2.0, 2.0, 1.0, 2.0], samples=2)
+    found = compare(a, c, "C")
+    assert found is not None
+    assert found.left_out == {"4_P": "only in C"}
+    assert left_out_of(c, a, "C") == {"4_P": "only in A"}
+    text = " ".join(" ".join(comparison_lines(found, "a", "c")).split())
+    assert "solved in C only: 2_P" in text and "C / A" in text and "samples: 1 in A, 2 in C" in text
+    assert not re.search(r"\bB\b", text)
+
+
+def test_every_headline_has_its_paired_difference(tmp_path: Path) -> None:
+    found = compared(tmp_path, [2.0, 1.2, 0.9, None, 3.0], [2.5, 2.5, 0.9, 0.6, None])
+    part = found.whole
+    assert {p: (one.difference.value, one.differ) for p, one in part.fast_p.items()} == {
+        "0": (0.0, 2), "0.5": (0.0, 2), "0.8": (pytest.approx(-0.2), 1), "1": (pytest.approx(-0.2), 1),
+        "1.5": (0.0, 2), "2": (pytest.approx(0.2), 3),
+    }  # fmt: skip
+    assert all(one.problems == 5 and one.outcome is Outcome.OPEN for one in part.fast_p.values())
+    (first,) = part.pass_at_k  # one sample each
+    assert (first.k, first.a, first.b, first.paired.difference.value) == (1, 0.8, 0.8, 0.0)
+    assert first.paired.difference.low is not None and first.paired.difference.low < 0.0
+
+
+def test_what_flipped(tmp_path: Path) -> None:
+    flips = compared(tmp_path, [2.0, 0.5, None, 0.5, 2.0], [0.5, 2.0, 0.5, None, 2.0]).flips
+    assert flips.solved_only_a == ("1_P",) and flips.solved_only_b == ("2_P",)
+    assert flips.correct_only_b == ("3_P",) and flips.correct_only_a == ("4_P",)
+
+
+def test_settings_that_the_comparison_suffers_from_are_said(tmp_path: Path) -> None:
+    a = report_of(tmp_path / "a", [2.0])
+    judge = JudgeSettings(trials=2, profile_slow=False)
+    found = compare(a, report_of(tmp_path / "b", [2.0], sizes=SizeSet.FULL, attempts=3, judge=judge))
+    assert found is not None
+    unlike, judged, tried = caveats(found)
+    assert "not measured alike (sizes: cpu in A, full in B)" in unlike
+    assert "not judged alike (judge trials: 5 in A, 2 in B)" in judged
+    assert "not have equally many tries (attempts: 1 in A, 3 in B)" in tried
+    text = " ".join(" ".join(comparison_lines(found, "a", "b")).split())
+    assert all(" ".join(sentence.split()) in text for sentence in (unlike, judged, tried))
+    alike = compare(a, report_of(tmp_path / "c", [2.0], temperature=0.5))
+    assert alike is not None and list(caveats(alike)) == []
 
 
 def test_the_text_fits_and_the_data_is_json(tmp_path: Path) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from support.html_page import LOADS, Page
 from support.report_page import SCRIPT, page_run
 from support.run_folder import RunFolder, correct, incorrect, run_config
 
@@ -17,43 +17,6 @@ from hkbench.report import detail, write_reports
 from hkbench.report.page import render, render_page
 from hkbench.store.layout import RunPaths
 from hkbench.store.reader import read_run
-
-_VOID = {"meta", "input", "br", "img", "link", "hr"}
-_LOADS = {"src", "href", "xlink:href", "action", "data", "poster", "srcset", "style"}
-
-
-class Page(HTMLParser):
-    """What a browser would build: elements, their attributes, text; unbalanced tags are an error."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.elements: list[tuple[str, dict[str, str]]] = []
-        self.words: list[str] = []
-        self.feed(html)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, {name: value or "" for name, value in attrs}))
-        if tag not in _VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, {name: value or "" for name, value in attrs}))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag, f"{tag} is closed inside of another"
-
-    def handle_data(self, data: str) -> None:
-        self.words.append(data)
-
-    @property
-    def text(self) -> str:
-        return " ".join(" ".join(self.words).split())
-
-    def all(self, tag: str) -> list[dict[str, str]]:
-        return [attributes for name, attributes in self.elements if name == tag]
 
 
 def written(folder: Path) -> str:
@@ -82,7 +45,7 @@ def test_what_models_and_tools_wrote_is_text(html: str, page: Page) -> None:
 
 def test_nothing_is_loaded_and_no_other_script_may_run(html: str, page: Page) -> None:
     for tag, attributes in page.elements:
-        for name in _LOADS & attributes.keys():
+        for name in LOADS & attributes.keys():
             assert "//" not in attributes[name], (tag, name, attributes[name])
             assert "url(" not in attributes[name].replace("url(#", ""), (tag, attributes[name])
     styles = re.findall(r"<style>.*?</style>", html, re.DOTALL)

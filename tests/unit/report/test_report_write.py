@@ -6,13 +6,14 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from support.compared_runs import compared_run
 from support.run_folder import RunFolder, incorrect, run_config, sample_run
 
-from hkbench.errors import InputMissing
+from hkbench.errors import InputMissing, UsageError
 from hkbench.records import FailureKind, Stage
-from hkbench.report import detail, summarise, write_reports
+from hkbench.report import SideBySide, detail, summarise, write_comparison, write_reports
 from hkbench.report.words import WIDTH
-from hkbench.report.write import SCHEMA, csv_text, schema_text
+from hkbench.report.write import COMPARISON_SCHEMA, SCHEMA, csv_text, schema_text
 from hkbench.store.reader import read_run
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "detailed_report.txt"
@@ -37,6 +38,7 @@ def test_the_same_folder_gives_the_same_bytes(tmp_path: Path) -> None:
 
 def test_the_schema_is_up_to_date() -> None:
     assert SCHEMA.read_text() == schema_text(), "write hkbench.report.write.schema_text() to SCHEMA"
+    assert COMPARISON_SCHEMA.read_text() == schema_text(SideBySide), "write schema_text(SideBySide) to it"
 
 
 @pytest.mark.parametrize("kind", ["whole", "empty", "damaged"])
@@ -114,3 +116,37 @@ def test_a_journal_cut_at_any_byte_still_gives_a_report(tmp_path: Path) -> None:
         torn = not (whole[:cut].endswith((b"\n", b"}")) or cut == 0)
         assert sum("cut in the middle" in damage.message for damage in report.damage) == torn
         assert report.overall.solved == 2  # verdicts are files
+
+
+def test_a_comparison_validates_and_has_the_same_bytes_each_time(tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in "abc"]
+    for folder, speeds in zip(folders, ([2.0, 0.5, None], [1.0, None, None], [None, 3.0, 1.0, 2.0]), strict=True):
+        compared_run(folder, speeds)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    _, page = write_comparison(folders)
+    data = page.with_suffix(".json").read_bytes()
+    first = page.read_bytes()
+    assert page == tmp_path / "a" / "comparison.html"
+    write_comparison(folders)
+    assert (page.read_bytes(), page.with_suffix(".json").read_bytes()) == (first, data)
+    assert {path: path.read_bytes() for path in before} == before  # the runs stay as they are
+    schema = json.loads(COMPARISON_SCHEMA.read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    found = json.loads(data)
+    jsonschema.validate(found, schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**found, "surprise": 1}, schema)
+    assert [run["name"] for run in found["runs"]] == ["A", "B", "C"]
+    assert [row["problem"] for row in found["problems"]] == ["1_P", "2_P", "3_P", "4_P"]
+    assert all(one["comparison"]["run"] == one["run"] for one in found["against"])
+
+
+@pytest.mark.parametrize("name", ["report.html", "run.html", "summary.html", "detailed_report.html", "x.json", "x"])
+def test_a_comparison_replaces_no_file_of_a_run(tmp_path: Path, name: str) -> None:
+    compared_run(tmp_path / "a", [2.0])
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(UsageError, match=name):
+        write_comparison([tmp_path / "a", tmp_path / "a"], tmp_path / "a" / name)
+    assert sorted(tmp_path.rglob("*")) == before
+    with pytest.raises(InputMissing, match="no folder"):
+        write_comparison([tmp_path / "a", tmp_path / "a"], tmp_path / "none" / "x.html")

@@ -1,0 +1,125 @@
+"""The page of several runs: what is on it, and that nothing on it reaches out or runs."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+from support.compared_runs import EVIL, compared_run
+from support.html_page import LOADS, Page
+
+from hkbench.records import JudgeSettings
+from hkbench.report import write_comparison, write_reports
+from hkbench.report.page.svg import RUNS
+
+MODEL = f"model {EVIL}\x1b[31m"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("runs")
+    compared_run(root / "a", [2.0, 0.5, None, 3.0, None])
+    compared_run(root / "b x", [1.0, 2.0, 0.5, None, None, 2.0], model=MODEL, judge=JudgeSettings(trials=2))
+    compared_run(root / "c", [4.0, 0.5, None, 2.0, None])
+    for name in ("a", "b x"):
+        write_reports(root / name)
+    return root
+
+
+@pytest.fixture(scope="module")
+def html(folder: Path) -> str:
+    _, page = write_comparison([folder / name for name in ("a", "b x", "c")])
+    return page.read_text()
+
+
+@pytest.fixture(scope="module")
+def page(html: str) -> Page:
+    return Page(html)
+
+
+def test_it_is_one_file_without_a_script(html: str, page: Page) -> None:
+    assert page.all("script") == [] and EVIL not in html and "document.title = 'owned'" in page.text
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", html)
+    for tag, attributes in page.elements:
+        assert not any(name.startswith("on") for name in attributes), tag
+        for name in LOADS & attributes.keys():
+            assert "//" not in attributes[name], (tag, name, attributes[name])
+            assert "url(" not in attributes[name].replace("url(#", ""), (tag, attributes[name])
+    policy = next(a["content"] for a in page.all("meta") if a.get("http-equiv") == "Content-Security-Policy")
+    assert "default-src 'none'" in policy and "script-src" not in policy
+
+
+def test_its_words_are_those_of_the_terminal(folder: Path, page: Page) -> None:
+    found, _ = write_comparison([folder / name for name in ("a", "b x", "c")])
+    for one in found.against:
+        assert one.conclusion in page.text
+        assert f"{one.run} against A" in page.text
+    assert "Each run is compared with A, the first" in page.text
+    assert "The runs were not judged alike (judge trials: 5 in A, 2 in B)" in page.text
+    assert "judge trials 5 2 5" in page.text
+
+
+def test_what_is_to_be_on_it(page: Page) -> None:
+    for words in (
+        "Over the 5 problems that all runs finished and judged, with the same file.",
+        "Solved 2: 40.0 % [11.8, 76.9] 2: 40.0 % [11.8, 76.9] 2: 40.0 % [11.8, 76.9]",
+        "pass@1 30.0 %",
+        "Output tokens 600 600 600",
+        "solved in B only: 1 problem A B 2_P slow 0.5x [0.45, 0.55] solved 2x [1.8, 2.2]",
+        "correct in A only: 1 problem A B 4_P solved 3x [2.7, 3.3] not correct",
+        "6_P B against A only in B",
+        "Solved 2 of 5 2 of 5 +0.0 points [",
+        "1_P solved 2x [1.8, 2.2] solved 1x [0.9, 1.1] solved 4x [3.6, 4.4] 0.5x* 2x*",
+    ):
+        assert words in page.text, words
+
+
+def test_each_figure_has_words_and_numbers(page: Page) -> None:
+    pictures = [attributes for attributes in page.all("svg") if attributes.get("role") == "img"]
+    assert len(pictures) == len(page.all("figure")) == 4
+    assert page.text.count("The numbers") == 4
+    for words in ("At p = 1: A 40.0 %, B 20.0 %, C 40.0 %", "A 2, B 2, C 2", "A 7 of 10, B 7 of 10, C 7 of 10"):
+        assert words in page.text, words
+
+
+def test_runs_have_colours_of_their_own(html: str) -> None:
+    style = html[: html.index("</style>")]
+    for number in range(1, len(RUNS) + 1):
+        assert style.count(f"--run-{number}: #") == 2  # light and dark
+    assert all(f"var(--run-{number})" in html[html.index("</style>") :] for number in (1, 2, 3))
+
+
+def test_links_lead_into_the_runs_own_reports(folder: Path, page: Page) -> None:
+    names = Counter(attributes["id"] for _, attributes in page.elements if "id" in attributes)
+    assert [name for name, count in names.items() if count > 1] == []
+    targets = [a["href"] for a in page.all("a")]
+    assert {target[1:] for target in targets if target.startswith("#")} <= set(names)
+    outside = [target for target in targets if not target.startswith("#")]
+    assert {target.partition("#")[0] for target in outside} == {"report.html", "../b%20x/report.html"}  # C has none
+    anchors = {}
+    for target in outside:
+        address, _, anchor = target.partition("#")
+        if address not in anchors:
+            other = Page((folder / "a" / unquote(address)).read_text())
+            anchors[address] = {attributes.get("id") for _, attributes in other.elements}
+        assert not anchor or anchor in anchors[address], target
+
+
+def test_it_lies_where_it_is_told_and_links_from_there(folder: Path, tmp_path: Path) -> None:
+    _, page = write_comparison([folder / "a", folder / "b x"], tmp_path / "two.html")
+    assert page == tmp_path / "two.html" and (tmp_path / "two.json").is_file()
+    links = [a["href"] for a in Page(page.read_text()).all("a") if "report.html" in a["href"]]
+    assert links and all((tmp_path / unquote(link.partition("#")[0])).is_file() for link in links)
+
+
+def test_nothing_correct_and_nothing_common_have_a_page_too(tmp_path: Path) -> None:
+    compared_run(tmp_path / "a", [None, None])
+    compared_run(tmp_path / "b", [None, 1.0], hashes=("0" * 64, "1" * 64))
+    compared_run(tmp_path / "c", [None, 1.0], hashes=("1" * 64, "0" * 64))
+    text = Page(write_comparison([tmp_path / "a", tmp_path / "b"])[1].read_text()).text
+    assert "No common problem has a correct kernel." in text and "nothing is said of speed" in text
+    text = Page(write_comparison([tmp_path / x for x in "abc"])[1].read_text()).text
+    assert "No problem is common to all runs" in text
