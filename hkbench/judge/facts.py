@@ -9,13 +9,14 @@ from typing import Any
 import torch
 
 from hkbench.errors import ProblemError
-from hkbench.judge.reference import Reference
-from hkbench.records import Problem, ProblemFacts, ScalarFact, SizeSet, TensorFact
+from hkbench.judge.graph import GraphTrace
+from hkbench.judge.reference import Leaves, Reference
+from hkbench.records import GraphFacts, Problem, ProblemFacts, ScalarFact, SizeSet, TensorFact
 from hkbench.runner.wire import leaves
 
 
 def problem_facts(problem: Problem, sizes: SizeSet) -> ProblemFacts:
-    """Shapes and dtypes of inputs, constructor arguments, outputs and parameters.
+    """Shapes and dtypes of inputs, constructor arguments, outputs and parameters; the operators of one pass.
 
     Runs the problem on the meta device, which computes shapes and allocates nothing; code that needs real numbers
     is run on the CPU instead.
@@ -35,7 +36,7 @@ def _facts(problem: Problem, sizes: SizeSet, device: torch.device) -> ProblemFac
     with torch.device(device):
         reference = Reference(problem, sizes, device, seed=0)
     inputs = reference.inputs(0)
-    outputs = reference.native(inputs)
+    outputs, graph = _outputs(reference, inputs)
     names = list(inspect.signature(reference.model.forward).parameters)
     init_names = list(inspect.signature(type(reference.model).__init__).parameters)[1:]
     return ProblemFacts(
@@ -44,7 +45,20 @@ def _facts(problem: Problem, sizes: SizeSet, device: torch.device) -> ProblemFac
         init_inputs=_named(init_names, reference.init_inputs),
         outputs=tuple(_fact(path, leaf) for path, leaf in outputs.items()),
         parameters=tuple(_tensor(name, value) for name, value in reference.model.state_dict().items()),
+        graph=graph,
     )
+
+
+def _outputs(reference: Reference, inputs: list[Any]) -> tuple[Leaves, GraphFacts | None]:
+    """Of one pass, and what it contains. Code that a trace disturbs runs once more without."""
+    trace = GraphTrace()
+    try:
+        outputs = reference.native(inputs, around=trace)
+    except ProblemError:
+        return reference.native(inputs), None
+    given = [leaf for _, leaf in leaves(inputs, "")]
+    held = [*given, *reference.model.state_dict().values(), *outputs.values()]
+    return outputs, trace.facts([leaf for leaf in held if isinstance(leaf, torch.Tensor)])
 
 
 def _named(names: list[str], values: list[Any]) -> tuple[TensorFact | ScalarFact, ...]:

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from hkbench.errors import ProblemError
 from hkbench.judge import domains
 from hkbench.judge.compare import CHUNKS
+from hkbench.judge.dispatch import QuickDispatchMode
 from hkbench.judge.reference import Leaves, Reference
 from hkbench.records import DeviceFacts, Floor
 from hkbench.runner.memory import mapped
@@ -216,19 +216,11 @@ def _same(left: torch.Tensor, right: torch.Tensor) -> bool:
     return bool(((left == right) | ((left != left) & (right != right))).all())  # NaN for NaN is the same
 
 
-class _Record(TorchDispatchMode):
+class _Record(QuickDispatchMode):
     """Names of the operators called, and the operands and result of the dense ones."""
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """False: else torch imports its compiler at the first operator, more than a second in each judge process.
-
-        Nothing is compiled here. torch's FlopCounterMode has no such way out.
-        """
-        return False
-
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.names: list[str] = []
         self.dense: list[tuple[tuple[Any, ...], torch.Tensor]] = []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
 from typing import Any
 
@@ -67,15 +68,20 @@ class Reference:
             raise ProblemError(f"{self.problem.path}: get_inputs() raised {error!r}") from error
         return [mapped(value, lambda tensor: tensor.to(self.device)) for value in made]
 
-    def native(self, inputs: list[Any], copies: bool = True) -> Leaves:
+    def native(
+        self, inputs: list[Any], copies: bool = True, around: AbstractContextManager[object] | None = None
+    ) -> Leaves:
         """The reference's outputs as eager PyTorch gives them. It gets copies: its code may work in place.
 
         Without `copies`, who calls has to look whether their memory is what it was; their shapes cannot change.
+        `around` is entered for `forward` alone.
         """
         try:
             with torch.no_grad():
                 given = mapped(inputs, torch.clone if copies else torch.detach)
-                return dict(leaves(self.model(*given), "output"))
+                with around or nullcontext():
+                    made = self.model(*given)
+                return dict(leaves(made, "output"))
         except _OUT_OF_MEMORY:
             raise
         except Exception as error:

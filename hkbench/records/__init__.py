@@ -11,7 +11,17 @@ from hkbench.records.generation import (
     SampleKey,
     Usage,
 )
-from hkbench.records.problem import Problem, ProblemFacts, ScalarFact, SizeSet, TensorFact
+from hkbench.records.problem import (
+    Convolution,
+    GraphFacts,
+    OperatorClass,
+    Problem,
+    ProblemFacts,
+    Product,
+    ScalarFact,
+    SizeSet,
+    TensorFact,
+)
 from hkbench.records.profile import KernelProfile, KernelResources, KernelUse, Owner
 from hkbench.records.run import (
     AnyEvent,
@@ -76,8 +86,12 @@ __all__ = [
     "Reply",
     "SampleKey",
     "Usage",
+    "Convolution",
+    "GraphFacts",
+    "OperatorClass",
     "Problem",
     "ProblemFacts",
+    "Product",
     "ScalarFact",
     "SizeSet",
     "TensorFact",

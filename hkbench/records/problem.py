@@ -47,11 +47,78 @@ class ScalarFact(Record):
     value: str
 
 
+class OperatorClass(StrEnum):
+    """What an operator of a reference does, as far as it decides how a kernel for it is made."""
+
+    MATMUL = "matmul"  #: matrix times matrix or vector, batched or not
+    CONV = "conv"
+    ATTENTION = "attention"  #: torch's own operator, or two products with a softmax between them
+    POOL = "pool"
+    NORMALISATION = "normalisation"  #: layer, group, batch norm and softmax as one operator
+    REDUCTION = "reduction"
+    SCAN = "scan"
+    SORT = "sort"
+    GATHER = "gather"  #: reads or writes where an index says
+    ELEMENTWISE = "elementwise"
+    COPY = "copy"  #: moves elements and computes nothing
+    OTHER = "other"  #: of an operator that is not known here
+
+
+class Product(Record):
+    """A matrix product [m, k] by [k, n], `batch` of them, and how many operators have these sizes."""
+
+    batch: int
+    m: int
+    n: int
+    k: int
+    calls: int
+
+
+class Convolution(Record):
+    """A convolution, each tuple with one number a spatial dimension, and how many operators are like it."""
+
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    groups: int
+    transposed: bool
+    in_channels: int
+    out_channels: int
+    calls: int
+
+
+class GraphFacts(Record):
+    """What one traced forward pass of the reference contains, at the sizes in force (hkbench/judge/graph.py).
+
+    `product_flops` are those of products, convolutions and attention (torch.utils.flop_counter: a multiplication and an
+    addition are two; a causal mask saves none). `other_flops` count one for each element that an elementwise operator
+    writes, that a reduction, a normalisation or a scan reads, and that the windows of a pool hold. `bytes`: inputs,
+    parameters, buffers and outputs, each once. `intensity` is (product_flops + other_flops) / bytes, in FLOP/byte: that
+    of a kernel which keeps all between in registers; `None` without bytes.
+    """
+
+    operators: dict[str, int]  #: aten names without overload -> calls; views and fills too
+    classes: dict[OperatorClass, int]  #: calls; views, fills and operators on single numbers are of no class
+    steps: int  #: operators that compute or move more than one element: what eager PyTorch launches, about
+    products: tuple[Product, ...] = ()
+    convolutions: tuple[Convolution, ...] = ()
+    pools: tuple[tuple[int, ...], ...] = ()  #: their windows
+    reductions: tuple[int, ...] = ()  #: elements that one result takes, of reductions and normalisations, longest first
+    kernel_size: int | None = None  #: the largest edge of a convolution's kernel; `None` without convolutions
+    product_dtype: str | None = None  #: of the factors of most of `product_flops`
+    product_flops: int
+    other_flops: int
+    bytes: int
+    intensity: float | None
+
+
 class ProblemFacts(Record):
-    """What running a problem's own code tells: the tensors and scalars that go in and come out."""
+    """What running a problem's own code tells: the tensors and scalars that go in and come out, and what it calls."""
 
     sizes: SizeSet
     inputs: tuple[TensorFact | ScalarFact, ...]
     init_inputs: tuple[TensorFact | ScalarFact, ...]
     outputs: tuple[TensorFact | ScalarFact, ...]
     parameters: tuple[TensorFact, ...]
+    graph: GraphFacts | None = None  #: `None` where the pass could not be traced
