@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from hkbench.records import metrics
+
 #: Counters of one block that a run can collect, on gfx942 and gfx950.
 LIMITS = {"SQ": 8, "TCC": 4, "TCP": 4, "TA": 2, "TD": 2, "SPI": 6, "CPC": 2, "CPF": 2, "GRBM": 2, "GDS": 4}
 #: Hardware counters of the derived ones that are asked for.
@@ -17,18 +19,11 @@ _NEEDS = {
     "FETCH_SIZE": ("TCC_EA0_RDREQ", "TCC_EA0_RDREQ_32B", "TCC_BUBBLE"),
     "WRITE_SIZE": ("TCC_EA0_WRREQ", "TCC_EA0_WRREQ_64B"),
 }
-#: Those that the formulas of derived.py take, and the number of waves: 24 of the SQ at most, so three runs.
-_WORK = (
-    "GRBM_GUI_ACTIVE", "SQ_WAVES", "SQ_WAVE_CYCLES", "SQ_VALU_MFMA_BUSY_CYCLES", "SQ_INSTS_VMEM_RD",
-    "SQ_LDS_BANK_CONFLICT", "SQ_LDS_IDX_ACTIVE", "TCC_HIT_sum", "TCC_MISS_sum", "WRITE_SIZE", "FETCH_SIZE",
-)  # fmt: skip
-_VECTOR = tuple(
-    f"SQ_INSTS_VALU_{kind}_{dtype}" for dtype in ("F32", "F16", "F64") for kind in ("ADD", "MUL", "FMA", "TRANS")
-)
-_MATRIX = tuple(f"SQ_INSTS_VALU_MFMA_MOPS_{dtype}" for dtype in ("BF16", "F16", "F32", "F64", "F8"))
+_MATRIX = tuple(name for name in metrics.AMD_MATRIX if not name.endswith("F6F4"))
+#: 24 of the SQ at most, so three runs.
 _SETS = {
-    "gfx942": (*_WORK, *_MATRIX, *_VECTOR),
-    "gfx950": (*_WORK, *_MATRIX, "SQ_INSTS_VALU_MFMA_MOPS_F6F4", *_VECTOR),
+    "gfx942": (*metrics.AMD_WORK, *_MATRIX, *metrics.AMD_VECTOR),
+    "gfx950": (*metrics.AMD_WORK, *metrics.AMD_MATRIX, *metrics.AMD_VECTOR),
 }
 
 

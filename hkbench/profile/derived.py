@@ -15,22 +15,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hkbench.records import DeviceFacts
+from hkbench.records.metrics import (
+    BANDWIDTH,
+    BANDWIDTH_OF_PEAK,
+    FLOPS,
+    FLOPS_OF_PEAK,
+    L2_HIT_RATE,
+    LDS_CONFLICTS,
+    LOAD_WIDTH,
+    LOCAL_TRAFFIC,
+    MATRIX_UNIT_USE,
+    OCCUPANCY,
+    OF_ROOF,
+)
 from hkbench.records.profile import Figure
 
 Counters = Mapping[str, float]
-
-# Names of the figures.
-BANDWIDTH = "bandwidth"  #: B/s between the last-level cache that the counter sees and what lies behind it
-FLOPS = "flops"  #: FLOP/s, vector and matrix units together
-BANDWIDTH_OF_PEAK = "bandwidth of peak"
-FLOPS_OF_PEAK = "flops of peak"
-OF_ROOF = "of roof"  #: the larger of the two: how near the roofline the kernel is
-L2_HIT_RATE = "L2 hit rate"
-MATRIX_UNIT_USE = "matrix unit use"
-OCCUPANCY = "occupancy"  #: resident waves (warps) of those that fit, mean over time
-LDS_CONFLICTS = "LDS bank conflicts"  #: cycles lost of those that the LDS (shared memory) works
-LOAD_WIDTH = "load width"  #: B that a lane gets from an instruction that reads memory, at most
-LOCAL_TRAFFIC = "local memory traffic"  #: B a call, NVIDIA: spills and local arrays
 
 WAVE = 64  #: lanes of a wave on gfx9
 WAVES_PER_CU = 32  #: gfx942, gfx950: 8 a SIMD

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from hkbench.profile import derived
 from hkbench.profile.limits import launched_share, limit_of
 from hkbench.profile.names import base
-from hkbench.records import DeviceFacts, KernelUse, Owner
+from hkbench.records import DeviceFacts, KernelUse, Owner, metrics
 
 MOST_FINDINGS = 3
 NOTABLE_SHARE = 0.05
@@ -113,7 +113,7 @@ def _kernel(use: KernelUse, facts: DeviceFacts | None) -> Iterator[Found]:
 
 
 def _spills(use: KernelUse) -> Iterator[Found]:
-    local = _value(use, derived.LOCAL_TRAFFIC)
+    local = _value(use, metrics.LOCAL_TRAFFIC)
     if use.scratch_bytes:
         what = f"keeps {use.scratch_bytes} bytes a lane in scratch memory"
     elif local:
@@ -128,7 +128,7 @@ def _spills(use: KernelUse) -> Iterator[Found]:
 
 
 def _matrix(use: KernelUse) -> Iterator[Found]:
-    busy = _value(use, derived.MATRIX_UNIT_USE)
+    busy = _value(use, metrics.MATRIX_UNIT_USE)
     works = any(name.startswith(_MFMA) and value > 0 for name, value in use.counters.items())
     named = _MATRIX.search(base(use.name)) is not None
     if busy is None or busy >= IDLE_MATRIX or not (works or named or busy > derived.TENSOR_AT_WORK):
@@ -143,9 +143,9 @@ def _matrix(use: KernelUse) -> Iterator[Found]:
 
 
 def _occupancy(use: KernelUse, facts: DeviceFacts | None) -> Iterator[Found]:
-    measured = _value(use, derived.OCCUPANCY)
+    measured = _value(use, metrics.OCCUPANCY)
     limit = limit_of(use, facts) if facts is not None else None
-    if limit is None or limit.share >= LOW_OCCUPANCY or (_value(use, derived.MATRIX_UNIT_USE) or 0.0) >= BUSY_MATRIX:
+    if limit is None or limit.share >= LOW_OCCUPANCY or (_value(use, metrics.MATRIX_UNIT_USE) or 0.0) >= BUSY_MATRIX:
         return
     shown = "" if measured is None else f" (measured: {measured:.0%})"
     yield Found(
@@ -169,7 +169,7 @@ def _grid(use: KernelUse, facts: DeviceFacts | None) -> Iterator[Found]:
 
 
 def _scattered(use: KernelUse) -> Iterator[Found]:
-    width = _value(use, derived.LOAD_WIDTH)
+    width = _value(use, metrics.LOAD_WIDTH)
     if width is None or width <= 1.05 * VECTOR_LOAD:
         return
     yield Found(
@@ -180,13 +180,13 @@ def _scattered(use: KernelUse) -> Iterator[Found]:
 
 
 def _loads(use: KernelUse) -> Iterator[Found]:
-    width, hits = _value(use, derived.LOAD_WIDTH), _value(use, derived.L2_HIT_RATE)
-    matrix = _value(use, derived.MATRIX_UNIT_USE)
+    width, hits = _value(use, metrics.LOAD_WIDTH), _value(use, metrics.L2_HIT_RATE)
+    matrix = _value(use, metrics.MATRIX_UNIT_USE)
     if width is None or hits is None or hits >= STREAMING or width > SCALAR_LOAD:
         return
     if (matrix or 0.0) > derived.TENSOR_AT_WORK:
         return
-    if (_value(use, derived.BANDWIDTH_OF_PEAK) or 0.0) >= MEMORY_BOUND:
+    if (_value(use, metrics.BANDWIDTH_OF_PEAK) or 0.0) >= MEMORY_BOUND:
         return  # at the memory's peak the width of the loads costs nothing
     yield Found(
         0.5 * use.share,
@@ -196,7 +196,7 @@ def _loads(use: KernelUse) -> Iterator[Found]:
 
 
 def _conflicts(use: KernelUse) -> Iterator[Found]:
-    lost = _value(use, derived.LDS_CONFLICTS)
+    lost = _value(use, metrics.LDS_CONFLICTS)
     if lost is not None and lost >= NOTABLE_CONFLICTS:
         yield Found(
             0.3 * use.share * lost,
@@ -205,7 +205,7 @@ def _conflicts(use: KernelUse) -> Iterator[Found]:
 
 
 def _memory(use: KernelUse) -> Iterator[Found]:
-    peak, hits = _value(use, derived.BANDWIDTH_OF_PEAK), _value(use, derived.L2_HIT_RATE)
+    peak, hits = _value(use, metrics.BANDWIDTH_OF_PEAK), _value(use, metrics.L2_HIT_RATE)
     if peak is None or peak < MEMORY_BOUND:
         return
     again = "" if hits is None or hits < STREAMING else " or reorder blocks so that caches serve more"

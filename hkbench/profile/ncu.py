@@ -15,30 +15,12 @@ from pathlib import Path
 from hkbench.errors import InputMissing
 from hkbench.profile.dispatches import Dispatch, Run
 from hkbench.profile.tables import ProfileUnreadable, Row, read_text, table, unreadable
+from hkbench.records.metrics import NVIDIA, NVIDIA_TENSOR
 from hkbench.store.plain import one_line
 
 DURATION = "gpu__time_duration.sum"
-METRICS = (
-    DURATION,
-    "dram__bytes_read.sum",
-    "dram__bytes_write.sum",
-    "lts__t_sector_hit_rate.pct",
-    "sm__warps_active.avg.pct_of_peak_sustained_active",
-    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum",
-    "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",
-    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
-    "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
-    "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum",
-    "l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum",
-    *(
-        f"smsp__sass_thread_inst_executed_op_{letter}{kind}_pred_on.sum"
-        for letter in "fhd"
-        for kind in ("add", "mul", "fma")
-    ),
-)
-#: The tensor pipes' metric, which was renamed.
-_TENSOR_NEW = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active"
-_TENSOR_OLD = "sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active"
+METRICS = tuple(NVIDIA)
+_TENSOR_NEW, _TENSOR_OLD = NVIDIA_TENSOR  #: the tensor pipes' metric, which was renamed
 MOST_LAUNCHES = 400  #: profiled; each is replayed some ten times, with the memory that it writes saved and restored
 _OLD_ARCH = re.compile(r"sm_[78]\d")
 _PREFIX = {"": 1.0, "n": 1e-9, "u": 1e-6, "m": 1e-3, "K": 1e3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
