@@ -1,0 +1,81 @@
+"""The few figures of a profile that a stage wants in its prompt."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from hkbench.records import DeviceKind, KernelProfile, KernelUse, Owner, metrics
+from hkbench.records.profile import Figure
+from hkbench.store.plain import one_line
+
+MOST_KERNELS = 3
+NOTABLE_SHARE = 0.05  #: of the pass, below which a kernel is left out
+SHOWN_NAME = 80
+_PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_UNITS = {name: unit for kind in DeviceKind for name, unit in metrics.COUNTERS[kind].items()}
+
+
+def key_metrics(profile: KernelProfile, names: Sequence[str]) -> tuple[str, ...]:
+    """One line for each of the longest kernels, at most three, with those metrics alone, in the order of `names`.
+
+    A metric that the profile lacks is left out, and so is a kernel that has none of them. Of kernels that are not the
+    candidate's own only times and calls are said: what they do inside is nothing that it can change.
+    """
+    lines = []
+    for use in profile.kernels[:MOST_KERNELS]:
+        if use.share < NOTABLE_SHARE:
+            break
+        said = [f"{name} {value}" for name in names if (value := _value(use, name)) is not None]
+        if said:
+            lines.append(f"{_named(use)}: {', '.join(said)}")
+    return tuple(lines)
+
+
+def _named(use: KernelUse) -> str:
+    """The kernel's name, which comes from the candidate, on one line; whose it is where it is not the candidate's."""
+    name = one_line(use.name, SHOWN_NAME).replace("`", "'")
+    whose = {Owner.PYTORCH: " (PyTorch's)", Owner.LIBRARY: " (a library's)"}.get(use.owner, "")
+    return f"`{name}`{whose}"
+
+
+def _value(use: KernelUse, name: str) -> str | None:
+    if name in (found := _times(use)):
+        return found[name]
+    if use.owner in (Owner.PYTORCH, Owner.LIBRARY):
+        return None
+    if name in use.figures:
+        return _figure(use.figures[name])
+    if name in use.counters:
+        return f"{use.counters[name]:.4g} {_UNITS.get(name, '')}".rstrip()
+    return _launch(use).get(name)
+
+
+def _times(use: KernelUse) -> dict[str, str]:
+    return {
+        metrics.TIME_SHARE: f"{100 * use.share:.3g} %",
+        metrics.TIME: f"{use.seconds * 1e3:.4g} ms a pass",
+        metrics.CALLS: f"{use.calls} a pass",
+    }
+
+
+def _launch(use: KernelUse) -> dict[str, str]:
+    """Shape and resources, as far as the profiler says them."""
+    found = {
+        metrics.BLOCKS: (None if use.grid is None else math.prod(use.grid), ""),
+        metrics.LDS: (use.lds_bytes, " B a block"),
+        metrics.REGISTERS: (use.registers, " a thread"),
+        metrics.VGPRS: (use.vgprs, " a lane"),
+        metrics.AGPRS: (use.agprs, " a lane"),
+        metrics.SCRATCH: (use.scratch_bytes, " B a lane"),
+    }
+    return {name: f"{value}{unit}" for name, (value, unit) in found.items() if value is not None}
+
+
+def _figure(figure: Figure) -> str:
+    if figure.unit == "fraction":
+        return f"{100 * figure.value:.3g} %"
+    for size, prefix in _PREFIXES:
+        if figure.value >= size:
+            return f"{figure.value / size:.3g} {prefix}{figure.unit}"
+    return f"{figure.value:.3g} {figure.unit}"
