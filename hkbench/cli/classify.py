@@ -110,7 +110,7 @@ async def _rows(options: argparse.Namespace, book: CategoryBook, problems: Seque
 
 def text(rows: Sequence[Row]) -> list[str]:
     """The table for a terminal."""
-    width = max(len(row.problem) for row in rows)
+    width = max(len("problem"), *(len(row.problem) for row in rows))
     lines = [f"{'problem':{width}}  {'category':17}  {'by':7}  why; sizes"]
     for row in rows:
         found = row.classification
