@@ -9,7 +9,21 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 
 from hkbench import __version__
-from hkbench.cli import audit, batch, compare, doctor, evaluate, export, generate, imports, monitor, report, rerun, show
+from hkbench.cli import (
+    audit,
+    batch,
+    classify,
+    compare,
+    doctor,
+    evaluate,
+    export,
+    generate,
+    imports,
+    monitor,
+    report,
+    rerun,
+    show,
+)
 from hkbench.cli.arguments import Parser
 from hkbench.errors import HkbenchError
 from hkbench.llm.key import KEY_VARIABLES
@@ -28,6 +42,7 @@ COMMANDS: dict[str, ModuleType] = {
     "import": imports,
     "rerun": rerun,
     "audit": audit,
+    "classify": classify,
     "doctor": doctor,
 }
 INTERNAL = 70

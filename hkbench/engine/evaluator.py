@@ -156,10 +156,15 @@ class Evaluator:
         result = await self._simple(job.model_dump(mode="json"), DESCRIBE_SECONDS)
         return tuple(DeviceFacts.model_validate(item) for item in result)
 
-    async def problem_facts(self, problem: Problem) -> ProblemFacts:
-        """Shapes and dtypes, by running the problem's own code in a process of its own."""
+    async def problem_facts(self, problem: Problem, seconds: float | None = None) -> ProblemFacts:
+        """Shapes, dtypes and operators, by running the problem's own code in a process of its own.
+
+        Raises:
+            HkbenchError: the problem's code fails, or takes longer than `seconds` (`FACTS_SECONDS`).
+        """
+        limit = FACTS_SECONDS if seconds is None else seconds
         job = FactsJob(problem=problem, sizes=self.sizes)
-        return ProblemFacts.model_validate(await self._simple(job.model_dump(mode="json"), FACTS_SECONDS))
+        return ProblemFacts.model_validate(await self._simple(job.model_dump(mode="json"), limit))
 
     async def audit_problem(self, problem: Problem, seconds: float) -> ProblemAudit:
         """Which null controls pass the problem's checks; one at a time a GPU, on a CPU as many as builds.

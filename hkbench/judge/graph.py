@@ -130,7 +130,7 @@ class _Tally:
             case OperatorClass.ATTENTION:
                 self.attention(*given[:3])
             case OperatorClass.POOL:
-                window = _window(args, given[0], made[0])
+                window = _window(name, args, given[0], made[0])
                 self._pools.add(window)
                 self._other_flops += made[0].numel() * math.prod(window)
             case OperatorClass.REDUCTION:
@@ -227,13 +227,12 @@ def _each(values: Any, count: int, default: int) -> tuple[int, ...]:
     return tuple(listed * count if len(listed) == 1 else listed)
 
 
-def _window(args: Any, data: torch.Tensor, made: torch.Tensor) -> tuple[int, ...]:
-    """Of a pool: its argument where that says, else how many elements come to one (adaptive pools)."""
-    kernel = args[1] if len(args) > 1 and isinstance(args[1], list | tuple) else None
-    spatial = len(kernel) if kernel is not None else data.dim() - 2
-    if kernel is not None and spatial <= data.dim() and tuple(kernel) != tuple(made.shape[-spatial:]):
-        return tuple(int(edge) for edge in kernel)
-    pairs = zip(data.shape[-spatial:], made.shape[-spatial:], strict=True)
+def _window(name: str, args: Any, data: torch.Tensor, made: torch.Tensor) -> tuple[int, ...]:
+    """Of a pool: its second argument; of an adaptive one, whose argument is the output, how many come to one."""
+    sizes = [int(edge) for edge in args[1]]
+    if "adaptive" not in name:
+        return tuple(sizes)
+    pairs = zip(data.shape[-len(sizes) :], made.shape[-len(sizes) :], strict=True)
     return tuple(math.ceil(before / max(1, after)) for before, after in pairs)
 
 

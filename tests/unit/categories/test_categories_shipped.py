@@ -1,0 +1,97 @@
+"""prompts/categories.toml: what was agreed of it, and how the shipped problems are classified."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from hkbench.categories import GENERIC, CategoryBook, Situation, first, load_categories
+from hkbench.cli.arguments import PROMPTS
+from hkbench.judge.facts import problem_facts
+from hkbench.problems import find_problems
+from hkbench.problems.select import SHIPPED
+from hkbench.records import DeviceKind, OperatorClass, SizeSet
+
+COMPUTE, MEMORY = "compute-intensive", "memory-intensive"
+FUSED_COMPUTE, FUSED_MEMORY = "fusion-compute", "fusion-memory"
+#: The forty at their full sizes, as looked through by hand (docs/categories.md).
+FORTY = {
+    COMPUTE: {17, 19, 20, 22, 23, 24, 25, 27, 28},
+    FUSED_COMPUTE: {8, 38, 40},
+    MEMORY: {9, 10, 11, 13, 14, 15, 16, 18, 21, 29, 30, 31, 32, 36},
+    FUSED_MEMORY: {1, 2, 3, 4, 5, 6, 7, 12, 26, 33, 34, 35, 37, 39},
+}
+
+
+@cache
+def book() -> CategoryBook:
+    return load_categories(PROMPTS / "categories.toml")
+
+
+def test_the_categories() -> None:
+    assert [category.name for category in book().categories] == [
+        COMPUTE, FUSED_COMPUTE, FUSED_MEMORY, MEMORY, GENERIC,
+    ]  # fmt: skip
+
+
+def test_each_stage_names_metrics_of_each_kind_of_device() -> None:
+    for category in book().categories:
+        for stage in category.stages:
+            assert set(stage.metrics) == set(DeviceKind), (category.name, stage.name)
+            assert all(2 <= len(stage.metrics[kind]) <= 3 for kind in (DeviceKind.ROCM, DeviceKind.CUDA))
+            assert 1 <= len(stage.metrics[DeviceKind.CPU]) <= 3
+
+
+def test_the_first_stage_is_never_skipped() -> None:
+    assert not any(category.stages[0].skip for category in book().categories)
+
+
+@pytest.mark.parametrize("name", [COMPUTE, MEMORY, FUSED_COMPUTE, FUSED_MEMORY, GENERIC])
+def test_95_per_cent_of_the_roof_end_every_problem(name: str) -> None:
+    exits = book().category(name).exit
+    for stage in range(4):
+        rule = first(exits, Situation(stage=stage, speedup=1.5, roof=0.951))
+        assert rule is not None and "95 %" in rule.why
+        assert first(exits, Situation(stage=stage, speedup=1.5, roof=0.94)) is None
+        assert first(exits, Situation(stage=stage, speedup=1.5)) is None  # a roof that is not known ends nothing
+
+
+CONV, MATMUL = frozenset({OperatorClass.CONV}), frozenset({OperatorClass.MATMUL})
+
+
+@pytest.mark.parametrize(
+    ("at", "ends"),
+    [
+        (Situation(stage=1, speedup=0.4, kernel_size=3, contains=CONV), True),
+        (Situation(stage=1, speedup=0.4, kernel_size=5, contains=CONV), False),
+        (Situation(stage=1, speedup=0.6, kernel_size=3, contains=CONV), False),
+        (Situation(stage=2, speedup=0.4, kernel_size=3, contains=CONV), False),
+        (Situation(stage=1, speedup=None, kernel_size=3, contains=CONV), False),
+        (Situation(stage=1, speedup=0.2, contains=MATMUL), True),
+        (Situation(stage=1, speedup=0.4, contains=MATMUL), False),
+        (Situation(stage=0, speedup=0.2, contains=MATMUL), False),
+    ],
+)
+def test_what_trails_badly_after_the_first_stage_ends(at: Situation, ends: bool) -> None:
+    assert (first(book().category(COMPUTE).exit, at) is not None) is ends
+
+
+def test_stages_without_a_subject_are_skipped() -> None:
+    fused = book().category(FUSED_COMPUTE).stages[2]
+    plain = frozenset({OperatorClass.MATMUL, OperatorClass.ELEMENTWISE})
+    assert first(fused.skip, Situation(stage=2, contains=plain)) is not None
+    assert first(fused.skip, Situation(stage=2, contains=plain | {OperatorClass.NORMALISATION})) is None
+    reuse = book().category(MEMORY).stages[1]
+    assert first(reuse.skip, Situation(stage=1, contains=frozenset({OperatorClass.ELEMENTWISE}))) is not None
+    assert first(reuse.skip, Situation(stage=1, contains=frozenset({OperatorClass.POOL}))) is None
+
+
+def test_the_forty() -> None:
+    expected = {number: name for name, numbers in FORTY.items() for number in numbers}
+    found = {}
+    for problem in find_problems(SHIPPED, 1):
+        made = book().classify(problem, problem_facts(problem, SizeSet.FULL))
+        assert made.by == "graph", (problem.name, made)
+        found[problem.number] = made.category
+    assert found == expected
