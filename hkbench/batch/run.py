@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import platform
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -59,7 +60,8 @@ class Batch:
 
     async def run(self, problems: tuple[Problem, ...], resumed: bool) -> Outcome:
         """All problems. A failure of the machine ends its problem only; a service that never answered ends the run."""
-        self._recorder.event(RunStarted(time=time.time(), resumed=resumed))
+        places = self._evaluator.places
+        self._recorder.event(RunStarted(time=time.time(), resumed=resumed, host=platform.node(), devices=places))
         reason: str | None = "interrupted"
         try:
             async with asyncio.TaskGroup() as group:

@@ -67,7 +67,7 @@ async def judge(folder: Path, candidate: str, settings: JudgeSettings = SETTINGS
     before = set(living())
     stages: list[Stage] = []
     async with Evaluator(DeviceKind.CPU, settings) as evaluator:
-        result = await evaluator.evaluate(problem, code, folder / "build", Backend.CPP, stages.append)
+        result = await evaluator.evaluate(problem, code, folder / "build", Backend.CPP, lambda stage, _: stages.append(stage))
         compilers = {"cc1plus", "g++", "ninja", "as", "ld"}
         assert not compilers & set(living().values())
     assert not (folder / "build").exists()
