@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.text import Text
 
@@ -15,8 +15,10 @@ from hkbench.store.plain import one_line
 _BAR = 24  # characters of the progress bar
 
 
-def plain_head(state: RunState, name: str, now: float, facts: RunFacts | None) -> list[Text]:
-    """Eight lines, for a frame that is printed."""
+def plain_head(
+    state: RunState, name: str, now: float, facts: RunFacts | None, devices: Sequence[Text] = ()
+) -> list[Text]:
+    """Eight lines and those of the devices, for a frame that is printed."""
     return [
         line(("hkbench ", "bold"), (one_line(name, 60), "bold"), ("  ", ""), condition(state)),
         line((_setting(state, facts), "")),
@@ -24,12 +26,15 @@ def plain_head(state: RunState, name: str, now: float, facts: RunFacts | None) -
         _problems(state),
         _samples(state),
         *_under_way(state, now),
+        *devices,
         _failures(state),
     ]
 
 
-def full_head(state: RunState, name: str, now: float, facts: RunFacts | None) -> list[Text]:
-    """Nine lines, for the screen: with progress, pace, tokens and the best speed-ups too."""
+def full_head(
+    state: RunState, name: str, now: float, facts: RunFacts | None, devices: Sequence[Text] = ()
+) -> list[Text]:
+    """Nine lines and those of the devices, for the screen: with progress, pace, tokens and the best speed-ups too."""
     done = state.progress()
     bar = "#" * int(done * _BAR)
     pace = state.per_minute(now)
@@ -45,6 +50,7 @@ def full_head(state: RunState, name: str, now: float, facts: RunFacts | None) ->
         _problems(state, f" | tokens {used}" if known else ""),
         _samples(state, f" | {pace:.3g} a minute" if pace is not None else ""),
         *_under_way(state, now),
+        *devices,
         _failures(state),
         line(
             ("best         ", "bold"),

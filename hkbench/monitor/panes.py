@@ -28,6 +28,7 @@ class Look:
 
     files: SampleFiles
     base: SampleKey | None = None  #: the sample that a diff begins with
+    asked: bool = False  #: whether the prompt was made from `base`
     width: int = 80
 
 
@@ -140,7 +141,8 @@ def _diff(look: Look) -> RenderableType:
     names = [f"{key.attempt}.{key.sample}" for key in (base.key, files.key)]
     head = Text.assemble((f"{names[0]} {_worth(base)} -> {names[1]} {_worth(files)}", "bold"))
     lines = list(difflib.unified_diff(old, new, names[0], names[1], lineterm=""))
-    return Group(head, *(Text(line, style=_diff_style(line)) for line in lines or ["the code is the same"]))
+    told = [Text(f"its prompt told of: {text}", style="cyan") for text in (_told(base) if look.asked else ())]
+    return Group(head, *told, *(Text(line, style=_diff_style(line)) for line in lines or ["the code is the same"]))
 
 
 def _worth(side: SampleFiles) -> str:
@@ -152,6 +154,19 @@ def _worth(side: SampleFiles) -> str:
     if verdict.speedup is not None:
         return ratio(verdict.speedup.value)
     return str(verdict.failure.kind if verdict.failure is not None else verdict.status)
+
+
+def _told(side: SampleFiles) -> list[str]:
+    """What the next prompt says of a sample: its failure, or the findings of its profile."""
+    try:
+        verdict = side.verdict()
+    except Unreadable:
+        return []
+    if verdict.failure is not None:
+        return [one_line(f"{verdict.failure.kind}: {verdict.failure.message}", 300)]
+    if verdict.profile is not None and verdict.profile.findings:
+        return [one_line(finding, 300) for finding in verdict.profile.findings]
+    return ["its times"] if verdict.candidate is not None else []
 
 
 def _diff_style(line: str) -> str:

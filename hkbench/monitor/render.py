@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -15,10 +17,19 @@ from hkbench.store.plain import one_line
 
 
 def frame(
-    state: RunState, name: str, now: float, *, facts: RunFacts | None = None, height: int | None = None
+    state: RunState,
+    name: str,
+    now: float,
+    *,
+    facts: RunFacts | None = None,
+    height: int | None = None,
+    devices: Sequence[Text] = (),
 ) -> RenderableType:
-    """The view at `now`: head, what is going on, problems by attempts. `height` lines at most, if given."""
-    head = plain_head(state, name, now, facts)
+    """The view at `now`: head, what is going on, problems by attempts. `height` lines at most, if given.
+
+    `devices` are lines on the devices, for the head.
+    """
+    head = plain_head(state, name, now, facts, devices)
     rows = list(state.problems.items())
     # Beside the head and the rows: the header of the table, the count of hidden rows, the legend, and two
     # lines for the cursor and the shell's prompt, so that the title stays on the screen at the end.

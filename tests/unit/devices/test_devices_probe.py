@@ -119,7 +119,7 @@ def test_where_a_gpu_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """HIP has sixteen digits in the sixteen bytes; an older torch says nothing of the bus."""
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: Properties())
     assert (_gpu(DeviceKind.ROCM, 0).uuid, _gpu(DeviceKind.ROCM, 0).pci) == (None, None)
-    digits = "a1b2c3d4e5f60718".encode().hex()
+    digits = b"a1b2c3d4e5f60718".hex()
     monkeypatch.setattr(Properties, "uuid", f"{digits[:8]}-{digits[8:]}", raising=False)
     for part, number in (("domain", 0), ("bus", 0x1B), ("device", 0)):
         monkeypatch.setattr(Properties, f"pci_{part}_id", number, raising=False)
