@@ -101,8 +101,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--builds", type=positive, metavar="N", help="builds side by side (default: one a core)")
     parser.add_argument(
         "--display",
-        choices=["rich", "plain", "log", "json"],
-        help="how progress is shown (default: rich on a terminal, else plain)",
+        choices=["rich", "full", "plain", "log", "json"],
+        help="how progress is shown; full is monitor.py's screen, which q closes (default: rich on a terminal, else "
+        "plain)",
     )
     add_prompts(parser)
     add_device(parser)
@@ -193,7 +194,8 @@ async def _run(options: argparse.Namespace, book: PromptBook) -> Outcome:
             name = str(options.results)
             stack.callback(audience.close)
             audience.add(make_display("log", log, config))
-            audience.add(make_display(options.display, sys.stdout, config, name=name, facts=facts, history=history))
+            shown, root = options.display, options.results
+            audience.add(make_display(shown, sys.stdout, config, name=name, facts=facts, history=history, folder=root))
             client = make_client(options, backend)
             try:
                 prompter = Prompter(book, backend, evaluator, config.judge)

@@ -30,7 +30,7 @@ class MonitorApp(App[None]):
     CSS = "Screen { layout: vertical; } Footer { height: 1; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Quit"),
-        Binding("ctrl+c", "quit", "Quit", show=False, priority=True),
+        Binding("ctrl+c", "interrupt", "Quit", show=False, priority=True),
         Binding("question_mark", "help", "Help", key_display="?"),
         Binding("d", "devices", "Devices"),
         Binding("r", "next_run", "Next run"),
@@ -132,6 +132,9 @@ class MonitorApp(App[None]):
         if action == "next_run":
             return len(self.watches) > 1 and not isinstance(self.screen, RunsScreen)
         return action != "devices" or not isinstance(self.screen, RunsScreen | DevicesScreen)
+
+    def action_interrupt(self) -> None:
+        self.exit()
 
     def action_devices(self) -> None:
         self.push_screen(DevicesScreen())
