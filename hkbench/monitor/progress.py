@@ -76,12 +76,12 @@ class JsonDisplay:
 
 
 class RichDisplay:
-    """The monitor's view, redrawn in place four times a second by a thread of its own."""
+    """The monitor's view, redrawn in place once a second by a thread of its own."""
 
     def __init__(self, console: Console, state: RunState, name: str, facts: RunFacts | None) -> None:
         self._console, self._state, self._name, self._facts = console, state, name, facts
         self._lock = threading.Lock()  # events come while the other thread draws
-        self._live = Live(console=console, get_renderable=self._view, refresh_per_second=4, vertical_overflow="crop")
+        self._live = Live(console=console, get_renderable=self._view, refresh_per_second=1, vertical_overflow="crop")
         self._live.start()
 
     def _view(self) -> RenderableType:
