@@ -33,6 +33,7 @@ class MonitorApp(App[None]):
         Binding("ctrl+c", "interrupt", "Quit", show=False, priority=True),
         Binding("question_mark", "help", "Help", key_display="?"),
         Binding("d", "devices", "Devices"),
+        Binding("t", "light", "Light or dark", show=False),
         Binding("r", "next_run", "Next run"),
     ]
 
@@ -135,6 +136,12 @@ class MonitorApp(App[None]):
 
     def action_interrupt(self) -> None:
         self.exit()
+
+    def action_light(self) -> None:
+        """From dark to light colours, and back."""
+        self.theme = "textual-light" if self.current_theme.dark else "textual-dark"
+        if isinstance(self.screen, RunScreen):
+            self.screen.follow(None)
 
     def action_devices(self) -> None:
         self.push_screen(DevicesScreen())

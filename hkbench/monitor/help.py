@@ -17,6 +17,7 @@ _KEYS = {
     "everywhere": (
         ("q, Ctrl-C", "end; the run goes on"),
         ("?", "this list"),
+        ("t", "light or dark colours (to begin with: TEXTUAL_THEME=textual-light)"),
         ("d", "the devices of the run: what is measured, how they do"),
         ("r", "the next of the run folders that were named"),
         ("Tab", "to the other part of the screen, for arrows and Page keys"),

@@ -30,6 +30,7 @@ class Look:
     base: SampleKey | None = None  #: the sample that a diff begins with
     asked: bool = False  #: whether the prompt was made from `base`
     width: int = 80
+    dark: bool = True  #: the terminal's background
 
 
 def show(view: str, look: Look) -> RenderableType:
@@ -45,24 +46,30 @@ def _verdict(look: Look) -> RenderableType:
 
 
 def _code(look: Look) -> RenderableType:
-    return _highlighted(look.files.text(look.files.folder.code), "python", numbers=True)
+    return _highlighted(look.files.text(look.files.folder.code), "python", look.dark, numbers=True)
 
 
 def _reply(look: Look) -> RenderableType:
-    return _highlighted(look.files.text(look.files.folder.response), "markdown")
+    return _highlighted(look.files.text(look.files.folder.response), "markdown", look.dark)
 
 
 def _prompt(look: Look) -> RenderableType:
-    return _highlighted(look.files.text(look.files.problem.prompt(look.files.key.attempt)), "markdown")
+    return _highlighted(look.files.text(look.files.problem.prompt(look.files.key.attempt)), "markdown", look.dark)
 
 
-def _highlighted(text: str, language: str, *, numbers: bool = False) -> RenderableType:
+def _highlighted(text: str, language: str, dark: bool, *, numbers: bool = False) -> RenderableType:
     if not text.strip():
         return Text("(empty)", style="dim")
     if len(text) > _HIGHLIGHTED:
         return Text(text)
     return Syntax(
-        text, language, theme="ansi_dark", background_color="default", line_numbers=numbers, word_wrap=True, tab_size=4
+        text,
+        language,
+        theme="ansi_dark" if dark else "ansi_light",
+        background_color="default",
+        line_numbers=numbers,
+        word_wrap=True,
+        tab_size=4,
     )
 
 

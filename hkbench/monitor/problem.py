@@ -135,15 +135,16 @@ class ProblemScreen(RunScreen):
             return
         base = self._base(state, key)
         sample: SampleState = state.samples[key]
-        looked = (self._view, key, base, sample, state.samples.get(base) if base is not None else None)
+        dark = self.app.current_theme.dark
+        looked = (self._view, key, base, dark, sample, state.samples.get(base) if base is not None else None)
         if looked == self._looked:
             return
-        same = self._looked is not None and looked[:3] == self._looked[:3]
+        same = self._looked is not None and looked[:4] == self._looked[:4]
         self._looked = looked
         files = SampleFiles(self.monitor.watch_now.paths, self._sample_key(key))
         width = max(20, pager.size.width or self.app.size.width)
         asked = base is not None and self._prompted_by(state, key) == base
-        look = Look(files, self._sample_key(base) if base else None, asked, width)
+        look = Look(files, self._sample_key(base) if base else None, asked, width, dark)
         pager.show(show(self._view, look), keep_place=same)
 
     def _sample_key(self, key: tuple[int, int]) -> SampleKey:

@@ -411,6 +411,18 @@ async def test_the_devices_of_another_host_are_not_read(tmp_path: Path) -> None:
         assert "device 7     idle" in person.text
 
 
+async def test_light_colours(folder: Path) -> None:
+    RunPaths(folder).problem("1_ReLU").sample(1, 1).code.write_text("import torch\n")
+    async with seat(folder) as person:
+        await person.press("enter", "2")
+        dark = person.app.export_screenshot()
+        assert "import torch" in await person.press("t")
+        assert not person.app.current_theme.dark
+        assert person.app.export_screenshot() != dark
+        await person.press("t")
+        assert person.app.current_theme.dark
+
+
 @pytest.mark.parametrize("key", ["q", "ctrl+c"])
 async def test_keys_that_end_it(folder: Path, key: str) -> None:
     async with seat(folder) as person:
