@@ -96,7 +96,7 @@ class AtOnce(Evaluator):
     ) -> Evaluated:
         for stage in (Stage.BUILD, Stage.LOAD, Stage.RUN, Stage.TIME):
             if on_stage is not None:
-                on_stage(stage)
+                on_stage(stage, None)
         await asyncio.sleep(0)
         return Evaluated(_verdict(problem, self, code))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import platform
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -82,7 +83,7 @@ async def rejudge(
     """
     left = pending(run, recorder.paths, keys)
     found = Rejudged(before={key: _verdict(run.paths, key) for key in left})
-    recorder.event(RunStarted(time=time.time(), resumed=True))
+    recorder.event(RunStarted(time=time.time(), resumed=True, host=platform.node(), devices=evaluator.places))
     reason: str | None = "interrupted"
 
     async def one(key: SampleKey) -> None:
@@ -114,8 +115,8 @@ async def _judge(
 ) -> Verdict:
     paths = recorder.sample(key)
 
-    def entered(stage: Stage) -> None:
-        recorder.event(StageEntered(time=time.time(), key=key, stage=stage))
+    def entered(stage: Stage, device: int | None) -> None:
+        recorder.event(StageEntered(time=time.time(), key=key, stage=stage, device=device))
 
     evaluated = await evaluator.evaluate(problem, paths.code, paths.build, run.config.backend, entered)
     assert evaluated.verdict is not None, "no builds alone were asked for"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import platform
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -71,7 +72,8 @@ class Batch:
 
         A run that is told to end finishes what is under way; problems that it leaves are not closed in the journal.
         """
-        self._recorder.event(RunStarted(time=time.time(), resumed=resumed))
+        places = self._evaluator.places
+        self._recorder.event(RunStarted(time=time.time(), resumed=resumed, host=platform.node(), devices=places))
         reason: str | None = "interrupted"
         try:
             async with asyncio.TaskGroup() as group:

@@ -91,8 +91,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--builds", type=positive, metavar="N", help="builds side by side (default: one a core)")
     parser.add_argument(
         "--display",
-        choices=["rich", "plain", "log", "json"],
-        help="how progress is shown (default: rich on a terminal, else plain)",
+        choices=["rich", "full", "plain", "log", "json"],
+        help="how progress is shown; full is monitor.py's screen, which q closes (default: rich on a terminal, else "
+        "plain)",
     )
     add_prompts(parser)
     add_device(parser)
@@ -164,7 +165,8 @@ async def _run(
             name = str(options.results)
             stack.callback(audience.close)
             audience.add(make_display("log", log, config))
-            audience.add(make_display(options.display, sys.stdout, config, name=name, facts=facts, history=history))
+            shown, root = options.display, options.results
+            audience.add(make_display(shown, sys.stdout, config, name=name, facts=facts, history=history, folder=root))
             stop = Stop()
             spending = spent_before(paths, config, history, *prices)
             audience.add(Budget(limits(options), stop, spending, folded(history).seconds or 0.0))

@@ -61,6 +61,8 @@ def _gpu(kind: DeviceKind, index: int) -> DeviceFacts:
         kind=kind,
         index=index,
         name=model_name(props.name, part, arch),
+        uuid=_uuid(str(getattr(props, "uuid", "")), rocm),
+        pci=_pci(props),
         arch=arch,
         memory_bytes=props.total_memory,
         compute_units=props.multi_processor_count,
@@ -71,6 +73,26 @@ def _gpu(kind: DeviceKind, index: int) -> DeviceFacts:
         peak_flops=part.flops if part else {},
         versions=versions(),
     )
+
+
+def _uuid(text: str, rocm: bool) -> str | None:
+    """As the driver's tools print it. HIP's sixteen bytes are the text of an AMD GPU's own sixteen digits."""
+    if rocm:
+        try:
+            text = bytes.fromhex(text.replace("-", "")).decode("ascii")
+        except ValueError:
+            return None
+        text = text if text.isalnum() else ""
+    return f"GPU-{text}" if text else None
+
+
+def _pci(props: Any) -> str | None:
+    """Domain, bus and device; `None` from a torch before it knew them."""
+    parts = [getattr(props, f"pci_{part}_id", None) for part in ("domain", "bus", "device")]
+    if not all(isinstance(part, int) for part in parts):
+        return None
+    domain, bus, device = parts
+    return f"{domain:04x}:{bus:02x}:{device:02x}"
 
 
 def _by(source: str, tables: dict[str, str], **known: Any) -> DeviceFacts:

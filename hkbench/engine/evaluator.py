@@ -29,6 +29,7 @@ from hkbench.records import (
     Backend,
     DeviceFacts,
     DeviceKind,
+    DevicePlace,
     JudgeSettings,
     Problem,
     ProblemFacts,
@@ -61,7 +62,8 @@ STEADY_MALLOC = {
 #: more than most operations), but spin for some 0.5 ms only, where libgomp's default is up to 15 ms: not into a call.
 BRIEF_SPIN = {"GOMP_SPINCOUNT": "20000"}
 
-OnStage = Callable[[Stage], None]
+#: Told of each stage with the index of the device that is lent for it, `None` while none is.
+OnStage = Callable[[Stage, int | None], None]
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,13 @@ class Evaluator:
         return self.devices[0]
 
     @property
+    def places(self) -> tuple[DevicePlace, ...]:
+        """Where the devices are, for the journal."""
+        return tuple(
+            DevicePlace(index=facts.index, name=facts.name, uuid=facts.uuid, pci=facts.pci) for facts in self.devices
+        )
+
+    @property
     def track(self) -> Track:
         return self._settings.track
 
@@ -215,7 +224,7 @@ class Evaluator:
         code: Path,
         folder: Path,
         backend: Backend,
-        on_stage: OnStage = lambda _stage: None,
+        on_stage: OnStage = lambda _stage, _device: None,
         build_only: Literal["capture", "real", "launch"] | None = None,
         arch: str | None = None,
     ) -> Evaluated:
@@ -256,7 +265,7 @@ class Evaluator:
             building = time.time()
             channel, profiler = await self._start(job)
             try:
-                message = await self._until_news(channel, on_stage, profiler)
+                message = await self._until_news(channel, on_stage, profiler, None)
                 self._shared().note(Path(job.folder))
             except BaseException:
                 await channel.close()
@@ -269,7 +278,7 @@ class Evaluator:
                     async with self._slots.measure(), self._lent.one() as index:
                         lent = time.time()
                         await channel.send({"device": index})
-                        message = await self._until_news(channel, on_stage, profiler)
+                        message = await self._until_news(channel, on_stage, profiler, index)
                     turns = turns.model_copy(update={"device": index, "lent": lent, "returned": time.time()})
                 result = _result(message)
         if "verdict" in result:
@@ -294,11 +303,13 @@ class Evaluator:
         conditions = conditions.model_copy(update={"versions": conditions.versions | self._kittens})
         return replace(found, verdict=found.verdict.model_copy(update={"conditions": conditions}))
 
-    async def _until_news(self, channel: Channel, on_stage: OnStage, profiler: Spare) -> dict[str, Any]:
+    async def _until_news(
+        self, channel: Channel, on_stage: OnStage, profiler: Spare, device: int | None
+    ) -> dict[str, Any]:
         while True:
             message = await channel.receive()
             if "stage" in message:
-                on_stage(Stage(message["stage"]))
+                on_stage(Stage(message["stage"]), device)
             elif "profiler" in message:
                 profiler.start()
             else:

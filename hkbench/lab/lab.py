@@ -276,8 +276,8 @@ class Lab:
     async def _judge(self, sample: Sample) -> Evaluated:
         paths = self._recorder.sample(sample.key)
 
-        def entered(stage: Stage) -> None:
-            self._recorder.event(StageEntered(time=time.time(), key=sample.key, stage=stage))
+        def entered(stage: Stage, device: int | None) -> None:
+            self._recorder.event(StageEntered(time=time.time(), key=sample.key, stage=stage, device=device))
 
         try:
             return await self._stop.unless_abandoned(

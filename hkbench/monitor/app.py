@@ -1,4 +1,4 @@
-"""The monitor's screen: one run folder at a time, looked at in turn; nothing is ever written to it."""
+"""The monitor's screen: one run folder at a time, or a table of several; nothing is ever written to them."""
 
 from __future__ import annotations
 
@@ -11,24 +11,29 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from hkbench.errors import HkbenchError
+from hkbench.monitor.device_screen import DevicesScreen
+from hkbench.monitor.gauges import Gauges
 from hkbench.monitor.help import HelpScreen
 from hkbench.monitor.live import Watch
 from hkbench.monitor.overview import OverviewScreen
+from hkbench.monitor.runs import RunsScreen
 from hkbench.monitor.screens import RunScreen
 from hkbench.monitor.state import RunState
 from hkbench.store.plain import one_line
 
 
 class MonitorApp(App[None]):
-    """Follows the run of `watch`; `r` goes to the next of `watches`."""
+    """Follows the runs of `watches`: of several a table, of one its overview. `r` goes to the next."""
 
     TITLE = "hkbench monitor"
     ENABLE_COMMAND_PALETTE = False
     CSS = "Screen { layout: vertical; } Footer { height: 1; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Quit"),
-        Binding("ctrl+c", "quit", "Quit", show=False, priority=True),
+        Binding("ctrl+c", "interrupt", "Quit", show=False, priority=True),
         Binding("question_mark", "help", "Help", key_display="?"),
+        Binding("d", "devices", "Devices"),
+        Binding("t", "light", "Light or dark", show=False),
         Binding("r", "next_run", "Next run"),
     ]
 
@@ -37,17 +42,24 @@ class MonitorApp(App[None]):
     ) -> None:
         """`refresh` is in seconds between two looks; `clock` gives seconds since the epoch."""
         super().__init__()
-        self._watches = tuple(watches)
+        self.watches = tuple(watches)
+        self.troubles: dict[int, str] = {}  #: of `watches` by index, why there is nothing to look at
+        self.gauges = Gauges()
         self._at = 0
+        self._seen: set[int] = set()  # of `watches`, those that were looked at
         self._refresh = refresh
         self._shown: RunState | None = None
         self.clock = clock
-        self.trouble: str | None = None  #: why there is nothing to look at
 
     @property
     def watch_now(self) -> Watch:
         """The run folder that is shown."""
-        return self._watches[self._at]
+        return self.watches[self._at]
+
+    @property
+    def trouble(self) -> str | None:
+        """Why there is nothing to look at."""
+        return self.troubles.get(self._at)
 
     @property
     def state(self) -> RunState | None:
@@ -57,43 +69,88 @@ class MonitorApp(App[None]):
     @property
     def place(self) -> str:
         """Which of several folders it is; empty for a single one."""
-        return f"  [{self._at + 1} of {len(self._watches)} runs]" if len(self._watches) > 1 else ""
+        return f"  [{self._at + 1} of {len(self.watches)} runs]" if len(self.watches) > 1 else ""
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether there is a screen to go back to."""
+        return len(self.screen_stack) > 1
 
     def get_default_screen(self) -> Screen[None]:
-        return OverviewScreen(id="_default")
+        return RunsScreen(id="_default") if len(self.watches) > 1 else OverviewScreen(id="_default")
 
     def on_mount(self) -> None:
         # The first look at a long run takes a second: the screen is there before.
         self.call_after_refresh(self.look)
         self.set_interval(self._refresh, self.look)
 
+    def on_unmount(self) -> None:
+        self.gauges.close()
+
     def look(self) -> None:
         """Take in what is new and show it."""
-        self.trouble = None
-        try:
-            self.watch_now.look()
-        except (HkbenchError, OSError) as error:  # no run yet, a damaged one, one that is being replaced
-            self.trouble = str(error)
+        if isinstance(self.screen, RunsScreen):
+            self._look_at_all(self.screen)
+            return
+        self._look_at(self._at)
         state = self.state
+        self.gauges.follow(state)
         changed = state.take_changed() if state is not None else set()
         replaced = state is not self._shown
         self._shown = state
         if isinstance(self.screen, RunScreen):
             self.screen.follow(None if replaced else changed)
 
+    def _look_at(self, index: int) -> None:
+        self._seen.add(index)
+        self.troubles.pop(index, None)
+        try:
+            self.watches[index].look()
+        except (HkbenchError, OSError) as error:  # no run yet, a damaged one, one that is being replaced
+            self.troubles[index] = str(error)
+
+    def _look_at_all(self, screen: RunsScreen) -> None:
+        """New runs one by one: the first look at a long one takes a second."""
+        for index in sorted(self._seen):
+            self._look_at(index)
+        new = next((index for index in range(len(self.watches)) if index not in self._seen), None)
+        if new is not None:
+            self._look_at(new)
+            self.call_after_refresh(self.look)
+        screen.follow(None)
+
+    def open_run(self, index: int) -> None:
+        """Show the overview of this one of `watches`."""
+        self._at = index
+        self.push_screen(OverviewScreen())
+        self.call_after_refresh(self.look)
+
     def action_help(self) -> None:
         self.push_screen(HelpScreen())
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - of textual
         """A key that does nothing here is not shown."""
-        return action != "next_run" or len(self._watches) > 1
+        if action == "next_run":
+            return len(self.watches) > 1 and not isinstance(self.screen, RunsScreen)
+        return action != "devices" or not isinstance(self.screen, RunsScreen | DevicesScreen)
+
+    def action_interrupt(self) -> None:
+        self.exit()
+
+    def action_light(self) -> None:
+        """From dark to light colours, and back."""
+        self.theme = "textual-light" if self.current_theme.dark else "textual-dark"
+        if isinstance(self.screen, RunScreen):
+            self.screen.follow(None)
+
+    def action_devices(self) -> None:
+        self.push_screen(DevicesScreen())
 
     def action_next_run(self) -> None:
         """Go to the next run folder, from its overview on."""
-        self._at = (self._at + 1) % len(self._watches)
         while len(self.screen_stack) > 1:
             self.pop_screen()
-        self.look()
+        self.open_run((self._at + 1) % len(self.watches))
 
     def waiting(self) -> str:
         """What to say where there is no run to show."""

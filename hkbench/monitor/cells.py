@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
 from hkbench.monitor.state import Phase, ProblemState, SampleState
 from hkbench.records import Stage, Status
 
@@ -39,3 +42,20 @@ def name_style(problem: ProblemState) -> str:
     if problem.closed:
         return "green" if problem.solved else ""
     return "bold" if problem.started else "dim"
+
+
+def attempt_cells(problem: ProblemState, attempt: int, samples: int) -> Iterator[tuple[str, str]]:
+    """The samples of an attempt, `samples` at least, as runs of characters with their style."""
+    drawn = [cell(problem.samples.get((attempt, sample))) for sample in range(1, samples + 1)]
+    for style, run in groupby(drawn, key=lambda pair: pair[1]):
+        yield "".join(letter for letter, _ in run), style
+
+
+def attempt_widths(problems: Iterable[ProblemState], attempts: int, samples: int) -> list[int]:
+    """Columns of each attempt: its samples and its title, "try 1"."""
+    most = [samples] * attempts
+    for problem in problems:
+        for attempt, sample in problem.tally.widest.items():
+            most.extend([samples] * (attempt - len(most)))
+            most[attempt - 1] = max(most[attempt - 1], sample)
+    return [max(n, len(f"try {k}")) for k, n in enumerate(most, start=1)]

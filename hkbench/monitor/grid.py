@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import groupby
 from typing import ClassVar
 
 from rich.cells import set_cell_size
@@ -16,7 +15,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from hkbench.monitor.cells import cell, name_style
+from hkbench.monitor.cells import attempt_cells, attempt_widths, name_style
 from hkbench.monitor.state import ProblemState, RunState
 from hkbench.monitor.words import ratio
 from hkbench.store.plain import one_line
@@ -92,12 +91,8 @@ class Grid(ScrollView, can_focus=True):
         widths: list[int] = []
         if self._state is not None:
             config = self._state.config
-            most = [config.samples] * config.attempts
-            for problem in self._state.problems.values():
-                for attempt, sample in problem.tally.widest.items():
-                    most.extend([config.samples] * (attempt - len(most)))
-                    most[attempt - 1] = max(most[attempt - 1], sample)
-            widths = [max(n, len(f"try {k}")) + 1 for k, n in enumerate(most, start=1)]
+            drawn = attempt_widths(self._state.problems.values(), config.attempts, config.samples)
+            widths = [width + 1 for width in drawn]
         longest = max((len(name) for name in self._state.problems), default=0) if self._state is not None else 0
         left = _MARK + min(longest, _NAME, max(12, self._room.width // 3)) + _BEST
         size = Size(left + sum(widths), len(self._names) + 1)
@@ -149,9 +144,8 @@ class Grid(ScrollView, can_focus=True):
         for attempt, width in enumerate(self._widths, start=1):
             samples = self._state.config.samples if self._state is not None else 0
             most = max(samples, problem.tally.widest.get(attempt, 0))
-            drawn = [cell(problem.samples.get((attempt, sample))) for sample in range(1, most + 1)]
-            for style, run in groupby(drawn, key=lambda pair: pair[1]):
-                parts.append(Segment("".join(letter for letter, _ in run), base + Style.parse(style)))
+            for letters, style in attempt_cells(problem, attempt, most):
+                parts.append(Segment(letters, base + Style.parse(style)))
             parts.append(Segment(" " * (width - most), base))
         return parts
 

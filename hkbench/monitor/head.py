@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.text import Text
 
@@ -16,21 +16,26 @@ from hkbench.store.plain import one_line
 _BAR = 24  # characters of the progress bar
 
 
-def plain_head(state: RunState, name: str, now: float, facts: RunFacts | None) -> list[Text]:
-    """Eight lines, for a frame that is printed."""
+def plain_head(
+    state: RunState, name: str, now: float, facts: RunFacts | None, devices: Sequence[Text] = ()
+) -> list[Text]:
+    """Eight lines and those of the devices, for a frame that is printed."""
     return [
         line(("hkbench ", "bold"), (one_line(name, 60), "bold"), ("  ", ""), condition(state)),
         line((_setting(state, facts), "")),
-        line((_clock(state, now), "")),
+        line((" | ".join([*_clock(state, now), *_last_event(state, now)]), "")),
         _problems(state),
         _samples(state),
         *_under_way(state, now),
+        *devices,
         _failures(state),
     ]
 
 
-def full_head(state: RunState, name: str, now: float, facts: RunFacts | None) -> list[Text]:
-    """Nine lines, for the screen: with progress, pace, tokens and the best speed-ups too."""
+def full_head(
+    state: RunState, name: str, now: float, facts: RunFacts | None, devices: Sequence[Text] = ()
+) -> list[Text]:
+    """Nine lines and those of the devices, for the screen: with progress, pace, tokens and the best speed-ups too."""
     done = state.progress()
     bar = "#" * int(done * _BAR)
     pace = state.per_minute(now)
@@ -38,15 +43,19 @@ def full_head(state: RunState, name: str, now: float, facts: RunFacts | None) ->
     known = state.tokens.input is not None or state.tokens.output is not None
     used += spent(state)
     return [
-        line(("hkbench ", "bold"), (one_line(name, 60), "bold"), ("  ", ""), condition(state)),
+        line(
+            ("hkbench ", "bold"), (one_line(name, 60), "bold"), ("  ", ""), condition(state),
+            ("".join(f", {text}" for text in _last_event(state, now)), "dim"),
+        ),
         line((_setting(state, facts), "")),
         line(
             ("[", ""), (bar, "green"), ("." * (_BAR - len(bar)), "dim"), (f"] {100 * done:.0f} %  ", ""),
-            (_clock(state, now), ""),
+            (" | ".join(_clock(state, now)), ""),
         ),
         _problems(state, f" | tokens {used}" if known else ""),
         _samples(state, f" | {pace:.3g} a minute" if pace is not None else ""),
         *_under_way(state, now),
+        *devices,
         _failures(state),
         line(
             ("best         ", "bold"),
@@ -88,20 +97,29 @@ def condition(state: RunState) -> tuple[str, str]:
 
 def _setting(state: RunState, facts: RunFacts | None) -> str:
     config = state.config
-    hardware = ", ".join(facts.hardware.values()) if facts is not None else ""
     where = f"{config.backend} on {config.device} ({config.sizes} sizes)"
-    parts = [where, config.model, f"{config.attempts} x {config.samples} samples", hardware]
+    parts = [where, config.model, f"{config.attempts} x {config.samples} samples", _hardware(state, facts)]
     return " | ".join(one_line(part, 200) for part in parts if part)
 
 
-def _clock(state: RunState, now: float) -> str:
-    parts = [f"elapsed {duration(state.elapsed(now))}"]
+def _hardware(state: RunState, facts: RunFacts | None) -> str:
+    """`8 x AMD Instinct MI300X on node7`."""
+    told = facts.hardware if facts is not None else {}
+    name, count = told.get("device") or told.get("cpu", ""), told.get("count", "1")
+    host = state.host or told.get("host", "")
+    return (f"{count} x " if count != "1" else "") + name + (f" on {host}" if host else "")
+
+
+def _clock(state: RunState, now: float) -> list[str]:
     left = state.seconds_left(now)
-    if left is not None:
-        parts.append(f"about {duration(left)} left")
-    if state.closed is None and state.last_event is not None:
-        parts.append(f"last event {duration(max(0.0, now - state.last_event))} ago")
-    return " | ".join(parts)
+    return [f"elapsed {duration(state.elapsed(now))}"] + ([f"about {duration(left)} left"] if left is not None else [])
+
+
+def _last_event(state: RunState, now: float) -> list[str]:
+    """Of a run at work: a long silence says more than the estimate."""
+    if state.closed is not None or state.last_event is None:
+        return []
+    return [f"last event {duration(max(0.0, now - state.last_event))} ago"]
 
 
 def _problems(state: RunState, more: str = "") -> Text:

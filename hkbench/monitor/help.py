@@ -17,14 +17,18 @@ _KEYS = {
     "everywhere": (
         ("q, Ctrl-C", "end; the run goes on"),
         ("?", "this list"),
+        ("t", "light or dark colours (to begin with: TEXTUAL_THEME=textual-light)"),
+        ("d", "the devices of the run: what is measured, how they do"),
         ("r", "the next of the run folders that were named"),
         ("Tab", "to the other part of the screen, for arrows and Page keys"),
     ),
+    "table of runs": (("Enter", "open the run at the cursor"),),
     "overview": (
         ("Enter", "open the problem at the cursor (or click it twice)"),
-        ("s", "order: plan, best speed-up, name, state"),
+        ("s", "order: plan, best speed-up, name, state, category"),
         ("/", "only names that match a regular expression; Escape: all"),
         ("f", "only problems with failures of one kind, kind by kind"),
+        ("c", "only problems of one category (their prompt's template)"),
         ("left, right", "earlier and later attempts, where they do not fit"),
     ),
     "problem": (

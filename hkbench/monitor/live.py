@@ -9,6 +9,8 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from hkbench.errors import InputMissing, InternalError, Unavailable
+from hkbench.monitor.devices import device_lines, devices_now
+from hkbench.monitor.gauges import read_once
 from hkbench.monitor.render import frame
 from hkbench.monitor.snapshot import Snapshot, take_snapshot
 from hkbench.monitor.state import RunState
@@ -85,16 +87,20 @@ class Watch:
         return f"{name} ({self.damaged} unreadable lines in the journal)" if self.damaged else name
 
     def snapshot(self, now: float) -> Snapshot:
-        """The state at `now`. `InputMissing` when there is no run."""
+        """The state at `now`, with one reading of its devices. `InputMissing` when there is no run."""
         if self._state is None:
             raise InputMissing(f"{self.paths.root} holds no run")
-        return take_snapshot(self._state, str(self.paths.root), now, self.damaged)
+        readings, note = read_once(self._state)
+        return take_snapshot(self._state, str(self.paths.root), now, self.damaged, readings, note)
 
     def view(self, now: float, height: int | None = None) -> RenderableType:
-        """The frame at `now`; a line that says so when there is no run."""
+        """The frame at `now`, with one reading of the devices; a line that says so when there is no run."""
         if self._state is None or self._run is None:
             return Text(f"waiting for a run in {one_line(str(self.paths.root), 200)}", overflow="fold")
-        return frame(self._state, self.name, now, facts=self._run.facts, height=height)
+        readings, note = read_once(self._state)
+        devices = devices_now(self._state, now, readings)
+        lines = device_lines(devices, note, len(devices)) if devices else []
+        return frame(self._state, self.name, now, facts=self._run.facts, height=height, devices=lines)
 
 
 def run_monitor(

@@ -12,33 +12,37 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Footer, Input, Static
 
 from hkbench.monitor.cells import LEGEND
+from hkbench.monitor.devices import device_lines, devices_now
 from hkbench.monitor.grid import Grid
 from hkbench.monitor.head import full_head
 from hkbench.monitor.problem import ProblemScreen
 from hkbench.monitor.screens import RunScreen
 from hkbench.monitor.selection import Order, Selection
+from hkbench.monitor.state import RunState
 from hkbench.store.plain import one_line
 
-_HEAD = 9  # lines of `full_head`
+_HEAD = 9  # lines of `full_head` without devices
+_LOW, _LOW_HEAD = 20, 4  # a terminal with fewer lines shows only so many of the head
+_REST = 11  # lines besides the head: of the table at least eight
 
 
 class OverviewScreen(RunScreen):
     """Head, table of problems by attempts, keys."""
 
-    DEFAULT_CSS = f"""
-    OverviewScreen #head {{ height: {_HEAD}; text-wrap: nowrap; text-overflow: ellipsis; }}
-    OverviewScreen #head.waiting {{ text-wrap: wrap; }}
-    OverviewScreen.-low #head {{ height: 4; }}
-    OverviewScreen.-low #legend {{ display: none; }}
-    OverviewScreen #shown, OverviewScreen #legend {{
+    DEFAULT_CSS = """
+    OverviewScreen #head { text-wrap: nowrap; text-overflow: ellipsis; }
+    OverviewScreen #head.waiting { text-wrap: wrap; }
+    OverviewScreen.-low #legend { display: none; }
+    OverviewScreen #shown, OverviewScreen #legend {
         height: 1; text-wrap: nowrap; text-overflow: ellipsis; color: $text-muted;
-    }}
-    OverviewScreen #filter {{ height: 1; display: none; border: none; padding: 0; }}
+    }
+    OverviewScreen #filter { height: 1; display: none; border: none; padding: 0; }
     """
-    VERTICAL_BREAKPOINTS = [(0, "-low"), (20, "-high")]  # lines of the terminal
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (_LOW, "-high")]  # lines of the terminal
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "filter", "Filter", key_display="/"),
         Binding("f", "failure", "Failures"),
+        Binding("c", "category", "Category"),
         Binding("s", "sort", "Sort"),
         Binding("escape", "all", "All", show=False),
     ]
@@ -64,15 +68,27 @@ class OverviewScreen(RunScreen):
         app, grid, head = self.monitor, self.query_one(Grid), self.query_one("#head", Static)
         head.set_class(app.state is None, "waiting")
         if app.state is None:
+            head.styles.height = _HEAD
             head.update(Text(app.waiting()), layout=False)
             self.query_one("#shown", Static).update("", layout=False)
             grid.show(None, [])
             return
-        lines = full_head(app.state, app.watch_now.name, app.clock(), app.watch_now.facts)
-        lines[0].append(app.place, "dim")
+        lines = self._head(app.state)
+        head.styles.height = len(lines)
         head.update(Text("\n").join(lines), layout=False)
         if changed is None or changed:
             self._show_rows(changed)
+
+    def _head(self, state: RunState) -> list[Text]:
+        app, height = self.monitor, self.app.size.height
+        devices = devices_now(state, app.clock(), app.gauges.readings)
+        told = device_lines(devices, app.gauges.note, max(1, height - _HEAD - _REST)) if devices else []
+        lines = full_head(state, app.watch_now.name, app.clock(), app.watch_now.facts, told)
+        lines[0].append(app.place, "dim")
+        return lines[:_LOW_HEAD] if height < _LOW else lines
+
+    def on_resize(self) -> None:
+        self.follow(set())
 
     def _show_rows(self, changed: set[str] | None) -> None:
         state = self.monitor.state
@@ -95,6 +111,12 @@ class OverviewScreen(RunScreen):
             self.selection.next_kind(self.monitor.state)
             self._show_rows(None)
 
+    def action_category(self) -> None:
+        """Problems of the next category that the run has; after the last one all problems."""
+        if self.monitor.state is not None:
+            self.selection.next_category(self.monitor.state)
+            self._show_rows(None)
+
     def action_filter(self) -> None:
         field = self.query_one("#filter", Input)
         self.query_one("#shown", Static).display = False
@@ -103,7 +125,10 @@ class OverviewScreen(RunScreen):
         field.focus()
 
     def action_all(self) -> None:
-        """Show every problem."""
+        """Show every problem; where nothing is left out, go back to the table of runs."""
+        if not self.selection.narrow and not self.query_one("#filter", Input).display and self.monitor.is_nested:
+            self.dismiss()
+            return
         self.selection.clear()
         self._close_filter()
 

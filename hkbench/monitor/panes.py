@@ -28,7 +28,9 @@ class Look:
 
     files: SampleFiles
     base: SampleKey | None = None  #: the sample that a diff begins with
+    asked: bool = False  #: whether the prompt was made from `base`
     width: int = 80
+    dark: bool = True  #: the terminal's background
 
 
 def show(view: str, look: Look) -> RenderableType:
@@ -44,24 +46,30 @@ def _verdict(look: Look) -> RenderableType:
 
 
 def _code(look: Look) -> RenderableType:
-    return _highlighted(look.files.text(look.files.folder.code), "python", numbers=True)
+    return _highlighted(look.files.text(look.files.folder.code), "python", look.dark, numbers=True)
 
 
 def _reply(look: Look) -> RenderableType:
-    return _highlighted(look.files.text(look.files.folder.response), "markdown")
+    return _highlighted(look.files.text(look.files.folder.response), "markdown", look.dark)
 
 
 def _prompt(look: Look) -> RenderableType:
-    return _highlighted(look.files.text(look.files.problem.prompt(look.files.key.attempt)), "markdown")
+    return _highlighted(look.files.text(look.files.problem.prompt(look.files.key.attempt)), "markdown", look.dark)
 
 
-def _highlighted(text: str, language: str, *, numbers: bool = False) -> RenderableType:
+def _highlighted(text: str, language: str, dark: bool, *, numbers: bool = False) -> RenderableType:
     if not text.strip():
         return Text("(empty)", style="dim")
     if len(text) > _HIGHLIGHTED:
         return Text(text)
     return Syntax(
-        text, language, theme="ansi_dark", background_color="default", line_numbers=numbers, word_wrap=True, tab_size=4
+        text,
+        language,
+        theme="ansi_dark" if dark else "ansi_light",
+        background_color="default",
+        line_numbers=numbers,
+        word_wrap=True,
+        tab_size=4,
     )
 
 
@@ -140,7 +148,8 @@ def _diff(look: Look) -> RenderableType:
     names = [f"{key.attempt}.{key.sample}" for key in (base.key, files.key)]
     head = Text.assemble((f"{names[0]} {_worth(base)} -> {names[1]} {_worth(files)}", "bold"))
     lines = list(difflib.unified_diff(old, new, names[0], names[1], lineterm=""))
-    return Group(head, *(Text(line, style=_diff_style(line)) for line in lines or ["the code is the same"]))
+    told = [Text(f"its prompt told of: {text}", style="cyan") for text in (_told(base) if look.asked else ())]
+    return Group(head, *told, *(Text(line, style=_diff_style(line)) for line in lines or ["the code is the same"]))
 
 
 def _worth(side: SampleFiles) -> str:
@@ -152,6 +161,19 @@ def _worth(side: SampleFiles) -> str:
     if verdict.speedup is not None:
         return ratio(verdict.speedup.value)
     return str(verdict.failure.kind if verdict.failure is not None else verdict.status)
+
+
+def _told(side: SampleFiles) -> list[str]:
+    """What the next prompt says of a sample: its failure, or the findings of its profile."""
+    try:
+        verdict = side.verdict()
+    except Unreadable:
+        return []
+    if verdict.failure is not None:
+        return [one_line(f"{verdict.failure.kind}: {verdict.failure.message}", 300)]
+    if verdict.profile is not None and verdict.profile.findings:
+        return [one_line(finding, 300) for finding in verdict.profile.findings]
+    return ["its times"] if verdict.candidate is not None else []
 
 
 def _diff_style(line: str) -> str:

@@ -117,6 +117,10 @@ class ProblemScreen(RunScreen):
         """Where a diff begins: the marked sample, else what the attempt before came to."""
         if self._marked is not None and self._marked != key:
             return self._marked
+        return self._prompted_by(state, key)
+
+    def _prompted_by(self, state: ProblemState, key: tuple[int, int]) -> tuple[int, int] | None:
+        """The sample that the prompt was made from."""
         best = state.chosen.get(key[0] - 1)
         return (key[0] - 1, best) if best is not None else None
 
@@ -131,14 +135,17 @@ class ProblemScreen(RunScreen):
             return
         base = self._base(state, key)
         sample: SampleState = state.samples[key]
-        looked = (self._view, key, base, sample, state.samples.get(base) if base is not None else None)
+        dark = self.app.current_theme.dark
+        looked = (self._view, key, base, dark, sample, state.samples.get(base) if base is not None else None)
         if looked == self._looked:
             return
-        same = self._looked is not None and looked[:3] == self._looked[:3]
+        same = self._looked is not None and looked[:4] == self._looked[:4]
         self._looked = looked
         files = SampleFiles(self.monitor.watch_now.paths, self._sample_key(key))
         width = max(20, pager.size.width or self.app.size.width)
-        pager.show(show(self._view, Look(files, self._sample_key(base) if base else None, width)), keep_place=same)
+        asked = base is not None and self._prompted_by(state, key) == base
+        look = Look(files, self._sample_key(base) if base else None, asked, width, dark)
+        pager.show(show(self._view, look), keep_place=same)
 
     def _sample_key(self, key: tuple[int, int]) -> SampleKey:
         return SampleKey(problem=self._problem, attempt=key[0], sample=key[1])

@@ -1,4 +1,4 @@
-"""The four faces of `run_batch.py --display`: each is told the run's events and shows them its own way."""
+"""The faces of `run_batch.py --display`: each is told the run's events and shows them its own way."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Protocol, TextIO
 
 from rich.console import Console, RenderableType
@@ -17,7 +18,7 @@ from hkbench.monitor.render import frame
 from hkbench.monitor.state import RunState
 from hkbench.records import AnyEvent, RunConfig, RunFacts
 
-KINDS = ("rich", "plain", "log", "json")
+KINDS = ("rich", "full", "plain", "log", "json")
 
 
 class Display(Protocol):
@@ -75,12 +76,12 @@ class JsonDisplay:
 
 
 class RichDisplay:
-    """The monitor's view, redrawn in place four times a second by a thread of its own."""
+    """The monitor's view, redrawn in place once a second by a thread of its own."""
 
     def __init__(self, console: Console, state: RunState, name: str, facts: RunFacts | None) -> None:
         self._console, self._state, self._name, self._facts = console, state, name, facts
         self._lock = threading.Lock()  # events come while the other thread draws
-        self._live = Live(console=console, get_renderable=self._view, refresh_per_second=4, vertical_overflow="crop")
+        self._live = Live(console=console, get_renderable=self._view, refresh_per_second=1, vertical_overflow="crop")
         self._live.start()
 
     def _view(self) -> RenderableType:
@@ -104,19 +105,26 @@ def make_display(
     name: str = "run",
     facts: RunFacts | None = None,
     history: Iterable[AnyEvent] = (),
+    folder: Path | None = None,
 ) -> Display:
     """The display called `kind`, on `stream`; `None` picks rich on a terminal and plain elsewhere.
 
     `name` is what the rich view calls the run; `history` are the events of the sessions before a resume, which
-    it takes in without showing them one by one. `UsageError` for an unknown kind.
+    it takes in without showing them one by one. `folder` is the run's, which "full" reads. `UsageError` for an unknown
+    kind, or where "full" has no terminal.
     """
     match kind or ("rich" if stream.isatty() else "plain"):
-        case "rich":
+        case "rich" | "full" as view:
             prices = (facts.price, facts.judge_price) if facts is not None else ()
             state = RunState(config, *prices)
             for event in history:
                 state.apply(event)
-            return RichDisplay(Console(file=stream), state, name, facts)
+            if view == "rich":
+                return RichDisplay(Console(file=stream), state, name, facts)
+            assert folder is not None, "the screen reads the run folder"
+            from hkbench.monitor.full import FullDisplay  # which has a PlainDisplay
+
+            return FullDisplay(stream, folder, state, name, facts)
         case "plain":
             return PlainDisplay(stream)
         case "log":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -18,6 +19,7 @@ class Order(StrEnum):
     BEST = "best"
     NAME = "name"
     STATE = "state"
+    CATEGORY = "category"
 
 
 _NUMBERS = re.compile(r"(\d+)")
@@ -30,6 +32,12 @@ class Selection:
     order: Order = Order.PLAN
     pattern: str = ""
     kind: FailureKind | None = None  #: only problems with such a failure
+    category: str | None = None  #: only problems whose prompt has this template
+
+    @property
+    def narrow(self) -> bool:
+        """Whether it may leave problems out."""
+        return bool(self.pattern) or self.kind is not None or self.category is not None
 
     def search(self, pattern: str) -> None:
         """Take a new pattern; `re.error` when it is none, and then the old one stays."""
@@ -42,8 +50,15 @@ class Selection:
         at = kinds.index(self.kind) if self.kind in kinds else 0
         self.kind = kinds[(at + 1) % len(kinds)]
 
+    def next_category(self, state: RunState) -> None:
+        """The category after the present one, the largest first; `None` after the last."""
+        known = Counter(problem.category for problem in state.problems.values() if problem.category is not None)
+        categories = [None, *(category for category, _ in known.most_common())]
+        at = categories.index(self.category) if self.category in categories else 0
+        self.category = categories[(at + 1) % len(categories)]
+
     def clear(self) -> None:
-        self.pattern, self.kind = "", None
+        self.pattern, self.kind, self.category = "", None, None
 
     def names(self, state: RunState) -> list[str]:
         """The problems to show, in order."""
@@ -51,7 +66,9 @@ class Selection:
         found = [
             (name, problem)
             for name, problem in state.problems.items()
-            if wanted.search(name) and (self.kind is None or problem.tally.failures[self.kind])
+            if wanted.search(name)
+            and (self.kind is None or problem.tally.failures[self.kind])
+            and (self.category is None or problem.category == self.category)
         ]
         match self.order:
             case Order.BEST:
@@ -60,6 +77,8 @@ class Selection:
                 found.sort(key=lambda item: _natural(item[0]))
             case Order.STATE:
                 found.sort(key=lambda item: _rank(item[1]))
+            case Order.CATEGORY:
+                found.sort(key=lambda item: (item[1].category is None, item[1].category or ""))
             case Order.PLAN:
                 pass
         return [name for name, _ in found]
@@ -71,6 +90,8 @@ class Selection:
             parts.append(f"name: {one_line(self.pattern, 40)}")
         if self.kind is not None:
             parts.append(f"failure: {self.kind}")
+        if self.category is not None:
+            parts.append(f"category: {one_line(self.category, 40)}")
         return " | ".join(parts)
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
+from hkbench.monitor.devices import DeviceNow, devices_now
+from hkbench.monitor.reading import Reading
 from hkbench.monitor.state import RUNNING, Phase, ProblemState, RunState
 from hkbench.records import Backend, DeviceKind, FailureKind, Record, SampleKey, Stage, Status
 from hkbench.store.plain import strip_escapes
@@ -22,6 +25,7 @@ class ProblemNow(Record):
     """One problem of the plan."""
 
     name: str
+    category: str | None  #: the prompt's template without its suffix; `None` before the first prompt
     state: Literal["waiting", "running", "finished", "ended early"]
     solved: bool
     best: float | None  #: the highest speed-up of a correct sample
@@ -60,12 +64,22 @@ class Snapshot(Record):
     unpriced_replies: int  #: of model calls, whose cost is not known
     currency: str | None  #: `None`: there is no price
     under_way: tuple[UnderWay, ...]
+    host: str | None  #: of the present session; `None`: an older run
+    devices: tuple[DeviceNow, ...]  #: of a run that is not over
+    devices_note: str | None  #: why their driver was not asked
     problems: tuple[ProblemNow, ...]  #: in the order of the plan
     unreadable_lines: int  #: of the journal
 
 
-def take_snapshot(state: RunState, run: str, now: float, unreadable: int = 0) -> Snapshot:
-    """The state at `now` (seconds since the epoch)."""
+def take_snapshot(
+    state: RunState,
+    run: str,
+    now: float,
+    unreadable: int = 0,
+    readings: Mapping[int, Reading] | None = None,
+    note: str | None = None,
+) -> Snapshot:
+    """The state at `now` (seconds since the epoch); `readings` of devices by index, and why there are none."""
     config = state.config
     return Snapshot(
         run=run,
@@ -98,6 +112,9 @@ def take_snapshot(state: RunState, run: str, now: float, unreadable: int = 0) ->
             for phase in RUNNING
             for key, sample in state.in_phase(phase)
         ),
+        host=strip_escapes(state.host) if state.host is not None else None,
+        devices=devices_now(state, now, readings or {}),
+        devices_note=note,
         problems=tuple(_problem(name, problem) for name, problem in state.problems.items()),
         unreadable_lines=unreadable,
     )
@@ -118,6 +135,7 @@ def _problem(name: str, problem: ProblemState) -> ProblemNow:
         word = "ended early"
     return ProblemNow(
         name=name,
+        category=strip_escapes(problem.category) if problem.category is not None else None,
         state=word,
         solved=problem.solved,
         best=problem.best,

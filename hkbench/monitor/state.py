@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import PurePath
 from typing import Self
 
 from hkbench.records import (
@@ -15,6 +16,7 @@ from hkbench.records import (
     AttemptClosed,
     CallKey,
     CandidateExtracted,
+    DevicePlace,
     EvaluationFailed,
     FailureKind,
     GenerationFailed,
@@ -22,6 +24,7 @@ from hkbench.records import (
     Price,
     ProblemClosed,
     ProblemStarted,
+    PromptRendered,
     ReplyReceived,
     RunClosed,
     RunConfig,
@@ -60,6 +63,7 @@ class SampleState:
     status: Status | None = None  #: when judged
     speedup: float | None = None
     kind: FailureKind | None = None  #: when judged incorrect
+    device: int | None = None  #: lent to it at present
 
 
 @dataclass(frozen=True)
@@ -99,6 +103,7 @@ class ProblemState:
     started: bool = False
     closed: bool = False
     error: str | None = None
+    category: str | None = None  #: the prompt's template without its suffix; `None` before the first prompt
     _tally: Tally | None = None  #: counted when it is asked for: a change of one sample must not cost a look at all
 
     def put(self, attempt: int, sample: int, state: SampleState) -> None:
@@ -161,6 +166,8 @@ class RunState:
         self.machine_failures: Counter[str] = Counter()  #: of the service and the machine, by error
         self.closed: RunClosed | None = None
         self.last_event: float | None = None
+        self.host: str | None = None  #: of the present session; `None`: the journal does not say
+        self.devices: tuple[DevicePlace, ...] = ()
         self._session: float | None = None  #: when the present session began
         self._earlier = 0.0  #: seconds of the sessions before it
         self._judged_in_session = 0
@@ -173,10 +180,14 @@ class RunState:
         match event:
             case RunStarted():
                 self._new_session(event.time)
+                self.host, self.devices = event.host, event.devices
             case RunClosed():
                 self.closed = event
             case ProblemStarted():
                 self._problem(event.problem).started = True
+            case PromptRendered():
+                problem = self._problem(event.problem)
+                problem.category = problem.category or PurePath(event.template).stem
             case AttemptClosed():
                 if event.best_sample is not None:
                     self._problem(event.problem).chosen[event.attempt] = event.best_sample
@@ -194,7 +205,7 @@ class RunState:
             case AdviceFailed():
                 self.machine_failures[event.error] += 1
             case StageEntered():
-                self._move(event.key, Phase.EVALUATED, event.time, stage=event.stage)
+                self._move(event.key, Phase.EVALUATED, event.time, stage=event.stage, device=event.device)
             case GenerationFailed() | EvaluationFailed():
                 self.machine_failures[event.error] += 1
                 self._move(event.key, Phase.LOST, event.time)
@@ -231,6 +242,7 @@ class RunState:
         *,
         asked: float | None = None,
         stage: Stage | None = None,
+        device: int | None = None,
         verdict: VerdictReached | None = None,
     ) -> None:
         """A sample has come to `phase`; when it was asked for is kept from before."""
@@ -239,7 +251,7 @@ class RunState:
         if asked is None and earlier is not None:
             asked = earlier.asked
         if verdict is None:
-            state = SampleState(phase, time, asked, stage)
+            state = SampleState(phase, time, asked, stage, device=device)
         else:
             correct = verdict.status in (Status.FAST, Status.SLOW)
             failed = verdict.status in (Status.INCORRECT, Status.REFUSED)
@@ -276,6 +288,11 @@ class RunState:
         places = {name: place for place, name in enumerate(self.problems)}
         found = [(key, sample) for key, sample in self._unjudged.items() if sample.phase is phase]
         return sorted(found, key=lambda item: (item[1].since, places[item[0].problem]))
+
+    @property
+    def measured(self) -> dict[int, tuple[SampleKey, SampleState]]:
+        """The sample that each device is lent to, by the device's index."""
+        return {sample.device: (key, sample) for key, sample in self._unjudged.items() if sample.device is not None}
 
     @property
     def best(self) -> list[tuple[str, float]]:

@@ -41,3 +41,11 @@ def count(value: int | None) -> str:
         return str(value)
     scale, letter = next(pair for pair in ((1e9, "G"), (1e6, "M"), (1e3, "k")) if value >= pair[0])
     return f"{value / scale:.3g}{letter}"
+
+
+def gibibytes(value: int | None) -> str:
+    """Bytes as "12.3" below a hundred GiB, else "139"; "?" where it is not known."""
+    if value is None:
+        return "?"
+    found = value / (1 << 30)
+    return f"{found:.1f}" if found < 99.95 else f"{found:.0f}"

@@ -11,6 +11,8 @@ class DeviceFacts(Record):
     kind: DeviceKind
     index: int
     name: str
+    uuid: str | None = None  #: of a GPU, as the driver's tools print it: "GPU-..."
+    pci: str | None = None  #: "0000:1b:00", domain, bus and device
     arch: str | None = None  #: "gfx942", "sm_90"
     memory_bytes: int | None = None
     compute_units: int | None = None

@@ -87,9 +87,22 @@ class Event(Record):
     time: float
 
 
+class DevicePlace(Record):
+    """Which of a host's devices one of the run's is, for whoever asks the driver how it does."""
+
+    index: int  #: in the run
+    name: str
+    uuid: str | None = None  #: as the driver's tools print it: "GPU-..."
+    pci: str | None = None  #: "0000:1b:00", domain, bus and device
+
+
 class RunStarted(Event):
+    """A session begins, perhaps on another host than the one before."""
+
     event: Literal["run_started"] = "run_started"
     resumed: bool
+    host: str | None = None  #: `None`: an older run
+    devices: tuple[DevicePlace, ...] = ()
 
 
 class ProblemStarted(Event):
@@ -188,6 +201,7 @@ class StageEntered(Event):
     event: Literal["stage_entered"] = "stage_entered"
     key: SampleKey
     stage: Stage
+    device: int | None = None  #: the index of the one that is lent to it; `None`: none is (or an older run)
 
 
 class Turns(Record):

@@ -67,7 +67,8 @@ async def judge(folder: Path, candidate: str, settings: JudgeSettings = SETTINGS
     before = set(living())
     stages: list[Stage] = []
     async with Evaluator(DeviceKind.CPU, settings) as evaluator:
-        result = await evaluator.evaluate(problem, code, folder / "build", Backend.CPP, stages.append)
+        told = lambda stage, _device: stages.append(stage)  # noqa: E731
+        result = await evaluator.evaluate(problem, code, folder / "build", Backend.CPP, told)
         compilers = {"cc1plus", "g++", "ninja", "as", "ld"}
         assert not compilers & set(living().values())
     assert not (folder / "build").exists()

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import shlex
 import shutil
-import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from support import doors
 from support.run_folder import RunFolder, correct, incorrect, run_config
+from support.terminal import Terminal, terminal
 
 pytestmark = pytest.mark.skipif(
     shutil.which("tmux") is None,
@@ -23,48 +20,12 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-class Terminal:
-    """A tmux server of its own, with one pane."""
-
-    def __init__(self, folder: Path, *command: str) -> None:
-        self._socket = folder / "s"
-        self._tmux("-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", shlex.join(command) + "; cat")
-
-    def _tmux(self, *arguments: str) -> str:
-        command = ["tmux", "-S", str(self._socket), *arguments]
-        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=30).stdout
-
-    def lines(self) -> list[str]:
-        return self._tmux("capture-pane", "-p").splitlines()
-
-    def press(self, *keys: str) -> None:
-        self._tmux("send-keys", *keys)
-
-    def sees(self, *texts: str) -> str:
-        return self.wait(lambda screen: all(text in screen for text in texts), f"{texts}")
-
-    def wait(self, condition: Callable[[str], bool], what: str) -> str:
-        deadline = time.monotonic() + 60
-        while True:
-            screen = "\n".join(self.lines())
-            if condition(screen):
-                return screen
-            assert time.monotonic() < deadline, f"{what} not seen within a minute; the terminal shows:\n{screen}"
-            time.sleep(0.05)
-
-    def close(self) -> None:
-        self._tmux("kill-server")
-
-
 @contextmanager
 def monitor(*arguments: object) -> Iterator[Terminal]:
     """monitor.py in a terminal; it says how it ended."""
     script = [sys.executable, str(doors.ROOT / "monitor.py"), "--refresh", "0.1", *map(str, arguments)]
-    shell = f"{shlex.join(script)}; echo ENDED WITH $?"
-    with tempfile.TemporaryDirectory() as folder:  # a socket's path must be short
-        pane = Terminal(Path(folder), "env", "LANG=C.UTF-8", "sh", "-c", shell)
+    with terminal(script) as pane:
         yield pane
-        pane.close()
 
 
 @pytest.fixture(scope="module")
@@ -82,35 +43,35 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_finished_run_by_its_keys(finished: Path) -> None:
-    with monitor(finished) as terminal:
-        screen = terminal.sees("hkbench results  finished", "1_Mended", "1 solved", "q Quit")
+    with monitor(finished) as pane:
+        screen = pane.sees("hkbench results  finished", "1_Mended", "1 solved", "q Quit")
         assert len(screen.splitlines()) <= 24
         assert any(line.split()[:2] == [">", "1_Mended"] for line in screen.splitlines())
-        terminal.press("Enter")
-        terminal.sees("1.1*  x wrong_values", "2.1*  F fast", "failure   wrong_values in stage compare", "mismatch")
-        terminal.press("Down")
-        terminal.sees("speed-up", "trials     2 of 2 passed")
-        terminal.press("2")
-        terminal.sees("class ModelNew(nn.Module):")
-        terminal.press("Right")
-        terminal.sees("1.1 wrong_values -> 2.1", "+        return x * 2 + 1")
-        terminal.press("5")
-        terminal.sees("baseline: median", "candidate: median", "█")
-        terminal.press("8")
-        terminal.sees("1_Mended", "Write `ModelNew`")
-        terminal.press("Escape")
-        terminal.sees("order: plan")
-        terminal.press("?")
-        terminal.sees("only problems with failures of one kind")
-        terminal.press("?")
-        terminal.sees("order: plan", "F fast, s slow")
-        terminal.press("/")
-        terminal.sees("a regular expression; Enter keeps it")
-        terminal.press("-l", "Lost")
-        terminal.press("Enter")
-        terminal.sees("0 of 1 problems | order: plan | name: Lost")
-        terminal.press("q")
-        terminal.sees("ENDED WITH 0")
+        pane.press("Enter")
+        pane.sees("1.1*  x wrong_values", "2.1*  F fast", "failure   wrong_values in stage compare", "mismatch")
+        pane.press("Down")
+        pane.sees("speed-up", "trials     2 of 2 passed")
+        pane.press("2")
+        pane.sees("class ModelNew(nn.Module):")
+        pane.press("Right")
+        pane.sees("1.1 wrong_values -> 2.1", "+        return x * 2 + 1")
+        pane.press("5")
+        pane.sees("baseline: median", "candidate: median", "█")
+        pane.press("8")
+        pane.sees("1_Mended", "Write `ModelNew`")
+        pane.press("Escape")
+        pane.sees("order: plan")
+        pane.press("?")
+        pane.sees("only problems with failures of one kind")
+        pane.press("?")
+        pane.sees("order: plan", "F fast, s slow")
+        pane.press("/")
+        pane.sees("a regular expression; Enter keeps it")
+        pane.press("-l", "Lost")
+        pane.press("Enter")
+        pane.sees("0 of 1 problems | order: plan | name: Lost")
+        pane.press("q")
+        pane.sees("ENDED WITH 0")
 
 
 def test_json_of_two_folders_is_two_lines(finished: Path) -> None:
@@ -123,25 +84,25 @@ def test_json_of_two_folders_is_two_lines(finished: Path) -> None:
 
 def test_a_run_from_nothing_to_its_end(tmp_path: Path) -> None:
     results = tmp_path / "results"
-    with monitor(results) as terminal:
-        terminal.sees("waiting for a run in")
+    with monitor(results) as pane:
+        pane.sees("waiting for a run in")
         names = tuple(f"{i}_problem" for i in range(1, 41))
         run = RunFolder(results, run_config(names))
         run.start()
         run.begin(names[0])
         key = run.asked(names[0], 1, 1)
-        screen = terminal.sees("model calls  1: 1_problem 1.1", "hkbench results  running")
+        screen = pane.sees("model calls  1: 1_problem 1.1", "hkbench results  running")
         assert "waiting" not in screen
         run.answered(key)
         run.judged(key, correct(names[0], 2.0))
         run.sample(names[0], 1, 2, incorrect(names[0]))
         run.end(names[0], solved=True)
-        terminal.sees("Fx", "2.00x", "1/40 finished")
+        pane.sees("Fx", "2.00x", "1/40 finished")
         run.close(complete=False, reason="\x1b[2J\x1b]0;owned\x07no more")
-        screen = terminal.sees("stopped: no more")
+        screen = pane.sees("stopped: no more")
         assert screen.count("1/40 finished") == 1
         shutil.rmtree(results)
-        terminal.sees("waiting for a run in")
-        terminal.press("C-c")
-        screen = terminal.sees("ENDED WITH 0")
+        pane.sees("waiting for a run in")
+        pane.press("C-c")
+        screen = pane.sees("ENDED WITH 0")
         assert "Traceback" not in screen

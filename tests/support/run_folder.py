@@ -12,6 +12,7 @@ from hkbench.records import (
     Backend,
     Conditions,
     DeviceKind,
+    DevicePlace,
     ExtractionRule,
     Failure,
     FailureKind,
@@ -40,6 +41,7 @@ from hkbench.records.run import (
     GenerationStarted,
     ProblemClosed,
     ProblemStarted,
+    PromptRendered,
     RunClosed,
     RunStarted,
     StageEntered,
@@ -152,8 +154,8 @@ class RunFolder:
             for event in events:
                 file.write(event.model_dump_json() + "\n")
 
-    def start(self, *, resumed: bool = False) -> None:
-        self.emit(RunStarted(time=self.tick(), resumed=resumed))
+    def start(self, *, resumed: bool = False, host: str | None = None, devices: tuple[DevicePlace, ...] = ()) -> None:
+        self.emit(RunStarted(time=self.tick(), resumed=resumed, host=host, devices=devices))
 
     def close(self, *, complete: bool = True, reason: str | None = None) -> None:
         self.emit(RunClosed(time=self.tick(), complete=complete, reason=reason))
@@ -182,8 +184,13 @@ class RunFolder:
             ),
         )  # fmt: skip
 
-    def entered(self, key: SampleKey, stage: Stage) -> None:
-        self.emit(StageEntered(time=self.tick(), key=key, stage=stage))
+    def prompted(self, problem: str, template: str, attempt: int = 1) -> None:
+        self.emit(
+            PromptRendered(time=self.tick(), problem=problem, attempt=attempt, template=template, sha256="0" * 64)
+        )
+
+    def entered(self, key: SampleKey, stage: Stage, device: int | None = None) -> None:
+        self.emit(StageEntered(time=self.tick(), key=key, stage=stage, device=device))
 
     def judged(self, key: SampleKey, verdict: Verdict) -> None:
         folder = self.paths.problem(key.problem).sample(key.attempt, key.sample)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import platform
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -18,13 +20,14 @@ from hkbench.errors import ModelUnavailable, WorkerLost
 from hkbench.lab import Lab, Plan, Sample
 from hkbench.lab.prompting import Prompter
 from hkbench.llm import ModelClient
-from hkbench.records import AnyEvent, Problem, ProblemClosed, RunClosed, RunConfig
+from hkbench.records import AnyEvent, DevicePlace, Problem, ProblemClosed, RunClosed, RunConfig, RunStarted
 from hkbench.store.layout import RunPaths
 from hkbench.store.recorder import Recorder
 from hkbench.strategies import STRATEGIES
 
 Script = Callable[[Lab], None]
 NAMES = ("1_A", "2_B")
+PLACES = (DevicePlace(index=0, name="a GPU", uuid="GPU-1"),)
 
 
 def problem(name: str) -> Problem:
@@ -47,7 +50,8 @@ async def played(
     try:
         recorder.begin(config, FACTS)
         nothing = cast(Any, None)
-        parts = (cast(Evaluator, nothing), cast(ModelClient, nothing), cast(Prompter, nothing))
+        evaluator = cast(Evaluator, SimpleNamespace(places=PLACES))
+        parts = (evaluator, cast(ModelClient, nothing), cast(Prompter, nothing))
         batch = Batch(config, recorder, *parts, side_by_side=1)
         return await run_batch(batch, tuple(problem(name) for name in NAMES), resumed=False), events
     finally:
@@ -116,6 +120,8 @@ async def test_a_full_disk_ends_the_run(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 async def test_all_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    outcome, _ = await played(tmp_path, monkeypatch, dict.fromkeys(NAMES, solve))
+    outcome, events = await played(tmp_path, monkeypatch, dict.fromkeys(NAMES, solve))
     assert outcome.complete and outcome.solved == 2
+    assert isinstance(events[0], RunStarted)
+    assert (events[0].host, events[0].devices) == (platform.node(), PLACES)
     assert closed().complete

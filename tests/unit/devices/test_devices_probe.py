@@ -115,6 +115,19 @@ def test_what_verdicts_see_of_a_named_part(monkeypatch: pytest.MonkeyPatch) -> N
     assert {field for field, source in facts.sources.items() if source == "torch"} == said_by_torch
 
 
+def test_where_a_gpu_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """HIP has sixteen digits in the sixteen bytes; an older torch says nothing of the bus."""
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: Properties())
+    assert (_gpu(DeviceKind.ROCM, 0).uuid, _gpu(DeviceKind.ROCM, 0).pci) == (None, None)
+    digits = b"a1b2c3d4e5f60718".hex()
+    monkeypatch.setattr(Properties, "uuid", f"{digits[:8]}-{digits[8:]}", raising=False)
+    for part, number in (("domain", 0), ("bus", 0x1B), ("device", 0)):
+        monkeypatch.setattr(Properties, f"pci_{part}_id", number, raising=False)
+    assert (_gpu(DeviceKind.ROCM, 0).uuid, _gpu(DeviceKind.ROCM, 0).pci) == ("GPU-a1b2c3d4e5f60718", "0000:1b:00")
+    monkeypatch.setattr(Properties, "uuid", "ffffffff", raising=False)
+    assert _gpu(DeviceKind.ROCM, 0).uuid is None
+
+
 def test_every_known_fact_of_the_processor_has_a_source() -> None:
     (facts,) = probe(DeviceKind.CPU)
     assert {"name", "arch", "memory_bytes", "compute_units", "llc_bytes"} <= set(facts.sources)

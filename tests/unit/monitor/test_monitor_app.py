@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -17,8 +18,13 @@ from hkbench.monitor.help import HelpScreen
 from hkbench.monitor.live import Watch
 from hkbench.monitor.overview import OverviewScreen
 from hkbench.monitor.problem import ProblemScreen
-from hkbench.records import Stage
+from hkbench.monitor.runs import RunsScreen
+from hkbench.records import DevicePlace, KernelProfile, Stage
 from hkbench.store.layout import RunPaths
+
+PROFILE = KernelProfile(
+    source="torch", seconds=1e-3, kernels=(), findings=("93 % of the pass is one kernel",), notes=()
+)
 
 
 class Seat:
@@ -49,6 +55,14 @@ class Seat:
         """What slides in a moment later."""
         for _ in range(200):
             if text in self.text:
+                return True
+            await self._pilot.pause(0.05)
+        return False
+
+    async def looks_until(self, text: str) -> bool:
+        """What another thread brings."""
+        for _ in range(200):
+            if text in await self.look():
                 return True
             await self._pilot.pause(0.05)
         return False
@@ -160,6 +174,7 @@ async def test_sorting(folder: Path) -> None:
         assert "order: name" in await person.press("s")
         assert "order: state" in await person.press("s")
         assert person.rows() == ["3_Softmax", "4_RMSNorm_fp32", "1_ReLU", "2_Sum"]
+        assert "order: category" in await person.press("s")
         assert "order: plan" in await person.press("s")
 
 
@@ -276,7 +291,7 @@ async def test_a_diff_says_what_it_bought(tmp_path: Path) -> None:
     run = RunFolder(tmp_path)
     run.start()
     for attempt, speedup in ((1, 0.62), (2, 1.31)):
-        key = run.sample("1_ReLU", attempt, 1, correct("1_ReLU", speedup))
+        key = run.sample("1_ReLU", attempt, 1, correct("1_ReLU", speedup).model_copy(update={"profile": PROFILE}))
         run.chosen(key)
         run.paths.problem("1_ReLU").sample(attempt, 1).code.write_text(f"import torch\nspeed = {attempt}\n")
     async with seat(tmp_path) as person:
@@ -284,9 +299,11 @@ async def test_a_diff_says_what_it_bought(tmp_path: Path) -> None:
         assert "nothing came before" in person.text
         text = await person.press("down")
         assert "1.1 0.62x -> 2.1 1.31x" in text
+        assert "its prompt told of: 93 % of the pass is one kernel" in text
         assert "-speed = 1" in text and "+speed = 2" in text
         text = await person.press("m", "up")  # from the marked one to the first
         assert "2.1 1.31x -> 1.1 0.62x" in text
+        assert "its prompt" not in text
 
 
 async def test_an_open_problem_follows_the_run(tmp_path: Path) -> None:
@@ -312,9 +329,32 @@ async def test_help_lists_the_keys(folder: Path) -> None:
         assert isinstance(person.app.screen, OverviewScreen)
 
 
+async def test_several_runs_are_a_table(folder: Path, tmp_path: Path) -> None:
+    other = RunFolder(tmp_path / "other", run_config(("9_Other",)))
+    other.start()
+    async with seat(folder, tmp_path / "other", tmp_path / "none", size=(90, 24), now=other.now + 5) as person:
+        lines = person.screen()
+        assert lines[0].split() == ["run", "state", "done", "solved", "fast", "slow", "failed", "calls", "time"]
+        assert lines[1].split()[1:] == ["finished", "100", "%", "2/4", "2", "5", "7", "0", "1", "min", "19", "s"]
+        assert lines[2].split()[1:4] == ["running", "0", "%"]
+        assert "/none  holds no run" in lines[3]
+        assert "Next run" not in lines[-1]
+        other.sample("9_Other", 1, 1, correct("9_Other", 2.0))
+        assert (await person.look()).splitlines()[2].split()[4:6] == ["1/1", "1"]
+        await person.press("down", "enter")
+        await person.look()
+        assert isinstance(person.app.screen, OverviewScreen)
+        assert "[2 of 3 runs]" in person.text and person.rows() == ["9_Other"]
+        await person.press("slash", "x", "enter", "escape")  # first all problems, then all runs
+        assert isinstance(person.app.screen, OverviewScreen)
+        await person.press("escape")
+        assert isinstance(person.app.screen, RunsScreen)
+
+
 async def test_a_key_goes_to_the_next_run(folder: Path, tmp_path: Path) -> None:
     RunFolder(tmp_path / "other", run_config(("9_Other",))).start()
     async with seat(folder, tmp_path / "other") as person:
+        await person.press("enter")
         assert "[1 of 2 runs]" in person.text and "Next run" in person.text
         await person.press("enter", "r")
         assert isinstance(person.app.screen, OverviewScreen)
@@ -322,6 +362,70 @@ async def test_a_key_goes_to_the_next_run(folder: Path, tmp_path: Path) -> None:
         assert "[2 of 2 runs]" in person.text
         await person.press("r")
         assert len(person.rows()) == 4
+
+
+async def test_filtering_by_category(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path, run_config(("1_Square_matmul", "2_Max_pool", "3_Batched_matmul", "4_ReLU")))
+    run.start()
+    for name, template in (
+        ("1_Square_matmul", "gemm.txt"),
+        ("2_Max_pool", "pool.txt"),
+        ("3_Batched_matmul", "gemm.txt"),
+    ):
+        run.prompted(name, f"cpp/{template}")
+    async with seat(tmp_path) as person:
+        assert "category: gemm" in await person.press("c")
+        assert person.rows() == ["1_Square_matmul", "3_Batched_matmul"]
+        assert "category: pool" in await person.press("c")
+        assert person.rows() == ["2_Max_pool"]
+        assert "category:" not in await person.press("c")
+        await person.press("s", "s", "s", "s")
+        assert person.rows() == ["1_Square_matmul", "3_Batched_matmul", "2_Max_pool", "4_ReLU"]
+
+
+async def test_what_the_devices_do(tmp_path: Path) -> None:
+    """Here, by the CPU's own readings; the journal says what is measured."""
+    run = RunFolder(tmp_path)
+    run.start(host=platform.node(), devices=(DevicePlace(index=0, name="a CPU"),))
+    key = run.asked("1_ReLU", 1, 2)
+    run.answered(key)
+    run.entered(key, Stage.BUILD)
+    async with seat(tmp_path, now=run.now + 5) as person:
+        assert "device 0     idle | " in person.text
+        run.entered(key, Stage.TIME, device=0)
+        assert "device 0     1_ReLU 1.2 time 4 s | " in await person.look()
+        assert await person.looks_until("% busy, ")
+        assert "a CPU  1_ReLU 1.2 time 4 s" in await person.press("d")
+        run.judged(key, correct("1_ReLU", 2.0))
+        assert "a CPU  idle" in await person.look()
+        run.close()
+        assert "no device is known of" in await person.look()
+        assert "device 0" not in await person.press("escape")
+
+
+async def test_the_devices_of_another_host_are_not_read(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    places = tuple(DevicePlace(index=index, name="MI300X") for index in range(8))
+    run.start(host="elsewhere", devices=places)
+    run.entered(run.asked("1_ReLU", 1, 1), Stage.RUN, device=3)
+    async with seat(tmp_path, now=run.now) as person:
+        assert "devices      1 of 8 lent | not on this host" in person.text
+        assert "3  MI300X  1_ReLU 1.1 run 0 s" in await person.press("d")
+    async with seat(tmp_path, now=run.now, size=(80, 40)) as person:
+        assert "device 3     1_ReLU 1.1 run 0 s | not on this host" in person.text
+        assert "device 7     idle" in person.text
+
+
+async def test_light_colours(folder: Path) -> None:
+    RunPaths(folder).problem("1_ReLU").sample(1, 1).code.write_text("import torch\n")
+    async with seat(folder) as person:
+        await person.press("enter", "2")
+        dark = person.app.export_screenshot()
+        assert "import torch" in await person.press("t")
+        assert not person.app.current_theme.dark
+        assert person.app.export_screenshot() != dark
+        await person.press("t")
+        assert person.app.current_theme.dark
 
 
 @pytest.mark.parametrize("key", ["q", "ctrl+c"])

@@ -98,7 +98,7 @@ def test_none_picks_by_the_stream(tmp_path: Path) -> None:
 
 
 def test_an_unknown_display_is_a_usage_error() -> None:
-    with pytest.raises(UsageError, match="rich, plain, log, json"):
+    with pytest.raises(UsageError, match="rich, full, plain, log, json"):
         make_display("fancy", io.StringIO(), run_config())
 
 

@@ -26,7 +26,7 @@ def test_a_finished_run(tmp_path: Path) -> None:
     problems = found["problems"]
     assert isinstance(problems, list)
     assert problems[1] == {
-        "name": "2_Sum", "state": "finished", "solved": True, "best": 1.25, "judged": 4,
+        "name": "2_Sum", "category": None, "state": "finished", "solved": True, "best": 1.25, "judged": 4,
         "statuses": {"incorrect": 2, "fast": 1, "slow": 1}, "failures": {"wrong_values": 1, "build_error": 1},
     }  # fmt: skip
 

@@ -1,0 +1,115 @@
+"""Each device of a run: what it measures at the moment, and how it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from hkbench.monitor.reading import Reading
+from hkbench.monitor.state import RunState
+from hkbench.monitor.words import duration, gibibytes
+from hkbench.records import Record, SampleKey, Stage
+from hkbench.store.plain import one_line
+
+
+class DeviceNow(Record):
+    """One device at one moment."""
+
+    index: int  #: in the run
+    name: str
+    key: SampleKey | None = None  #: the sample that it is lent to
+    stage: Stage | None = None
+    seconds: float | None = None  #: since the sample came to this stage
+    reading: Reading | None = None  #: `None` where its driver was not asked
+
+
+def devices_now(state: RunState, now: float, readings: Mapping[int, Reading]) -> tuple[DeviceNow, ...]:
+    """In the order of their indexes; none of a run that is over, or whose journal does not name them."""
+    if state.closed is not None:
+        return ()
+    measured = state.measured
+    found = []
+    for place in state.devices:
+        key, sample = measured.get(place.index, (None, None))
+        found.append(
+            DeviceNow(
+                index=place.index, name=place.name, key=key, stage=sample.stage if sample is not None else None,
+                seconds=max(0.0, now - sample.since) if sample is not None else None,
+                reading=readings.get(place.index),
+            )
+        )  # fmt: skip
+    return tuple(found)
+
+
+def device_lines(devices: tuple[DeviceNow, ...], note: str | None, most: int) -> list[Text]:
+    """A line for each; where they are more than `most`, one for all. `note` says why there are no readings."""
+    if len(devices) <= most:
+        return [_line(f"device {device.index}", _one(device, note)) for device in devices]
+    return [_line("devices", _all(devices, note))]
+
+
+def _line(name: str, what: str) -> Text:
+    return Text.assemble((f"{name:<12} ", "bold"), what, no_wrap=True, overflow="ellipsis", end="\n")
+
+
+def _one(device: DeviceNow, note: str | None) -> str:
+    parts = [measuring(device)]
+    parts.append(", ".join(_figures(device.reading)) if device.reading is not None else note or "not read yet")
+    return " | ".join(part for part in parts if part)
+
+
+def measuring(device: DeviceNow) -> str:
+    """`4_RMSNorm_fp32 1.2 time 12 s`."""
+    if device.key is None:
+        return "idle"
+    key, seconds = device.key, device.seconds or 0.0
+    return f"{one_line(key.problem, 30)} {key.attempt}.{key.sample} {device.stage} {duration(seconds)}"
+
+
+def _figures(reading: Reading) -> Iterator[str]:
+    if reading.utilisation is not None:
+        yield f"{100 * reading.utilisation:.0f} % busy"
+    if reading.temperature is not None:
+        yield f"{reading.temperature:.0f} °C"
+    if reading.memory_used is not None:
+        yield _memory(reading)
+    if reading.clock is not None:
+        yield f"{reading.clock:.0f} MHz"
+    if reading.power is not None:
+        yield f"{reading.power:.0f} W"
+
+
+def _memory(reading: Reading) -> str:
+    return f"{gibibytes(reading.memory_used)} of {gibibytes(reading.memory_total)} GiB"
+
+
+def _all(devices: tuple[DeviceNow, ...], note: str | None) -> str:
+    at_work = sum(device.key is not None for device in devices)
+    parts = [f"{at_work} of {len(devices)} lent"]
+    found = [device.reading for device in devices if device.reading is not None]
+    busy = [reading.utilisation for reading in found if reading.utilisation is not None]
+    hot = [reading.temperature for reading in found if reading.temperature is not None]
+    if busy:
+        parts.append(f"{100 * sum(busy) / len(busy):.0f} % busy on average")
+    if hot:
+        parts.append(f"{min(hot):.0f} to {max(hot):.0f} °C")
+    if note is not None and len(found) < len(devices):
+        parts.append(note)
+    return " | ".join(parts)
+
+
+def device_table(devices: tuple[DeviceNow, ...], note: str | None) -> RenderableType:
+    """All of them with all that is known, two lines each."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column(overflow="fold")
+    for device in devices:
+        busy = "" if device.key is None else "bold magenta"
+        table.add_row(str(device.index), Text.assemble(one_line(device.name, 60), "  ", (measuring(device), busy)))
+        if device.reading is not None:
+            table.add_row("", Text(", ".join(_figures(device.reading)) or "its driver says nothing", style="dim"))
+    notes = [] if note is None else [Text(note, style="dim")]
+    return Group(table, *notes) if devices else Group(Text("no device is known of", style="dim"), *notes)

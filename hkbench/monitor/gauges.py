@@ -1,0 +1,148 @@
+"""How the devices of a run do: asked of their driver, on the run's own host, by a thread, every two seconds.
+
+The drivers' management libraries (NVML, AMD SMI) read what the driver keeps anyway. They open no context on a device,
+and nothing of CUDA or HIP is loaded here.
+"""
+
+from __future__ import annotations
+
+import platform
+import threading
+from collections.abc import Callable
+from typing import Protocol
+
+import psutil
+
+from hkbench.monitor.driver_amd import AmdSmi
+from hkbench.monitor.driver_nvidia import Nvml
+from hkbench.monitor.reading import NotRead, Reading
+from hkbench.monitor.state import RunState
+from hkbench.records import DeviceKind, DevicePlace
+
+SECONDS = 2.0  #: between two readings; they are for people
+
+
+class Driver(Protocol):
+    """Whom a kind of device is asked of."""
+
+    def read(self, place: DevicePlace) -> Reading:
+        """`NotRead` where the driver does not know this device."""
+
+    def close(self) -> None:
+        """Let go of the library."""
+
+
+class Processor:
+    """The CPU of this host, by psutil; its utilisation is that since the reading before."""
+
+    def __init__(self) -> None:
+        psutil.cpu_percent(0.1)
+
+    def read(self, _place: DevicePlace) -> Reading:
+        memory = psutil.virtual_memory()
+        return Reading(
+            utilisation=psutil.cpu_percent() / 100, memory_used=memory.total - memory.available,
+            memory_total=memory.total,
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+
+_DRIVERS: dict[DeviceKind, Callable[[], Driver]] = {
+    DeviceKind.CPU: Processor,
+    DeviceKind.CUDA: Nvml,
+    DeviceKind.ROCM: AmdSmi,
+}
+
+
+def open_driver(kind: DeviceKind) -> Driver:
+    """`NotRead` where its library is not installed or finds no driver."""
+    return _DRIVERS[kind]()
+
+
+class Gauges:
+    """The last readings of the devices of one run."""
+
+    def __init__(self, seconds: float = SECONDS, driver: Callable[[DeviceKind], Driver] = open_driver) -> None:
+        self.readings: dict[int, Reading] = {}  #: by the device's index in the run
+        self.note: str | None = None  #: why there are none
+        self._seconds, self._open = seconds, driver
+        self._what: tuple[DeviceKind, tuple[DevicePlace, ...]] | None = None
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def follow(self, state: RunState | None) -> None:
+        """Read the devices of this run from now on; none where that is another host's, over, or not known."""
+        note = absence(state)
+        what = (state.config.device, state.devices) if state is not None and note is None else None
+        if what == self._what:
+            self.note = self.note if what is not None else note
+            return
+        self.close()
+        self._what, self.note = what, note
+        if what is not None:
+            self._stop = threading.Event()
+            self._thread = threading.Thread(target=self._run, args=(*what, self._stop), daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """Stop reading. A thread that is in the driver ends when that comes back."""
+        self._stop.set()
+        self._what, self._thread, self.readings = None, None, {}
+
+    def _run(self, kind: DeviceKind, places: tuple[DevicePlace, ...], stop: threading.Event) -> None:
+        try:
+            driver = self._open(kind)
+        except NotRead as error:
+            if not stop.is_set():
+                self.note = str(error)
+            return
+        try:
+            while not stop.is_set():
+                readings, note = _read(driver, places)
+                if not stop.is_set():
+                    self.readings, self.note = readings, note
+                stop.wait(self._seconds)
+        except Exception as error:  # noqa: BLE001 - the thread ends: a library that is at odds with itself ends no more
+            self.readings, self.note = {}, f"the driver was asked in vain: {error!r}"
+        finally:
+            driver.close()
+
+
+def absence(state: RunState | None) -> str | None:
+    """Why the devices of a run are not read here; `None` where they may be."""
+    if state is None or state.closed is not None:
+        return "the run is not at work"
+    if state.host is None or not state.devices:
+        return "the journal does not say where"
+    if state.host != platform.node():
+        return "not on this host"
+    return None
+
+
+def read_once(
+    state: RunState, driver: Callable[[DeviceKind], Driver] = open_driver
+) -> tuple[dict[int, Reading], str | None]:
+    """One reading of each device by its index, and why there is none of some."""
+    note = absence(state)
+    if note is not None:
+        return {}, note
+    try:
+        opened = driver(state.config.device)
+    except NotRead as error:
+        return {}, str(error)
+    try:
+        return _read(opened, state.devices)
+    finally:
+        opened.close()
+
+
+def _read(driver: Driver, places: tuple[DevicePlace, ...]) -> tuple[dict[int, Reading], str | None]:
+    readings, note = {}, None
+    for place in places:
+        try:
+            readings[place.index] = driver.read(place)
+        except NotRead as error:
+            note = str(error)
+    return readings, note
