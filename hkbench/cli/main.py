@@ -9,7 +9,21 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 
 from hkbench import __version__
-from hkbench.cli import audit, batch, compare, doctor, evaluate, export, generate, imports, monitor, report, rerun, show
+from hkbench.cli import (
+    audit,
+    batch,
+    compare,
+    doctor,
+    evaluate,
+    export,
+    generate,
+    imports,
+    monitor,
+    regrade,
+    report,
+    rerun,
+    show,
+)
 from hkbench.cli.arguments import Parser
 from hkbench.errors import HkbenchError
 from hkbench.llm.key import KEY_VARIABLES
@@ -27,6 +41,7 @@ COMMANDS: dict[str, ModuleType] = {
     "export": export,
     "import": imports,
     "rerun": rerun,
+    "regrade": regrade,
     "audit": audit,
     "doctor": doctor,
 }

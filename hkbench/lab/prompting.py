@@ -46,7 +46,7 @@ class Prompter:
         facts = self._facts[problem.name]
         device = self._evaluator.device
         used = _dtypes(facts)
-        tolerances = {name: rtol for name, rtol in RTOL_BY_NAME.items() if name in used}
+        tolerances = {name: rtol for name, rtol in (RTOL_BY_NAME | self._settings.rtol).items() if name in used}
         context = PromptContext(
             problem=problem,
             facts=facts,
