@@ -25,7 +25,7 @@ from hkbench.cli.recorded import (
 from hkbench.engine import Evaluator
 from hkbench.errors import InputMissing, UsageError
 from hkbench.judge.regrade import Regraded
-from hkbench.records import Problem, RunConfig, SampleKey, Track
+from hkbench.records import Problem, RunConfig, SampleKey, Track, Verdict
 from hkbench.store.layout import RunPaths
 from hkbench.store.reader import RunView, read_run
 
@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints a line for each verdict that changes, and for each that cannot be decided."""
+    """Prints a line for each sample that has another outcome, and for each that cannot be decided."""
     view = read_run(RunPaths(options.results))
     if options.where and (options.track or options.rtol):
         raise UsageError("--track and --rtol hold for a whole run: leave out --where")
@@ -105,9 +105,14 @@ def _again(decided: Decided) -> list[SampleKey]:
 def _print_plan(view: RunView, decided: Decided) -> None:
     for key, one in decided.items():
         if one.verdict is not None:
-            tell(key, recorded_verdict(view.paths, key), one.verdict)
+            _tell_other(key, recorded_verdict(view.paths, key), one.verdict)
     _print_again(view, decided, _again(decided))
-    _print_counts(decided)
+    _print_counts(view, decided)
+
+
+def _tell_other(key: SampleKey, before: Verdict, now: Verdict) -> None:
+    if words(before) != words(now):
+        tell(key, before, now)
 
 
 def _print_again(view: RunView, decided: Decided, keys: Sequence[SampleKey]) -> None:
@@ -116,19 +121,23 @@ def _print_again(view: RunView, decided: Decided, keys: Sequence[SampleKey]) -> 
         print(decided[key].again)
 
 
-def _print_counts(decided: Decided) -> None:
-    regraded = sum(one.verdict is not None for one in decided.values())
+def _print_counts(view: RunView, decided: Decided) -> None:
+    regraded = {key: one.verdict for key, one in decided.items() if one.verdict is not None}
+    other = sum(words(recorded_verdict(view.paths, key)) != words(now) for key, now in regraded.items())
     again = len(_again(decided))
-    print(f"{regraded} regraded, {len(decided) - regraded - again} unchanged, {again} beyond the records")
+    print(
+        f"{len(regraded)} regraded ({other} of them with another outcome), "
+        f"{len(decided) - len(regraded) - again} unchanged, {again} beyond the records"
+    )
 
 
 def _from_records(target: Path, view: RunView, config: RunConfig, decided: Decided, how: str) -> int:
     with open_copy(view, target, config) as recorder, revision(view, recorder, list(decided)) as copy:
-        write_regraded(view, recorder, decided, how, tell)
+        write_regraded(view, recorder, decided, how, _tell_other)
         left = pending(view, recorder.paths, _again(decided))
         copy.reason = f"{len(left)} samples have to be judged again (hkbench regrade --judge)" if left else None
     _print_again(view, decided, left)
-    _print_counts(decided)
+    _print_counts(view, decided)
     print(f"report: {target / 'detailed_report.txt'}")
     return UNDECIDED if left else 0
 
@@ -140,9 +149,9 @@ async def _with_judge(
         same_device(evaluator, view)
         await evaluator.require(config.backend)
         with open_copy(view, target, config) as recorder, revision(view, recorder, list(decided)) as copy:
-            write_regraded(view, recorder, decided, how, tell)
+            write_regraded(view, recorder, decided, how, _tell_other)
             found: Rejudged = await judge_pending(view, recorder, _again(decided), problems, evaluator, tell, copy)
-    _print_counts(decided)
+    _print_counts(view, decided)
     print(f"report: {target / 'detailed_report.txt'}")
     for key, error in found.errors.items():
         print(f"{name_of(key)}: not judged again: {error}")

@@ -97,7 +97,7 @@ class _Record:
         if failure.kind is FailureKind.FORBIDDEN:
             return self._forbidden_then()
         if failure.kind in _OF_VALUES and self._held.wider:
-            raise _NotRecorded(f"{failure.kind}: the first failing comparison ended it, and tolerances are wider now")
+            raise _NotRecorded("its first failing comparison ended it, and tolerances are wider now")
         if failure.stage is Stage.EXTRACT or (failure.stage is Stage.PARSE and failure.kind in _UNREAD):
             return verdict
         findings = self._findings()

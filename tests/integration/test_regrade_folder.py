@@ -57,7 +57,7 @@ def test_the_same_rules_leave_every_verdict(bench: tuple[Path, Path], tmp_path: 
     before, target = _contents(results), tmp_path / "same"
     done = _regrade(results, "--results", target)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "0 regraded, 2 unchanged, 0 beyond the records" in done.stdout
+    assert "0 regraded (0 of them with another outcome), 2 unchanged, 0 beyond the records" in done.stdout
     assert _contents(results) == before
     for sample in (1, 2):
         name = f"{NAME}/attempt_1/sample_{sample}/result.json"
@@ -73,7 +73,7 @@ def test_a_tighter_tolerance_from_the_recorded_errors(bench: tuple[Path, Path], 
     target = tmp_path / "tighter"
     done = _regrade(results, "--rtol", "float32=1e-5", "--results", target)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"{NAME}/1/2: fast" in done.stdout and "1 regraded, 1 unchanged" in done.stdout
+    assert "1 regraded (0 of them with another outcome), 1 unchanged, 0 beyond the records" in done.stdout
     now = _verdict(target, 2)
     assert now.status is Status.FAST and now.speedup == _verdict(results, 2).speedup
     assert now.conditions.tolerances[0].rtol == 1e-5
@@ -91,7 +91,7 @@ def test_a_wider_tolerance_is_judged_where_that_is_asked_for(bench: tuple[Path, 
     asked = (results, "--rtol", "float32=0.5", "--results", target)
     listed = _regrade(*asked)
     assert listed.returncode == 1, listed.stdout + listed.stderr
-    assert f"{NAME}/1/1: stays incorrect, wrong_values, has to be judged again: wrong_values: " in listed.stdout
+    assert f"{NAME}/1/1: stays incorrect, wrong_values, has to be judged again: its first failing" in listed.stdout
     kept, closed = _verdict(target, 1), read_run(RunPaths(target)).journal.closed
     assert kept == _verdict(results, 1) and kept.failure is not None and kept.failure.kind is FailureKind.WRONG_VALUES
     assert closed is not None and not closed.complete and "1 samples have to be judged again" in str(closed.reason)
@@ -110,8 +110,8 @@ def test_the_other_track_as_the_recorded_shares_have_it(bench: tuple[Path, Path]
     then = _verdict(results, 2)
     done = _regrade(results, "--track", "own", "--dry-run")
     reason = None if then.work is None else judgement(then.work, Track.OWN)
-    assert f"{NAME}/1/2: fast {then.speedup.value:.2f}x -> " in done.stdout  # type: ignore[union-attr]
-    assert ("-> refused, not_own" in done.stdout) is (reason is not None)
+    assert (f"{NAME}/1/2: fast" in done.stdout and "-> refused, not_own" in done.stdout) is (reason is not None)
+    assert "1 regraded" in done.stdout
     assert done.returncode == 0
 
 

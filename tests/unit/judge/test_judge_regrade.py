@@ -290,7 +290,7 @@ def test_a_wider_tolerance() -> None:
     assert now.status is Status.FAST and now.conditions.tolerances[0].rtol == 1e-3
     for kind in (FailureKind.WRONG_VALUES, FailureKind.NOT_REPEATABLE, FailureKind.STALE_PARAMETERS):
         found = regrade(incorrect(kind, Stage.COMPARE), CODE, rules(float32=1e-3))
-        assert found.verdict is None and "the first failing comparison ended it" in str(found.again)
+        assert found.verdict is None and "first failing comparison ended it" in str(found.again)
         assert regrade(incorrect(kind, Stage.COMPARE), CODE, rules(float32=1e-5)) == UNCHANGED
     for kind in (FailureKind.NOT_FINITE, FailureKind.WRONG_SHAPE, FailureKind.INPUT_MODIFIED):
         assert regrade(incorrect(kind, Stage.COMPARE), CODE, rules(float32=1e-3)) == UNCHANGED
