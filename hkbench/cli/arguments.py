@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
 from hkbench.errors import UsageError
+from hkbench.judge.tolerances import RTOL_BY_NAME
 from hkbench.records import Backend, DeviceKind, IsolationLevel, JudgeSettings, SizeSet, Track
 
 PROMPTS = Path(__file__).resolve().parents[2] / "prompts"
@@ -119,6 +121,13 @@ def add_judge(parser: argparse.ArgumentParser) -> None:
         f"{defaults.track.value})",
     )
     group.add_argument(
+        "--rtol",
+        action="append",
+        default=[],
+        metavar="DTYPE=VALUE",
+        help="another tolerance, as float32=1e-5 (default: docs/design.md)",
+    )
+    group.add_argument(
         "--require-isolation",
         choices=[level.value for level in IsolationLevel],
         default=defaults.require_isolation.value,
@@ -161,6 +170,7 @@ def judge_settings(options: argparse.Namespace) -> JudgeSettings:
         run_timeout=options.run_timeout,
         memory_gib=options.memory_gib,
         track=Track(options.track),
+        rtol=rtol_by_dtype(options.rtol),
         require_isolation=IsolationLevel(options.require_isolation),
         profile_slow=not options.no_profile,
         profile_timeout=options.profile_timeout,
@@ -169,6 +179,22 @@ def judge_settings(options: argparse.Namespace) -> JudgeSettings:
         stock_builds=options.stock_builds,
         prepare_builds=options.prepare_builds,
     )
+
+
+def rtol_by_dtype(texts: Sequence[str]) -> dict[str, float]:
+    """ "float32=1e-5" as dtype and value. UsageError for a dtype that is compared exactly, and for no tolerance."""
+    found: dict[str, float] = {}
+    for text in texts:
+        dtype, _, value = text.partition("=")
+        try:
+            rtol = float(value)
+        except ValueError:
+            rtol = 0.0
+        if dtype not in RTOL_BY_NAME or not 0.0 < rtol < 1.0:
+            known = ", ".join(RTOL_BY_NAME)
+            raise UsageError(f"{text!r} is not DTYPE=VALUE with a dtype of {known} and a value between 0 and 1")
+        found[dtype] = rtol
+    return found
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 
 from hkbench.judge.measure import Samples
 from hkbench.records import Clocks, DeviceKind
-from hkbench.runner.clock import HOLD_SECONDS
+from hkbench.runner.hold import HOLD_SECONDS
 
 SIGMAS = 5.0  #: standard errors of the median that noise may make
 FEW = 10.0  #: a MAD of few calls is itself uncertain: the noise is taken as 1 + FEW / n times as large
@@ -52,6 +52,9 @@ STREAMS_SHARE = 0.8
 STREAMS_SLACK = 5e-6
 OUTSIDE_SLACK = 2e-5  #: seconds of device work before or after the call
 
+_LONGER_THAN_WAITED = "the candidate reported a call that took"
+_MORE_THAN_REPORTED = "the judge's clock saw"
+
 
 def agree(
     left: Samples, right: Samples, trace: Mapping[str, Any] | None, kind: DeviceKind, hand_over: float = 0.0
@@ -71,8 +74,7 @@ def agree(
     candidate, baseline = median(right.seconds), median(left.seconds)
     own, other = _overheads(right), _overheads(left)
     reasons = [
-        *_impossible(right),
-        *_hidden(own, other, candidate, kind),
+        *by_wall(left, right, kind),
         *_put_off(right.rest, left.rest, kind, hand_over),
         *_off_stream(right, left, kind),
         *_traced(trace or {"error": "not traced"}, right, kind),
@@ -86,6 +88,16 @@ def agree(
         agree=not reasons,
         reasons=tuple(reasons),
     )
+
+
+def by_wall(left: Samples, right: Samples, kind: DeviceKind) -> list[str]:
+    """What the judge's clock of the forward pass objects to: the part of `agree` that needs seconds and wall alone."""
+    return [*_impossible(right), *_hidden(_overheads(right), _overheads(left), median(right.seconds), kind)]
+
+
+def is_by_wall(reason: str) -> bool:
+    """Whether a reason is one that `by_wall` gives, in this version or an older one."""
+    return reason.startswith((_LONGER_THAN_WAITED, _MORE_THAN_REPORTED))
 
 
 def allowance(own: Sequence[float], other: Sequence[float], reported: float, kind: DeviceKind) -> float:
@@ -127,14 +139,14 @@ def _impossible(samples: Samples) -> list[str]:
     worst = max(samples.seconds[n] - samples.wall[n] for n in range(len(samples.seconds)))
     if worst <= 0.0:
         return []
-    return [f"the candidate reported a call that took {_text(worst)} longer than the judge waited for its answer"]
+    return [f"{_LONGER_THAN_WAITED} {_text(worst)} longer than the judge waited for its answer"]
 
 
 def _hidden(own: Sequence[float], other: Sequence[float], reported: float, kind: DeviceKind) -> list[str]:
     for more, allowed in _excesses(own, other, reported, kind):
         if more > allowed:
             return [
-                f"the judge's clock saw {_text(more)} more per call than the candidate reported ({_text(reported)}); "
+                f"{_MORE_THAN_REPORTED} {_text(more)} more per call than the candidate reported ({_text(reported)}); "
                 f"messages and flush explain {_text(allowed)} of difference to the baseline at most"
             ]
     return []

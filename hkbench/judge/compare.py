@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import torch
 
 from hkbench.judge.domains import all_finite
-from hkbench.judge.tolerances import RTOL_BY_NAME
+from hkbench.judge.tolerances import RTOL_BY_NAME, WIDEST
 from hkbench.records import Mismatch, Tolerance
 
 #: Elements compared at a time: on a CPU so few that the float64 copies stay in its cache (six times as fast), on a GPU
@@ -17,7 +17,6 @@ from hkbench.records import Mismatch, Tolerance
 CHUNKS = {"cpu": 1 << 19, "cuda": 1 << 25}
 
 RTOL = {getattr(torch, name): rtol for name, rtol in RTOL_BY_NAME.items()}
-WIDEST = 10.0  #: eager's own error may widen a tolerance by at most this factor
 #: Dtypes that an operator widens as it reads them: no float64 copy of them has to be made for a difference.
 _WIDENED = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 SMALLEST_NORM = 1e-140  #: of a smaller one, squares of elements may have vanished
@@ -75,20 +74,36 @@ def _magnitudes(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
         yield wide if math.isfinite(float(wide.sum())) else wide[torch.isfinite(wide)]
 
 
-def tolerance_for(native: torch.Tensor, precise: torch.Tensor, path: str, scale: float | None = None) -> Tolerance:
-    """The tolerance of one floating output.
+def tolerance_for(
+    native: torch.Tensor,
+    precise: torch.Tensor,
+    path: str,
+    scale: float | None = None,
+    changed: Mapping[str, float] | None = None,
+) -> Tolerance:
+    """The tolerance of one floating output. `changed`: rtol by dtype where it is not `RTOL`'s.
 
     Eager PyTorch has to pass by a factor of two: where its own error against the precise reference is more than half of
     the tolerance (long sums in half precision), the tolerance grows to twice eager's error, up to `WIDEST` times.
     """
-    rtol = RTOL[native.dtype]
-    plain = Tolerance(dtype=str(native.dtype).removeprefix("torch."), rtol=rtol)
-    if _bounded(0.5, precise, native, plain, scale):
+    plain = plain_tolerance(native.dtype, changed)
+    rtol = plain.rtol
+    eager = _bound(precise, native, plain, scale)
+    if eager > 0.5:
+        eager = compare_leaf(path, precise, native, plain, scale).worst
+    if not math.isfinite(eager):
         return plain
-    eager = compare_leaf(path, precise, native, plain, scale).worst
-    if eager <= 0.5 or not math.isfinite(eager):
-        return plain
-    return plain.model_copy(update={"rtol": rtol * min(2.0 * eager, WIDEST), "widened_by_eager": True})
+    found = plain.model_copy(update={"eager_error": eager * rtol})
+    if eager <= 0.5:
+        return found
+    return found.model_copy(update={"rtol": rtol * min(2.0 * eager, WIDEST), "widened_by_eager": True})
+
+
+def plain_tolerance(dtype: torch.dtype, changed: Mapping[str, float] | None = None) -> Tolerance:
+    """The tolerance of a floating dtype before eager's error is known; `changed` as in `tolerance_for`."""
+    name = str(dtype).removeprefix("torch.")
+    rtol = (changed or {}).get(name, RTOL[dtype])
+    return Tolerance(dtype=name, rtol=rtol, plain_rtol=rtol)
 
 
 def compare_leaf(
@@ -123,10 +138,15 @@ def _bounded(
 
     False says nothing. Monotone rounding makes the bound as exact as the figure that it stands for.
     """
+    return _bound(expected, got, tolerance, scale) <= limit
+
+
+def _bound(expected: torch.Tensor, got: torch.Tensor, tolerance: Tolerance, scale: float | None) -> float:
+    """What no error over its tolerance exceeds, by one pass; infinite where that says nothing."""
     if not scale:
-        return False
+        return math.inf
     largest, _ = _largest(expected, got, None)
-    return math.isfinite(largest) and largest / scale / tolerance.rtol <= limit
+    return largest / scale / tolerance.rtol if math.isfinite(largest) else math.inf
 
 
 def _all_within(expected: torch.Tensor, got: torch.Tensor, tolerance: Tolerance, scale: float) -> LeafResult | None:
@@ -225,15 +245,16 @@ def compare_output(
     precise: torch.Tensor,
     got: torch.Tensor,
     tolerance: Tolerance | None = None,
+    changed: Mapping[str, float] | None = None,
 ) -> tuple[LeafResult, Tolerance | None]:
     """One output, as candidates are judged, and the tolerance it was given: None where the dtype demands equality.
 
-    Without `tolerance` eager's own error decides (`tolerance_for`).
+    Without `tolerance` eager's own error decides (`tolerance_for`, which takes `changed`).
     """
     if native.dtype not in RTOL:
         return LeafResult(0.0, None, 0, compare_exact(path, native, precise, got)), None
     scale = None if precise.is_complex() else root_mean_square(precise)
-    tolerance = tolerance or tolerance_for(native, precise, path, scale)
+    tolerance = tolerance or tolerance_for(native, precise, path, scale, changed)
     agreed = settled(native, precise, got)
     return compare_leaf(path, agreed, got, tolerance, scale if agreed is precise else None), tolerance
 

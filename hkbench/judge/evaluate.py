@@ -22,6 +22,7 @@ from hkbench.judge.link import RunnerBabble, RunnerGone, RunnerLink, RunnerTimeo
 from hkbench.judge.measure import Measurement
 from hkbench.judge.profiling import NotProfiled, Profiling, Spare, chosen
 from hkbench.judge.reference import Reference
+from hkbench.judge.refusal import forbidden
 from hkbench.judge.session import Session, draw_seed, take_device
 from hkbench.judge.side import BaselineSide, Side
 from hkbench.judge.timing import Timing
@@ -39,7 +40,6 @@ from hkbench.records import (
     Finding,
     KernelProfile,
     Owner,
-    Severity,
     Stage,
     StageTime,
     Status,
@@ -177,11 +177,9 @@ class Evaluation:
 
     def _forbid(self) -> None:
         """Ends the evaluation of a candidate that nothing else caught, but that no honest one resembles."""
-        hard = next((finding for finding in self._findings if finding.severity is Severity.HARD), None)
-        if hard is not None:
-            place = "" if hard.line is None else f"line {hard.line}: "
-            message = f"{place}{hard.text} ({hard.rule}: {hard.why})"
-            raise failures.failed(Stage.PARSE, FailureKind.FORBIDDEN, message)
+        failed = forbidden(self._findings)
+        if failed is not None:
+            raise failed
 
     def _compare(self, device_index: int) -> None:
         job = self._job

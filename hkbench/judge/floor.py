@@ -19,11 +19,6 @@ from hkbench.records import DeviceFacts, Floor
 from hkbench.runner.memory import mapped
 from hkbench.runner.wire import leaves
 
-#: Faster than MARGIN * floor is impossible. The flush writes twice the last-level cache, but under random replacement
-#: a share of e^-2 = 13.5 % of the old lines outlives it and need not be read again; and Strassen's scheme saves 1/8 of
-#: the multiplications a level, two levels 23 %. A quarter covers either.
-MARGIN = 0.75
-
 PROBES = 12  #: of a tensor of which a quarter does not matter, 12 random places matter in 3 % of all cases
 #: Share of a parameter's bytes that a kernel has to read: derived copies may be cached in fewer bits, but the
 #: tolerances leave no room for half as many.

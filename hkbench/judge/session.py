@@ -86,7 +86,7 @@ class Session:
         self._fit = Fit(mapping={})
         self._own_state = {name: value.clone() for name, value in reference.model.state_dict().items()}
         self._state = self._own_state  # what is in force
-        self._variator = Variator(reference)
+        self._variator = Variator(reference, settings.rtol)
         inputs = reference.inputs(draw_seed())
         outputs = self.run_reference(inputs)
         self._may_share = reference.shares_memory(inputs)
@@ -337,9 +337,9 @@ class Session:
         for path, answer in got.items():
             eager, wanted = native[path], precise[path]
             assert isinstance(eager, torch.Tensor) and isinstance(wanted, torch.Tensor)
-            result, tolerance = compare.compare_output(path, eager, wanted, answer)
+            result, tolerance = compare.compare_output(path, eager, wanted, answer, changed=self.settings.rtol)
             if tolerance is not None:
-                self.tolerances.setdefault(path, tolerance)
+                self._keep(path, tolerance, result)
             if result.mismatch is not None:
                 kind = FailureKind.NOT_FINITE if result.not_finite else FailureKind.WRONG_VALUES
                 raise _wrong(kind, result.mismatch, trial, result.not_finite)
@@ -347,6 +347,16 @@ class Session:
             if result.max_abs_error is not None:
                 error = max(error or 0.0, result.max_abs_error)
         return worst, error
+
+    def _keep(self, path: str, tolerance: Tolerance, result: compare.LeafResult) -> None:
+        """An output's first tolerance, with the largest errors of all comparisons that it passed."""
+        known = self.tolerances.get(path, tolerance)
+        error, eager = known.error, None
+        if known.eager_error is not None and tolerance.eager_error is not None:
+            eager = max(known.eager_error, tolerance.eager_error)
+        if result.mismatch is None:
+            error = max(error or 0.0, result.worst * tolerance.rtol)
+        self.tolerances[path] = known.model_copy(update={"error": error, "eager_error": eager})
 
 
 def _forms_of(made: Message) -> dict[str, Form]:

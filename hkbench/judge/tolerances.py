@@ -14,3 +14,4 @@ RTOL_BY_NAME = {
     "complex64": 1e-4,
     "complex128": 1e-7,
 }
+WIDEST = 10.0  #: eager's own error may widen a tolerance by at most this factor

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from hkbench.judge import clocks, failures, floor
+from hkbench.judge import clocks, floor
 from hkbench.judge.job import EvaluateJob
 from hkbench.judge.measure import Measurement
+from hkbench.judge.refusal import NO_FLOOR, NO_WORK, refusal
 from hkbench.judge.session import Session, draw_seed
 from hkbench.judge.timing import Witnessed
 from hkbench.profile import names, ownership
@@ -17,11 +18,8 @@ from hkbench.records import (
     Clocks,
     DeviceKind,
     Failure,
-    FailureKind,
     Floor,
     KernelLanguage,
-    Stage,
-    Track,
     Work,
 )
 
@@ -77,13 +75,13 @@ def weigh(evidence: Evidence, measured: Measurement, seen: Witnessed) -> Trusted
     work = _work(seen, evidence)
     open_ends = []
     if least is None:
-        open_ends.append(f"the least possible time: no peaks are known of {session.facts.name}")
+        open_ends.append(f"{NO_FLOOR}no peaks are known of {session.facts.name}")
     if len(right.seconds) < clocks.FEWEST_FOR_MEDIAN:
         open_ends.append(f"small lies about the time: {len(right.seconds)} timed runs tell little of the clocks' noise")
     if work is None:
-        open_ends.append("whose kernels did the work: the trace and the samples say too little")
-    refusal = _refusal(measured, agreed, least, work, job.settings.track)
-    return Trusted(agreed, least, work, _language(seen, evidence), refusal, tuple(open_ends))
+        open_ends.append(f"{NO_WORK}the trace and the samples say too little")
+    refused = refusal(measured.candidate.median.value, agreed, least, work, job.settings.track)
+    return Trusted(agreed, least, work, _language(seen, evidence), refused, tuple(open_ends))
 
 
 def _work(seen: Witnessed, evidence: Evidence) -> Work | None:
@@ -108,24 +106,3 @@ def _trace(seen: Witnessed) -> dict[str, Any]:
     """What the runner said of its traced call, with the time that it reported of it."""
     trace = seen.answer.get("trace")
     return {**(trace if isinstance(trace, dict) else {"error": "no trace"}), "seconds": seen.answer.get("seconds")}
-
-
-def _refusal(
-    measured: Measurement, agreed: Clocks, least: Floor | None, work: Work | None, track: Track
-) -> Failure | None:
-    if not agreed.agree:
-        return _refused(FailureKind.SUSPECT, "; ".join(agreed.reasons))
-    time = measured.candidate.median.value
-    if least is not None and time < floor.MARGIN * least.seconds:
-        what = f"{least.bytes} bytes" if least.bound == "bytes" else f"{least.operations} operations"
-        message = f"{time * 1e6:.1f} us are less than the {least.seconds * 1e6:.1f} us that {what} take on this device"
-        return _refused(FailureKind.IMPOSSIBLE, message)
-    if work is not None:
-        reason = ownership.judgement(work, track)
-        if reason is not None:
-            return _refused(FailureKind.NOT_OWN, reason)
-    return None
-
-
-def _refused(kind: FailureKind, message: str) -> Failure:
-    return failures.failed(Stage.TIME, kind, message).failure

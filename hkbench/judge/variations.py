@@ -8,7 +8,7 @@ kept, and a variation that eager PyTorch itself does not survive is made milder 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from hkbench.errors import ProblemError
 from hkbench.judge import compare, domains
 from hkbench.judge.domains import Domain
 from hkbench.judge.reference import Leaves, Reference
-from hkbench.records import Tolerance
+from hkbench.judge.tolerances import WIDEST
 from hkbench.runner.memory import mapped
 from hkbench.runner.wire import leaves
 
@@ -236,11 +236,14 @@ def _shape(leaf: object) -> Shape:
     return Shape(finite, int(counts.max()) / flat.numel() if flat.numel() > 1 else 0.0)
 
 
-def admissible(native: Leaves, precise: Leaves, own: dict[str, Shape]) -> bool:
+def admissible(
+    native: Leaves, precise: Leaves, own: dict[str, Shape], changed: Mapping[str, float] | None = None
+) -> bool:
     """Whether an honest kernel can be judged by these outputs, `own` being the summary under the problem's own inputs.
 
     They are as finite as those, have not become one value, and eager's error leaves the factor of two that
-    `compare.tolerance_for` gives within the widest tolerance. Places (integers) are the same in both precisions.
+    `compare.tolerance_for`, which takes `changed`, gives within the widest tolerance. Places (integers) are the same in
+    both precisions.
     """
     for path, leaf in native.items():
         exact = precise[path]
@@ -257,9 +260,9 @@ def admissible(native: Leaves, precise: Leaves, own: dict[str, Shape]) -> bool:
             return False
         if shape.commonest > DEGENERATE and own[path].commonest < _LIVELY:
             return False
-        plain = Tolerance(dtype=str(leaf.dtype).removeprefix("torch."), rtol=compare.RTOL[leaf.dtype])
+        plain = compare.plain_tolerance(leaf.dtype, changed)
         settled = compare.settled(leaf, exact, leaf)
-        if not compare.worst_within(0.5 * compare.WIDEST, path, settled, leaf, plain):
+        if not compare.worst_within(0.5 * WIDEST, path, settled, leaf, plain):
             return False
     return True
 
@@ -277,8 +280,10 @@ class Drawn:
 class Variator:
     """Draws the inputs of trials for one reference. Remembers how its outputs look under its own inputs."""
 
-    def __init__(self, reference: Reference) -> None:
+    def __init__(self, reference: Reference, changed: Mapping[str, float] | None = None) -> None:
+        """`changed`: rtol by dtype where it is not the usual one."""
         self._reference = reference
+        self._changed = changed
         self._own: dict[str, Shape] | None = None
         self._places = False  #: some output is a place or a choice, which ties would make ambiguous
 
@@ -313,6 +318,6 @@ class Variator:
             precise = self._reference.precise(inputs, native)
         except (ProblemError, torch.OutOfMemoryError):
             return None
-        if not admissible(native, precise, self._own):
+        if not admissible(native, precise, self._own, self._changed):
             return None
         return Drawn(inputs, native, precise, name if strength == 1.0 else f"{name} (milder)")

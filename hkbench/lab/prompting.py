@@ -68,7 +68,7 @@ class Prompter:
         facts = await self.facts(problem)
         device = self._evaluator.device
         used = _dtypes(facts)
-        tolerances = {name: rtol for name, rtol in RTOL_BY_NAME.items() if name in used}
+        tolerances = {name: rtol for name, rtol in (RTOL_BY_NAME | self._settings.rtol).items() if name in used}
         return PromptContext(
             problem=problem,
             facts=facts,

@@ -32,6 +32,7 @@ class JudgeSettings(Record):
     profile_timeout: float = 300.0  #: of all runs of a profiler together; then torch's profiler is used
     keep_profile: str | None = None  #: a folder for what profilers write and print; `None`: it is removed
     track: Track = Track.OWN
+    rtol: dict[str, float] = {}  #: by dtype, in place of judge/tolerances.py
     require_isolation: IsolationLevel = IsolationLevel.LIMITS  #: below this level nothing is judged
     stock_builds: bool = False  #: builds go torch's own way, without what the harness prepares for them
     prepare_builds: bool = False  #: at the end, what the builds could have used is made for later ones

@@ -125,11 +125,18 @@ class Failure(Record):
 
 
 class Tolerance(Record):
-    """|got - expected| <= rtol * |expected| + rtol * scale, scale the root mean square of the expected output."""
+    """|got - expected| <= rtol * |expected| + rtol * scale, scale the root mean square of the expected output.
+
+    Of one output, at its first comparison. Errors are the largest of all its comparisons, repeated and timed calls
+    included, in units of |expected| + scale: one of at most `rtol` passes.
+    """
 
     dtype: str
     rtol: float
-    widened_by_eager: bool = False  #: eager's own error asked for more (see judge/tolerance.py)
+    widened_by_eager: bool = False  #: eager's own error asked for more (see judge/compare.py)
+    plain_rtol: float | None = None  #: without that; `None`: an older record
+    error: float | None = None  #: of the candidate; `None`: nothing passed yet, or an older record
+    eager_error: float | None = None  #: of eager, or a bound of it; `None`: not a finite number, or an older record
 
 
 class Trial(Record):

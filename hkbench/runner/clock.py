@@ -16,12 +16,10 @@ from typing import Any
 
 import torch
 
+from hkbench.runner.hold import HOLD_SECONDS
 from hkbench.runner.runtimes import loaded_runtimes
 
 TEXT_LIMIT = 200
-#: How long a GPU is kept waiting after the flush, before the first event of a timed call: so that the host, which was
-#: stopped a moment ago, has queued the forward pass when the clock begins. Its own time was up to 0.3 ms on an H200.
-HOLD_SECONDS = 5e-4
 _TRIAL_CYCLES = 1_000_000
 
 

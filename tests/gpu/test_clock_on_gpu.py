@@ -8,7 +8,8 @@ import time
 import pytest
 import torch
 
-from hkbench.runner.clock import HOLD_SECONDS, Flusher, timed_call
+from hkbench.runner.clock import Flusher, timed_call
+from hkbench.runner.hold import HOLD_SECONDS
 
 pytestmark = [
     pytest.mark.gpu,

@@ -8,7 +8,7 @@ import pytest
 from support.run_folder import RunFolder, sample_run
 
 from hkbench.cli.main import main
-from hkbench.cli.rerun import matching, parse_where
+from hkbench.cli.recorded import matching, parse_where
 from hkbench.errors import UsageError
 from hkbench.store.reader import read_run
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from hkbench.judge import compare
-from hkbench.judge.compare import WIDEST, compare_exact, compare_leaf, root_mean_square, settled, tolerance_for
-from hkbench.judge.tolerances import RTOL_BY_NAME
+from hkbench.judge.compare import compare_exact, compare_leaf, root_mean_square, settled, tolerance_for
+from hkbench.judge.tolerances import RTOL_BY_NAME, WIDEST
 from hkbench.records import Tolerance
 
 NAN, INF = math.nan, math.inf
@@ -276,3 +276,15 @@ def test_a_bound_decides_only_what_the_figure_would(monkeypatch: pytest.MonkeyPa
     assert not compare.worst_within(0.3, "output", precise, native, TENTH)
     monkeypatch.setattr(compare, "compare_leaf", None)
     assert compare.worst_within(0.81, "output", precise, native, TENTH)
+
+
+def test_another_tolerance_and_what_is_kept_of_the_errors() -> None:
+    precise = torch.ones(100, dtype=torch.float64)
+    native = (precise * (1.0 + 1e-6)).float()
+    usual = tolerance_for(native, precise, "output")
+    assert usual.eager_error == pytest.approx(1e-6, rel=0.1)  # a bound: it leaves |expected| out
+    tighter = tolerance_for(native, precise, "output", changed={"float32": 4e-7})
+    assert tighter.eager_error == pytest.approx(5e-7, rel=0.1)
+    assert tighter.plain_rtol == 4e-7 and tighter.widened_by_eager and tighter.rtol == pytest.approx(1e-6, rel=0.1)
+    other = tolerance_for(native, precise, "output", changed={"float16": 1e-6})
+    assert other.rtol == RTOL_BY_NAME["float32"]

@@ -1,0 +1,163 @@
+"""A copy of a run in which some verdicts are replaced: what judging again and regrading have alike."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from hkbench.lab.samples import rank
+from hkbench.records import (
+    AttemptClosed,
+    DevicePlace,
+    ProblemClosed,
+    RunClosed,
+    RunConfig,
+    RunStarted,
+    SampleKey,
+    Status,
+    Turns,
+    Verdict,
+    VerdictReached,
+)
+from hkbench.store.files import write_atomic
+from hkbench.store.layout import RunPaths
+from hkbench.store.reader import RunFile, RunView
+from hkbench.store.recorder import Recorder
+from hkbench.store.sample import read_sample
+
+#: Written anew for the copy, or of no use in it.
+_NOT_COPIED = ("summary.json", "summary.csv", "detailed_report.json", "detailed_report.txt", ".lock", ".*.tmp")
+
+
+def copy_run(run: RunView, target: Path, config: RunConfig | None = None) -> RunPaths:
+    """A copy of the folder without its reports; `target` must not exist, and is there once the copy is whole.
+
+    `config`: the copy's settings, where they are not the run's.
+    """
+    target.absolute().parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        shutil.copytree(run.paths.root, part, ignore=shutil.ignore_patterns(*_NOT_COPIED))
+        if config is not None and config != run.config:
+            write_atomic(RunPaths(part).run, RunFile(config=config, facts=run.facts).model_dump_json(indent=2) + "\n")
+        part.rename(target)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return RunPaths(target)
+
+
+def pending(run: RunView, target: RunPaths, keys: Sequence[SampleKey]) -> list[SampleKey]:
+    """Those of `keys` whose verdict in the copy still is that of the run: what a command that was cut has left."""
+    return [key for key in keys if _result(run.paths, key).read_bytes() == _result(target, key).read_bytes()]
+
+
+def _result(paths: RunPaths, key: SampleKey) -> Path:
+    return paths.problem(key.problem).sample(key.attempt, key.sample).result
+
+
+def recorded_verdict(paths: RunPaths, key: SampleKey) -> Verdict:
+    """Of a sample that has one."""
+    verdict = read_sample(paths, key).verdict
+    assert verdict is not None, "only samples with a verdict are chosen"
+    return verdict
+
+
+def words(verdict: Verdict) -> str:
+    """A verdict in a few words: "fast 2.01x", "incorrect, timeout"."""
+    if verdict.speedup is not None:
+        return f"{verdict.status} {verdict.speedup.value:.2f}x"
+    return verdict.status.value if verdict.failure is None else f"{verdict.status}, {verdict.failure.kind}"
+
+
+def replace_verdict(
+    recorder: Recorder, key: SampleKey, verdict: Verdict, before: Verdict, how: str, turns: Turns | None = None
+) -> Verdict:
+    """Writes a verdict over the one before, with a warning that says so; returns it as it was written."""
+    said = f"{how}; the verdict before: {words(before)}"
+    conditions = verdict.conditions.model_copy(update={"warnings": (*verdict.conditions.warnings, said)})
+    verdict = verdict.model_copy(update={"conditions": conditions})
+    recorder.save_verdict(key, verdict)
+    failure = verdict.failure
+    recorder.event(
+        VerdictReached(
+            time=time.time(),
+            key=key,
+            status=verdict.status,
+            kind=failure.kind if failure else None,
+            stage=failure.stage if failure else None,
+            speedup=verdict.speedup.value if verdict.speedup else None,
+            seconds=sum(stage.seconds for stage in verdict.stages),
+            turns=turns,
+        )
+    )
+    return verdict
+
+
+@dataclass
+class Revision:
+    """What the journal will say of a copy: `reason` is why it is not complete."""
+
+    reason: str | None = "interrupted"
+
+
+@contextmanager
+def revision(
+    run: RunView, recorder: Recorder, keys: Sequence[SampleKey], devices: tuple[DevicePlace, ...] = ()
+) -> Iterator[Revision]:
+    """While verdicts of `keys` are replaced in the recorder's folder, a copy of `run`'s.
+
+    `devices`: those that judge again, where something does. However this ends, the files of the best samples and the
+    end of the journal are put right.
+    """
+    recorder.event(RunStarted(time=time.time(), resumed=True, host=platform.node(), devices=devices))
+    found = Revision()
+    try:
+        yield found
+    finally:
+        for name in dict.fromkeys(key.problem for key in keys):
+            _close(run, recorder, name)
+        before = run.journal.closed
+        complete = found.reason is None and before is not None and before.complete
+        recorder.event(
+            RunClosed(time=time.time(), complete=complete, reason=found.reason or (before and before.reason))
+        )
+
+
+def _close(run: RunView, recorder: Recorder, name: str) -> None:
+    """The best of each attempt and of the problem, by the verdicts that the folder has now."""
+    problem = next(one for one in run.problems if one.name == name)
+    best: tuple[SampleKey, Verdict] | None = None
+    for attempt in problem.attempts:
+        judged = [(one.key, recorded_verdict(recorder.paths, one.key)) for one in attempt if one.verdict is not None]
+        if not judged:
+            continue
+        first = max(judged, key=lambda pair: (rank(pair[1]), -pair[0].sample))
+        recorder.copy_best(first[0], "attempt", with_prompt=False)
+        recorder.event(
+            AttemptClosed(
+                time=time.time(),
+                problem=name,
+                attempt=first[0].attempt,
+                best_sample=first[0].sample,
+                status=first[1].status,
+                speedup=first[1].speedup.value if first[1].speedup else None,
+            )
+        )
+        if best is None or rank(first[1]) > rank(best[1]):
+            best = first
+    assert best is not None, "one of its samples has a verdict"
+    recorder.copy_best(best[0], "best", with_prompt=True)
+    if problem.closed:
+        speedup = best[1].speedup.value if best[1].speedup else None
+        solved = best[1].status is Status.FAST
+        recorder.event(
+            ProblemClosed(
+                time=time.time(), problem=name, solved=solved, best=best[0], speedup=speedup, error=problem.error
+            )
+        )
