@@ -6,19 +6,21 @@ import ast
 import re
 
 import pytest
-from prompts_samples import DEVICES, PROMPTS, ROOT, context, problem
+from prompts_samples import DEVICES, PROMPTS, ROOT, context, problem, timed, verdict_of
 
-from hkbench.prompts import load_prompts, render
-from hkbench.records import Backend
+from hkbench.llm import shape_of
+from hkbench.prompts import Question, StageSheet, load_prompts, reflect_on, render, with_advice
+from hkbench.records import FORMS, Backend, FailureKind, QuestionKind, RepairAdvice
 
 BOOK = load_prompts(PROMPTS)
 PROBLEMS = [problem(path) for path in sorted((ROOT / "problems" / "level1").glob("*.py"))]
-TEMPLATES = sorted(name for name in BOOK.templates if not name.startswith("_"))
+QUESTIONS = BOOK.config.judge  # to a judge: what it is asked for -> template
+TEMPLATES = sorted(name for name in BOOK.templates if not name.startswith("_") and name not in QUESTIONS.values())
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 def test_no_prompt_file_is_left_unused() -> None:
-    assert {path.name for path in PROMPTS.iterdir()} == {"config.json", *BOOK.templates}
+    assert {path.name for path in PROMPTS.iterdir()} == {"config.json", "categories.toml", *BOOK.templates}
 
 
 @pytest.mark.parametrize("backend", Backend)
@@ -40,6 +42,50 @@ def test_rendered_python_blocks_parse(backend: Backend) -> None:
             assert len(blocks) >= 2  # the reference and at least one worked example
             for block in blocks:
                 ast.parse(block)
+
+
+VERDICTS = {QuestionKind.REPAIR: verdict_of(FailureKind.WRONG_VALUES), QuestionKind.OPTIMISE: timed(0.5)}
+
+
+@pytest.mark.parametrize("backend", Backend)
+@pytest.mark.parametrize("kind", QuestionKind)
+def test_every_question_to_a_judge_renders_for_every_problem(kind: QuestionKind, backend: Backend) -> None:
+    shape = shape_of(FORMS[kind])
+    asked = Question(shape=shape)
+    again = Question(shape=shape, unusable="It ```is fine``` to me.", because="it holds no JSON object")
+    reflection = reflect_on(VERDICTS[kind], "class ModelNew: pass", 2, BOOK, backend)
+    reflection = reflection.model_copy(update={"metrics": ("`k`: time 2 ms a pass",)})
+    for device in DEVICES[backend]:
+        for one in PROBLEMS:
+            about = context(one, backend, device, reflection)
+            text = render(BOOK, BOOK.judge(kind), about.model_copy(update={"question": asked})).text
+            assert one.name in text and "class ModelNew: pass" in text and device.name in text
+            assert shape in text and "cannot be used" not in text
+            assert not re.search(r"\{%|%\}|\bNone\b(?!,|:| if| is)", text.replace(one.source, ""))
+        text = render(BOOK, BOOK.judge(kind), about.model_copy(update={"question": again})).text
+        assert "It ```is fine``` to me." in text and "cannot be used: it holds no JSON object" in text
+
+
+def test_what_was_measured_is_in_the_question_on_speed_and_what_is_wrong_in_the_other() -> None:
+    texts = {}
+    for kind, verdict in VERDICTS.items():
+        reflection = reflect_on(verdict, "pass", 1, BOOK, Backend.CUDA).model_copy(update={"metrics": ("L2 90 %",)})
+        about = context(PROBLEMS[0], Backend.CUDA, DEVICES[Backend.CUDA][0], reflection)
+        question = Question(shape=shape_of(FORMS[kind]))
+        texts[kind] = render(BOOK, BOOK.judge(kind), about.model_copy(update={"question": question})).text
+    assert "Speed-up 0.5" in texts[QuestionKind.OPTIMISE] and "L2 90 %" in texts[QuestionKind.OPTIMISE]
+    assert "expected 0.5, got -1.25" in texts[QuestionKind.REPAIR]
+
+
+def test_a_stage_and_a_judges_advice_are_in_the_next_prompt() -> None:
+    advice = RepairAdvice(critical_issue="the last row", why_it_matters="it stays NaN", minimal_fix_hint="use <=")
+    reflection = with_advice(reflect_on(VERDICTS[QuestionKind.REPAIR], "pass", 1, BOOK, Backend.CPP), advice)
+    stage = StageSheet(name="tiles", focus="the right loop nest", guidance=("Block the output.",))
+    about = context(PROBLEMS[0], Backend.CPP, DEVICES[Backend.CPP][0], reflection).model_copy(update={"stage": stage})
+    for template in TEMPLATES:
+        text = render(BOOK, template, about).text
+        assert "## This step: tiles" in text and "- Block the output." in text
+        assert "- The smallest fix: use <=" in text
 
 
 def test_hipkittens_prompts_speak_one_dialect() -> None:
