@@ -356,5 +356,5 @@ async def test_a_run_that_ends_tries_no_more() -> None:
     permit = Ending()
     async with serving(script(Scripted(status=503, headers={"retry-after": "7"}, body=b"down"))) as (client, server):
         with pytest.raises(BudgetReached, match="no waiting for 7 s"):
-            await client.complete(SAMPLE, "x", permit)
+            await client.complete(SAMPLE, "x", permit=permit)
     assert (permit.begun, server.count) == (1, 1)
