@@ -183,6 +183,7 @@ class RunState:
                 self.host, self.devices = event.host, event.devices
             case RunClosed():
                 self.closed = event
+                self._forget_running()
             case ProblemStarted():
                 self._problem(event.problem).started = True
             case PromptRendered():
@@ -219,11 +220,14 @@ class RunState:
         self.last_event = max(self.last_event or event.time, event.time)
 
     def _new_session(self, time: float) -> None:
-        """What a killed session had under way is not under way any more."""
+        """The time goes on; what a killed session had under way does not."""
         self._earlier = self.elapsed(self.last_event) if self.last_event is not None else 0.0
         self._session, self.last_event = time, time
         self._judged_in_session = 0
         self.closed = None
+        self._forget_running()
+
+    def _forget_running(self) -> None:
         for name, problem in self.problems.items():
             problem.forget_running()
             self._changed.add(name)

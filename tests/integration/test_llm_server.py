@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from support.model_server import ModelServer, Request, Scripted, prompt_of, script
 
-from hkbench.errors import ModelUnavailable
+from hkbench.errors import BudgetReached, ModelUnavailable
 from hkbench.llm import ModelSettings, OpenAIClient
 from hkbench.records import AdviceKey, RepairAdvice, Reply, SampleKey, Usage
 
@@ -337,3 +337,24 @@ async def test_a_waiting_prompt_leaves_its_slot_to_others() -> None:
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
+
+
+class Ending:
+    """A permit for one try; the wait before the next is refused."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+
+    def begin(self) -> None:
+        self.begun += 1
+
+    async def wait(self, seconds: float) -> None:
+        raise BudgetReached(f"no waiting for {seconds:g} s")
+
+
+async def test_a_run_that_ends_tries_no_more() -> None:
+    permit = Ending()
+    async with serving(script(Scripted(status=503, headers={"retry-after": "7"}, body=b"down"))) as (client, server):
+        with pytest.raises(BudgetReached, match="no waiting for 7 s"):
+            await client.complete(SAMPLE, "x", permit=permit)
+    assert (permit.begun, server.count) == (1, 1)

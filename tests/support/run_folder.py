@@ -20,7 +20,9 @@ from hkbench.records import (
     Isolation,
     IsolationLevel,
     KernelLanguage,
+    Price,
     Protection,
+    Rates,
     Record,
     Reply,
     ReplyReceived,
@@ -55,6 +57,11 @@ FACTS = RunFacts(
     hkbench="0.1.0",
     versions={"torch": "2.13.0", "python": "3.11.9"},
     hardware={"cpu": "a CPU of two cores"},
+)
+
+#: One token of input is one unit of money, one of output two.
+PRICED = FACTS.model_copy(
+    update={"price": Price(currency="XTS", entry="test-*", rates=Rates(input=1e6, output=2e6), source="prices.toml")}
 )
 
 
@@ -134,11 +141,12 @@ class RunFolder:
     root: Path
     config: RunConfig = field(default_factory=run_config)
     now: float = START
+    facts: RunFacts = FACTS
 
     def __post_init__(self) -> None:
         self.paths = RunPaths(self.root)
         self.root.mkdir(parents=True, exist_ok=True)
-        self._write(self.paths.run, {"config": self.config, "facts": FACTS})
+        self._write(self.paths.run, {"config": self.config, "facts": self.facts})
 
     @staticmethod
     def _write(path: Path, parts: dict[str, Record]) -> None:

@@ -16,12 +16,22 @@ from support.run_folder import FACTS, correct, run_config
 from hkbench.batch import Outcome, run_batch
 from hkbench.batch.run import Batch
 from hkbench.engine import Evaluator
-from hkbench.errors import ModelUnavailable, WorkerLost
-from hkbench.lab import Lab, Plan, Sample
+from hkbench.errors import BudgetReached, Interrupted, ModelUnavailable, RunStopped, WorkerLost
+from hkbench.lab import Lab, Plan, Sample, Stop
 from hkbench.lab.prompting import Prompter
 from hkbench.llm import ModelClient
-from hkbench.records import AnyEvent, DevicePlace, Problem, ProblemClosed, RunClosed, RunConfig, RunStarted
+from hkbench.records import (
+    AnyEvent,
+    DevicePlace,
+    Problem,
+    ProblemClosed,
+    ProblemStarted,
+    RunClosed,
+    RunConfig,
+    RunStarted,
+)
 from hkbench.store.layout import RunPaths
+from hkbench.store.reader import RunFile
 from hkbench.store.recorder import Recorder
 from hkbench.strategies import STRATEGIES
 
@@ -36,7 +46,7 @@ def problem(name: str) -> Problem:
 
 
 async def played(
-    root: Path, monkeypatch: pytest.MonkeyPatch, scripts: dict[str, Script]
+    root: Path, monkeypatch: pytest.MonkeyPatch, scripts: dict[str, Script], stop: Stop | None = None
 ) -> tuple[Outcome, list[AnyEvent]]:
     async def strategy(lab: Lab, plan: Plan) -> None:
         assert plan == Plan(samples=2, attempts=2, exhaust=False)
@@ -52,7 +62,7 @@ async def played(
         nothing = cast(Any, None)
         evaluator = cast(Evaluator, SimpleNamespace(places=PLACES))
         parts = (evaluator, cast(ModelClient, nothing), cast(Prompter, nothing))
-        batch = Batch(config, recorder, *parts, side_by_side=1)
+        batch = Batch(config, recorder, *parts, side_by_side=1, stop=stop)
         return await run_batch(batch, tuple(problem(name) for name in NAMES), resumed=False), events
     finally:
         recorder.close()
@@ -125,3 +135,53 @@ async def test_all_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert isinstance(events[0], RunStarted)
     assert (events[0].host, events[0].devices) == (platform.node(), PLACES)
     assert closed().complete
+
+
+def spent() -> RunStopped:
+    return BudgetReached("spent")
+
+
+async def test_a_run_that_is_told_to_end_leaves_its_problems_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop = Stop()
+
+    def script(_: Lab) -> None:
+        stop.end(spent)
+        stop.check()
+
+    outcome, events = await played(tmp_path, monkeypatch, dict.fromkeys(NAMES, script), stop)
+    assert isinstance(outcome.stopped, BudgetReached) and not outcome.complete and not outcome.errors
+    assert [event.problem for event in events if isinstance(event, ProblemStarted)] == [NAMES[0]]
+    assert not any(isinstance(event, ProblemClosed) for event in events)
+    assert closed().reason == "spent"
+
+
+async def test_a_run_that_came_to_its_end_anyway_is_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stop = Stop()
+
+    def last(lab: Lab) -> None:
+        stop.end(spent)
+        solve(lab)
+
+    outcome, _ = await played(tmp_path, monkeypatch, {NAMES[0]: solve, NAMES[1]: last}, stop)
+    assert outcome.complete and closed().complete
+
+
+async def test_a_problem_with_recorded_prompts_is_looked_at_also_after_a_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its replies may all be there, and want only verdicts. Not after an interrupt."""
+    for interrupted in (False, True):
+        stop, root = Stop(), tmp_path / str(interrupted)
+        if interrupted:
+            stop.abandon(lambda: Interrupted("interrupted"))
+        else:
+            stop.end(spent)
+        for name in NAMES:
+            (root / name).mkdir(parents=True)
+            (root / name / "prompt_1.txt").write_text("write")
+        (root / "run.json").write_text(RunFile(config=run_config(NAMES), facts=FACTS).model_dump_json())
+        outcome, _ = await played(root, monkeypatch, dict.fromkeys(NAMES, solve), stop)
+        assert outcome.complete is not interrupted
+        assert closed().reason == ("interrupted" if interrupted else None)

@@ -14,10 +14,25 @@ from support import doors
 from support.run_folder import FACTS, correct, run_config
 
 from hkbench.engine.evaluator import Evaluated
-from hkbench.errors import WorkerLost
-from hkbench.lab import Lab
+from hkbench.errors import BudgetReached, Interrupted, WorkerLost
+from hkbench.lab import Lab, Stop
 from hkbench.llm.client import ALWAYS, Permit
-from hkbench.records import Advice, AnyEvent, Backend, CallKey, Problem, Prompt, Reply, SampleKey, Turns, VerdictReached
+from hkbench.records import (
+    Advice,
+    AnyEvent,
+    AttemptClosed,
+    Backend,
+    CallKey,
+    EvaluationFailed,
+    GenerationFailed,
+    GenerationStarted,
+    Problem,
+    Prompt,
+    Reply,
+    SampleKey,
+    Turns,
+    VerdictReached,
+)
 from hkbench.store.layout import RunPaths
 from hkbench.store.recorder import Recorder
 
@@ -65,10 +80,10 @@ class Bench:
         self.recorder = Recorder(RunPaths(root), self.events.append)
         self.recorder.begin(run_config(samples=3), FACTS)
 
-    def lab(self, judge: Judge) -> Lab:
+    def lab(self, judge: Judge, stop: Stop | None = None) -> Lab:
         problem = Problem(number=1, name=NAME, level=1, path=Path(NAME), source="", sha256="0" * 64)
         prompter = SimpleNamespace(backend=Backend.CPP)
-        return Lab(problem, cast(Any, prompter), Client(), cast(Any, judge), self.recorder, "m")
+        return Lab(problem, cast(Any, prompter), Client(), cast(Any, judge), self.recorder, "m", stop=stop)
 
 
 @pytest.fixture
@@ -119,3 +134,50 @@ async def test_a_slow_one_is_measured_anew(bench: Bench) -> None:
     assert len(judge.codes) == 3
     assert first.verdict is not None and again.verdict is not None
     assert first.verdict.speedup != again.verdict.speedup and not again.verdict.conditions.warnings
+
+
+class EndsAfter(Stop):
+    """The run is told to end after so many calls were begun."""
+
+    def __init__(self, calls: int) -> None:
+        super().__init__()
+        self.left = calls
+
+    def check(self) -> None:
+        if not self.left:
+            self.end(lambda: BudgetReached("spent"))
+        self.left -= 1
+        super().check()
+
+
+async def test_at_a_budget_what_was_answered_is_judged_and_the_rest_not_begun(bench: Bench) -> None:
+    judge = Judge()
+    with pytest.raises(BudgetReached):
+        await bench.lab(judge, EndsAfter(2)).generate(PROMPT, 1, 3)
+    assert len(judge.codes) == 2
+    started = [event.key.sample for event in bench.events if isinstance(event, GenerationStarted)]
+    assert started == [1, 2]
+    assert not any(isinstance(event, GenerationFailed | AttemptClosed) for event in bench.events)
+    paths = bench.recorder.paths.problem(NAME)
+    assert paths.best_code.read_text() == judge.codes[1]  # the later the quicker, of this judge
+    judged = await bench.lab(judge).evaluate(await bench.lab(judge).generate(PROMPT, 1, 3))
+    assert len(judge.codes) == 2 and len(judged) == 3  # the third has the first one's code
+
+
+async def test_a_machine_that_fails_at_a_budget_leaves_the_sample_to_the_resume(bench: Bench) -> None:
+    with pytest.raises(BudgetReached):
+        await bench.lab(Judge(failures=1), EndsAfter(2)).generate(PROMPT, 1, 3)
+    assert [event.key.sample for event in bench.events if isinstance(event, EvaluationFailed)] == [1]
+    assert [event.key.sample for event in bench.events if isinstance(event, VerdictReached)] == [2]
+
+
+async def test_an_abandoned_evaluation_is_no_failure_of_the_machine(bench: Bench) -> None:
+    stop = Stop()
+    lab = bench.lab(Judge(), stop)
+    evaluation = asyncio.create_task(lab.evaluate(await lab.generate(PROMPT, 1, 3)))
+    await asyncio.sleep(0.001)
+    stop.abandon(lambda: Interrupted("interrupted"))
+    with pytest.raises(Interrupted):
+        await evaluation
+    assert not any(isinstance(event, EvaluationFailed | VerdictReached) for event in bench.events)
+    assert stop.calls == 0

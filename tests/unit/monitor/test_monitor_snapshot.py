@@ -3,10 +3,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from support.run_folder import RunFolder, sample_run
+from support.run_folder import PRICED, RunFolder, run_config, sample_run
 
+from hkbench.monitor.head import full_head
 from hkbench.monitor.live import Watch
-from hkbench.records import GenerationFailed, Stage
+from hkbench.records import GenerationFailed, Stage, Usage
 
 
 def snapshot_of(run: RunFolder, after: float = 0.0) -> dict[str, object]:
@@ -55,3 +56,25 @@ def test_a_run_that_stopped(tmp_path: Path) -> None:
     run.close(complete=False, reason="no \x1b[2Jmoney")
     found = snapshot_of(run)
     assert (found["condition"], found["reason"]) == ("stopped", "no money")
+
+
+def test_money_where_there_is_a_price(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path, run_config(), facts=PRICED)
+    run.start()
+    watch = Watch(run.paths)
+    for usage, said, cost, unpriced in (
+        (Usage(input=100, output=50), ", 200.00 XTS", 200.0, 0),
+        (Usage(input=3), ", 200.00 XTS+", 200.0, 1),
+    ):
+        run.answered(run.asked("1_ReLU", 1, 1 + unpriced), usage)
+        watch.look()
+        assert watch.state is not None
+        lines = [line.plain for line in full_head(watch.state, "run", run.now, watch.facts)]
+        assert [line for line in lines if line.endswith(said) and "tokens" in line]
+        found = snapshot_of(run)
+        assert (found["cost"], found["currency"], found["unpriced_replies"]) == (cost, "XTS", unpriced)
+
+
+def test_money_without_a_price_is_unknown(tmp_path: Path) -> None:
+    found = snapshot_of(sample_run(tmp_path))
+    assert (found["cost"], found["currency"], found["unpriced_replies"]) == (None, None, 14)

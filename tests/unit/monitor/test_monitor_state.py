@@ -50,6 +50,17 @@ def test_phases_of_a_sample(tmp_path: Path) -> None:
     assert not state.problems["1_ReLU"].running
 
 
+def test_a_run_that_stopped_has_nothing_under_way(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    run.start()
+    run.asked("1_ReLU", 1, 1)
+    run.entered(run.asked("1_ReLU", 1, 2), Stage.BUILD)
+    run.close(complete=False, reason="interrupted")
+    state = state_of(run)
+    assert [state.in_phase(phase) for phase in Phase] == [[]] * len(Phase)
+    assert not state.problems["1_ReLU"].running
+
+
 def test_a_failure_of_the_service_is_not_the_candidates(tmp_path: Path) -> None:
     run = RunFolder(tmp_path)
     run.start()

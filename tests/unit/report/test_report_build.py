@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.run_folder import RunFolder, compiled, correct, incorrect, run_config, sample_run
+from support.run_folder import PRICED, RunFolder, compiled, correct, incorrect, run_config, sample_run
 
 from hkbench.records import (
     Backend,
@@ -289,3 +289,34 @@ def test_a_refused_sample_is_counted_and_never_correct(tmp_path: Path) -> None:
     assert (report.overall.samples_refused, report.overall.samples_correct, report.overall.solved) == (1, 0, 0)
     assert report.overall.judged == 1
     assert "1 refused" in render_text(report)
+
+
+def test_money_of_a_run_with_a_price(tmp_path: Path) -> None:
+    """A reply that did not say its tokens costs something unknown; a replayed one costs nothing."""
+    run = RunFolder(tmp_path, run_config(("1_ReLU", "2_Sum", "3_Softmax")), facts=PRICED)
+    run.start()
+    run.sample("1_ReLU", 1, 1, correct("1_ReLU", 2.0), Usage(input=100, output=50))
+    run.sample("1_ReLU", 1, 2, incorrect("1_ReLU"), Usage(input=1, output=2))
+    run.sample("2_Sum", 1, 1, incorrect("2_Sum"), Usage(input=7))
+    key = run.asked("2_Sum", 1, 2)
+    run.answered(key, Usage(input=10, output=10), replayed=True)
+    report = report_of(run)
+    found = [(p.cost.total, p.cost.currency, p.cost.unpriced_replies) for p in report.problems]
+    assert found == [(205.0, "XTS", 0), (None, "XTS", 1), (0.0, "XTS", 0)]
+    assert [sample.cost for problem in report.problems for sample in problem.samples] == [200.0, 5.0, None, 0.0]
+    overall = report.overall
+    assert (overall.cost.total, overall.cost.unpriced_replies, overall.cost_per_solved) == (205.0, 1, None)
+    text = render_text(report)
+    assert "Cost        205.00 XTS+; 1 replies did not say their tokens" in text
+    assert "in XTS for a million tokens: input 1e+06, cached as input, output 2e+06 (test-* in" in text
+    assert " unknown " in next(line for line in text.splitlines() if line.startswith("2_Sum "))
+
+
+def test_money_for_a_solved_problem(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path, run_config(("1_ReLU", "2_Sum")), facts=PRICED)
+    run.start()
+    run.sample("1_ReLU", 1, 1, correct("1_ReLU", 2.0), Usage(input=100, output=50))
+    run.sample("2_Sum", 1, 1, incorrect("2_Sum"), Usage(input=100, output=0))
+    report = report_of(run)
+    assert (report.overall.cost.total, report.overall.cost_per_solved) == (300.0, 300.0)
+    assert "Cost        300.00 XTS; 300.00 XTS a solved problem" in render_text(report)

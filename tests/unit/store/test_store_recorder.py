@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.run_folder import FACTS, correct, incorrect, run_config
+from support.run_folder import FACTS, PRICED, correct, incorrect, run_config
 
 from hkbench.errors import RunMismatch, UsageError
 from hkbench.records import (
@@ -26,6 +26,7 @@ from hkbench.records import (
 )
 from hkbench.store.events import Damage, read_events
 from hkbench.store.layout import RunPaths
+from hkbench.store.reader import read_run_file
 from hkbench.store.recorder import Recorder
 
 NAME = "1_ReLU"
@@ -56,6 +57,15 @@ def test_first_begins_and_then_resumes(tmp_path: Path) -> None:
         recorder = Recorder(RunPaths(tmp_path), lambda _: None)
         assert recorder.begin(run_config(), FACTS) is resumed
         recorder.close()
+
+
+def test_a_new_price_takes_the_place_of_the_old_one_and_nothing_else_changes(tmp_path: Path) -> None:
+    paths = RunPaths(tmp_path)
+    for facts in (FACTS, PRICED.model_copy(update={"started": "later"}), FACTS):
+        recorder = Recorder(paths, lambda _: None)
+        recorder.begin(run_config(), facts)
+        recorder.close()
+    assert read_run_file(paths).facts == PRICED
 
 
 def test_events_are_written_before_they_are_told(tmp_path: Path) -> None:
