@@ -18,7 +18,7 @@ _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 def test_no_prompt_file_is_left_unused() -> None:
-    assert {path.name for path in PROMPTS.iterdir()} == {"config.json", *BOOK.templates}
+    assert {path.name for path in PROMPTS.iterdir()} == {"config.json", "categories.toml", *BOOK.templates}
 
 
 @pytest.mark.parametrize("backend", Backend)
