@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
-from hkbench.categories.rules import STAGES, Condition, Rule, Situation, situation
+from hkbench.categories.rules import STAGES, Condition, Ridge, Rule, Situation, situation
 from hkbench.records import DeviceKind, GraphFacts, OperatorClass, Problem, ProblemFacts, Record
 from hkbench.records.metrics import collected
 
@@ -44,8 +44,6 @@ Patterns = tuple[Annotated[str, AfterValidator(_pattern)], ...]
 Metrics = Annotated[
     dict[DeviceKind, Annotated[tuple[str, ...], Field(min_length=1, max_length=MOST_METRICS)]], AfterValidator(_metrics)
 ]
-#: FLOP/byte from which matrix units, not memory, are the limit; by dtype.
-Ridge = Annotated[dict[str, Annotated[float, Field(gt=0.0, allow_inf_nan=False)]], Field(min_length=1)]
 
 
 class StageGuide(Record):
@@ -142,8 +140,8 @@ def _doubts(graph: GraphFacts, at: Situation) -> Iterator[str]:
         yield f"its intensity is {at.of_ridge:.2g} of the ridge, which differs from device to device"
     if graph.product_flops and at.of_ridge is None:
         yield f"no ridge is known of {graph.product_dtype}"
-    if OperatorClass.OTHER in graph.classes:
-        yield f"{graph.classes[OperatorClass.OTHER]} operators are of no known class"
+    if calls := graph.classes.get(OperatorClass.OTHER):
+        yield f"{calls} operator{' is' if calls == 1 else 's are'} of no known class"
 
 
 def _other_name(found: str, named: tuple[str, str] | None) -> Iterator[str]:

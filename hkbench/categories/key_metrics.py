@@ -53,7 +53,8 @@ def _value(use: KernelUse, name: str) -> str | None:
     if name in use.figures:
         return _figure(use.figures[name])
     if name in use.counters:
-        return f"{use.counters[name]:.4g} {_UNITS.get(name, '')}".rstrip()
+        unit, value = _UNITS.get(name, ""), use.counters[name]
+        return _figure(Figure(value=value, unit=unit)) if unit == "B" else f"{value:.4g} {unit}".rstrip()
     return _launch(use).get(name)
 
 

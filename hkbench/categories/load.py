@@ -12,8 +12,8 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from hkbench.categories.book import GENERIC, Category, CategoryBook, Match, Ridge, StageGuide
-from hkbench.categories.rules import Condition, Rule
+from hkbench.categories.book import GENERIC, Category, CategoryBook, Match, StageGuide
+from hkbench.categories.rules import Condition, Ridge, Rule
 from hkbench.errors import ConfigurationError
 from hkbench.records import Record
 
@@ -29,7 +29,7 @@ class _File(Record):
 #: The record that a table is, by the key that holds it.
 _MODELS: dict[str, type[Record]] = {
     "categories": Category, "stages": StageGuide, "match": Match, "graph": Condition, "when": Condition,
-    "skip": Rule, "exit": Rule,
+    "skip": Rule, "exit": Rule, "ridge": Ridge,
 }  # fmt: skip
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from hkbench.records import OperatorClass, ProblemFacts, Record, TensorFact, Track
+from hkbench.records import OperatorClass, ProblemFacts, Record, SizeSet, TensorFact, Track
 
 STAGES = 3  #: of every category
 
@@ -30,9 +30,24 @@ class Situation(Record):
     track: Track | None = None
 
 
+Points = Annotated[dict[str, Annotated[float, Field(gt=0.0, allow_inf_nan=False)]], Field(min_length=1)]
+
+
+class Ridge(Record):
+    """FLOP/byte from which arithmetic, not memory, is the limit; by dtype, for each set of sizes."""
+
+    full: Points  #: of GPUs
+    cpu: Points
+
+    def point(self, sizes: SizeSet, dtype: str | None) -> float | None:
+        """`None` where no ridge is known of the dtype."""
+        points = self.cpu if sizes is SizeSet.CPU else self.full
+        return None if dtype is None else points.get(dtype)
+
+
 def situation(
     facts: ProblemFacts,
-    ridge: Mapping[str, float],
+    ridge: Ridge,
     *,
     stage: int = 0,
     stage_name: str | None = None,
@@ -41,10 +56,10 @@ def situation(
     roof: float | None = None,
     track: Track | None = None,
 ) -> Situation:
-    """What a problem's reference contains, and what came of it so far. `ridge`: FLOP/byte by dtype."""
+    """What a problem's reference contains, and what came of it so far."""
     graph = facts.graph
     tensors = (fact for fact in (*facts.inputs, *facts.parameters) if isinstance(fact, TensorFact))
-    point = ridge.get(graph.product_dtype) if graph is not None and graph.product_dtype is not None else None
+    point = None if graph is None else ridge.point(facts.sizes, graph.product_dtype)
     intensity = None if graph is None else graph.intensity
     return Situation(
         stage=stage,

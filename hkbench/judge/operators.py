@@ -31,7 +31,8 @@ _FILLS = (
     "empty", "zeros", "ones", "full", "arange", "scalar_tensor", "rand", "normal", "eye", "linspace", "new_",
     "fill", "zero", "uniform", "lift", "_local_scalar_dense", "resize", "set", "is_same_size", "equal",
 )  # fmt: skip
-_VIEWS = frozenset({"_unsafe_view", "view", "detach", "alias"})  #: the first says of itself that it is none
+#: Views that do not say so of themselves.
+_VIEWS = frozenset({"_unsafe_view", "unsafe_split", "unsafe_split_with_sizes", "unsafe_chunk"})
 _LOSSES = frozenset({"smooth_l1_loss", "huber_loss", "mse_loss", "soft_margin_loss", "binary_cross_entropy"})
 
 

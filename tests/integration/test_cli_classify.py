@@ -59,7 +59,7 @@ def test_a_range_as_a_table(tmp_path: Path) -> None:
 
 def test_a_file_that_is_wrong_is_64(tmp_path: Path) -> None:
     path = tmp_path / "categories.toml"
-    path.write_text("[ridge]\nfloat32 = -1\n")
+    path.write_text("[ridge.full]\nfloat32 = -1\n")
     done = classify("--categories", path)
     assert done.returncode == 64
-    assert f"{path}: 'ridge.float32'" in done.stderr
+    assert f"{path}: 'ridge.full.float32'" in done.stderr

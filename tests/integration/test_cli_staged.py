@@ -14,7 +14,8 @@ NAME = "1_Loop"
 SHIPPED = doors.ROOT / "prompts" / "categories.toml"
 OWN = """
 [ridge]
-float32 = 20
+full.float32 = 20
+cpu.float32 = 10
 
 [[categories]]
 name = "loops"

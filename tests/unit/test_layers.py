@@ -35,6 +35,7 @@ VIOLATIONS = [
     ("records/base.py", "import hkbench.errors", "records stand alone"),
     ("store/files.py", "import hkbench.llm", "rooms"),
     ("judge/job.py", "import hkbench.engine", "rooms"),
+    ("categories/rules.py", "import hkbench.prompts", "rooms"),
     ("report/write.py", "import hkbench.monitor", "rooms"),
     ("monitor/live.py", "import hkbench.prompts", READERS),
     ("judge/job.py", "import hipkittens_build", "what candidates import has no part in judging"),

@@ -11,8 +11,11 @@ metrics.rocm = ["occupancy"]
 """
 STAGES = "".join(STAGE.format(name=name) for name in ("one", "two", "three"))
 TEXT = f"""
-[ridge]
+[ridge.full]
 float32 = 20
+
+[ridge.cpu]
+float32 = 10
 
 [[exit]]
 when = {{ roof_at_least = 0.95 }}

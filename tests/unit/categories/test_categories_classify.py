@@ -78,7 +78,7 @@ def test_near_the_ridge_it_is_doubtful(book: CategoryBook, intensity: float, dou
 
 def test_operators_of_no_known_class_are_doubtful(book: CategoryBook) -> None:
     found = book.classify(problem("1_A"), facts(OperatorClass.MATMUL, OperatorClass.OTHER))
-    assert found.doubtful == "1 operators are of no known class"
+    assert found.doubtful == "1 operator is of no known class"
 
 
 def test_a_dtype_without_a_ridge_is_not_known_to_be_compute_bound(book: CategoryBook) -> None:

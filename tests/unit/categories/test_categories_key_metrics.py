@@ -33,6 +33,13 @@ def test_only_what_is_named_in_that_order_with_units() -> None:
     )
 
 
+def test_bytes_are_said_in_units_of_a_thousand() -> None:
+    kernel = use(counters={"dram__bytes_read.sum": 1.0737e9, "gpu__time_duration.sum": 0.0012})
+    assert lines(kernel, names=("dram__bytes_read.sum", "gpu__time_duration.sum")) == (
+        "`mine`: dram__bytes_read.sum 1.07 GB, gpu__time_duration.sum 0.0012 s",
+    )
+
+
 def test_what_a_profile_lacks_is_left_out() -> None:
     assert lines(use(), names=("matrix unit use", "time share", "VGPRs")) == ("`mine`: time share 50 %",)
     assert lines(use(), names=("matrix unit use",)) == ()

@@ -41,12 +41,13 @@ def test_an_unknown_name_gets_the_generic_category(tmp_path: Path) -> None:
 
 
 REFUSED = [
+    ("[ridge.full]", "[ridge.gpu]\nfloat32 = 1\n[ridge.full]", "unknown key 'ridge.gpu'; known here: full, cpu"),
     ("float32 = 20", "float32 = ", "not TOML: .*mend this place"),
-    ("[ridge]\nfloat32 = 20", "", "the key 'ridge' is missing; add it"),
-    ("float32 = 20", "float32 = 0", "'ridge.float32': .*greater than 0"),
-    ("float32 = 20", "float32 = nan", "'ridge.float32'"),
-    ("float32 = 20", 'float32 = "20"', "'ridge.float32'"),
-    ("[ridge]", "extra = 1\n[ridge]", "unknown key 'extra'; known here: ridge, exit, categories"),
+    ("[ridge.cpu]\nfloat32 = 10", "", "the key 'ridge.cpu' is missing; add it"),
+    ("float32 = 20", "float32 = 0", "'ridge.full.float32': .*greater than 0"),
+    ("float32 = 20", "float32 = nan", "'ridge.full.float32'"),
+    ("float32 = 20", 'float32 = "20"', "'ridge.full.float32'"),
+    ("[ridge.full]", "extra = 1\n[ridge.full]", "unknown key 'extra'; known here: ridge, exit, categories"),
     ('title = "a product"', 'titel = "a"', "the key 'categories\\[product\\].title' is missing"),
     ('title = "a product"', 'title = "a"\ncolour = "red"', "'categories\\[product\\].colour'; known here: name, title"),
     ('name = "product"', 'name = "Two Words"', "'categories\\[Two Words\\].name'"),

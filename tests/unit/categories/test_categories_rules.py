@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from hkbench.categories import Condition, Rule, Situation, first, situation
+from hkbench.categories import Condition, Ridge, Rule, Situation, first, situation
 from hkbench.records import GraphFacts, OperatorClass, ProblemFacts, SizeSet, TensorFact, Track
 
 AT = Situation(
     stage=1, stage_name="tiles", speedup=0.4, gain=1.1, roof=0.5, kernel_size=3, intensity=40.0, of_ridge=2.0, steps=2,
     contains=frozenset({OperatorClass.CONV, OperatorClass.ELEMENTWISE}), dtypes=frozenset({"float16"}), track=Track.OWN,
 )  # fmt: skip
+RIDGE = Ridge(full={"float16": 200.0}, cpu={"float16": 10.0})
 HOLDS: list[dict[str, Any]] = [
     {"stage": 1}, {"stage_at_least": 1}, {"stage_name": "tiles"}, {"correct": True},
     {"speedup_below": 0.5}, {"speedup_at_least": 0.4}, {"gain_below": 1.2}, {"gain_at_least": 1.1},
@@ -90,11 +91,13 @@ def test_a_situation_from_facts() -> None:
         inputs=(TensorFact(name="x", shape=(4,), dtype="float16", strides=(1,)),),
         parameters=(TensorFact(name="w", shape=(4,), dtype="float32", strides=(1,)),),
     )  # fmt: skip
-    at = situation(facts, {"float16": 200.0}, stage=2, speedup=1.5, track=Track.ANY)
+    at = situation(facts, RIDGE, stage=2, speedup=1.5, track=Track.ANY)
     assert at == Situation(
         stage=2, speedup=1.5, intensity=100.0, of_ridge=0.5, steps=2, track=Track.ANY,
         contains=frozenset({OperatorClass.MATMUL, OperatorClass.ELEMENTWISE}), dtypes=frozenset({"float16", "float32"}),
     )  # fmt: skip
-    unknown = situation(facts.model_copy(update={"graph": None}), {"float16": 200.0})
+    unknown = situation(facts.model_copy(update={"graph": None}), RIDGE)
     assert unknown == Situation(dtypes=frozenset({"float16", "float32"}))
-    assert situation(facts, {"float32": 20.0}).of_ridge is None
+    assert situation(facts.model_copy(update={"sizes": SizeSet.CPU}), RIDGE).of_ridge == 10.0
+    unknown_dtype = graph.model_copy(update={"product_dtype": "float8_e5m2"})
+    assert situation(facts.model_copy(update={"graph": unknown_dtype}), RIDGE).of_ridge is None

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 import pytest
 
-from hkbench.categories import GENERIC, CategoryBook, Situation, first, load_categories
+from hkbench.categories import GENERIC, CategoryBook, Situation, first, key_metrics, load_categories
 from hkbench.cli.arguments import PROMPTS
 from hkbench.judge.facts import problem_facts
 from hkbench.problems import find_problems
 from hkbench.problems.select import SHIPPED
-from hkbench.records import DeviceKind, OperatorClass, SizeSet
+from hkbench.profile import ncu
+from hkbench.profile.derived import nvidia_figures
+from hkbench.profile.dispatches import profile_of
+from hkbench.records import DeviceFacts, DeviceKind, OperatorClass, Owner, SizeSet
 
 COMPUTE, MEMORY = "compute-intensive", "memory-intensive"
 FUSED_COMPUTE, FUSED_MEMORY = "fusion-compute", "fusion-memory"
@@ -41,6 +45,23 @@ def test_each_stage_names_metrics_of_each_kind_of_device() -> None:
             assert set(stage.metrics) == set(DeviceKind), (category.name, stage.name)
             assert all(2 <= len(stage.metrics[kind]) <= 3 for kind in (DeviceKind.ROCM, DeviceKind.CUDA))
             assert 1 <= len(stage.metrics[DeviceKind.CPU]) <= 3
+
+
+@pytest.mark.parametrize("capture", ["ncu_2025_3_h200_cuda.csv", "ncu_2025_3_h200_triton.csv"])
+def test_every_metric_for_cuda_is_in_what_ncu_wrote_on_an_h200(capture: str) -> None:
+    data = Path(__file__).parents[1] / "profile" / "data" / capture
+    facts = DeviceFacts(
+        kind=DeviceKind.CUDA, index=0, name="H200", bandwidth=4.8e12, peak_flops={"float32": 67e12, "float64": 34e12}
+    )
+    run = ncu.read(data)
+    profile = profile_of(
+        "ncu", run, [run], 2, lambda _: Owner.CANDIDATE, lambda found, time: nvidia_figures(found, time, facts), facts
+    )
+    for category in book().categories:
+        for stage in category.stages:
+            names = stage.metrics[DeviceKind.CUDA]
+            (line,) = key_metrics(profile, names)
+            assert [name for name in names if f"{name} " in line] == list(names), (category.name, stage.name)
 
 
 def test_the_first_stage_is_never_skipped() -> None:

@@ -11,7 +11,7 @@ from support.small_problems import LINEAR, problem_file
 
 from hkbench.judge.facts import problem_facts
 from hkbench.judge.graph import _Tally
-from hkbench.records import Convolution, GraphFacts, Product, SizeSet
+from hkbench.records import Convolution, GraphFacts, OperatorClass, Product, SizeSet
 
 HEAD = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n\n"
 
@@ -155,6 +155,11 @@ def test_views_fills_and_single_numbers_are_no_steps(tmp_path: Path) -> None:
     found = traced(tmp_path, forward, "torch.randn(6, 50)")
     assert found.steps == 0 and found.classes == {}
     assert found.operators["view"] >= 1
+
+
+def test_a_recurrent_layer_is_products_and_elementwise(tmp_path: Path) -> None:
+    found = traced(tmp_path, "return self.l(x)[0]", "torch.randn(5, 2, 4)", "self.l = nn.LSTM(4, 3)")
+    assert set(found.classes) <= {"matmul", "elementwise", "copy"} and found.classes[OperatorClass.MATMUL] >= 5
 
 
 def test_what_needs_numbers_is_traced_on_the_cpu(tmp_path: Path) -> None:
