@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from hkbench.errors import HkbenchError
+from hkbench.monitor.colours import DARK, LIGHT
 from hkbench.monitor.device_screen import DevicesScreen
 from hkbench.monitor.gauges import Gauges
 from hkbench.monitor.help import HelpScreen
@@ -42,6 +43,7 @@ class MonitorApp(App[None]):
     ) -> None:
         """`refresh` is in seconds between two looks; `clock` gives seconds since the epoch."""
         super().__init__()
+        self.ansi_theme_dark, self.ansi_theme_light = DARK, LIGHT
         self.watches = tuple(watches)
         self.troubles: dict[int, str] = {}  #: of `watches` by index, why there is nothing to look at
         self.gauges = Gauges()

@@ -64,7 +64,7 @@ def _one(device: DeviceNow, note: str | None) -> str:
 def measuring(device: DeviceNow) -> str:
     """`4_RMSNorm_fp32 1.2 time 12 s`."""
     if device.key is None:
-        return "idle"
+        return "free"
     key, seconds = device.key, device.seconds or 0.0
     return f"{one_line(key.problem, 30)} {key.attempt}.{key.sample} {device.stage} {duration(seconds)}"
 

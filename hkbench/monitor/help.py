@@ -17,8 +17,8 @@ _KEYS = {
     "everywhere": (
         ("q, Ctrl-C", "end; the run goes on"),
         ("?", "this list"),
-        ("t", "light or dark colours (to begin with: TEXTUAL_THEME=textual-light)"),
-        ("d", "the devices of the run: what is measured, how they do"),
+        ("t", "light or dark colours"),
+        ("d", "the devices: what each measures, how it does"),
         ("r", "the next of the run folders that were named"),
         ("Tab", "to the other part of the screen, for arrows and Page keys"),
     ),
@@ -28,7 +28,7 @@ _KEYS = {
         ("s", "order: plan, best speed-up, name, state, category"),
         ("/", "only names that match a regular expression; Escape: all"),
         ("f", "only problems with failures of one kind, kind by kind"),
-        ("c", "only problems of one category (their prompt's template)"),
+        ("c", "only problems of one category, their prompt's template"),
         ("left, right", "earlier and later attempts, where they do not fit"),
     ),
     "problem": (

@@ -148,7 +148,7 @@ def _diff(look: Look) -> RenderableType:
     names = [f"{key.attempt}.{key.sample}" for key in (base.key, files.key)]
     head = Text.assemble((f"{names[0]} {_worth(base)} -> {names[1]} {_worth(files)}", "bold"))
     lines = list(difflib.unified_diff(old, new, names[0], names[1], lineterm=""))
-    told = [Text(f"its prompt told of: {text}", style="cyan") for text in (_told(base) if look.asked else ())]
+    told = [Text(f"the prompt told of: {text}", style="cyan") for text in (_told(base) if look.asked else ())]
     return Group(head, *told, *(Text(line, style=_diff_style(line)) for line in lines or ["the code is the same"]))
 
 
@@ -173,7 +173,12 @@ def _told(side: SampleFiles) -> list[str]:
         return [one_line(f"{verdict.failure.kind}: {verdict.failure.message}", 300)]
     if verdict.profile is not None and verdict.profile.findings:
         return [one_line(finding, 300) for finding in verdict.profile.findings]
-    return ["its times"] if verdict.candidate is not None else []
+    if verdict.candidate is None or verdict.baseline is None:
+        return []
+    sides = (si_seconds(side.median.value) for side in (verdict.candidate, verdict.baseline))
+    longest = verdict.profile.kernels[:1] if verdict.profile is not None else ()
+    where = "".join(f", {kernel.share:.0%} in {one_line(kernel.name, 80)}" for kernel in longest)
+    return [f"{verdict.status}, {' against '.join(sides)}{where}"]
 
 
 def _diff_style(line: str) -> str:

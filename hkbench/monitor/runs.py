@@ -22,14 +22,14 @@ from hkbench.store.plain import one_line
 
 #: Title and width of the columns behind the name.
 _COLUMNS = (
-    ("state", 9),
+    ("state", 8),
     ("done", 5),
-    ("solved", 8),
-    ("fast", 5),
-    ("slow", 5),
+    ("solved", 7),
+    ("fast", 4),
+    ("slow", 4),
     ("failed", 6),
     ("calls", 5),
-    ("time", 21),
+    ("time", 16),
 )
 _LEAST = 12  # columns of a name
 
@@ -62,8 +62,8 @@ class RunsScreen(RunScreen):
     def follow(self, changed: set[str] | None) -> None:  # noqa: ARG002 - of one run
         """Draw every line anew."""
         app, runs = self.monitor, self.query_one(OptionList)
-        width = max(20, self.app.size.width - 1)
-        self.query_one("#title", Static).update(Text(_title(width)), layout=False)
+        width = max(20, (runs.scrollable_content_region.width or self.app.size.width) - 2)  # beside an option's padding
+        self.query_one("#title", Static).update(Text(f" {_title(width)}"), layout=False)
         for index, watch in enumerate(app.watches):
             trouble = app.troubles.get(index)
             state = watch.state if trouble is None else None
@@ -89,10 +89,10 @@ def _title(width: int) -> str:
 def run_line(folder: str, state: RunState | None, trouble: str | None, now: float, width: int) -> Text:
     """One run in `width` columns; `trouble` is why there is nothing to say of it."""
     name = _ending(one_line(folder, 400), _name_width(width))
-    line = Text(name, "bold" if state is not None else "dim", no_wrap=True, overflow="ellipsis")
     if state is None:
         why = (trouble or "reading").removeprefix(folder).strip()
-        return line.append(f"  {one_line(why, 300)}", "dim")
+        return Text(set_cell_size(f"{name}  {one_line(why, 300)}", width), "dim")
+    line = Text(name, "bold")
     word, style = condition(state)
     failed = state.status_count(Status.INCORRECT) + state.status_count(Status.REFUSED)
     left = state.seconds_left(now)

@@ -299,11 +299,11 @@ async def test_a_diff_says_what_it_bought(tmp_path: Path) -> None:
         assert "nothing came before" in person.text
         text = await person.press("down")
         assert "1.1 0.62x -> 2.1 1.31x" in text
-        assert "its prompt told of: 93 % of the pass is one kernel" in text
+        assert "the prompt told of: 93 % of the pass is one kernel" in text
         assert "-speed = 1" in text and "+speed = 2" in text
         text = await person.press("m", "up")  # from the marked one to the first
         assert "2.1 1.31x -> 1.1 0.62x" in text
-        assert "its prompt" not in text
+        assert "the prompt told" not in text
 
 
 async def test_an_open_problem_follows_the_run(tmp_path: Path) -> None:
@@ -391,13 +391,13 @@ async def test_what_the_devices_do(tmp_path: Path) -> None:
     run.answered(key)
     run.entered(key, Stage.BUILD)
     async with seat(tmp_path, now=run.now + 5) as person:
-        assert "device 0     idle | " in person.text
+        assert "device 0     free | " in person.text
         run.entered(key, Stage.TIME, device=0)
         assert "device 0     1_ReLU 1.2 time 4 s | " in await person.look()
         assert await person.looks_until("% busy, ")
         assert "a CPU  1_ReLU 1.2 time 4 s" in await person.press("d")
         run.judged(key, correct("1_ReLU", 2.0))
-        assert "a CPU  idle" in await person.look()
+        assert "a CPU  free" in await person.look()
         run.close()
         assert "no device is known of" in await person.look()
         assert "device 0" not in await person.press("escape")
@@ -413,7 +413,7 @@ async def test_the_devices_of_another_host_are_not_read(tmp_path: Path) -> None:
         assert "3  MI300X  1_ReLU 1.1 run 0 s" in await person.press("d")
     async with seat(tmp_path, now=run.now, size=(80, 40)) as person:
         assert "device 3     1_ReLU 1.1 run 0 s | not on this host" in person.text
-        assert "device 7     idle" in person.text
+        assert "device 7     free" in person.text
 
 
 async def test_light_colours(folder: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from support.run_folder import FACTS, RunFolder, incorrect, run_config, sample_run
+from support.run_folder import FACTS, RunFolder, correct, incorrect, run_config, sample_run
 
 from hkbench.errors import ConfigurationError, InputMissing, Unavailable
 from hkbench.monitor import run_monitor
@@ -208,3 +208,26 @@ def test_without_textual_the_screen_is_unavailable(tmp_path: Path, monkeypatch: 
 def test_the_commands_start_without_textual() -> None:
     code = "import sys, hkbench.cli.main; sys.exit('textual' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=120).returncode == 0
+
+
+def test_a_frame_has_the_attempts_that_fit(tmp_path: Path) -> None:
+    """On 80 columns the last ones up to the latest that was begun; every one where there is room."""
+    name = "1_" + "long" * 20
+    run = RunFolder(tmp_path, run_config((name, "2_Sum"), samples=6, attempts=20))
+    run.start()
+    for attempt in range(1, 16):
+        run.sample(name, attempt, 1, correct(name, 1.5))
+
+    def table(width: int) -> list[str]:
+        lines = text_of(run, width=width).splitlines()
+        assert all(len(line) <= width for line in lines)
+        first = next(i for i, line in enumerate(lines) if line.startswith("problem "))
+        return lines[first : first + 3]
+
+    narrow = table(80)
+    shown = narrow[0].count("try")
+    assert "try 15" in narrow[0] and "try 16" not in narrow[0] and "try 1 " not in narrow[0]
+    assert shown >= 4 and narrow[1].count("F.....") == shown
+    assert "…" in narrow[1] and narrow[1].endswith("1.50x")
+    wide = table(300)
+    assert wide[0].count("try") == 20 and name[:50] in wide[1]

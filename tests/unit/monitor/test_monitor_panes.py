@@ -159,3 +159,33 @@ def test_a_diff_of_the_same_code_and_of_a_failure(run: RunFolder) -> None:
     text = shown(run, "diff", other, KEY)
     assert "1.1 build_error -> 2.1 1.50x" in text
     assert "the code is the same" in text
+
+
+def test_what_the_prompt_of_a_diff_told_of(run: RunFolder) -> None:
+    """The failure, the profile's findings, else the times and the longest kernel; nothing of a marked sample."""
+    later = SampleKey(problem=KEY.problem, attempt=2, sample=1)
+    for key in (KEY, later):
+        folder = run.paths.problem(key.problem).sample(key.attempt, key.sample)
+        folder.root.mkdir(parents=True, exist_ok=True)
+        folder.code.write_text(f"speed = {key.attempt}\n")
+
+    def told() -> str:
+        look = Look(SampleFiles(run.paths, later), KEY, asked=True, width=100)
+        console = Console(file=io.StringIO(), width=100, color_system=None)
+        with console.capture() as capture:
+            console.print(show("diff", look))
+        return capture.get()
+
+    assert "the prompt told" not in told()  # there is no verdict
+    verdict_of(run, incorrect("1_ReLU", message="error: \x1b[2Jno semicolon"))
+    assert "the prompt told of: build_error: error: no semicolon" in told()
+    verdict_of(run, correct("1_ReLU", 0.5))
+    assert "the prompt told of: slow, 2 ms against 1 ms\n" in told()
+    use = KernelUse(name="gelu_kernel", seconds=1.9e-3, share=0.95, calls=1, owner=Owner.CANDIDATE)
+    profile = KernelProfile(source="torch", seconds=2e-3, kernels=(use,))
+    verdict_of(run, correct("1_ReLU", 0.5).model_copy(update={"profile": profile}))
+    assert "slow, 2 ms against 1 ms, 95% in gelu_kernel" in told()
+    profile = profile.model_copy(update={"findings": ("two launches", "no reuse")})
+    verdict_of(run, correct("1_ReLU", 0.5).model_copy(update={"profile": profile}))
+    assert "the prompt told of: two launches\nthe prompt told of: no reuse\n" in told()
+    assert "the prompt told" not in shown(run, "diff", later, KEY)
