@@ -131,6 +131,9 @@ def _broken(address: str, error: BaseException) -> Reached:
         if isinstance(cause, ConnectionRefusedError):
             problem = "nothing listens there: check host and port, and whether the service runs"
             return Reached(address, "connection refused", problem + _by_proxy(address))
+        if isinstance(cause, ConnectionResetError) and where.scheme == "http":
+            problem = "it ended the connection at once: should the address begin with https://?"
+            return Reached(address, "connection reset", problem + _by_proxy(address))
         if isinstance(cause, OSError) and cause.errno:
             problem = f"{os.strerror(cause.errno)}: check the address, the network and the firewall"
             return Reached(address, "no connection", problem + _by_proxy(address))

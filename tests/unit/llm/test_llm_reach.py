@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 import socket
+import ssl
+import subprocess
 import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 from support.model_server import ModelServer, Scripted, script
@@ -121,6 +126,52 @@ def babbler() -> Iterator[int]:
 def test_another_protocol(babbler: int, scheme: str, words: str) -> None:
     found = reach(f"{scheme}://127.0.0.1:{babbler}/v1", KEY)
     assert words in str(found.problem)
+
+
+@pytest.fixture
+def trusted_by_nobody(tmp_path: Path) -> Iterator[tuple[int, Path]]:
+    """The port of a TLS service with a certificate that it signed itself, and the certificate."""
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl to make a certificate with")
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate, "-days", "2",
+         "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("content-length", str(len(LIST)))
+            self.end_headers()
+            self.wfile.write(LIST)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.handle_error = lambda *_: None  # type: ignore[method-assign]  # clients that do not trust it leave
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    yield server.server_address[1], certificate
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_certificate_that_is_not_trusted(
+    trusted_by_nobody: tuple[int, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port, certificate = trusted_by_nobody
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    found = reach(f"https://127.0.0.1:{port}/v1", KEY)
+    assert found.said == "not trusted" and "set SSL_CERT_FILE" in str(found.problem)
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    assert reach(f"https://127.0.0.1:{port}/v1", KEY).problem is None
 
 
 def test_a_proxy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
