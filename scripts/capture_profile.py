@@ -31,7 +31,7 @@ from hkbench.engine.confinement import survey  # noqa: E402
 from hkbench.engine.evaluator import Evaluator  # noqa: E402
 from hkbench.lab.prompting import Prompter  # noqa: E402
 from hkbench.problems import load_problem  # noqa: E402
-from hkbench.profile.choose import find_program  # noqa: E402
+from hkbench.profile.installed import find_program  # noqa: E402
 from hkbench.prompts import load_prompts, reflect_on  # noqa: E402
 from hkbench.records import Backend, DeviceKind, JudgeSettings, KernelProfile, Track, Verdict  # noqa: E402
 from hkbench.sandbox.cage import LANDLOCK, NAMESPACES, SECCOMP, Cage  # noqa: E402

@@ -197,10 +197,14 @@ def rtol_by_dtype(texts: Sequence[str]) -> dict[str, float]:
     return found
 
 
+def add_base_url(group: argparse._ActionsContainer) -> None:
+    group.add_argument("--base-url", metavar="URL", help="an OpenAI-compatible endpoint (default: $OPENAI_BASE_URL)")
+
+
 def add_model(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("model")
     group.add_argument("--model", help="the model's name at the endpoint (not needed with --replay)")
-    group.add_argument("--base-url", metavar="URL", help="an OpenAI-compatible endpoint (default: $OPENAI_BASE_URL)")
+    add_base_url(group)
     group.add_argument(
         "--api",
         choices=["chat", "responses"],

@@ -4,95 +4,138 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
 import platform
-import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
-from hkbench.cli.doctor_tools import COMPILERS, VERSION_SECONDS, hip_python, hipkittens, profilers, program, triton
+from hkbench.cli.arguments import add_base_url, add_prompts
+from hkbench.cli.doctor_machine import disks, gateway, memory, problems, prompts
+from hkbench.cli.doctor_row import Row, detail
+from hkbench.cli.doctor_tools import (
+    ALWAYS_NEEDED,
+    COMPILERS,
+    VERSION_SECONDS,
+    hip_python,
+    hipkittens,
+    profilers,
+    program,
+    triton,
+)
 from hkbench.devices.describe import gpu_lines
 from hkbench.devices.merge import MergedGpu, alone, merge
 from hkbench.devices.reading import SourceReport
 from hkbench.devices.sources import ask_hip_python, ask_rocminfo
 from hkbench.engine import Evaluator
 from hkbench.engine.confinement import survey
-from hkbench.errors import HkbenchError, ToolchainUnavailable
+from hkbench.errors import HkbenchError, ToolchainUnavailable, Unavailable
 from hkbench.records import DeviceFacts, DeviceKind, Isolation, JudgeSettings
 from hkbench.sandbox.environment import kept_environment
+from hkbench.store.plain import strip_escapes
 from hkbench.toolchain.hip import ARCHITECTURES, HipToolchain, find_hip
 
-DESCRIPTION = "Show how far candidates are confined on this machine, and which devices and compilers it has."
+DESCRIPTION = """Show what this machine can do: confinement, devices, compilers, profilers, model service, disk, memory.
+
+Nothing is changed, no model is called: where a key or an address is set, the service is asked for its models.
+Exit code: 0 nothing is in the way of a run, 69 something is (the lines that say `problem`, with what to do)."""
 
 KFD = Path("/dev/kfd")  #: there where the kernel's driver has found an AMD GPU
-GIB = 1 << 30
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-devices", action="store_true", help="do not import torch to look for devices (seconds)")
+    parser.add_argument("--json", action="store_true", help="print the same as data")
+    parser.add_argument(
+        "--results", type=Path, default=Path("results"), metavar="DIR", help="where runs would go (default: results)"
+    )
+    parser.add_argument("--problems", type=Path, metavar="DIR", help="folder of problems (default: as run_batch.py)")
+    add_prompts(parser)
+    add_base_url(parser)
+    parser.add_argument("--model", help="whether the service lists this model")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints; what is missing is shown, not an error."""
-    for line in asyncio.run(_report(not options.no_devices)):
-        print(line)
-    return 0
+    """Prints; what only some runs need is shown as missing, what all need is a problem."""
+    rows = asyncio.run(_report(options))
+    bad = [row for row in rows if row.problem is not None]
+    if options.json:
+        data = {"schema_version": 1, "problems": len(bad), "rows": [row.data() for row in rows]}
+        print(json.dumps(data, indent=2))
+    else:
+        for row in rows:
+            print("\n".join(strip_escapes(line) for line in row.lines()))
+            if row.what == "isolation":
+                print()
+        print()
+        print(_sum(bad))
+    return Unavailable.exit_code if bad else 0
 
 
-async def _report(look_for_devices: bool) -> list[str]:
-    isolation = await survey()
-    lines = [*_isolation(isolation), "", f"python     {platform.python_version()} ({sys.executable})", _torch()]
+def _sum(bad: Sequence[Row]) -> str:
+    if not bad:
+        return "result     nothing is in the way of a run"
+    names = ", ".join(dict.fromkeys(row.what for row in bad))
+    return f"result     {len(bad)} problem{'s' if len(bad) > 1 else ''}: {names}"
+
+
+async def _report(options: argparse.Namespace) -> list[Row]:
+    service = asyncio.create_task(asyncio.to_thread(gateway, options.base_url, options.model))
+    rows = [_isolation(await survey()), Row("python", f"{platform.python_version()} ({sys.executable})"), _torch()]
     devices: tuple[DeviceFacts, ...] = ()
-    if look_for_devices:
+    if not options.no_devices:
         found, devices = await _devices()
-        lines += found
-    lines += [program("compiler", name, flag) for name, flag in COMPILERS.items()]
-    return [*lines, *_hip(), hipkittens(), triton(), hip_python(), *profilers(devices), *_disk()]
+        rows += found
+    kinds = {facts.kind for facts in devices}
+    needed = ALWAYS_NEEDED | ({"nvcc"} if DeviceKind.CUDA in kinds else set())
+    rows += [program("compiler", name, flag, name in needed) for name, flag in COMPILERS.items()]
+    rows += [_hip(needed=DeviceKind.ROCM in kinds), hipkittens(), triton(), hip_python(), *profilers(devices)]
+    rows += [program("program", "git", "--version"), prompts(options.prompts), problems(options.problems)]
+    return [*rows, *disks(options.results), memory(), await service]
 
 
-def _isolation(isolation: Isolation) -> Iterator[str]:
-    yield f"isolation  {isolation.level}"
-    yield f"  layers   {', '.join(isolation.layers)}"
-    yield f"  holds    {', '.join(isolation.holds)}"
-    for line in isolation.missing:
-        yield f"  missing  {line}"
+def _isolation(isolation: Isolation) -> Row:
+    layers, holds = detail("layers", ", ".join(isolation.layers)), detail("holds", ", ".join(isolation.holds))
+    missing = (detail("missing", line) for line in isolation.missing)
+    return Row("isolation", isolation.level.value, (layers, holds, *missing))
 
 
-def _torch() -> str:
+def _torch() -> Row:
     """From the package's own data: the engine never imports it. Its version names what it was built for (+cu130)."""
     try:
         version = metadata.version("torch")
     except metadata.PackageNotFoundError:
-        return "torch      not installed; `make` installs the build that fits this machine"
+        return Row("torch", "not installed", problem="`make setup` installs the build that fits this machine")
     build = version.partition("+")[2] or "not said by its version"
-    return f"torch      {version} (built for: {build})"
+    return Row("torch", f"{version} (built for: {build})")
 
 
-async def _devices() -> tuple[list[str], tuple[DeviceFacts, ...]]:
-    """Lines on every device, and those that torch can use."""
-    lines: list[str] = []
+async def _devices() -> tuple[list[Row], tuple[DeviceFacts, ...]]:
+    """Every device, and those that torch can use."""
+    rows: list[Row] = []
     devices: tuple[DeviceFacts, ...] = ()
     try:
         devices = await _torch_devices()
     except HkbenchError as error:
-        lines.append(f"device     none can be used: {error}")
+        rows.append(Row("device", "none can be used", problem=str(error)))
     rocm = [facts for facts in devices if facts.kind is DeviceKind.ROCM]
     for facts in devices:
         if facts.kind is DeviceKind.CPU:
-            lines.append(f"device     cpu {facts.index}: {facts.name}" + (f", {facts.arch}" if facts.arch else ""))
+            text = f"cpu {facts.index}: {facts.name}" + (f", {facts.arch}" if facts.arch else "")
+            rows.append(Row("device", text))
         elif facts.kind is DeviceKind.CUDA:
-            lines += _gpu(alone(facts))
+            rows.append(_gpu(alone(facts)))
     if rocm or KFD.exists():
         environment = kept_environment()
         reports = await asyncio.gather(
             asyncio.to_thread(ask_hip_python, environment), asyncio.to_thread(ask_rocminfo, environment)
         )
-        lines += _amd(rocm, *reports)
-    return lines, devices
+        rows += _amd(rocm, *reports)
+    return rows, devices
 
 
 async def _torch_devices() -> tuple[DeviceFacts, ...]:
@@ -100,48 +143,49 @@ async def _torch_devices() -> tuple[DeviceFacts, ...]:
         return evaluator.devices
 
 
-def _amd(rocm: list[DeviceFacts], hip: SourceReport, hsa: SourceReport) -> Iterator[str]:
-    """AMD GPUs by all sources; what each source could not say, and why torch cannot use what is there."""
+def _amd(rocm: list[DeviceFacts], hip: SourceReport, hsa: SourceReport) -> list[Row]:
+    """AMD GPUs by all sources; below the last, what a source could not say, and why torch cannot use what is there."""
     gpus = merge(rocm, hip, hsa)
-    for gpu in gpus:
-        yield from _gpu(gpu)
-    for report in (hip, hsa):
-        if report.error is not None:
-            yield f"  missing  {report.source}: {report.error}"
+    more = [detail("missing", f"{one.source}: {one.error}") for one in (hip, hsa) if one.error is not None]
     if hip.gpus and rocm and len(hip.gpus) != len(rocm):
-        yield f"  warning  {hip.source} sees {len(hip.gpus)} GPUs, torch {len(rocm)}: are two ROCm installations mixed?"
-    if rocm:
-        return
-    if gpus:
-        yield "  warning  torch cannot use an AMD GPU here: it has to be a ROCm build, `TORCH_INDEX=... make setup`"
-    if KFD.exists() and not os.access(KFD, os.R_OK | os.W_OK):
-        yield (
-            f"  warning  {KFD} may not be opened by this user: join its group (render, video), or start the container "
+        more.append(
+            detail(
+                "warning",
+                f"{hip.source} sees {len(hip.gpus)} GPUs, torch {len(rocm)}: are two ROCm installations mixed?",
+            )
+        )
+    if gpus and not rocm:
+        text = "torch cannot use an AMD GPU here: it has to be a ROCm build, `TORCH_INDEX=... make setup`"
+        more.append(detail("warning", text))
+    if not rocm and KFD.exists() and not os.access(KFD, os.R_OK | os.W_OK):
+        text = (
+            f"{KFD} may not be opened by this user: join its group (render, video), or start the container "
             "with --device=/dev/kfd --device=/dev/dri"
         )
+        more.append(detail("warning", text))
+    rows = [_gpu(gpu) for gpu in gpus] or [Row("device", f"rocm: {KFD} is there, and no GPU was found")]
+    return [*rows[:-1], replace(rows[-1], details=(*rows[-1].details, *more))]
 
 
-def _gpu(gpu: MergedGpu) -> Iterator[str]:
+def _gpu(gpu: MergedGpu) -> Row:
     head, *rest = gpu_lines(gpu)
-    yield f"device     {head}"
-    yield from (f"  {line}" for line in rest)
+    return Row("device", head, tuple(rest))
 
 
-def _hip() -> Iterator[str]:
+def _hip(needed: bool = False) -> Row:
     """The HIP toolchain that builds candidates, and for which architectures."""
     try:
         toolchain = find_hip()
     except ToolchainUnavailable as error:
-        yield f"hip        {error}"
-        return
+        return Row("hip", str(error), problem="an AMD GPU's candidates need it" if needed else None)
     use = "" if toolchain.is_rocm else "; compiles only, it has no runtime for a GPU"
-    yield f"hip        HIP {toolchain.version}, {toolchain.compiler} ({toolchain.root}{use})"
     known = _architectures(toolchain)
     able = [arch for arch in ARCHITECTURES if arch in known]
-    yield f"  targets  {', '.join(able) or 'neither of ' + ', '.join(ARCHITECTURES)}"
-    for arch in ARCHITECTURES:
-        if arch not in able:
-            yield f"  missing  {arch}: this compiler does not list it; clang 20 or ROCm 7.0 and newer do"
+    why = "this compiler does not list it; clang 20 or ROCm 7.0 and newer do"
+    missing = (detail("missing", f"{arch}: {why}") for arch in ARCHITECTURES if arch not in able)
+    targets = detail("targets", ", ".join(able) or "neither of " + ", ".join(ARCHITECTURES))
+    text = f"HIP {toolchain.version}, {toolchain.compiler} ({toolchain.root}{use})"
+    return Row("hip", text, (targets, *missing))
 
 
 def _architectures(toolchain: HipToolchain) -> set[str]:
@@ -161,8 +205,3 @@ def _architectures(toolchain: HipToolchain) -> set[str]:
     except (OSError, subprocess.TimeoutExpired):
         return set()
     return set((done.stdout + done.stderr).split())
-
-
-def _disk() -> Iterator[str]:
-    for what, folder in (("here", "."), ("temporary files", tempfile.gettempdir())):
-        yield f"disk       {shutil.disk_usage(folder).free / GIB:.1f} GiB free for {what} ({folder})"

@@ -12,14 +12,19 @@ SHORTEST_SECRET = 8  #: shorter keys ("EMPTY", "none") are placeholders of local
 
 def api_key() -> str:
     """The key for the model service. Raises UsageError when neither variable holds one."""
-    for name in KEY_VARIABLES:
-        value = os.environ.get(name, "").strip()
-        if value:
-            return value
+    found = known_key()
+    if found is not None:
+        return found
     raise UsageError(
         f"no key for the model service: set {' or '.join(KEY_VARIABLES)} "
         "(a local server that needs none takes any word), or use --replay DIR for recorded replies"
     )
+
+
+def known_key() -> str | None:
+    """The key, where a variable holds one."""
+    values = (os.environ.get(name, "").strip() for name in KEY_VARIABLES)
+    return next((value for value in values if value), None)
 
 
 def base_url(option: str | None) -> str | None:

@@ -1,4 +1,4 @@
-"""Which profiler a machine has, and how it is run on a candidate: as data, for whoever starts processes.
+"""Which profiler is used, and how it is run on a candidate: as data, for whoever starts processes.
 
 A plan is one or more commands around a wrapped one. The wrapped command (hkbench/runner/profiled.py) loads the
 candidate and makes a known number of equal forward passes at its end. It runs as often as the plan has steps.
@@ -6,45 +6,21 @@ candidate and makes a known number of equal forward passes at its end. It runs a
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 
 from hkbench.errors import UsageError
 from hkbench.profile import ncu, rocprof, rocprofv3
 from hkbench.profile.counters import counter_set, packed
+from hkbench.profile.installed import Find, Profiler, find_program, standings
 from hkbench.records import DeviceKind
-from hkbench.rocm import rocm_roots
 from hkbench.store.plain import one_line
 
-Find = Callable[[str], str | None]
-
-
-class Profiler(StrEnum):
-    """The tools that a profile can come from."""
-
-    ROCPROFV3 = "rocprofv3"
-    ROCPROFV2 = "rocprofv2"
-    ROCPROF = "rocprof"
-    NCU = "ncu"
-    TORCH = "torch"  #: torch's profiler in the runner: no counters, but nothing to install
-
-
-_ORDER = {
-    DeviceKind.ROCM: (Profiler.ROCPROFV3, Profiler.ROCPROFV2, Profiler.ROCPROF),
-    DeviceKind.CUDA: (Profiler.NCU,),
-    DeviceKind.CPU: (),
-}
 #: ncu replays each launch, so it gets few passes; a trace costs next to nothing.
 _PASSES = {Profiler.NCU: 2}
 _TRACED_PASSES = 5
-#: The parts that the README of ROCm/rocprofiler lists for the older two; gfx950 came later.
-_OLD_TOOLS = frozenset({Profiler.ROCPROFV2, Profiler.ROCPROF})
-_NOT_FOR_OLD_TOOLS = frozenset({"gfx950"})
 
 
 @dataclass(frozen=True)
@@ -54,15 +30,6 @@ class Choice:
     profiler: Profiler
     program: str | None = None  #: its path; None for torch's
     passed_over: tuple[str, ...] = ()  #: one sentence for each that would have come first
-
-
-@dataclass(frozen=True)
-class Standing:
-    """One maker's profiler on this machine."""
-
-    profiler: Profiler
-    program: str | None  #: its path
-    obstacle: str | None  #: why it is not used: not installed (and what has it), or not for this part
 
 
 @dataclass(frozen=True)
@@ -88,13 +55,6 @@ class Plan:
     notes: tuple[str, ...] = ()
 
 
-def find_program(name: str) -> str | None:
-    """The path of a profiler: on PATH, or where ROCm and CUDA put it."""
-    cuda = [Path(root) for root in (os.environ.get("CUDA_HOME"), "/usr/local/cuda") if root]
-    extra = [str(root / "bin") for root in (*rocm_roots(os.environ), *cuda)]
-    return shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", os.defpath), *extra]))
-
-
 def choose(kind: DeviceKind, arch: str | None, find: Find = find_program) -> Choice:
     """The best profiler for a device: rocprofv3, rocprofv2, rocprof on ROCm, ncu on CUDA, else torch's."""
     passed_over: list[str] = []
@@ -108,26 +68,6 @@ def choose(kind: DeviceKind, arch: str | None, find: Find = find_program) -> Cho
 def passes(profiler: Profiler) -> int:
     """How many forward passes this profiler should see."""
     return _PASSES.get(profiler, _TRACED_PASSES)
-
-
-def standings(kind: DeviceKind, arch: str | None, find: Find = find_program) -> Iterator[Standing]:
-    """The makers' profilers for a kind of device, best first, each looked for as it is asked for."""
-    for profiler in _ORDER[kind]:
-        program = find(profiler.value)
-        obstacle = None
-        if profiler in _OLD_TOOLS and arch in _NOT_FOR_OLD_TOOLS:
-            obstacle = f"{profiler} does not know {arch}"
-        elif program is None:
-            obstacle = f"{profiler} is not installed ({PACKAGES[profiler]})"
-        yield Standing(profiler, program, obstacle)
-
-
-PACKAGES = {
-    Profiler.ROCPROFV3: "ROCm's package rocprofiler-sdk has it",
-    Profiler.ROCPROFV2: "ROCm's package rocprofiler has it",
-    Profiler.ROCPROF: "ROCm's package rocprofiler has it",
-    Profiler.NCU: "CUDA's package nsight-compute has it",
-}
 
 
 def plan(choice: Choice, arch: str | None, folder: Path, wrapped: Sequence[str], forwards: int) -> Plan:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from hkbench.errors import InputMissing, UsageError
 from hkbench.profile import ncu, rocprof, rocprofv3
-from hkbench.profile.choose import Plan, Profiler, Step
+from hkbench.profile.choose import Plan, Step
 from hkbench.profile.derived import Agent, amd_figures, nvidia_figures
 from hkbench.profile.dispatches import OwnerOf, Run, profile_of
+from hkbench.profile.installed import Profiler
 from hkbench.profile.tables import unreadable
 from hkbench.records import DeviceFacts, KernelProfile
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from hkbench.profile.choose import find_program
+from hkbench.profile.installed import find_program
 from hkbench.records import Owner, Status, Verdict
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -111,7 +111,7 @@ def test_the_other_track_as_the_recorded_shares_have_it(bench: tuple[Path, Path]
     done = _regrade(results, "--track", "own", "--dry-run")
     reason = None if then.work is None else judgement(then.work, Track.OWN)
     assert (f"{NAME}/1/2: fast" in done.stdout and "-> refused, not_own" in done.stdout) is (reason is not None)
-    assert "1 regraded" in done.stdout
+    assert "0 unchanged, 0 beyond the records" in done.stdout  # static rules weigh differently there
     assert done.returncode == 0
 
 

@@ -59,7 +59,9 @@ def script(*answers: Scripted) -> Callable[[Request], Scripted]:
 class ModelServer:
     """Runs from `with` to its end. `requests` holds what was asked, in the order of arrival."""
 
-    def __init__(self, handler: Callable[[Request], Scripted]) -> None:
+    def __init__(self, handler: Callable[[Request], Scripted], models: Scripted | None = None) -> None:
+        """`models` is what GET /v1/models answers: by default that there is no such thing."""
+        self.models = models or Scripted(status=404, body=b'{"error": "no such path"}')
         self.requests: list[Request] = []
         self.authorizations: list[str | None] = []
         self.most_at_once = 0
@@ -123,6 +125,17 @@ class ModelServer:
         server = self
 
         class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.close_connection = True
+                with server._lock:
+                    server.authorizations.append(self.headers.get("authorization"))
+                if server.models.hang:
+                    server._closing.wait()
+                    return
+                body = server.models.body or b""
+                _send_head(self, server.models, server.models.content_type, {"content-length": str(len(body))})
+                self.wfile.write(body)
+
             def do_POST(self) -> None:
                 self.close_connection = True  # set again after each request: one connection, one answer
                 try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from hkbench.cli import doctor, doctor_tools, main
 from hkbench.cli.arguments import add_judge, judge_settings
 from hkbench.devices.reading import GpuReading, SourceReport
 from hkbench.engine.confinement import Cages, require, survey
-from hkbench.errors import IsolationUnavailable, ToolchainUnavailable
+from hkbench.errors import DeviceUnavailable, IsolationUnavailable, ToolchainUnavailable
 from hkbench.records import DeviceFacts, DeviceKind, Isolation, IsolationLevel, Protection, Track
 from hkbench.toolchain.hip import HipToolchain
 from hkbench.toolchain.triton import Triton
@@ -25,10 +26,18 @@ PARTIAL = Isolation(
 )
 
 
-def test_it_prints_what_there_is(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    assert main.main(["doctor", "--no-devices"]) == 0
+@pytest.fixture
+def no_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LLM_GATEWAY_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_it_prints_what_there_is(capsys: pytest.CaptureFixture[str], no_service: None) -> None:
+    code = main.main(["doctor", "--no-devices"])
     text = capsys.readouterr().out
+    assert code == (69 if "\n  problem" in text else 0)
+    for word in ("\nprompts ", "\nproblems ", "\ndisk ", "\nmemory ", "\ngateway    not asked", "\nresult ", "git:"):
+        assert word in text
     for word in ("isolation ", "layers ", "guard", "python ", "torch ", "g++:", "nvcc:", "ninja:", "ncu:", "GiB free"):
         assert word in text
     for word in (
@@ -44,16 +53,25 @@ def test_it_prints_what_there_is(capsys: pytest.CaptureFixture[str], monkeypatch
         assert word in text
 
 
+def test_the_same_as_data_and_a_problem(tmp_path: Path, capsys: pytest.CaptureFixture[str], no_service: None) -> None:
+    assert main.main(["doctor", "--no-devices", "--json", "--prompts", str(tmp_path / "none")]) == 69
+    data = json.loads(capsys.readouterr().out)
+    rows = {row["what"]: row for row in data["rows"]}
+    assert data["problems"] == sum(row["problem"] is not None for row in data["rows"]) >= 1
+    assert "config.json" in rows["prompts"]["problem"] and rows["problems"]["problem"] is None
+    assert [one["what"] for one in rows["isolation"]["details"]][:2] == ["layers", "holds"]
+
+
 def test_triton_or_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor_tools, "find_triton", lambda: Triton("3.9.0", Path("/packages/triton")))
     expected = "triton     3.9.0, with its AMD back end: compiles for gfx942, gfx950 (/packages/triton)"
-    assert doctor_tools.triton() == expected
+    assert list(doctor_tools.triton().lines()) == [expected]
 
     def missing() -> Triton:
         raise ToolchainUnavailable("Triton is not installed: run `pip install triton`")
 
     monkeypatch.setattr(doctor_tools, "find_triton", missing)
-    assert doctor_tools.triton() == "triton     Triton is not installed: run `pip install triton`"
+    assert list(doctor_tools.triton().lines()) == ["triton     Triton is not installed: run `pip install triton`"]
 
 
 def hip_toolchain(folder: Path, targets: str, is_rocm: bool = True) -> HipToolchain:
@@ -67,19 +85,19 @@ def hip_toolchain(folder: Path, targets: str, is_rocm: bool = True) -> HipToolch
 def test_the_hip_toolchain_and_what_it_cannot_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old = hip_toolchain(tmp_path / "old", "gfx90a gfx942")
     monkeypatch.setattr(doctor, "find_hip", lambda: old)
-    head, targets, missing = doctor._hip()
+    head, targets, missing = doctor._hip().lines()
     assert head == f"hip        HIP 6.4.43484, clang version 19.0.0 ({tmp_path / 'old'})"
     assert targets == "  targets  gfx942"
     assert missing.startswith("  missing  gfx950: ")
     new = hip_toolchain(tmp_path / "new", "gfx942 gfx950 gfx9-4-generic", is_rocm=False)
     monkeypatch.setattr(doctor, "find_hip", lambda: new)
-    head, targets = doctor._hip()
+    head, targets = doctor._hip().lines()
     assert "compiles only" in head and targets == "  targets  gfx942, gfx950"
 
 
 @pytest.mark.hipcc
 def test_the_compiler_that_is_here() -> None:
-    head, targets, *missing = doctor._hip()
+    head, targets, *missing = doctor._hip().lines()
     assert head.startswith("hip        HIP ") and targets == "  targets  gfx942, gfx950" and not missing
 
 
@@ -104,10 +122,14 @@ def machine(
     monkeypatch.setattr(doctor, "KFD", kfd)
 
 
+async def device_lines() -> list[str]:
+    return [line for row in (await doctor._devices())[0] for line in row.lines()]
+
+
 async def test_an_amd_gpu_by_all_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hip = SourceReport(source="hip-python 7.2.2.562.43", gpus=(READING.model_copy(update={"compute_units": 300}),))
     machine(monkeypatch, (MI300X,), hip, NO_HSA, tmp_path / "none")
-    text = "\n".join((await doctor._devices())[0])
+    text = "\n".join(await device_lines())
     assert text.startswith("device     rocm 0: AMD Instinct MI300X, gfx942\n  memory   191.7 GiB")
     assert "warning  sources disagree on compute_units: hip-python says 300, torch says 304" in text
     assert "missing  rocminfo: rocminfo is not installed" in text
@@ -119,12 +141,12 @@ async def test_an_amd_gpu_that_torch_cannot_use(tmp_path: Path, monkeypatch: pyt
     kfd.touch()
     cpu = DeviceFacts(kind=DeviceKind.CPU, index=0, name="a processor", arch="x86_64")
     machine(monkeypatch, (cpu,), NO_HIP, SourceReport(source="rocminfo", gpus=(READING,)), kfd)
-    lines = (await doctor._devices())[0]
+    lines = await device_lines()
     assert lines[0] == "device     cpu 0: a processor, x86_64"
     assert lines[1] == "device     rocm 0: AMD Instinct MI300X, gfx942"
     assert any("torch cannot use an AMD GPU here" in line for line in lines)
     monkeypatch.setattr(os, "access", lambda path, mode: False)
-    assert any("join its group (render, video)" in line for line in (await doctor._devices())[0])
+    assert any("join its group (render, video)" in line for line in await device_lines())
 
 
 async def test_no_amd_source_is_asked_where_there_is_no_amd_gpu(
@@ -132,16 +154,25 @@ async def test_no_amd_source_is_asked_where_there_is_no_amd_gpu(
 ) -> None:
     h200 = DeviceFacts(kind=DeviceKind.CUDA, index=0, name="NVIDIA H200", arch="sm_90", llc_bytes=60 << 20)
     machine(monkeypatch, (h200,), NO_HIP, NO_HSA, tmp_path / "none")
-    text = "\n".join((await doctor._devices())[0])
+    text = "\n".join(await device_lines())
     assert text.startswith("device     cuda 0: NVIDIA H200, sm_90\n") and "flushed by 120 MiB" in text
     assert "missing" not in text
+
+
+async def test_no_device_is_a_problem(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    async def devices() -> tuple[DeviceFacts, ...]:
+        raise DeviceUnavailable("no device: install torch")
+
+    monkeypatch.setattr(doctor, "_torch_devices", devices)
+    monkeypatch.setattr(doctor, "KFD", tmp_path / "none")
+    assert await device_lines() == ["device     none can be used", "  problem  no device: install torch"]
 
 
 async def test_two_rocms_that_see_different_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     second = READING.model_copy(update={"index": 1, "pci": "0000:1c:00"})
     hip = SourceReport(source="hip-python 7.2.2.562.43", gpus=(READING, second))
     machine(monkeypatch, (MI300X,), hip, NO_HSA, tmp_path / "none")
-    assert any("sees 2 GPUs, torch 1" in line for line in (await doctor._devices())[0])
+    assert any("sees 2 GPUs, torch 1" in line for line in await device_lines())
 
 
 async def test_the_survey_is_an_isolation() -> None:

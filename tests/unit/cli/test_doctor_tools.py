@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 from importlib import metadata
@@ -12,6 +11,7 @@ import pytest
 
 from hkbench.cli import doctor_tools
 from hkbench.cli.doctor_tools import COMPILERS, hip_python, hipkittens, profilers, program
+from hkbench.profile import installed
 from hkbench.records import DeviceFacts, DeviceKind
 from hkbench.toolchain.hipkittens import VARIABLES
 
@@ -27,16 +27,19 @@ def a_program(folder: Path, name: str, text: str = "echo version 1.2.3") -> Path
     return path
 
 
+def profiler_lines(*devices: DeviceFacts) -> list[str]:
+    return [line for row in profilers(devices) for line in row.lines()]
+
+
 @pytest.fixture
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder that alone is on PATH; no ROCm and no CUDA beside it."""
     for name in ("ROCM_PATH", "ROCM_HOME", "CUDA_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    choose = importlib.import_module("hkbench.profile.choose")  # in its package, the name is the function's
-    monkeypatch.setattr(choose, "rocm_roots", lambda _environment: [tmp_path / "no_rocm"])
-    monkeypatch.setattr(doctor_tools, "NVIDIA_PARAMETERS", tmp_path / "params")
-    if choose.find_program("ncu") is not None:
+    monkeypatch.setattr(installed, "rocm_roots", lambda _environment: [tmp_path / "no_rocm"])
+    monkeypatch.setattr(installed, "NVIDIA_PARAMETERS", tmp_path / "params")
+    if installed.find_program("ncu") is not None:
         pytest.skip("this machine has ncu in CUDA's usual place")
     return tmp_path
 
@@ -44,15 +47,19 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_compiler_that_cannot_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = a_program(tmp_path, "nvcc", "exit 3")
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    assert program("compiler", "nvcc", "--version").endswith(f"nvcc: does not say its version (exit code 3) ({broken})")
-    assert program("compiler", "no-such-compiler", "--version").endswith("no-such-compiler: not found")
+    assert program("compiler", "nvcc", "--version").text.endswith(
+        f"nvcc: does not say its version (exit code 3) ({broken})"
+    )
+    assert program("compiler", "no-such-compiler", "--version").text.endswith("no-such-compiler: not found")
 
 
 def test_what_is_missing_comes_with_what_to_do(bare: Path) -> None:
     for name, flag in COMPILERS.items():
         if name != "ninja":  # beside the interpreter
-            assert re.fullmatch(r"compiler   \S+: not found \(.+\)", program("compiler", name, flag))
-    lines = list(profilers(()))
+            assert re.fullmatch(r"\S+: not found \(.+\)", program("compiler", name, flag).text)
+            assert program("compiler", name, flag).problem is None
+            assert program("compiler", name, flag, needed=True).problem == f"{name} is needed here: install it"
+    lines = profiler_lines()
     assert [line.split(":")[0] for line in lines] == [
         "profiler   rocprofv3", "profiler   rocprofv2", "profiler   rocprof", "profiler   ncu", "  used     torch",
     ]  # fmt: skip
@@ -63,10 +70,10 @@ def test_what_is_missing_comes_with_what_to_do(bare: Path) -> None:
 def test_the_best_profiler_is_used_on_each_gpu(bare: Path) -> None:
     for name in ("rocprofv2", "rocprof", "ncu"):
         a_program(bare, name)
-    text = "\n".join(profilers((MI300X, H200)))
+    text = "\n".join(profiler_lines(MI300X, H200))
     assert f"profiler   ncu: version 1.2.3 ({bare / 'ncu'})\n" in text
     assert text.endswith("  used     rocm 0: rocprofv2\n  used     cuda 1: ncu")
-    lines = list(profilers((MI355X,)))
+    lines = profiler_lines(MI355X)
     assert lines[1].endswith("not used: rocprofv2 does not know gfx950")
     assert lines[-1] == "  used     rocm 0: torch"
 
@@ -74,22 +81,22 @@ def test_the_best_profiler_is_used_on_each_gpu(bare: Path) -> None:
 def test_counters_for_administrators_only(bare: Path) -> None:
     a_program(bare, "ncu")
     (bare / "params").write_text("RmProfilingAdminOnly: 0\n")
-    assert list(profilers((H200,)))[3].endswith("ncu)")
+    assert profiler_lines(H200)[3].endswith("ncu)")
     (bare / "params").write_text("Something: 2\nRmProfilingAdminOnly: 1\n")
-    assert "NVreg_RestrictProfilingToAdminUsers=0" in list(profilers((H200,)))[3]
+    assert "NVreg_RestrictProfilingToAdminUsers=0" in profiler_lines(H200)[3]
 
 
 def test_a_hipkittens_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
-    assert "set HIPKITTENS_ROOT to the folder" in hipkittens()
+    assert "set HIPKITTENS_ROOT to the folder" in hipkittens().text
     monkeypatch.setenv("THUNDERKITTENS_ROOT", str(tmp_path))
-    assert "it has no include/kittens.cuh" in hipkittens()
+    assert "it has no include/kittens.cuh" in hipkittens().text
     (tmp_path / "include/cdna4").mkdir(parents=True)
     (tmp_path / "include/kittens.cuh").write_text("#ifdef KITTENS_CDNA4\n#endif\n")
-    assert hipkittens() == f"hipkittens THUNDERKITTENS_ROOT={tmp_path} (commit unknown) has cdna4 (gfx950)"
+    assert hipkittens().text == f"THUNDERKITTENS_ROOT={tmp_path} (commit unknown) has cdna4 (gfx950)"
     monkeypatch.setenv("HIPKITTENS_ROOT", str(tmp_path / "none"))
-    assert "there is no such folder" in hipkittens()
+    assert "there is no such folder" in hipkittens().text
 
 
 @pytest.mark.parametrize(
@@ -113,4 +120,4 @@ def test_hip_python_and_rocm(
 
     monkeypatch.setattr(metadata, "version", version)
     monkeypatch.setattr(doctor_tools, "rocm_version", lambda _environment: rocm)
-    assert said in hip_python()
+    assert said in hip_python().text

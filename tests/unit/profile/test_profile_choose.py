@@ -10,8 +10,8 @@ import pytest
 
 from hkbench.errors import UsageError
 from hkbench.profile import Choice, Profiler, choose, explain, meaning, ncu, passes, plan, printed
-from hkbench.profile.choose import find_program
 from hkbench.profile.counters import LIMITS, counter_set, fits, packed
+from hkbench.profile.installed import find_program
 from hkbench.records import DeviceKind
 
 WRAPPED = ("python3", "one_pass.py")

@@ -1,0 +1,114 @@
+"""What hkbench doctor says of the model service, folders, disk and memory."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+
+from hkbench.cli.doctor_row import Row
+from hkbench.engine.kits import default_root
+from hkbench.errors import HkbenchError
+from hkbench.llm.key import KEY_VARIABLES, base_url, known_key
+from hkbench.llm.reach import reach
+from hkbench.problems import find_problems, problems_root
+from hkbench.prompts import load_prompts
+
+GIB = 1 << 30
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a mount, not a file of ours
+#: Free GiB below which a run is likely to fail, and what takes them.
+RESULTS_GIB, RESULTS_USE = 2.0, "a build under way takes up to 0.5 GiB in it, and a sample stays with some 0.1 MiB"
+SCRATCH_GIB, SCRATCH_USE = 1.0, "eval.py builds there"
+CACHE_GIB, CACHE_USE = 1.0, "precompiled headers take some 0.5 GiB a set of flags"
+SHARED_GIB, SHARED_USE = 1 / 16, "candidates with processes of their own share tensors in it"
+FEWEST_INODES = 10_000  #: a build leaves some dozens of files while it is under way, a sample seven
+LEAST_MEMORY_GIB, BUILD_GIB = 2.0, 1.5  #: of the machine for one candidate; of one compiler at work on torch's headers
+
+
+def gateway(address: str | None, model: str | None) -> Row:
+    """Whether the model service that a run would call can be reached; nothing is asked where none is configured."""
+    try:
+        chosen = base_url(address)
+    except HkbenchError as error:
+        return Row("gateway", "the address is wrong", problem=str(error))
+    key = known_key()
+    if key is None and chosen is None:
+        text = f"not asked: neither a key ({' or '.join(KEY_VARIABLES)}) nor an address (--base-url) is set"
+        return Row("gateway", f"{text}; replies recorded before do without")
+    if key is None:
+        problem = f"set {' or '.join(KEY_VARIABLES)}; a local server that needs none takes any word"
+        return Row("gateway", "an address is set, and no key", problem=problem)
+    found = reach(chosen, key)
+    text = f"{found.address}: {found.said}"
+    if found.problem is None and model and found.models is not None and model not in found.models:
+        return Row("gateway", text, problem=f"{model} is not among them: check --model")
+    return Row("gateway", text, problem=found.problem)
+
+
+def prompts(folder: Path) -> Row:
+    """Whether a run could begin with these prompts."""
+    try:
+        book = load_prompts(folder)
+    except HkbenchError as error:
+        return Row("prompts", f"cannot be used ({folder})", problem=str(error))
+    return Row("prompts", f"{len(book.templates)} files, valid ({folder})")
+
+
+def problems(folder: Path | None) -> Row:
+    """Which problems a run would take."""
+    try:
+        root = problems_root(folder, os.environ)
+        found = find_problems(root, None)
+    except HkbenchError as error:
+        return Row("problems", "cannot be used", problem=str(error))
+    return Row("problems", f"{len(found)} ({root})")
+
+
+def disks(results: Path) -> Iterator[Row]:
+    """Free space and inodes where runs write."""
+    places = [
+        ("results", results, RESULTS_GIB, RESULTS_USE),
+        ("temporary files", Path(tempfile.gettempdir()), SCRATCH_GIB, SCRATCH_USE),
+        ("the build cache", default_root(), CACHE_GIB, CACHE_USE),
+        ("shared memory", SHARED_MEMORY, SHARED_GIB, SHARED_USE),
+    ]
+    for what, folder, least, use in places:
+        yield disk(what, folder, least, use)
+
+
+def disk(what: str, folder: Path, least: float, use: str) -> Row:
+    """One place; a folder that does not exist yet has the disk of the one that it will be made in."""
+    there = next((path for path in (folder, *folder.absolute().parents) if path.is_dir()), None)
+    if there is None:
+        return Row("disk", f"no place for {what} ({folder})", problem=f"no folder above {folder} exists: make it")
+    try:
+        free = shutil.disk_usage(there).free / GIB
+        inodes = os.statvfs(there)
+    except OSError as error:
+        return Row("disk", f"{what} cannot be looked at ({folder})", problem=f"{error}: mount it, or choose another")
+    text = f"{free:.1f} GiB free for {what} ({folder})"
+    if not os.access(there, os.W_OK):
+        return Row("disk", text, problem=f"{there} cannot be written by this user: choose another, or its rights")
+    if free < least:
+        return Row("disk", text, problem=f"at least {least:.2g} GiB: {use}; free some, or choose another place")
+    if inodes.f_files and inodes.f_favail < FEWEST_INODES:
+        problem = f"{inodes.f_favail} inodes are left, at least {FEWEST_INODES}: remove small files"
+        return Row("disk", text, problem=problem)
+    return Row("disk", text)
+
+
+def memory() -> Row:
+    """Of the machine, against what builds side by side want."""
+    found, cores = psutil.virtual_memory(), len(os.sched_getaffinity(0))
+    free = found.available / GIB
+    text = f"{free:.1f} of {found.total / GIB:.1f} GiB available"
+    if free < LEAST_MEMORY_GIB:
+        return Row("memory", text, problem=f"at least {LEAST_MEMORY_GIB:g} GiB for one candidate: end other programs")
+    builds = max(1, int(free / BUILD_GIB))
+    if builds < cores:
+        text += f"; a build may take {BUILD_GIB:g} GiB and {cores} go on at once: --builds {builds}"
+    return Row("memory", text)

@@ -1,0 +1,34 @@
+"""What hkbench doctor says of one thing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table with lines below it. `problem`: what is in the way of a run, and what to do."""
+
+    what: str
+    text: str
+    details: tuple[str, ...] = ()  #: each begins with a word of its own, see `detail`
+    problem: str | None = None
+
+    def lines(self) -> Iterator[str]:
+        yield f"{self.what:<10} {self.text}"
+        yield from (f"  {line}" for line in self.details)
+        if self.problem is not None:
+            yield f"  {detail('problem', self.problem)}"
+
+    def data(self) -> dict[str, Any]:
+        """The same for scripts."""
+        pairs = [line.split(None, 1) for line in self.details]
+        details = [{"what": pair[0], "text": pair[-1]} for pair in pairs]
+        return {"what": self.what, "text": self.text, "details": details, "problem": self.problem}
+
+
+def detail(word: str, text: str) -> str:
+    """A line below a row."""
+    return f"{word:<8} {text}"
