@@ -72,6 +72,12 @@ class PromptBook:
         """Where the book's templates are rendered; it keeps them compiled."""
         return environment(self.templates)
 
+    @property
+    def kernel_templates(self) -> list[str]:
+        """Those that ask for a kernel: neither parts of others nor questions to a judge."""
+        questions = self.config.judge.values()
+        return sorted(name for name in self.templates if not name.startswith("_") and name not in questions)
+
     def choose(self, problem_name: str, backend: Backend) -> str:
         """The template for a problem: the first pattern that is found in its name, else the default."""
         own = self.config.backends.get(backend, BackendRules())

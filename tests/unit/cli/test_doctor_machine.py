@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import psutil
 import pytest
 from support import doors
 from support.model_server import ModelServer, Scripted, script
 
-from hkbench.cli import doctor_machine
 from hkbench.cli.doctor_machine import GIB, disk, gateway, memory, problems, prompts
 
 KEY = "sk-test-0123456789abcdef"
@@ -67,12 +68,12 @@ def test_disks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert full.problem == "at least 1e+09 GiB: why; free some, or choose another place"
     real = os.statvfs(tmp_path)
     few = SimpleNamespace(f_files=100_000, f_favail=12, f_frsize=real.f_frsize)
-    monkeypatch.setattr(doctor_machine.shutil, "disk_usage", lambda _: SimpleNamespace(free=10 * GIB))
-    monkeypatch.setattr(doctor_machine.os, "statvfs", lambda _: few)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10 * GIB))
+    monkeypatch.setattr(os, "statvfs", lambda _: few)
     assert "12 inodes are left" in str(disk("results", tmp_path, 1.0, "why").problem)
     few.f_files = 0  # a file system that does not count them, as btrfs
     assert disk("results", tmp_path, 1.0, "why").problem is None
-    monkeypatch.setattr(doctor_machine.os, "access", lambda path, mode: False)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
     assert "cannot be written" in str(disk("results", tmp_path, 1.0, "why").problem)
 
 
@@ -82,8 +83,8 @@ def test_disks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_memory(monkeypatch: pytest.MonkeyPatch, available: float, cores: int, words: str, bad: bool) -> None:
     found = SimpleNamespace(available=available * GIB, total=64.0 * GIB)
-    monkeypatch.setattr(doctor_machine.psutil, "virtual_memory", lambda: found)
-    monkeypatch.setattr(doctor_machine.os, "sched_getaffinity", lambda _: set(range(cores)))
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: found)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)))
     row = memory()
     assert words in row.text and (row.problem is not None) is bad
     assert ("--builds" in row.text) is bool(words)

@@ -58,7 +58,7 @@ def shipped_examples() -> tuple[Example, ...]:
     book = load_prompts(PROMPTS)
     found: dict[tuple[Backend, Dialect | None, str], Example] = {}
     for backend, device in ((one, device) for one in Backend for device in DEVICES[one]):
-        for template in (name for name in book.templates if not name.startswith("_")):
+        for template in book.kernel_templates:
             for problem, facts in problems():
                 known = context(problem, backend, device).model_copy(update={"facts": facts})
                 dialect = Dialect(known.dialect) if known.dialect else None

@@ -15,7 +15,7 @@ from hkbench.records import FORMS, Backend, FailureKind, QuestionKind, RepairAdv
 BOOK = load_prompts(PROMPTS)
 PROBLEMS = [problem(path) for path in sorted((ROOT / "problems" / "level1").glob("*.py"))]
 QUESTIONS = BOOK.config.judge  # to a judge: what it is asked for -> template
-TEMPLATES = sorted(name for name in BOOK.templates if not name.startswith("_") and name not in QUESTIONS.values())
+TEMPLATES = BOOK.kernel_templates
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
