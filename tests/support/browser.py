@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
 from html import escape, unescape
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -50,3 +52,18 @@ def asked(page: Path, script: str, *flags: str, width: int = 1280) -> Any:
     found = re.search(r'data-found="([^"]*)"', document)
     assert found is not None, document[-2000:]
     return json.loads(unescape(found[1]))
+
+
+def violations(page: Path, *flags: str) -> Any:
+    """What axe-core finds with all details opened: each rule and its first elements.
+
+    $HKBENCH_AXE: another axe.min.js than that of axe-core-python.
+    """
+    named = os.environ.get("HKBENCH_AXE")
+    axe = (Path(named) if named else files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8")
+    axe = axe.replace("</script", "<\\/script")
+    script = f"""{axe};
+    for (const one of document.querySelectorAll('details')) one.open = true;
+    axe.run().then((found) => {{ {SAY}(found.violations.map((one) =>
+      [one.id, one.nodes.slice(0, 3).map((node) => node.html.slice(0, 200))])); }});"""
+    return asked(page, script, *flags)
