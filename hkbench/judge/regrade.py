@@ -11,6 +11,7 @@ against the sample: the judge measures a suspect twice.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -164,6 +165,8 @@ class _Record:
             raise _NotRecorded("the record lacks the judge's clock of the timed calls (an older run)")
         baseline = Samples(seconds=list(left.samples), wall=list(left.judge_wall))
         candidate = Samples(seconds=list(right.samples), wall=list(right.judge_wall))
+        if not _are_sound(baseline) or not _are_sound(candidate):
+            raise _NotRecorded("the recorded times are damaged")
         return conclude(baseline, candidate, left.clock, left.warmups, self._verdict.conditions.device)
 
     def _clocks(self, measured: Measurement) -> Clocks:
@@ -206,6 +209,13 @@ class _Record:
         merged = tuple(dict.fromkeys((*conditions.warnings, *warnings)))
         changed = {"track": self._rules.track, "tolerances": self._held.tolerances, "warnings": merged}
         return conditions.model_copy(update=changed)
+
+
+def _are_sound(samples: Samples) -> bool:
+    """Whether there are times, each positive and with the judge's own beside it."""
+    figures = (*samples.seconds, *samples.wall)
+    whole = bool(samples.seconds) and len(samples.seconds) == len(samples.wall)
+    return whole and all(math.isfinite(value) and value > 0.0 for value in figures)
 
 
 def _with(verdict: Verdict, **changed: Any) -> Verdict:

@@ -314,5 +314,13 @@ def test_an_older_record_lacks_a_witness(missing: dict[str, None], words: str) -
     assert words in str(regrade(verdict, CODE, rules(Track.ANY)).again)
 
 
+@pytest.mark.parametrize("times", [(), (1e-3,), (0.0,) * 30, (float("nan"),) * 30])
+def test_times_that_are_damaged(times: tuple[float, ...]) -> None:
+    verdict = recorded()
+    assert verdict.candidate is not None
+    broken = verdict.model_copy(update={"candidate": verdict.candidate.model_copy(update={"samples": times})})
+    assert regrade(broken, CODE, rules()).again == "the recorded times are damaged"
+
+
 def test_other_code_than_was_judged() -> None:
     assert "not the code that was judged" in str(regrade(recorded(), HIDDEN, rules()).again)
