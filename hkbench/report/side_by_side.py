@@ -191,7 +191,7 @@ def _against(first: Report, other: Report, run: str, force: bool) -> Against:
     comparison = compare(first, other, run)
     if comparison is None:
         reasons = "\n".join(f"  {name}: {reason}" for name, reason in left_out_of(first, other, run).items())
-        raise UsageError(f"no problem was judged in both A and {run}:\n{reasons}")
+        raise UsageError(f"no problem was finished in both A and {run}:\n{reasons}")
     without = comparison.without_weak
     return Against(
         run=run,

@@ -116,7 +116,9 @@ def test_runs_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
         side_by_side([("a", a), ("a", a), ("b", full)])
     assert side_by_side([("a", a), ("b", full)], force=True).against[0].comparison.whole.problems == 1
     other = detail(read_run(RunFolder(tmp_path / "c", run_config(("9_Q",))).paths))
-    with pytest.raises(UsageError, match="no problem was judged in both A and B:\n  1_P: only in A\n  9_Q: only in B"):
+    with pytest.raises(
+        UsageError, match="no problem was finished in both A and B:\n  1_P: only in A\n  9_Q: only in B"
+    ):
         side_by_side([("a", a), ("c", other)])
     for wrong in ([("a", a)], [("a", a)] * (len(NAMES) + 1)):
         with pytest.raises(UsageError, match="cannot be compared"):
