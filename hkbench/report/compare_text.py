@@ -43,7 +43,7 @@ def comparison_lines(found: Comparison, name_a: str, name_b: str) -> list[str]:
         lines += wrapped(f"INCOMPLETE  {reason}")
     lines += ["", *_differences(found)]
     for sentence in caveats(found):
-        lines += wrapped(sentence)
+        lines += ["", *wrapped(sentence)]
     lines += ["", *title("All compared problems"), *_part(found.whole, run), ""]
     lines += wrapped(conclusion(found.whole, run))
     if found.without_weak is not None:
