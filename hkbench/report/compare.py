@@ -9,7 +9,9 @@ from typing import TypeVar
 import numpy as np
 
 from hkbench.records import RunConfig, RunFacts
-from hkbench.report.model import FAST_P, Estimate, ProblemReport, ProblemState, Report, ReportRecord
+from hkbench.report.model import FAST_P, Cost, Estimate, ProblemReport, ProblemState, Report, ReportRecord
+from hkbench.report.tally import sum_of_costs
+from hkbench.report.words import price
 from hkbench.stats import Floats, bootstrap_interval, expanded_confidence, fast_p, geometric_mean
 
 #: Fewer problems that differ settle nothing: of five that all went one way, a sign test's two-sided p is 1/16.
@@ -44,6 +46,7 @@ class Side(ReportRecord):
     geometric_mean_speedup: float | None  #: over the problems that are correct in both runs
     tokens_input: int | None  #: over all its samples of these problems; `None`: no reply said
     tokens_output: int | None
+    cost: Cost
     generation_seconds: float | None
     evaluation_seconds: float | None
     wall_seconds: float | None  #: summed over problems, which overlap
@@ -222,6 +225,8 @@ def _facts(facts: RunFacts) -> dict[str, str | None]:
         "device arch": facts.device.arch if facts.device is not None else None,
         **{f"machine {key}": value for key, value in hardware.items()},
         "hkbench": facts.hkbench,
+        "price": price(facts.price) if facts.price is not None else None,
+        "judge price": price(facts.judge_price) if facts.judge_price is not None else None,
         **dict(facts.versions),
     }
 
@@ -287,6 +292,7 @@ def _side(problems: Sequence[ProblemReport], both: Sequence[ProblemReport]) -> S
         geometric_mean_speedup=geometric_mean(shared) if shared else None,
         tokens_input=total([problem.tokens.input.total for problem in problems]),
         tokens_output=total([problem.tokens.output.total for problem in problems]),
+        cost=sum_of_costs(problem.cost for problem in problems),
         generation_seconds=total([problem.generation_seconds for problem in problems]),
         evaluation_seconds=total([problem.evaluation_seconds for problem in problems]),
         wall_seconds=total([problem.wall_seconds for problem in problems]),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hkbench.report.compare import Comparison, Flips, PairedProblem, Part, Side
 from hkbench.report.compare_words import caveats, conclusion, outcome, points
 from hkbench.report.side_by_side import RunColumn, SideBySide
-from hkbench.report.words import UNKNOWN, duration, estimate, pairs, percent, ratio, table, title, wrapped
+from hkbench.report.words import UNKNOWN, cost, duration, estimate, pairs, percent, ratio, table, title, wrapped
 from hkbench.store.plain import one_line
 
 _SETTING = 36  #: columns of a setting's value
@@ -43,7 +43,7 @@ def comparison_lines(found: Comparison, name_a: str, name_b: str) -> list[str]:
         lines += wrapped(f"INCOMPLETE  {reason}")
     lines += ["", *_differences(found)]
     for sentence in caveats(found):
-        lines += wrapped(sentence)
+        lines += ["", *wrapped(sentence)]
     lines += ["", *title("All compared problems"), *_part(found.whole, run), ""]
     lines += wrapped(conclusion(found.whole, run))
     if found.without_weak is not None:
@@ -83,6 +83,7 @@ def _part(part: Part, run: str) -> list[str]:
         (f"speed-up, {both} correct in both", *_both(part, "geometric_mean_speedup"), f"{speed} ({run} / A)"),
         ("input tokens", *_both(part, "tokens_input"), ""),
         ("output tokens", *_both(part, "tokens_output"), ""),
+        ("cost", cost(part.a.cost), cost(part.b.cost), ""),
         ("model calls", *_both(part, "generation_seconds"), ""),
         ("evaluations", *_both(part, "evaluation_seconds"), ""),
         ("wall, summed over problems", *_both(part, "wall_seconds"), ""),

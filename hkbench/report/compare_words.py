@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from hkbench.records import JudgeSettings
 from hkbench.report.compare import LEAST, Comparison, Difference, Outcome, Paired, Part, barred
 from hkbench.report.model import Estimate
 from hkbench.report.words import estimate
@@ -15,7 +16,8 @@ _UNLIKE = (
 _STRICT = "The runs were not judged alike ({}): what passes in one may fail in the other."
 _TRIED = "The runs did not have equally many tries ({}): with more of them a run's best is better by that alone."
 _TRIES = {"samples", "attempts", "exhaust"}
-_NO_VERDICT = {"judge profile slow", "judge profile timeout", "judge keep profile", "judge prepare builds"}
+_NO_VERDICT = {"profile_slow", "profile_timeout", "keep_profile", "prepare_builds"}
+_STRICTNESS = {f"judge {name.replace('_', ' ')}" for name in JudgeSettings.model_fields if name not in _NO_VERDICT}
 
 
 def conclusion(part: Part, run: str = "B") -> str:
@@ -27,7 +29,7 @@ def caveats(found: Comparison) -> Iterator[str]:
     """What the settings of the two runs take from the comparison, a sentence each."""
     for sentence, these in (
         (_UNLIKE, barred(found.differences)),
-        (_STRICT, [one for one in found.differences if _judged(one)]),
+        (_STRICT, [one for one in found.differences if one.setting in _STRICTNESS]),
         (_TRIED, [one for one in found.differences if one.setting in _TRIES]),
     ):
         if these:
@@ -37,10 +39,6 @@ def caveats(found: Comparison) -> Iterator[str]:
 def unlike(found: Sequence[Difference], run: str) -> str:
     """Why speed-ups of the runs say nothing of each other."""
     return _UNLIKE.format(_listed(found, run))
-
-
-def _judged(one: Difference) -> bool:
-    return one.setting.startswith("judge ") and one.setting not in _NO_VERDICT
 
 
 def _listed(found: Sequence[Difference], run: str) -> str:

@@ -18,6 +18,7 @@ from hkbench.report.compare_words import conclusion, unlike
 from hkbench.report.model import (
     DEFINITIONS,
     FAST_P,
+    Cost,
     Estimate,
     FailureCount,
     Headline,
@@ -27,13 +28,16 @@ from hkbench.report.model import (
     ReportRecord,
     TokenCount,
 )
-from hkbench.report.tally import failure_counts
+from hkbench.report.tally import cost_per_solved, failure_counts, sum_of_costs
 from hkbench.stats import Floats, bootstrap_interval, geometric_mean, share_interval
 
 NAMES = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 SIDE_BY_SIDE_DEFINITIONS = {
-    **{word: DEFINITIONS[word] for word in ("solved", "correct", "judged", "speedup", "fast_p", "pass_at_k", "weak")},
+    **{
+        word: DEFINITIONS[word]
+        for word in ("solved", "correct", "judged", "speedup", "fast_p", "pass_at_k", "weak", "cost", "cost_per_solved")
+    },
     "common": "problems that every run finished and judged, with the same file: runs[].figures and the figures drawn "
     "are over these",
     "compared": "of two runs: the problems that both finished and judged, with the same file, each by its best correct "
@@ -77,6 +81,8 @@ class RunFigures(ReportRecord):
     calls_replayed: int
     tokens_input: TokenCount
     tokens_output: TokenCount
+    cost: Cost
+    cost_per_solved: float | None
     generation_seconds: float | None
     evaluation_seconds: float | None
     wall_seconds: float | None  #: summed over problems, which overlap
@@ -185,7 +191,7 @@ def _against(first: Report, other: Report, run: str, force: bool) -> Against:
     comparison = compare(first, other, run)
     if comparison is None:
         reasons = "\n".join(f"  {name}: {reason}" for name, reason in left_out_of(first, other, run).items())
-        raise UsageError(f"no problem was judged in both A and {run}:\n{reasons}")
+        raise UsageError(f"no problem was finished in both A and {run}:\n{reasons}")
     without = comparison.without_weak
     return Against(
         run=run,
@@ -216,6 +222,7 @@ def _figures(report: Report, names: Sequence[str]) -> RunFigures:
     chosen = set(names)
     problems = [one for one in report.problems if one.problem in chosen]
     count = len(problems)
+    cost = sum_of_costs(one.cost for one in problems)
     speedups = [one.best_speedup.value for one in problems if one.best_speedup is not None]
     solved, correct = sum(one.solved for one in problems), sum(one.correct for one in problems)
     return RunFigures(
@@ -234,6 +241,8 @@ def _figures(report: Report, names: Sequence[str]) -> RunFigures:
         calls_replayed=sum(one.calls.replayed for one in problems),
         tokens_input=_tokens(one.tokens.input for one in problems),
         tokens_output=_tokens(one.tokens.output for one in problems),
+        cost=cost,
+        cost_per_solved=cost_per_solved(cost, solved),
         generation_seconds=total(one.generation_seconds for one in problems),
         evaluation_seconds=total(one.evaluation_seconds for one in problems),
         wall_seconds=total(one.wall_seconds for one in problems),

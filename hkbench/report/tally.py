@@ -138,6 +138,18 @@ def cost(samples: Iterable[SampleView], price: Price | None) -> Cost:
     )
 
 
+def sum_of_costs(found: Iterable[Cost]) -> Cost:
+    """Of several problems of one run."""
+    costs = list(found)
+    known = [one.total for one in costs if one.total is not None]
+    unpriced = sum(one.unpriced_replies for one in costs)
+    return Cost(
+        total=_rounded(math.fsum(known)) if any(known) or not unpriced else None,
+        currency=next((one.currency for one in costs), None),
+        unpriced_replies=unpriced,
+    )
+
+
 def cost_per_solved(whole: Cost, solved: int) -> float | None:
     if whole.total is None or whole.unpriced_replies or not solved:
         return None

@@ -17,6 +17,7 @@ from hkbench.report.page.comparison_figures import comparison_figures, share
 from hkbench.report.page.render import environment
 from hkbench.report.page.svg import RUNS
 from hkbench.report.side_by_side import Against, ProblemCell, RunColumn, RunFigures, SideBySide
+from hkbench.store.costs import money
 
 Row = tuple[str, ...]
 
@@ -105,10 +106,18 @@ def _work(columns: Sequence[RunFigures | None]) -> list[Row]:
         ("Model calls, made and replayed", *(f"{c.calls_made} and {c.calls_replayed}" for c in known)),
         ("Input tokens", *(words.count(c.tokens_input) for c in known)),
         ("Output tokens", *(words.count(c.tokens_output) for c in known)),
+        ("Cost", *(words.cost(c.cost) for c in known)),
+        ("Cost of a solved problem", *(_per_solved(c) for c in known)),
         ("Time of model calls", *(words.duration(c.generation_seconds) for c in known)),
         ("Time of evaluations", *(words.duration(c.evaluation_seconds) for c in known)),
         ("Wall, summed over problems", *(words.duration(c.wall_seconds) for c in known)),
     ]
+
+
+def _per_solved(column: RunFigures) -> str:
+    if column.cost_per_solved is None:
+        return words.UNKNOWN
+    return money(column.cost_per_solved, column.cost.currency)
 
 
 def _against(found: SideBySide, one: Against, reports: Sequence[str | None]) -> AgainstPart:

@@ -215,7 +215,7 @@ def test_settings_that_the_comparison_suffers_from_are_said(tmp_path: Path) -> N
     assert "not have equally many tries (attempts: 1 in A, 3 in B)" in tried
     text = " ".join(" ".join(comparison_lines(found, "a", "b")).split())
     assert all(" ".join(sentence.split()) in text for sentence in (unlike, judged, tried))
-    alike = compare(a, report_of(tmp_path / "c", [2.0], temperature=0.5))
+    alike = compare(a, report_of(tmp_path / "c", [2.0], temperature=0.5, judge_model="another"))
     assert alike is not None and list(caveats(alike)) == []
 
 

@@ -11,7 +11,7 @@ from support.compared_runs import Speeds, compared_run
 from support.run_folder import FACTS, RunFolder, run_config
 
 from hkbench.errors import UsageError
-from hkbench.records import SizeSet
+from hkbench.records import Price, Rates, SizeSet
 from hkbench.report import Report, SideBySide, detail
 from hkbench.report.compare import compare
 from hkbench.report.compare_text import side_by_side_lines
@@ -85,6 +85,23 @@ def test_without_the_weak_problems(tmp_path: Path) -> None:
     assert found.against[0].conclusion_without_weak is not None
 
 
+def test_cost_is_over_the_common_problems(tmp_path: Path) -> None:
+    price = Price(currency="USD", entry="m", rates=Rates(input=1000.0, output=2000.0), source="prices.toml")
+    a = report_of(tmp_path / "a", [2.0, 2.0, None])
+    view = read_run(compared_run(tmp_path / "b", [1.0, None], hashes=("0" * 64,) * 2).paths)
+    b = detail(replace(view, facts=FACTS.model_copy(update={"price": price})))
+    found = side_by_side([("a", a), ("b", b)])
+    first, second = (run.figures for run in found.runs)
+    assert first is not None and second is not None
+    assert (first.cost.total, first.cost.unpriced_replies, first.cost_per_solved) == (None, 4, None)
+    # Two problems, two samples each: 400 tokens in, 240 out.
+    assert second.cost.total == pytest.approx(0.88) and second.cost.currency == "USD"
+    assert second.cost_per_solved == pytest.approx(0.88)
+    text = " ".join(" ".join(side_by_side_lines(found)).split())
+    assert "cost unknown 0.88 USD" in text
+    assert any(row.setting == "price" and row.differs for row in found.settings)
+
+
 def test_a_worse_run_among_several_is_worse(tmp_path: Path) -> None:
     base = [2.0 + 0.1 * n for n in range(8)]
     a, b, c = (report_of(tmp_path / x, [s * f for s in base]) for x, f in (("a", 1.0), ("b", 1.2), ("c", 0.7)))
@@ -99,7 +116,9 @@ def test_runs_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
         side_by_side([("a", a), ("a", a), ("b", full)])
     assert side_by_side([("a", a), ("b", full)], force=True).against[0].comparison.whole.problems == 1
     other = detail(read_run(RunFolder(tmp_path / "c", run_config(("9_Q",))).paths))
-    with pytest.raises(UsageError, match="no problem was judged in both A and B:\n  1_P: only in A\n  9_Q: only in B"):
+    with pytest.raises(
+        UsageError, match="no problem was finished in both A and B:\n  1_P: only in A\n  9_Q: only in B"
+    ):
         side_by_side([("a", a), ("c", other)])
     for wrong in ([("a", a)], [("a", a)] * (len(NAMES) + 1)):
         with pytest.raises(UsageError, match="cannot be compared"):
