@@ -28,7 +28,7 @@ _KEYS = {
         ("s", "order: plan, best speed-up, name, state, category"),
         ("/", "only names that match a regular expression; Escape: all"),
         ("f", "only problems with failures of one kind, kind by kind"),
-        ("c", "only problems of one category, their prompt's template"),
+        ("c", "only problems of one category, or of one template"),
         ("left, right", "earlier and later attempts, where they do not fit"),
     ),
     "problem": (

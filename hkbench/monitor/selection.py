@@ -32,7 +32,7 @@ class Selection:
     order: Order = Order.PLAN
     pattern: str = ""
     kind: FailureKind | None = None  #: only problems with such a failure
-    category: str | None = None  #: only problems whose prompt has this template
+    category: str | None = None  #: only problems of this one
 
     @property
     def narrow(self) -> bool:

@@ -25,7 +25,7 @@ class ProblemNow(Record):
     """One problem of the plan."""
 
     name: str
-    category: str | None  #: the prompt's template without its suffix; `None` before the first prompt
+    category: str | None  #: that the strategy chose, else the first prompt's template; `None` before both
     state: Literal["waiting", "running", "finished", "ended early"]
     solved: bool
     best: float | None  #: the highest speed-up of a correct sample

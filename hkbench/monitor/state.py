@@ -16,6 +16,7 @@ from hkbench.records import (
     AttemptClosed,
     CallKey,
     CandidateExtracted,
+    Decided,
     DevicePlace,
     EvaluationFailed,
     FailureKind,
@@ -103,7 +104,7 @@ class ProblemState:
     started: bool = False
     closed: bool = False
     error: str | None = None
-    category: str | None = None  #: the prompt's template without its suffix; `None` before the first prompt
+    category: str | None = None  #: that the strategy chose, else the first prompt's template; `None` before both
     _tally: Tally | None = None  #: counted when it is asked for: a change of one sample must not cost a look at all
 
     def put(self, attempt: int, sample: int, state: SampleState) -> None:
@@ -189,6 +190,8 @@ class RunState:
             case PromptRendered():
                 problem = self._problem(event.problem)
                 problem.category = problem.category or PurePath(event.template).stem
+            case Decided(what="category"):
+                self._problem(event.problem).category = event.choice
             case AttemptClosed():
                 if event.best_sample is not None:
                     self._problem(event.problem).chosen[event.attempt] = event.best_sample

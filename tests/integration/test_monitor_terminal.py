@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import platform
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -13,6 +15,8 @@ import pytest
 from support import doors
 from support.run_folder import RunFolder, correct, incorrect, run_config
 from support.terminal import Terminal, terminal
+
+from hkbench.records import DevicePlace, Stage
 
 pytestmark = pytest.mark.skipif(
     shutil.which("tmux") is None,
@@ -80,6 +84,20 @@ def test_json_of_two_folders_is_two_lines(finished: Path) -> None:
     states = [json.loads(line) for line in done.stdout.splitlines()]
     assert [state["condition"] for state in states] == ["finished", "finished"]
     assert states[0]["problems"][0]["name"] == "1_Mended"
+
+
+def test_the_device_of_a_run_at_work_in_a_frame_and_as_json(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path / "results", run_config(("1_ReLU",)))
+    run.start(host=platform.node(), devices=(DevicePlace(index=0, name="a CPU"),))
+    run.entered(run.asked("1_ReLU", 1, 2), Stage.TIME, device=0)
+    done = doors.run("monitor", run.root, "--once")
+    assert re.search(
+        r"^device 0     1_ReLU 1\.2 time .* \| \d+ % busy, [\d.]+ of [\d.]+ GiB$", done.stdout, re.MULTILINE
+    )
+    state = json.loads(doors.run("monitor", run.root, "--json").stdout)
+    (device,) = state["devices"]
+    assert (device["key"]["sample"], device["stage"], state["devices_note"]) == (2, "time", None)
+    assert 0 <= device["reading"]["utilisation"] <= 1 and device["reading"]["temperature"] is None
 
 
 def test_a_run_from_nothing_to_its_end(tmp_path: Path) -> None:

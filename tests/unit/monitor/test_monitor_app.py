@@ -19,7 +19,7 @@ from hkbench.monitor.live import Watch
 from hkbench.monitor.overview import OverviewScreen
 from hkbench.monitor.problem import ProblemScreen
 from hkbench.monitor.runs import RunsScreen
-from hkbench.records import DevicePlace, KernelProfile, Stage
+from hkbench.records import Decided, DevicePlace, KernelProfile, Stage
 from hkbench.store.layout import RunPaths
 
 PROFILE = KernelProfile(
@@ -381,6 +381,11 @@ async def test_filtering_by_category(tmp_path: Path) -> None:
         assert "category:" not in await person.press("c")
         await person.press("s", "s", "s", "s")
         assert person.rows() == ["1_Square_matmul", "3_Batched_matmul", "2_Max_pool", "4_ReLU"]
+        run.emit(
+            Decided(time=run.tick(), problem="4_ReLU", attempt=1, what="category", choice="elementwise", why="name")
+        )
+        await person.look()
+        assert person.rows() == ["4_ReLU", "1_Square_matmul", "3_Batched_matmul", "2_Max_pool"]
 
 
 async def test_what_the_devices_do(tmp_path: Path) -> None:
