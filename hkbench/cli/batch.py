@@ -27,7 +27,15 @@ from hkbench.cli.arguments import (
     judge_settings,
     positive,
 )
-from hkbench.cli.batch_plan import add_choice, add_strategy, categories_of, check_choice, plan_of, print_plan
+from hkbench.cli.batch_plan import (
+    add_choice,
+    add_strategy,
+    categories_of,
+    check_choice,
+    plan_of,
+    print_plan,
+    run_folder,
+)
 from hkbench.cli.budgets import add_budgets, chosen_prices, limits
 from hkbench.cli.models import check_model, judge_model, make_client, shown_base_url
 from hkbench.cli.signals import stopped_by_signals
@@ -79,7 +87,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_choice(parser)
     add_strategy(parser)
     parser.add_argument(
-        "--results", type=Path, default=Path("results"), metavar="DIR", help="the run folder (default: results)"
+        "--results",
+        type=Path,
+        default=Path("results"),
+        metavar="DIR",
+        help="the run folder (default: results); {time}, {model} and {strategy} in it stand for those of the start, "
+        "as in runs/{time}_{model}",
     )
     parser.add_argument(
         "--record",
@@ -105,6 +118,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Plans first, then runs; the report is written also when the run ends early."""
     check_choice(options)
+    options.results = run_folder(options, datetime.now().astimezone())
     prices: tuple[Price | None, Price | None] = (None, None)
     if not options.dry_run:
         check_model(options)
