@@ -120,6 +120,8 @@ def _facts(reading: GpuReading, part: Part | None, known: DeviceFacts | None, so
         kind=DeviceKind.ROCM,
         index=reading.index,
         name=model_name(reading.name or "", part, reading.arch),
+        uuid=known.uuid if known else None,
+        pci=reading.pci or (known.pci if known else None),
         arch=reading.arch,
         memory_bytes=reading.memory_bytes,
         compute_units=reading.compute_units,

@@ -47,8 +47,17 @@ def test_sources_that_agree() -> None:
     assert (gpu.sources["name"], gpu.sources["bus_bits"]) == ("hip-python", "hip-python")
     assert gpu.sources["l3_bytes"] == "rocminfo"
     sources = dict.fromkeys(("name", "arch", "compute_units", "wave_size", "lds_bytes", "memory_bytes"), "hip-python")
-    sources |= {"llc_bytes": "rocminfo"} | dict.fromkeys(("bandwidth", "peak_flops"), "data sheet (AMD1, AMD2)")
-    assert gpu.facts == facts(bandwidth=gpu.part.bandwidth, peak_flops=gpu.part.flops, sources=sources)
+    sources |= {"pci": "hip-python", "llc_bytes": "rocminfo"} | dict.fromkeys(
+        ("bandwidth", "peak_flops"), "data sheet (AMD1, AMD2)"
+    )
+    peaks = {"bandwidth": gpu.part.bandwidth, "peak_flops": gpu.part.flops}
+    assert gpu.facts == facts(sources=sources).model_copy(update=peaks | {"pci": "0000:1b:00"})
+
+
+def test_where_a_gpu_is_comes_from_torch_where_nobody_else_says() -> None:
+    known = facts().model_copy(update={"uuid": "GPU-1", "pci": "0000:2c:00"})
+    (gpu,) = merge([known], NOBODY, NOBODY)
+    assert (gpu.facts.uuid, gpu.facts.pci) == ("GPU-1", "0000:2c:00")
 
 
 def test_a_difference_is_named_with_both_and_the_first_stands() -> None:
