@@ -118,6 +118,7 @@ class PromptRendered(Event):
     template: str
     sha256: str
     parent: SampleKey | None = None  #: the sample that it tells of; `None`: of none, or an older run
+    metrics: tuple[str, ...] = ()  #: lines of that sample's profile that a stage, or a judge's question, chose
 
 
 class GenerationStarted(Event):

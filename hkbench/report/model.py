@@ -11,7 +11,19 @@ from typing import Literal
 
 from pydantic import ConfigDict
 
-from hkbench.records import Backend, FailureKind, Record, RunConfig, RunFacts, Stage, Status, Usage
+from hkbench.records import (
+    AnswerForm,
+    Backend,
+    FailureKind,
+    QuestionKind,
+    Record,
+    Role,
+    RunConfig,
+    RunFacts,
+    Stage,
+    Status,
+    Usage,
+)
 
 FAST_P = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0)  #: the thresholds of fast_p
 
@@ -28,14 +40,19 @@ DEFINITIONS = {
     "correct; overall the mean over the problems with n >= k",
     "geometric_mean_speedup": "over the best correct sample of each correct problem, slow ones included; the "
     "interval is a 95 % percentile bootstrap over problems, absent for fewer than two",
-    "tokens": "of all replies, replayed ones included; total is of the replies that reported the figure, "
-    "null when none did; reasoning is part of output, cached_input of input",
-    "cost": "of the model calls by the price in facts, for a million tokens of input, cached input and output "
-    "(reasoning included); replayed replies cost nothing. total is of the replies whose cost is known, null when none "
-    "is: it needs a price, and a service that said input and output; cached input that it did not say is taken as not "
-    "cached. What failed tries and calls cost is not known and not in it",
+    "tokens": "of all replies, the judge's and replayed ones included; total is of the replies that reported the "
+    "figure, null when none did; reasoning is part of output, cached_input of input",
+    "cost": "of the model calls by the price in facts (of the judge's by judge_price), for a million tokens of input, "
+    "cached input and output (reasoning included); replayed replies cost nothing. total is of the replies whose cost "
+    "is known, null when none is: it needs a price, and a service that said input and output; cached input that it did "
+    "not say is taken as not cached. What failed tries and calls cost is not known and not in it",
     "cost_per_solved": "cost of all calls / solved problems; null when a part of the cost is not known, or no problem "
     "is solved",
+    "roles": "calls by what the model was asked as: coder writes kernels, judge says what to change; tokens, cost, "
+    "calls and generation_seconds elsewhere are of both. usage.csv has a row a call",
+    "advice": "what the judge answered before the prompt of that attempt, and of which sample (about); said is what "
+    "was read in it, null where it could not be used",
+    "decisions": "what the strategy chose where it could have chosen otherwise, from that attempt on",
     "model_failures": "verdicts on candidates that are not correct, by stage and kind",
     "refused": "the answers of a sample were right, but the clocks did not agree, it was faster than the device can "
     "be, or the work was not its own kernels'; counted among the judged, never correct",
@@ -104,6 +121,17 @@ class Calls(ReportRecord):
     failed: int  #: given up
 
 
+class RoleReport(ReportRecord):
+    """All calls of one role."""
+
+    role: Role
+    models: tuple[str, ...]  #: that answered, as the service names them
+    calls: Calls
+    tokens: Tokens
+    cost: Cost
+    seconds: float | None  #: summed over calls, which overlap
+
+
 class FailureCount(ReportRecord):
     stage: Stage
     kind: FailureKind
@@ -146,10 +174,46 @@ class SampleReport(ReportRecord):
     warnings: tuple[str, ...]
 
 
+class Place(ReportRecord):
+    """A sample of the same problem."""
+
+    attempt: int
+    sample: int
+
+
+class AdviceReport(ReportRecord):
+    """One answer of the judge. `None`: not known."""
+
+    attempt: int  #: whose prompt it is for
+    call: int  #: 1: the question; 2: the request to put the answer right
+    kind: QuestionKind | None
+    about: Place | None
+    form: AnswerForm | None
+    note: str | None  #: what was wrong with it, or what was put right
+    said: dict[str, str] | None
+    model: str | None
+    tokens: Usage
+    cost: float | None
+    seconds: float | None
+    tries: int
+    replayed: bool
+    finish_reason: str | None
+
+
+class DecisionReport(ReportRecord):
+    """A choice of the strategy."""
+
+    attempt: int  #: the first one that it is about
+    what: str
+    choice: str
+    why: str
+
+
 class AttemptReport(ReportRecord):
     """One attempt of a problem; what it came to together with the attempts before it."""
 
     attempt: int
+    parent: Place | None  #: the sample that its prompt tells of
     judged: int
     correct: int
     fast: int
@@ -188,9 +252,11 @@ class ProblemReport(ReportRecord):
     cost: Cost
     calls: Calls
     wall_seconds: float | None
-    generation_seconds: float | None  #: summed over samples, which overlap
+    generation_seconds: float | None  #: summed over calls, which overlap
     evaluation_seconds: float | None
     samples: tuple[SampleReport, ...]
+    decisions: tuple[DecisionReport, ...]
+    advice: tuple[AdviceReport, ...]
 
 
 class AttemptGain(ReportRecord):
@@ -240,6 +306,7 @@ class Overall(ReportRecord):
     cost: Cost
     cost_per_solved: float | None
     calls: Calls
+    roles: tuple[RoleReport, ...]
     sessions: int  #: 1 + the number of resumes
     wall_seconds: float | None
     generation_seconds: float | None

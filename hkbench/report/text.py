@@ -165,7 +165,7 @@ def _failures(overall: Overall) -> list[str]:
 
 
 def _tokens(report: Report) -> list[str]:
-    tokens, calls = report.overall.tokens, report.overall.calls
+    tokens, calls, roles = report.overall.tokens, report.overall.calls, report.overall.roles
     rows = [
         ("Input", _tokens_line(tokens.input, tokens.cached_input, "cached")),
         ("Output", _tokens_line(tokens.output, tokens.reasoning, "reasoning")),
@@ -175,6 +175,12 @@ def _tokens(report: Report) -> list[str]:
         ),
         ("Cost", words.whole_cost(report.overall)),
         *([("Price", words.price(report.facts.price))] if report.facts.price is not None else []),
+        *(
+            [("Judge's", f"price {words.price(report.facts.judge_price)}")]
+            if report.facts.judge_price is not None
+            else []
+        ),
+        *([(role.role.capitalize(), words.of_role(role)) for role in roles] if len(roles) > 1 else []),
     ]
     return [*title("Tokens, money and model calls"), *pairs(rows)]
 

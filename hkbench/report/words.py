@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from hkbench.records import Interval, Price
-from hkbench.report.model import Cost, Estimate, Overall, ProblemReport, TokenCount
+from hkbench.report.model import Cost, Estimate, Overall, ProblemReport, RoleReport, TokenCount
 from hkbench.store.costs import money
 from hkbench.store.plain import one_line
 
@@ -131,6 +131,15 @@ def whole_cost(overall: Overall) -> str:
     elif found.unpriced_replies:
         parts.append(f"{found.unpriced_replies} replies did not say their tokens")
     return "; ".join(parts)
+
+
+def of_role(found: RoleReport) -> str:
+    """The calls of one role in a line."""
+    calls, tokens = found.calls, found.tokens
+    made = f"{calls.made} calls made, {calls.replayed} replayed, {calls.failed} given up"
+    used = f"{count(tokens.input)} input and {count(tokens.output)} output tokens"
+    money_ = f"cost {cost(found.cost)}" if calls.made else "no cost"
+    return f"{', '.join(found.models) or 'no answer'}: {made}; {used}; {money_}; {duration(found.seconds)}"
 
 
 def spent(overall: Overall) -> str:

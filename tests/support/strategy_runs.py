@@ -1,0 +1,41 @@
+"""Run folders of the strategies judge and staged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from support.run_folder import FACTS, RunFolder, correct, incorrect, run_config
+
+from hkbench.records import Price, Rates, Usage
+
+NAME = "1_ReLU"
+SAID = {"critical_issue": "the \x1b[31mmask", "why_it_matters": "it is off by one", "minimal_fix_hint": "use <"}
+
+
+def price(rate: float) -> Price:
+    rates = Rates(input=rate, output=rate, cached_input=None)
+    return Price(currency="USD", rates=rates, entry="m", source="a list")
+
+
+def judged_run(root: Path) -> RunFolder:
+    """A wrong seed, an unusable and a usable answer of the judge, a fast kernel."""
+    run = RunFolder(root, run_config((NAME,), samples=1).model_copy(update={"strategy": "judge"}))
+    facts = FACTS.model_copy(update={"price": price(1000.0), "judge_price": price(2000.0)})
+    run.paths.run.write_text(
+        json.dumps({"config": run.config.model_dump(mode="json"), "facts": facts.model_dump(mode="json")})
+    )
+    run.start()
+    run.begin(NAME)
+    run.prompted(NAME, "cpp/default.j2")
+    seed = run.sample(NAME, 1, 1, incorrect(NAME), Usage(input=100, output=50))
+    run.chosen(seed)
+    run.advised(seed, None, usage=Usage(input=10, output=1))
+    key = run.advised(seed, SAID, call=2, usage=Usage(input=30, output=9), metrics=("relu_kernel: time share 99 %",))
+    run.no_advice(key)
+    run.prompted(NAME, "cpp/default.j2", 2, parent=seed)
+    run.sample(NAME, 2, 1, correct(NAME, 2.0), Usage(input=200, output=60))
+    run.decided(NAME, 2, "advice", "none", "a \x1b[1mreason")
+    run.end(NAME, solved=True)
+    run.close()
+    return run
