@@ -134,7 +134,7 @@ def _problem(run: RunView, problem: ProblemView) -> ProblemReport:
         solved_at_attempt=next((a.attempt for a in attempts if a.solved_so_far), None),
         best_attempt=best.key.attempt if best is not None else None,
         best_sample=best.key.sample if best is not None else None,
-        best_speedup=_estimate(verdict.speedup) if verdict is not None else None,
+        best_speedup=estimate(verdict.speedup) if verdict is not None else None,
         baseline_seconds=_value(verdict.baseline) if verdict is not None else None,
         candidate_seconds=_value(verdict.candidate) if verdict is not None else None,
         fast_p=_fast_p([best] if best is not None else [], 1) if judged else None,
@@ -149,7 +149,7 @@ def _problem(run: RunView, problem: ProblemView) -> ProblemReport:
         evaluation_seconds=tally.seconds(sample.evaluation_seconds for sample in samples),
         samples=tuple(_sample(sample, run.facts) for sample in samples),
         decisions=tuple(map(_decision, problem.decisions)),
-        advice=tuple(_advice(advice, run.facts) for advice in problem.advice),
+        advice=tuple(advice_report(advice, run.facts) for advice in problem.advice),
     )
 
 
@@ -168,19 +168,20 @@ def _decision(found: Decided) -> DecisionReport:
     return DecisionReport(attempt=found.attempt, what=what, choice=choice, why=why)
 
 
-def _advice(advice: AdviceView, facts: RunFacts) -> AdviceReport:
+def advice_report(advice: AdviceView, facts: RunFacts | None = None) -> AdviceReport:
+    """An answer of the judge; its cost where `facts` have a price."""
     said = advice.said
     return AdviceReport(
         attempt=advice.key.attempt,
         call=advice.key.call,
         kind=advice.kind,
-        about=_place(advice.about),
+        about=place(advice.about),
         form=advice.form,
         note=tally.message_of(advice.note) if advice.note is not None else None,
         said={name: strip_escapes(text)[:_SAID] for name, text in said.items()} if said is not None else None,
         model=advice.model,
         tokens=advice.usage,
-        cost=tally.cost_of_call(advice, facts),
+        cost=tally.cost_of_call(advice, facts) if facts is not None else None,
         seconds=tally.seconds([advice.generation_seconds]),
         tries=advice.tries,
         replayed=advice.replayed,
@@ -188,7 +189,7 @@ def _advice(advice: AdviceView, facts: RunFacts) -> AdviceReport:
     )
 
 
-def _place(key: SampleKey | None) -> Place | None:
+def place(key: SampleKey | None) -> Place | None:
     return Place(attempt=key.attempt, sample=key.sample) if key is not None else None
 
 
@@ -203,7 +204,7 @@ def _sample(sample: SampleView, facts: RunFacts) -> SampleReport:
         kind=failure.kind if failure is not None else None,
         message=tally.message_of(failure.message) if failure is not None else None,
         language=tally.language_of(sample),
-        speedup=_estimate(verdict.speedup) if verdict is not None else None,
+        speedup=estimate(verdict.speedup) if verdict is not None else None,
         baseline_seconds=_value(verdict.baseline) if verdict is not None else None,
         candidate_seconds=_value(verdict.candidate) if verdict is not None else None,
         replayed=sample.replayed,
@@ -222,7 +223,7 @@ def _attempt(problem: ProblemView, attempt: int) -> AttemptReport:
     best = tally.best_of(so_far)
     return AttemptReport(
         attempt=attempt,
-        parent=_place(problem.parents.get(attempt)),
+        parent=place(problem.parents.get(attempt)),
         judged=sum(map(tally.is_judged, these)),
         correct=sum(map(tally.is_correct, these)),
         fast=sum(map(tally.is_fast, these)),
@@ -325,7 +326,7 @@ def _mean_speedup(best: Sequence[SampleView]) -> Estimate | None:
         return None
     if len(speedups) == 1:  # a resample of one value is that value: no interval rather than one of no width
         return Estimate(value=speedups[0], low=None, high=None)
-    return _estimate(bootstrap_interval(speedups, geometric_mean))
+    return estimate(bootstrap_interval(speedups, geometric_mean))
 
 
 def _gains(problems: Sequence[ProblemView]) -> tuple[AttemptGain, ...]:
@@ -348,7 +349,7 @@ def _gains(problems: Sequence[ProblemView]) -> tuple[AttemptGain, ...]:
     return tuple(rows)
 
 
-def _estimate(interval: Interval | None) -> Estimate | None:
+def estimate(interval: Interval | None) -> Estimate | None:
     if interval is None:
         return None
     return Estimate(value=interval.value, low=interval.low, high=interval.high)

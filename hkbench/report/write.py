@@ -13,6 +13,7 @@ from urllib.parse import quote
 from hkbench.errors import InputMissing, UsageError
 from hkbench.records import Record
 from hkbench.report.build import detail, summary_of
+from hkbench.report.evaluations import write_evaluations
 from hkbench.report.model import Report, Summary, SummaryRow
 from hkbench.report.page import render_comparison, render_page
 from hkbench.report.side_by_side import SideBySide, side_by_side
@@ -29,7 +30,7 @@ COMPARISON = "comparison.html"
 
 
 def write_reports(results: Path) -> Report:
-    """Write the summaries, the detailed reports, report.html and usage.csv; return the report.
+    """Write summaries, detailed reports, report.html, usage.csv and what a strategy has besides; return the report.
 
     The same folder gives the same bytes. `InputMissing` when `results` holds no run, `ConfigurationError`
     when its run.json cannot be read; `OSError` when a file cannot be written.
@@ -43,6 +44,7 @@ def write_reports(results: Path) -> Report:
     write_atomic(paths.report_json, json_text(report))
     write_atomic(paths.report_text, render_text(report))
     write_atomic(paths.usage, usage_text(run))
+    write_evaluations(run)
     write_atomic(paths.report_page, render_page(report, paths))
     return report
 
