@@ -185,7 +185,7 @@ class Decided(Event):
     event: Literal["decided"] = "decided"
     problem: str
     attempt: int  #: the first one that it is about
-    what: str  #: "question", "start", "category", "stage", "skip", "exit"
+    what: str  #: "advice", "category", "stage", "skip", "left" (a stage, by an exit of rules), "exit"
     choice: str
     why: str
 

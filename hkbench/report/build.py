@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from hkbench.records import Decided, Interval, MachineFailed, RunFacts, SampleKey, Usage
 from hkbench.report import tally
+from hkbench.report.budget import budget_of
 from hkbench.report.model import (
     DEFINITIONS,
     FAST_P,
@@ -272,6 +273,7 @@ def _overall(run: RunView) -> Overall:
         cost_per_solved=tally.cost_per_solved(cost, whole.solved),
         calls=tally.calls(calls, failures),
         roles=tally.roles(calls, failures, run.facts),
+        budget=budget_of(run) if run.config.strategy == "staged" else None,
         sessions=run.journal.sessions,
         wall_seconds=tally.seconds([run.journal.seconds]),
         generation_seconds=tally.seconds(call.generation_seconds for call in calls),

@@ -53,6 +53,14 @@ DEFINITIONS = {
     "advice": "what the judge answered before the prompt of that attempt, and of which sample (about); said is what "
     "was read in it, null where it could not be used",
     "decisions": "what the strategy chose where it could have chosen otherwise, from that attempt on",
+    "budget": "strategy staged, by category: stages that were worked, skipped by a rule, and left out by an exit of "
+    "rules (not those that attempts ran out for). saved is an estimate: so many stages times the mean of the "
+    "category's worked stages in this run (attempts; input and output tokens and cost where every call told them; "
+    "seconds of model calls and evaluations, summed), null where none was worked. What it might have cost is an "
+    "estimate too: of the same stage where it was worked in the same category in this run, in how many of how many the "
+    "best so far rose (gained of worked; from no correct kernel to one counts), and by what factor, as a geometric "
+    "mean over those that began with a correct kernel, 1 where nothing was gained; null where there is none. The "
+    "problems that rules stopped differ from those that went on, so neither says what would have happened",
     "model_failures": "verdicts on candidates that are not correct, by stage and kind",
     "refused": "the answers of a sample were right, but the clocks did not agree, it was faster than the device can "
     "be, or the work was not its own kernels'; counted among the judged, never correct",
@@ -270,6 +278,38 @@ class AttemptGain(ReportRecord):
     geometric_mean_speedup: float | None  #: of the best correct samples so far
 
 
+class StageBudget(ReportRecord):
+    """One stage of a category; see the definition of budget."""
+
+    stage: str
+    worked: int
+    skipped: int
+    left_out: int
+    gained: int  #: of `worked`
+    geometric_mean_gain: float | None
+
+
+class Saved(ReportRecord):
+    """An estimate of what was not done. `None`: nothing to estimate it by."""
+
+    attempts: float | None
+    tokens: float | None
+    cost: float | None
+    seconds: float | None
+
+
+class CategoryBudget(ReportRecord):
+    """What skipping and early exits saved in a category, and what they might have cost."""
+
+    category: str
+    problems: int
+    worked: int
+    skipped: int
+    left_out: int
+    saved: Saved
+    stages: tuple[StageBudget, ...]  #: as they were first decided on
+
+
 class Headline(ReportRecord):
     """The headlines over a part of the problems."""
 
@@ -307,6 +347,7 @@ class Overall(ReportRecord):
     cost_per_solved: float | None
     calls: Calls
     roles: tuple[RoleReport, ...]
+    budget: tuple[CategoryBudget, ...] | None  #: by category, strategy staged; `None` of others
     sessions: int  #: 1 + the number of resumes
     wall_seconds: float | None
     generation_seconds: float | None

@@ -21,6 +21,7 @@ def render_text(report: Report) -> str:
         problem_table(report.problems),
         _failures(report.overall),
         _tokens(report),
+        *([_budget(report)] if report.overall.budget else []),
         *([_damage(report)] if report.damage else []),
         _samples(report.problems),
         _definitions(report),
@@ -188,6 +189,14 @@ def _tokens(report: Report) -> list[str]:
 def _tokens_line(whole: TokenCount, part: TokenCount, name: str) -> str:
     silent = f"; {whole.unreported_replies} replies did not say" if whole.unreported_replies else ""
     return f"{words.count(whole)} ({name}: {words.count(part)}){silent}"
+
+
+def _budget(report: Report) -> list[str]:
+    budget = report.overall.budget or ()
+    saved = table(words.SAVED, words.saved_rows(budget, report.overall.cost.currency), right=range(1, 9))
+    stages = table(words.MIGHT_HAVE_COST, words.stage_rows(budget), right=range(1, 6))
+    lines = title("What skipping and early exits saved, and might have cost")
+    return [*lines, *saved, "", *stages, *wrapped(words.BUDGET_NOTE)]
 
 
 def _damage(report: Report) -> list[str]:

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from hkbench.records import Interval, Price
-from hkbench.report.model import Cost, Estimate, Overall, ProblemReport, RoleReport, TokenCount
+from hkbench.report.model import CategoryBudget, Cost, Estimate, Overall, ProblemReport, RoleReport, TokenCount
 from hkbench.store.costs import money
 from hkbench.store.plain import one_line
 
@@ -140,6 +140,45 @@ def of_role(found: RoleReport) -> str:
     used = f"{count(tokens.input)} input and {count(tokens.output)} output tokens"
     money_ = f"cost {cost(found.cost)}" if calls.made else "no cost"
     return f"{', '.join(found.models) or 'no answer'}: {made}; {used}; {money_}; {duration(found.seconds)}"
+
+
+SAVED = ("category", "problems", "worked", "skipped", "left out", "attempts", "tokens", "cost", "time")
+MIGHT_HAVE_COST = ("category, stage", "worked", "skipped", "left out", "gained", "mean gain")
+BUDGET_NOTE = (
+    "Estimates. attempts, tokens, cost, time: not spent, by the mean of the category's worked stages. gained, mean "
+    "gain: of the same stage where it was worked in the same category."
+)
+
+
+def saved_rows(budget: Sequence[CategoryBudget], currency: str | None) -> list[tuple[str, ...]]:
+    """By category, the columns of `SAVED`."""
+    return [
+        (
+            one.category,
+            *(f"{number}" for number in (one.problems, one.worked, one.skipped, one.left_out)),
+            UNKNOWN if one.saved.attempts is None else f"{one.saved.attempts:.1f}",
+            UNKNOWN if one.saved.tokens is None else f"{one.saved.tokens:,.0f}",
+            UNKNOWN if one.saved.cost is None else money(one.saved.cost, currency),
+            duration(one.saved.seconds),
+        )
+        for one in budget
+    ]
+
+
+def stage_rows(budget: Sequence[CategoryBudget]) -> list[tuple[str, ...]]:
+    """By category and stage, the columns of `MIGHT_HAVE_COST`."""
+    return [
+        (
+            f"{one.category}, {stage.stage}",
+            f"{stage.worked}",
+            f"{stage.skipped}",
+            f"{stage.left_out}",
+            f"{stage.gained} of {stage.worked}" if stage.worked else UNKNOWN,
+            ratio(stage.geometric_mean_gain),
+        )
+        for one in budget
+        for stage in one.stages
+    ]
 
 
 def spent(overall: Overall) -> str:
