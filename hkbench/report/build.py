@@ -251,6 +251,7 @@ def _overall(run: RunView) -> Overall:
         finished=sum(_state(problem) is ProblemState.FINISHED for problem in run.problems),
         judged=whole.judged,
         correct=whole.correct,
+        correct_share=whole.correct / whole.judged if whole.judged else None,
         solved=whole.solved,
         samples_judged=sum(map(tally.is_judged, samples)),
         samples_correct=sum(map(tally.is_correct, samples)),

@@ -266,6 +266,12 @@ class ProblemReport(ReportRecord):
     decisions: tuple[DecisionReport, ...]
     advice: tuple[AdviceReport, ...]
 
+    @property
+    def steps(self) -> list[int]:
+        """The attempts that something is known of, in order; one can be decided on and not begun."""
+        found = {sample.attempt for sample in self.samples} | {one.attempt for one in self.advice}
+        return sorted(found | {one.attempt for one in self.decisions})
+
 
 class AttemptGain(ReportRecord):
     """Where the run stood after attempt k of every problem (a problem solved earlier counts as it was)."""
@@ -327,6 +333,7 @@ class Overall(ReportRecord):
     finished: int
     judged: int
     correct: int
+    correct_share: float | None  #: of the judged problems; `None`: none was judged
     solved: int
     samples_judged: int
     samples_correct: int

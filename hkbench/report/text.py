@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from hkbench.records import Status
 from hkbench.report import words
-from hkbench.report.model import Headline, Overall, ProblemReport, Report, SampleReport, TokenCount
+from hkbench.report.model import AdviceReport, Headline, Overall, ProblemReport, Report, SampleReport, TokenCount
 from hkbench.report.words import WIDTH, pairs, table, title, wrapped
 from hkbench.store.plain import one_line
 
@@ -220,6 +220,15 @@ def _samples(problems: Iterable[ProblemReport]) -> list[str]:
             where = f"  {sample.attempt}.{sample.sample}  "
             lines += wrapped(sample_line(sample), where, " " * len(where))
     return lines
+
+
+def advice_lines(advice: AdviceReport) -> list[str]:
+    """What the judge said, a line a field."""
+    about = f" on {advice.about.attempt}/{advice.about.sample}" if advice.about is not None else ""
+    kind = f", {advice.kind}" if advice.kind is not None else ""
+    head = f"judge {advice.call}{about}{kind}" + (f": {advice.note}" if advice.note is not None else "")
+    said = (advice.said or {}).items()
+    return [head, *(f"{name.replace('_', ' ')}: {one_line(text, 1000)}" for name, text in said)]
 
 
 def sample_line(sample: SampleReport) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from hkbench.records import Interval, Price
+from hkbench.records import Interval, JudgeSettings, Price, Status
 from hkbench.report.model import CategoryBudget, Cost, Estimate, Overall, ProblemReport, RoleReport, TokenCount
 from hkbench.store.costs import money
 from hkbench.store.plain import one_line
@@ -179,6 +179,15 @@ def stage_rows(budget: Sequence[CategoryBudget]) -> list[tuple[str, ...]]:
         for one in budget
         for stage in one.stages
     ]
+
+
+def not_profiled(status: Status, settings: JudgeSettings) -> str:
+    """Why a verdict has no profile, as far as the settings say."""
+    if status is Status.FAST and settings.profile_slow and not settings.profile_fast:
+        return "not profiled (only slow kernels are)"
+    if status not in (Status.FAST, Status.SLOW):
+        return "not profiled (only correct kernels are)"
+    return "not profiled"
 
 
 def spent(overall: Overall) -> str:

@@ -16,6 +16,7 @@ from hkbench.report.build import detail, summary_of
 from hkbench.report.evaluations import write_evaluations
 from hkbench.report.model import Report, Summary, SummaryRow
 from hkbench.report.page import render_comparison, render_page
+from hkbench.report.scores import write_scores
 from hkbench.report.side_by_side import SideBySide, side_by_side
 from hkbench.report.text import render_text
 from hkbench.report.usage import usage_text
@@ -45,6 +46,7 @@ def write_reports(results: Path) -> Report:
     write_atomic(paths.report_text, render_text(report))
     write_atomic(paths.usage, usage_text(run))
     write_evaluations(run)
+    write_scores(report, paths)
     write_atomic(paths.report_page, render_page(report, paths))
     return report
 
