@@ -14,11 +14,11 @@ from rich.text import Text
 from hkbench.cli.address import Address, find_address
 from hkbench.cli.verdicts import describe
 from hkbench.errors import UsageError
-from hkbench.records import SampleKey
+from hkbench.records import JudgeSettings, SampleKey
 from hkbench.report.build import detail, summary_of
 from hkbench.report.model import ProblemReport, Report, SampleReport
 from hkbench.report.sample import build_lines, diff_lines, histogram, profile_lines, timing_lines
-from hkbench.report.text import problem_table, sample_line
+from hkbench.report.text import advice_lines, problem_table, sample_line
 from hkbench.report.words import pairs, wrapped
 from hkbench.store.layout import RunPaths
 from hkbench.store.plain import strip_escapes
@@ -31,15 +31,15 @@ PROBLEM is a number, a name or a part of one that no other problem has; 3/2/1 is
 Works on running runs too, and only reads. Control characters in what a model wrote are left out."""
 
 #: What is shown of a sample, in this order: a part's name and its lines.
-PARTS: dict[str, Callable[[WholeSample], list[str]]] = {
-    "prompt": lambda sample: _whole(sample.prompt, "no prompt is recorded"),
-    "reply": lambda sample: _whole(sample.reply, "no reply yet"),
-    "code": lambda sample: _whole(sample.code, sample.note or "the reply holds no code"),
-    "diff": diff_lines,
-    "build": lambda sample: build_lines(sample.verdict) if sample.verdict else [_OPEN],
-    "verdict": lambda sample: describe(sample.verdict).splitlines() if sample.verdict else [_OPEN],
-    "timing": lambda sample: timing_lines(sample.verdict) if sample.verdict else [_OPEN],
-    "profile": lambda sample: profile_lines(sample.verdict.profile) if sample.verdict else [_OPEN],
+PARTS: dict[str, Callable[[WholeSample, JudgeSettings], list[str]]] = {
+    "prompt": lambda sample, _: _whole(sample.prompt, "no prompt is recorded"),
+    "reply": lambda sample, _: _whole(sample.reply, "no reply yet"),
+    "code": lambda sample, _: _whole(sample.code, sample.note or "the reply holds no code"),
+    "diff": lambda sample, _: diff_lines(sample),
+    "build": lambda sample, _: build_lines(sample.verdict) if sample.verdict else [_OPEN],
+    "verdict": lambda sample, _: describe(sample.verdict).splitlines() if sample.verdict else [_OPEN],
+    "timing": lambda sample, _: timing_lines(sample.verdict) if sample.verdict else [_OPEN],
+    "profile": lambda sample, settings: profile_lines(sample.verdict, settings) if sample.verdict else [_OPEN],
 }
 _OPEN = "no verdict yet"
 _COLOURS = {"fast": "green", "solved": "green", "slow": "yellow", "incorrect": "red", "failed": "red", "refused": "red"}
@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         sample = read_sample(view.paths, address.key)
         chosen = list(PARTS) if not options.part or "all" in options.part else options.part
-        _show_sample(console, sample, chosen, options.json)
+        _show_sample(console, sample, view.config.judge, chosen, options.json)
     return 0
 
 
@@ -111,15 +111,17 @@ def _show_problem(console: Console, view: RunView, address: Address, as_json: bo
         _print_json(data | {"samples": [_sample_json(one, found) for one in wanted]})
         return
     _print(console, problem_table([problem]), _by_status)
-    attempt = 0
-    for one in wanted:
-        if one.attempt != attempt:
-            attempt = one.attempt
-            parent = found.get(attempt)
-            told = f", whose prompt tells of sample {parent.attempt}/{parent.sample}" if parent is not None else ""
-            _print(console, ["", f"attempt {attempt}{told}"], "bold")
-        where = f"  {one.attempt}/{one.sample}  "
-        _print(console, wrapped(sample_line(one), where, " " * len(where)), _by_status)
+    for attempt in problem.steps if address.attempt is None else [address.attempt]:
+        parent = found.get(attempt)
+        told = f", whose prompt tells of sample {parent.attempt}/{parent.sample}" if parent is not None else ""
+        _print(console, ["", f"attempt {attempt}{told}"], "bold")
+        for line in [line for one in problem.advice if one.attempt == attempt for line in advice_lines(one)]:
+            _print(console, wrapped(line, "  ", "      "))
+        for one in [one for one in wanted if one.attempt == attempt]:
+            where = f"  {one.attempt}/{one.sample}  "
+            _print(console, wrapped(sample_line(one), where, " " * len(where)), _by_status)
+        for decision in [one for one in problem.decisions if one.attempt == attempt]:
+            _print(console, wrapped(f"{decision.what}: {decision.choice}, {decision.why}", "  ", "      "))
     if not wanted:
         _print(console, ["", "no sample yet"])
 
@@ -134,7 +136,9 @@ def _sample_json(sample: SampleReport, found: dict[int, SampleKey]) -> dict[str,
     return sample.model_dump(mode="json") | {"parent": parent}
 
 
-def _show_sample(console: Console, sample: WholeSample, chosen: list[str], as_json: bool) -> None:
+def _show_sample(
+    console: Console, sample: WholeSample, settings: JudgeSettings, chosen: list[str], as_json: bool
+) -> None:
     if as_json:
         _print_json(_whole_json(sample, chosen))
         return
@@ -150,7 +154,7 @@ def _show_sample(console: Console, sample: WholeSample, chosen: list[str], as_js
     for name in chosen:
         if not alone:
             _print(console, ["", name, "-" * len(name)], "bold")
-        _print(console, PARTS[name](sample), _by_mark if name == "diff" else "")
+        _print(console, PARTS[name](sample, settings), _by_mark if name == "diff" else "")
 
 
 def _whole_json(sample: WholeSample, chosen: list[str]) -> dict[str, Any]:

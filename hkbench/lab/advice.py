@@ -16,6 +16,7 @@ from hkbench.records import (
     AdviceAsked,
     AdviceFailed,
     AdviceKey,
+    AdviceRead,
     AdviceReceived,
     AnswerForm,
     Decided,
@@ -91,7 +92,9 @@ class Adviser:
         form = FORMS[kind]
         known = self._recorder.reply(key, self._model)
         if known is not None:
-            return known.text, read_answer(known.text, form)
+            read = _read(known, form)
+            self._recorder.save_advice(key, _advice_read(kind, about, reflection, read))
+            return known.text, read
         prompt = await self._question(key, kind, problem, reflection, unusable)
         event = self._recorder.event
         try:
@@ -108,9 +111,8 @@ class Adviser:
         self._recorder.save_reply(key, reply, self._request)
         stored = self._recorder.reply(key, self._model)
         assert stored is not None
-        read = read_answer(stored.text, form)
-        if read.form is AnswerForm.UNUSABLE and stored.finish_reason not in (None, "stop"):
-            read = ReadAnswer(None, read.form, f"{read.note}; the reply ended by {stored.finish_reason}")
+        read = _read(stored, form)
+        self._recorder.save_advice(key, _advice_read(kind, about, reflection, read))
         self._recorder.event(_received(key, kind, about, stored, read))
         return stored.text, read
 
@@ -131,6 +133,24 @@ class Adviser:
         prompt = await self._prompter.question(problem, kind, reflection, question)
         self._recorder.save_question(key, prompt)
         return prompt.text
+
+
+def _read(reply: Reply, form: type[Advice]) -> ReadAnswer:
+    read = read_answer(reply.text, form)
+    if read.form is AnswerForm.UNUSABLE and reply.finish_reason not in (None, "stop"):
+        return ReadAnswer(None, read.form, f"{read.note}; the reply ended by {reply.finish_reason}")
+    return read
+
+
+def _advice_read(kind: QuestionKind, about: SampleKey, reflection: Reflection, read: ReadAnswer) -> AdviceRead:
+    return AdviceRead(
+        kind=kind,
+        about=about,
+        metrics=reflection.metrics,
+        form=read.form,
+        note=read.note,
+        said=read.advice.model_dump() if read.advice is not None else None,
+    )
 
 
 def _received(key: AdviceKey, kind: QuestionKind, about: SampleKey, reply: Reply, read: ReadAnswer) -> AdviceReceived:

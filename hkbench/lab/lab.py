@@ -128,6 +128,7 @@ class Lab:
                 template=prompt.template,
                 sha256=prompt.sha256,
                 parent=parent,
+                metrics=reflection.metrics if reflection is not None else (),
             )
         )
         return prompt

@@ -3,6 +3,7 @@
 from hkbench.records.advice import (
     FORMS,
     Advice,
+    AdviceRead,
     AnswerForm,
     OptimisationAdvice,
     QuestionKind,
@@ -95,6 +96,7 @@ from hkbench.records.verdict import (
 __all__ = [
     "FORMS",
     "Advice",
+    "AdviceRead",
     "AnswerForm",
     "OptimisationAdvice",
     "QuestionKind",

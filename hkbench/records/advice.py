@@ -7,6 +7,9 @@ from typing import Annotated
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StringConstraints
 
+from hkbench.records.base import Record
+from hkbench.records.generation import SampleKey
+
 Said = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
@@ -54,3 +57,14 @@ FORMS: dict[QuestionKind, type[RepairAdvice] | type[OptimisationAdvice]] = {
     QuestionKind.REPAIR: RepairAdvice,
     QuestionKind.OPTIMISE: OptimisationAdvice,
 }
+
+
+class AdviceRead(Record):
+    """What was read in an answer of the judge, beside the answer in the run folder."""
+
+    kind: QuestionKind
+    about: SampleKey
+    metrics: tuple[str, ...] = ()  #: lines of the kernel's profile that the question showed
+    form: AnswerForm
+    note: str | None  #: what was wrong with it, or what was put right
+    said: dict[str, str] | None  #: its fields, as of `FORMS`; `None`: it cannot be used

@@ -118,6 +118,7 @@ class PromptRendered(Event):
     template: str
     sha256: str
     parent: SampleKey | None = None  #: the sample that it tells of; `None`: of none, or an older run
+    metrics: tuple[str, ...] = ()  #: lines of that sample's profile that a stage, or a judge's question, chose
 
 
 class GenerationStarted(Event):
@@ -184,7 +185,7 @@ class Decided(Event):
     event: Literal["decided"] = "decided"
     problem: str
     attempt: int  #: the first one that it is about
-    what: str  #: "question", "start", "category", "stage", "skip", "exit"
+    what: str  #: "advice", "category", "stage", "skip", "left" (a stage, by an exit of rules), "exit"
     choice: str
     why: str
 

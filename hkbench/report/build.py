@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from hkbench.records import Interval, MachineFailed, Price, Usage
+from hkbench.records import Decided, Interval, MachineFailed, RunFacts, SampleKey, Usage
 from hkbench.report import tally
+from hkbench.report.budget import budget_of
 from hkbench.report.model import (
     DEFINITIONS,
     FAST_P,
+    AdviceReport,
     AttemptGain,
     AttemptReport,
     DamageReport,
+    DecisionReport,
     Estimate,
     Headline,
     Overall,
     PassAtK,
+    Place,
     ProblemReport,
     ProblemState,
     Report,
@@ -24,7 +28,10 @@ from hkbench.report.model import (
     SummaryRow,
 )
 from hkbench.stats import bootstrap_interval, fast_p, geometric_mean, pass_at_k
-from hkbench.store.reader import ProblemView, RunView, SampleView
+from hkbench.store.plain import strip_escapes
+from hkbench.store.reader import AdviceView, ProblemView, RunView, SampleView
+
+_SAID = 4000  # characters of a field of the judge's advice; advice.json has the whole of it
 
 
 def detail(run: RunView) -> Report:
@@ -128,20 +135,22 @@ def _problem(run: RunView, problem: ProblemView) -> ProblemReport:
         solved_at_attempt=next((a.attempt for a in attempts if a.solved_so_far), None),
         best_attempt=best.key.attempt if best is not None else None,
         best_sample=best.key.sample if best is not None else None,
-        best_speedup=_estimate(verdict.speedup) if verdict is not None else None,
+        best_speedup=estimate(verdict.speedup) if verdict is not None else None,
         baseline_seconds=_value(verdict.baseline) if verdict is not None else None,
         candidate_seconds=_value(verdict.candidate) if verdict is not None else None,
         fast_p=_fast_p([best] if best is not None else [], 1) if judged else None,
         pass_at_k=_pass_at_k([problem], run.config.samples),
         attempts=attempts,
         model_failures=tally.model_failures(samples),
-        tokens=tally.tokens(samples),
-        cost=tally.cost(samples, run.facts.price),
-        calls=tally.calls(samples, _failures_of(run, problem.name)),
+        tokens=tally.tokens(problem.calls),
+        cost=tally.cost(problem.calls, run.facts),
+        calls=tally.calls(problem.calls, _failures_of(run, problem.name)),
         wall_seconds=tally.seconds([problem.seconds]),
-        generation_seconds=tally.seconds(sample.generation_seconds for sample in samples),
+        generation_seconds=tally.seconds(call.generation_seconds for call in problem.calls),
         evaluation_seconds=tally.seconds(sample.evaluation_seconds for sample in samples),
-        samples=tuple(_sample(sample, run.facts.price) for sample in samples),
+        samples=tuple(_sample(sample, run.facts) for sample in samples),
+        decisions=tuple(map(_decision, problem.decisions)),
+        advice=tuple(advice_report(advice, run.facts) for advice in problem.advice),
     )
 
 
@@ -155,7 +164,37 @@ def _state(problem: ProblemView) -> ProblemState:
     return ProblemState.UNFINISHED if problem.started else ProblemState.NOT_STARTED
 
 
-def _sample(sample: SampleView, price: Price | None) -> SampleReport:
+def _decision(found: Decided) -> DecisionReport:
+    what, choice, why = (tally.message_of(text) for text in (found.what, found.choice, found.why))
+    return DecisionReport(attempt=found.attempt, what=what, choice=choice, why=why)
+
+
+def advice_report(advice: AdviceView, facts: RunFacts | None = None) -> AdviceReport:
+    """An answer of the judge; its cost where `facts` have a price."""
+    said = advice.said
+    return AdviceReport(
+        attempt=advice.key.attempt,
+        call=advice.key.call,
+        kind=advice.kind,
+        about=place(advice.about),
+        form=advice.form,
+        note=tally.message_of(advice.note) if advice.note is not None else None,
+        said={name: strip_escapes(text)[:_SAID] for name, text in said.items()} if said is not None else None,
+        model=advice.model,
+        tokens=advice.usage,
+        cost=tally.cost_of_call(advice, facts) if facts is not None else None,
+        seconds=tally.seconds([advice.generation_seconds]),
+        tries=advice.tries,
+        replayed=advice.replayed,
+        finish_reason=advice.finish_reason,
+    )
+
+
+def place(key: SampleKey | None) -> Place | None:
+    return Place(attempt=key.attempt, sample=key.sample) if key is not None else None
+
+
+def _sample(sample: SampleView, facts: RunFacts) -> SampleReport:
     verdict = sample.verdict
     failure = verdict.failure if verdict is not None else None
     return SampleReport(
@@ -166,13 +205,13 @@ def _sample(sample: SampleView, price: Price | None) -> SampleReport:
         kind=failure.kind if failure is not None else None,
         message=tally.message_of(failure.message) if failure is not None else None,
         language=tally.language_of(sample),
-        speedup=_estimate(verdict.speedup) if verdict is not None else None,
+        speedup=estimate(verdict.speedup) if verdict is not None else None,
         baseline_seconds=_value(verdict.baseline) if verdict is not None else None,
         candidate_seconds=_value(verdict.candidate) if verdict is not None else None,
         replayed=sample.replayed,
         finish_reason=sample.finish_reason,
         tokens=sample.usage or Usage(),
-        cost=tally.cost_of_sample(sample, price),
+        cost=tally.cost_of_call(sample, facts),
         generation_seconds=tally.seconds([sample.generation_seconds]),
         evaluation_seconds=tally.seconds([sample.evaluation_seconds]),
         warnings=tuple(map(tally.message_of, verdict.warnings)) if verdict is not None else (),
@@ -185,6 +224,7 @@ def _attempt(problem: ProblemView, attempt: int) -> AttemptReport:
     best = tally.best_of(so_far)
     return AttemptReport(
         attempt=attempt,
+        parent=place(problem.parents.get(attempt)),
         judged=sum(map(tally.is_judged, these)),
         correct=sum(map(tally.is_correct, these)),
         fast=sum(map(tally.is_fast, these)),
@@ -199,17 +239,19 @@ def _until(problem: ProblemView, attempt: int) -> list[SampleView]:
 
 def _overall(run: RunView) -> Overall:
     samples = [sample for problem in run.problems for sample in problem.samples]
+    calls = [call for problem in run.problems for call in problem.calls]
     whole = _headline(run.problems, run.config.samples)
     weak = _weak(run)
     weak_names = tuple(problem.name for problem in run.problems if weak.get(problem.name))
     planned = set(run.config.problems)
     failures = [event for event in run.journal.machine_failures if event.key.problem in planned]
-    cost = tally.cost(samples, run.facts.price)
+    cost = tally.cost(calls, run.facts)
     return Overall(
         problems=whole.problems,
         finished=sum(_state(problem) is ProblemState.FINISHED for problem in run.problems),
         judged=whole.judged,
         correct=whole.correct,
+        correct_share=whole.correct / whole.judged if whole.judged else None,
         solved=whole.solved,
         samples_judged=sum(map(tally.is_judged, samples)),
         samples_correct=sum(map(tally.is_correct, samples)),
@@ -227,13 +269,15 @@ def _overall(run: RunView) -> Overall:
         attempts=_gains(run.problems),
         model_failures=tally.model_failures(samples),
         machine_failures=tally.machine_failures(failures, run.problems),
-        tokens=tally.tokens(samples),
+        tokens=tally.tokens(calls),
         cost=cost,
         cost_per_solved=tally.cost_per_solved(cost, whole.solved),
-        calls=tally.calls(samples, failures),
+        calls=tally.calls(calls, failures),
+        roles=tally.roles(calls, failures, run.facts),
+        budget=budget_of(run) if run.config.strategy == "staged" else None,
         sessions=run.journal.sessions,
         wall_seconds=tally.seconds([run.journal.seconds]),
-        generation_seconds=tally.seconds(sample.generation_seconds for sample in samples),
+        generation_seconds=tally.seconds(call.generation_seconds for call in calls),
         evaluation_seconds=tally.seconds(sample.evaluation_seconds for sample in samples),
     )
 
@@ -285,7 +329,7 @@ def _mean_speedup(best: Sequence[SampleView]) -> Estimate | None:
         return None
     if len(speedups) == 1:  # a resample of one value is that value: no interval rather than one of no width
         return Estimate(value=speedups[0], low=None, high=None)
-    return _estimate(bootstrap_interval(speedups, geometric_mean))
+    return estimate(bootstrap_interval(speedups, geometric_mean))
 
 
 def _gains(problems: Sequence[ProblemView]) -> tuple[AttemptGain, ...]:
@@ -308,7 +352,7 @@ def _gains(problems: Sequence[ProblemView]) -> tuple[AttemptGain, ...]:
     return tuple(rows)
 
 
-def _estimate(interval: Interval | None) -> Estimate | None:
+def estimate(interval: Interval | None) -> Estimate | None:
     if interval is None:
         return None
     return Estimate(value=interval.value, low=interval.low, high=interval.high)

@@ -11,7 +11,19 @@ from typing import Literal
 
 from pydantic import ConfigDict
 
-from hkbench.records import Backend, FailureKind, Record, RunConfig, RunFacts, Stage, Status, Usage
+from hkbench.records import (
+    AnswerForm,
+    Backend,
+    FailureKind,
+    QuestionKind,
+    Record,
+    Role,
+    RunConfig,
+    RunFacts,
+    Stage,
+    Status,
+    Usage,
+)
 
 FAST_P = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0)  #: the thresholds of fast_p
 
@@ -28,14 +40,27 @@ DEFINITIONS = {
     "correct; overall the mean over the problems with n >= k",
     "geometric_mean_speedup": "over the best correct sample of each correct problem, slow ones included; the "
     "interval is a 95 % percentile bootstrap over problems, absent for fewer than two",
-    "tokens": "of all replies, replayed ones included; total is of the replies that reported the figure, "
-    "null when none did; reasoning is part of output, cached_input of input",
-    "cost": "of the model calls by the price in facts, for a million tokens of input, cached input and output "
-    "(reasoning included); replayed replies cost nothing. total is of the replies whose cost is known, null when none "
-    "is: it needs a price, and a service that said input and output; cached input that it did not say is taken as not "
-    "cached. What failed tries and calls cost is not known and not in it",
+    "tokens": "of all replies, the judge's and replayed ones included; total is of the replies that reported the "
+    "figure, null when none did; reasoning is part of output, cached_input of input",
+    "cost": "of the model calls by the price in facts (of the judge's by judge_price), for a million tokens of input, "
+    "cached input and output (reasoning included); replayed replies cost nothing. total is of the replies whose cost "
+    "is known, null when none is: it needs a price, and a service that said input and output; cached input that it did "
+    "not say is taken as not cached. What failed tries and calls cost is not known and not in it",
     "cost_per_solved": "cost of all calls / solved problems; null when a part of the cost is not known, or no problem "
     "is solved",
+    "roles": "calls by what the model was asked as: coder writes kernels, judge says what to change; tokens, cost, "
+    "calls and generation_seconds elsewhere are of both. usage.csv has a row a call",
+    "advice": "what the judge answered before the prompt of that attempt, and of which sample (about); said is what "
+    "was read in it, null where it could not be used",
+    "decisions": "what the strategy chose where it could have chosen otherwise, from that attempt on",
+    "budget": "strategy staged, by category: stages that were worked, skipped by a rule, and left out by an exit of "
+    "rules (not those that attempts ran out for). saved is an estimate: so many stages times the mean of the "
+    "category's worked stages in this run (attempts; input and output tokens and cost where every call told them; "
+    "seconds of model calls and evaluations, summed), null where none was worked. What it might have cost is an "
+    "estimate too: of the same stage where it was worked in the same category in this run, in how many of how many the "
+    "best so far rose (gained of worked; from no correct kernel to one counts), and by what factor, as a geometric "
+    "mean over those that began with a correct kernel, 1 where nothing was gained; null where there is none. The "
+    "problems that rules stopped differ from those that went on, so neither says what would have happened",
     "model_failures": "verdicts on candidates that are not correct, by stage and kind",
     "refused": "the answers of a sample were right, but the clocks did not agree, it was faster than the device can "
     "be, or the work was not its own kernels'; counted among the judged, never correct",
@@ -104,6 +129,17 @@ class Calls(ReportRecord):
     failed: int  #: given up
 
 
+class RoleReport(ReportRecord):
+    """All calls of one role."""
+
+    role: Role
+    models: tuple[str, ...]  #: that answered, as the service names them
+    calls: Calls
+    tokens: Tokens
+    cost: Cost
+    seconds: float | None  #: summed over calls, which overlap
+
+
 class FailureCount(ReportRecord):
     stage: Stage
     kind: FailureKind
@@ -146,10 +182,46 @@ class SampleReport(ReportRecord):
     warnings: tuple[str, ...]
 
 
+class Place(ReportRecord):
+    """A sample of the same problem."""
+
+    attempt: int
+    sample: int
+
+
+class AdviceReport(ReportRecord):
+    """One answer of the judge. `None`: not known."""
+
+    attempt: int  #: whose prompt it is for
+    call: int  #: 1: the question; 2: the request to put the answer right
+    kind: QuestionKind | None
+    about: Place | None
+    form: AnswerForm | None
+    note: str | None  #: what was wrong with it, or what was put right
+    said: dict[str, str] | None
+    model: str | None
+    tokens: Usage
+    cost: float | None
+    seconds: float | None
+    tries: int
+    replayed: bool
+    finish_reason: str | None
+
+
+class DecisionReport(ReportRecord):
+    """A choice of the strategy."""
+
+    attempt: int  #: the first one that it is about
+    what: str
+    choice: str
+    why: str
+
+
 class AttemptReport(ReportRecord):
     """One attempt of a problem; what it came to together with the attempts before it."""
 
     attempt: int
+    parent: Place | None  #: the sample that its prompt tells of
     judged: int
     correct: int
     fast: int
@@ -188,9 +260,17 @@ class ProblemReport(ReportRecord):
     cost: Cost
     calls: Calls
     wall_seconds: float | None
-    generation_seconds: float | None  #: summed over samples, which overlap
+    generation_seconds: float | None  #: summed over calls, which overlap
     evaluation_seconds: float | None
     samples: tuple[SampleReport, ...]
+    decisions: tuple[DecisionReport, ...]
+    advice: tuple[AdviceReport, ...]
+
+    @property
+    def steps(self) -> list[int]:
+        """The attempts that something is known of, in order; one can be decided on and not begun."""
+        found = {sample.attempt for sample in self.samples} | {one.attempt for one in self.advice}
+        return sorted(found | {one.attempt for one in self.decisions})
 
 
 class AttemptGain(ReportRecord):
@@ -202,6 +282,38 @@ class AttemptGain(ReportRecord):
     newly_solved: int
     correct: int
     geometric_mean_speedup: float | None  #: of the best correct samples so far
+
+
+class StageBudget(ReportRecord):
+    """One stage of a category; see the definition of budget."""
+
+    stage: str
+    worked: int
+    skipped: int
+    left_out: int
+    gained: int  #: of `worked`
+    geometric_mean_gain: float | None
+
+
+class Saved(ReportRecord):
+    """An estimate of what was not done. `None`: nothing to estimate it by."""
+
+    attempts: float | None
+    tokens: float | None
+    cost: float | None
+    seconds: float | None
+
+
+class CategoryBudget(ReportRecord):
+    """What skipping and early exits saved in a category, and what they might have cost."""
+
+    category: str
+    problems: int
+    worked: int
+    skipped: int
+    left_out: int
+    saved: Saved
+    stages: tuple[StageBudget, ...]  #: as they were first decided on
 
 
 class Headline(ReportRecord):
@@ -221,6 +333,7 @@ class Overall(ReportRecord):
     finished: int
     judged: int
     correct: int
+    correct_share: float | None  #: of the judged problems; `None`: none was judged
     solved: int
     samples_judged: int
     samples_correct: int
@@ -240,6 +353,8 @@ class Overall(ReportRecord):
     cost: Cost
     cost_per_solved: float | None
     calls: Calls
+    roles: tuple[RoleReport, ...]
+    budget: tuple[CategoryBudget, ...] | None  #: by category, strategy staged; `None` of others
     sessions: int  #: 1 + the number of resumes
     wall_seconds: float | None
     generation_seconds: float | None

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hkbench.records import Interval, KernelProfile, KernelUse, Timing, Verdict
-from hkbench.report.words import estimate, kernel_time, percent, table
+from hkbench.records import Interval, JudgeSettings, KernelUse, Timing, Verdict
+from hkbench.report.words import estimate, kernel_time, not_profiled, percent, table
 from hkbench.store.plain import one_line, strip_escapes
 from hkbench.store.sample import WholeSample
 
@@ -106,10 +106,11 @@ def _interval(found: Interval) -> str:
     return f"{kernel_time(found.value)} [{kernel_time(found.low)}, {kernel_time(found.high)}]"
 
 
-def profile_lines(profile: KernelProfile | None) -> list[str]:
+def profile_lines(verdict: Verdict, settings: JudgeSettings) -> list[str]:
     """Kernels, longest first, with their figures; then findings and notes."""
+    profile = verdict.profile
     if profile is None:
-        return ["not profiled (only a correct but slow candidate is)"]
+        return [not_profiled(verdict.status, settings)]
     rows = [
         (one_line(use.name, _NAME), use.owner.value, f"{use.calls}", kernel_time(use.seconds), percent(use.share))
         for use in profile.kernels

@@ -7,11 +7,33 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
-from hkbench.records import Backend, EvaluationFailed, FailureKind, MachineFailed, Price, Stage, Status, Usage
-from hkbench.report.model import Calls, Cost, FailureCount, LanguageCount, MachineFailure, TokenCount, Tokens
+from hkbench.records import (
+    AdviceFailed,
+    Backend,
+    EvaluationFailed,
+    FailureKind,
+    GenerationFailed,
+    MachineFailed,
+    Price,
+    Role,
+    RunFacts,
+    Stage,
+    Status,
+    Usage,
+)
+from hkbench.report.model import (
+    Calls,
+    Cost,
+    FailureCount,
+    LanguageCount,
+    MachineFailure,
+    RoleReport,
+    TokenCount,
+    Tokens,
+)
 from hkbench.store.costs import DIGITS, cost_of
 from hkbench.store.plain import one_line
-from hkbench.store.reader import ProblemView, SampleView
+from hkbench.store.reader import AdviceView, CallView, ProblemView, SampleView
 
 _STAGES = tuple(Stage)
 _KINDS = tuple(FailureKind)
@@ -105,9 +127,9 @@ def _by_error(
     ]
 
 
-def tokens(samples: Iterable[SampleView]) -> Tokens:
-    """Tokens of the samples that were answered."""
-    usages = [sample.usage or Usage() for sample in samples if sample.answered]
+def tokens(calls: Iterable[CallView]) -> Tokens:
+    """Tokens of the calls that were answered."""
+    usages = [call.usage or Usage() for call in calls if call.answered]
     return Tokens(
         input=_tokens(usages, lambda usage: usage.input),
         output=_tokens(usages, lambda usage: usage.output),
@@ -121,15 +143,25 @@ def _tokens(usages: list[Usage], figure: Callable[[Usage], int | None]) -> Token
     return TokenCount(total=sum(known) if known else None, unreported_replies=len(usages) - len(known))
 
 
-def cost_of_sample(sample: SampleView, price: Price | None) -> float | None:
-    if not sample.answered:
+def role_of(call: CallView) -> Role:
+    return Role.JUDGE if isinstance(call, AdviceView) else Role.CODER
+
+
+def price_of(role: Role, facts: RunFacts) -> Price | None:
+    return facts.judge_price if role is Role.JUDGE else facts.price
+
+
+def cost_of_call(call: CallView, facts: RunFacts) -> float | None:
+    if not call.answered:
         return None
-    return 0.0 if sample.replayed else _rounded(cost_of(sample.usage or Usage(), price))
+    return 0.0 if call.replayed else _rounded(cost_of(call.usage or Usage(), price_of(role_of(call), facts)))
 
 
-def cost(samples: Iterable[SampleView], price: Price | None) -> Cost:
-    """Money for the calls that were answered; see the definition in the report."""
-    costs = [cost_of(sample.usage or Usage(), price) for sample in samples if sample.replayed is False]
+def cost(calls: Iterable[CallView], facts: RunFacts) -> Cost:
+    """Money for the calls that were answered, each by the price of its model; see the definition in the report."""
+    made = [call for call in calls if call.replayed is False]
+    costs = [cost_of(call.usage or Usage(), price_of(role_of(call), facts)) for call in made]
+    price = facts.price or facts.judge_price
     known = [value for value in costs if value is not None]
     return Cost(
         total=_rounded(math.fsum(known)) if known or not costs else None,
@@ -160,14 +192,35 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, DIGITS)
 
 
-def calls(samples: Sequence[SampleView], failures: Iterable[MachineFailed]) -> Calls:
-    made = [sample for sample in samples if sample.replayed is False]
+def calls(found: Sequence[CallView], failures: Iterable[MachineFailed]) -> Calls:
+    made = [call for call in found if call.replayed is False]
     return Calls(
         made=len(made),
-        replayed=sum(sample.replayed is True for sample in samples),
-        retries=sum((sample.tries or 1) - 1 for sample in made),
+        replayed=sum(call.replayed is True for call in found),
+        retries=sum((call.tries or 1) - 1 for call in made),
         failed=sum(not isinstance(event, EvaluationFailed) for event in failures),
     )
+
+
+def roles(found: Sequence[CallView], failures: Sequence[MachineFailed], facts: RunFacts) -> tuple[RoleReport, ...]:
+    """The calls of each role; the judge's where one was asked."""
+    kinds: dict[Role, type[MachineFailed]] = {Role.CODER: GenerationFailed, Role.JUDGE: AdviceFailed}
+    rows = []
+    for role, kind in kinds.items():
+        its = [call for call in found if role_of(call) is role]
+        failed = [event for event in failures if isinstance(event, kind)]
+        if its or failed or role is Role.CODER:
+            rows.append(
+                RoleReport(
+                    role=role,
+                    models=tuple(sorted({call.model for call in its if call.model is not None})),
+                    calls=calls(its, failed),
+                    tokens=tokens(its),
+                    cost=cost(its, facts),
+                    seconds=seconds(call.generation_seconds for call in its),
+                )
+            )
+    return tuple(rows)
 
 
 def seconds(values: Iterable[float | None]) -> float | None:

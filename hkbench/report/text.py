@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from hkbench.records import Status
 from hkbench.report import words
-from hkbench.report.model import Headline, Overall, ProblemReport, Report, SampleReport, TokenCount
+from hkbench.report.model import AdviceReport, Headline, Overall, ProblemReport, Report, SampleReport, TokenCount
 from hkbench.report.words import WIDTH, pairs, table, title, wrapped
 from hkbench.store.plain import one_line
 
@@ -21,6 +21,7 @@ def render_text(report: Report) -> str:
         problem_table(report.problems),
         _failures(report.overall),
         _tokens(report),
+        *([_budget(report)] if report.overall.budget else []),
         *([_damage(report)] if report.damage else []),
         _samples(report.problems),
         _definitions(report),
@@ -165,7 +166,7 @@ def _failures(overall: Overall) -> list[str]:
 
 
 def _tokens(report: Report) -> list[str]:
-    tokens, calls = report.overall.tokens, report.overall.calls
+    tokens, calls, roles = report.overall.tokens, report.overall.calls, report.overall.roles
     rows = [
         ("Input", _tokens_line(tokens.input, tokens.cached_input, "cached")),
         ("Output", _tokens_line(tokens.output, tokens.reasoning, "reasoning")),
@@ -175,6 +176,12 @@ def _tokens(report: Report) -> list[str]:
         ),
         ("Cost", words.whole_cost(report.overall)),
         *([("Price", words.price(report.facts.price))] if report.facts.price is not None else []),
+        *(
+            [("Judge's", f"price {words.price(report.facts.judge_price)}")]
+            if report.facts.judge_price is not None
+            else []
+        ),
+        *([(role.role.capitalize(), words.of_role(role)) for role in roles] if len(roles) > 1 else []),
     ]
     return [*title("Tokens, money and model calls"), *pairs(rows)]
 
@@ -182,6 +189,14 @@ def _tokens(report: Report) -> list[str]:
 def _tokens_line(whole: TokenCount, part: TokenCount, name: str) -> str:
     silent = f"; {whole.unreported_replies} replies did not say" if whole.unreported_replies else ""
     return f"{words.count(whole)} ({name}: {words.count(part)}){silent}"
+
+
+def _budget(report: Report) -> list[str]:
+    budget = report.overall.budget or ()
+    saved = table(words.SAVED, words.saved_rows(budget, report.overall.cost.currency), right=range(1, 9))
+    stages = table(words.MIGHT_HAVE_COST, words.stage_rows(budget), right=range(1, 6))
+    lines = title("What skipping and early exits saved, and might have cost")
+    return [*lines, *saved, "", *stages, *wrapped(words.BUDGET_NOTE)]
 
 
 def _damage(report: Report) -> list[str]:
@@ -205,6 +220,15 @@ def _samples(problems: Iterable[ProblemReport]) -> list[str]:
             where = f"  {sample.attempt}.{sample.sample}  "
             lines += wrapped(sample_line(sample), where, " " * len(where))
     return lines
+
+
+def advice_lines(advice: AdviceReport) -> list[str]:
+    """What the judge said, a line a field."""
+    about = f" on {advice.about.attempt}/{advice.about.sample}" if advice.about is not None else ""
+    kind = f", {advice.kind}" if advice.kind is not None else ""
+    head = f"judge {advice.call}{about}{kind}" + (f": {advice.note}" if advice.note is not None else "")
+    said = (advice.said or {}).items()
+    return [head, *(f"{name.replace('_', ' ')}: {one_line(text, 1000)}" for name, text in said)]
 
 
 def sample_line(sample: SampleReport) -> str:

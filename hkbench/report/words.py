@@ -5,8 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from hkbench.records import Interval, Price
-from hkbench.report.model import Cost, Estimate, Overall, ProblemReport, TokenCount
+from hkbench.records import Interval, JudgeSettings, Price, Status
+from hkbench.report.model import CategoryBudget, Cost, Estimate, Overall, ProblemReport, RoleReport, TokenCount
 from hkbench.store.costs import money
 from hkbench.store.plain import one_line
 
@@ -131,6 +131,63 @@ def whole_cost(overall: Overall) -> str:
     elif found.unpriced_replies:
         parts.append(f"{found.unpriced_replies} replies did not say their tokens")
     return "; ".join(parts)
+
+
+def of_role(found: RoleReport) -> str:
+    """The calls of one role in a line."""
+    calls, tokens = found.calls, found.tokens
+    made = f"{calls.made} calls made, {calls.replayed} replayed, {calls.failed} given up"
+    used = f"{count(tokens.input)} input and {count(tokens.output)} output tokens"
+    money_ = f"cost {cost(found.cost)}" if calls.made else "no cost"
+    return f"{', '.join(found.models) or 'no answer'}: {made}; {used}; {money_}; {duration(found.seconds)}"
+
+
+SAVED = ("category", "problems", "worked", "skipped", "left out", "attempts", "tokens", "cost", "time")
+MIGHT_HAVE_COST = ("category, stage", "worked", "skipped", "left out", "gained", "mean gain")
+BUDGET_NOTE = (
+    "Estimates. attempts, tokens, cost, time: not spent, by the mean of the category's worked stages. gained, mean "
+    "gain: of the same stage where it was worked in the same category."
+)
+
+
+def saved_rows(budget: Sequence[CategoryBudget], currency: str | None) -> list[tuple[str, ...]]:
+    """By category, the columns of `SAVED`."""
+    return [
+        (
+            one.category,
+            *(f"{number}" for number in (one.problems, one.worked, one.skipped, one.left_out)),
+            UNKNOWN if one.saved.attempts is None else f"{one.saved.attempts:.1f}",
+            UNKNOWN if one.saved.tokens is None else f"{one.saved.tokens:,.0f}",
+            UNKNOWN if one.saved.cost is None else money(one.saved.cost, currency),
+            duration(one.saved.seconds),
+        )
+        for one in budget
+    ]
+
+
+def stage_rows(budget: Sequence[CategoryBudget]) -> list[tuple[str, ...]]:
+    """By category and stage, the columns of `MIGHT_HAVE_COST`."""
+    return [
+        (
+            f"{one.category}, {stage.stage}",
+            f"{stage.worked}",
+            f"{stage.skipped}",
+            f"{stage.left_out}",
+            f"{stage.gained} of {stage.worked}" if stage.worked else UNKNOWN,
+            ratio(stage.geometric_mean_gain),
+        )
+        for one in budget
+        for stage in one.stages
+    ]
+
+
+def not_profiled(status: Status, settings: JudgeSettings) -> str:
+    """Why a verdict has no profile, as far as the settings say."""
+    if status is Status.FAST and settings.profile_slow and not settings.profile_fast:
+        return "not profiled (only slow kernels are)"
+    if status not in (Status.FAST, Status.SLOW):
+        return "not profiled (only correct kernels are)"
+    return "not profiled"
 
 
 def spent(overall: Overall) -> str:

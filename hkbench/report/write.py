@@ -13,10 +13,13 @@ from urllib.parse import quote
 from hkbench.errors import InputMissing, UsageError
 from hkbench.records import Record
 from hkbench.report.build import detail, summary_of
+from hkbench.report.evaluations import write_evaluations
 from hkbench.report.model import Report, Summary, SummaryRow
 from hkbench.report.page import render_comparison, render_page
+from hkbench.report.scores import write_scores
 from hkbench.report.side_by_side import SideBySide, side_by_side
 from hkbench.report.text import render_text
+from hkbench.report.usage import usage_text
 from hkbench.store.files import write_atomic
 from hkbench.store.layout import RunPaths
 from hkbench.store.plain import one_line
@@ -28,18 +31,22 @@ COMPARISON = "comparison.html"
 
 
 def write_reports(results: Path) -> Report:
-    """Write summary.json, summary.csv, detailed_report.json, detailed_report.txt and report.html; return the report.
+    """Write summaries, detailed reports, report.html, usage.csv and what a strategy has besides; return the report.
 
     The same folder gives the same bytes. `InputMissing` when `results` holds no run, `ConfigurationError`
     when its run.json cannot be read; `OSError` when a file cannot be written.
     """
     paths = RunPaths(results)
-    report = detail(read_run(paths))
+    run = read_run(paths)
+    report = detail(run)
     summary = summary_of(report)
     write_atomic(paths.summary_json, json_text(summary))
     write_atomic(paths.summary_csv, csv_text(summary))
     write_atomic(paths.report_json, json_text(report))
     write_atomic(paths.report_text, render_text(report))
+    write_atomic(paths.usage, usage_text(run))
+    write_evaluations(run)
+    write_scores(report, paths)
     write_atomic(paths.report_page, render_page(report, paths))
     return report
 

@@ -7,13 +7,13 @@ import secrets
 from pathlib import Path
 
 
-def write_atomic(path: Path, text: str) -> None:
-    """Put `text` at `path` (UTF-8, as it is) by way of a temporary file beside it; on disk when it returns.
+def write_atomic(path: Path, text: str | bytes) -> None:
+    """Put `text` at `path` (UTF-8, or bytes, as it is) by way of a temporary file beside it; on disk when it returns.
 
     The folder must exist; `OSError` passes through (a full disk is the machine's failure, and the old file
     stays). A lone surrogate, which UTF-8 cannot hold and a JSON reply can, is written as its escape.
     """
-    data = text.encode("utf-8", errors="backslashreplace")
+    data = text if isinstance(text, bytes) else text.encode("utf-8", errors="backslashreplace")
     if _holds(path, data):
         return
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")

@@ -13,12 +13,14 @@ from hkbench.records import (
     AdviceFailed,
     AdviceReceived,
     AnyEvent,
+    AttemptClosed,
     Decided,
     EvaluationFailed,
     GenerationFailed,
     MachineFailed,
     ProblemClosed,
     ProblemStarted,
+    PromptRendered,
     ReplyReceived,
     RunClosed,
     RunStarted,
@@ -66,6 +68,11 @@ class ProblemFold:
     advice: dict[tuple[int, int], AdviceReceived] = field(default_factory=dict)  #: by (attempt, call)
     #: by (attempt, what, choice); a resumed run says again what it decided before
     decisions: dict[tuple[int, str, str], Decided] = field(default_factory=dict)
+    prompts: dict[int, PromptRendered] = field(default_factory=dict)  #: by attempt
+    #: by attempt, the sample that its prompt tells of. An older run does not say: there it is the best sample of the
+    #: attempt before, as it was when the prompt was made. Attempts of which neither is known are left out.
+    parents: dict[int, SampleKey] = field(default_factory=dict)
+    best: dict[int, SampleKey] = field(default_factory=dict)  #: by closed attempt, its best sample
     started: bool = False
     closed: bool = False
     error: str | None = None
@@ -134,6 +141,14 @@ class JournalFold:
                 problem.closed, problem.error = True, event.error
             case GenerationFailed() | AdviceFailed() | EvaluationFailed():
                 self.machine_failures.append(event)
+            case PromptRendered():
+                problem.prompts[event.attempt] = event
+                parent = event.parent or problem.best.get(event.attempt - 1)
+                if parent is not None:
+                    problem.parents[event.attempt] = parent
+            case AttemptClosed() if event.best_sample is not None:
+                best = SampleKey(problem=event.problem, attempt=event.attempt, sample=event.best_sample)
+                problem.best[event.attempt] = best
             case AdviceReceived():
                 problem.advice[event.key.attempt, event.key.call] = event
             case Decided():

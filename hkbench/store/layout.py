@@ -54,6 +54,7 @@ class AdvicePaths:
         prompt.txt        what was asked: N = 1 the question, N = 2 to put the answer right
         response.txt      the answer, written before it is read
         exchange.json     as of a sample
+        advice.json       what was read in the answer (records.AdviceRead)
     """
 
     root: Path
@@ -70,6 +71,10 @@ class AdvicePaths:
     def exchange(self) -> Path:
         return self.root / "exchange.json"
 
+    @property
+    def advice(self) -> Path:
+        return self.root / "advice.json"
+
 
 @dataclass(frozen=True)
 class ProblemPaths:
@@ -83,6 +88,8 @@ class ProblemPaths:
         attempt_K/sample_N/   all samples (SamplePaths)
         attempt_K/judge_N/    what a judge was asked for attempt K's prompt (AdvicePaths)
         best_prompt.txt, best_code.py, best_result.json    of the whole problem
+        evaluation/eval_XXXX.json    strategies judge and staged: the verdicts in order, with what led to each
+        score.png             the same strategies: the speed-up over the attempts
     """
 
     root: Path
@@ -117,6 +124,13 @@ class ProblemPaths:
     def best_result(self) -> Path:
         return self.root / "best_result.json"
 
+    def evaluation(self, number: int) -> Path:
+        return self.root / "evaluation" / f"eval_{number:04}.json"
+
+    @property
+    def score(self) -> Path:
+        return self.root / "score.png"
+
 
 @dataclass(frozen=True)
 class RunPaths:
@@ -128,6 +142,7 @@ class RunPaths:
         batch_run.log         the same for people
         summary.json, summary.csv
         detailed_report.json, detailed_report.txt, report.html
+        usage.csv             a row a model call
         comparison.html, comparison.json    where it was compared with other runs
         PROBLEM/              one folder a problem, named as its file (ProblemPaths)
     """
@@ -169,6 +184,10 @@ class RunPaths:
     @property
     def report_page(self) -> Path:
         return self.root / "report.html"
+
+    @property
+    def usage(self) -> Path:
+        return self.root / "usage.csv"
 
     def problem(self, name: str) -> ProblemPaths:
         return ProblemPaths(self.root / name)

@@ -18,9 +18,15 @@ from pydantic import ValidationError
 
 from hkbench.errors import ConfigurationError, InputMissing
 from hkbench.records import (
+    AdviceKey,
+    AdviceRead,
+    AdviceReceived,
+    AnswerForm,
     Backend,
+    Decided,
     Failure,
     Interval,
+    QuestionKind,
     Record,
     Reply,
     ReplyReceived,
@@ -36,8 +42,8 @@ from hkbench.store.fold import JournalFold
 from hkbench.store.layout import AdvicePaths, RunPaths, SamplePaths
 
 __all__ = [
-    "Damage", "JournalTail", "News", "ProblemView", "RunFile", "RunView", "SampleView", "VerdictView",
-    "read_events", "read_run", "read_run_file",
+    "AdviceView", "CallView", "Damage", "JournalTail", "News", "ProblemView", "RunFile", "RunView", "SampleView",
+    "VerdictView", "read_events", "read_run", "read_run_file",
 ]  # fmt: skip
 
 _ATTEMPT = re.compile(r"attempt_([1-9][0-9]*)")
@@ -72,6 +78,7 @@ class SampleView:
     """One sample. `None`: not known, or it did not come that far."""
 
     key: SampleKey
+    model: str | None
     usage: Usage | None
     replayed: bool | None
     tries: int | None
@@ -87,11 +94,39 @@ class SampleView:
 
 
 @dataclass(frozen=True)
+class AdviceView:
+    """One answer of the judge. `None`: not known."""
+
+    key: AdviceKey
+    kind: QuestionKind | None
+    about: SampleKey | None
+    form: AnswerForm | None
+    note: str | None
+    said: dict[str, str] | None  #: also `None` where it cannot be used
+    metrics: tuple[str, ...]  #: lines of the kernel's profile that it was shown
+    model: str | None
+    usage: Usage
+    replayed: bool
+    tries: int
+    finish_reason: str | None
+    generation_seconds: float | None
+
+    answered = True
+
+
+CallView = SampleView | AdviceView  #: a call of a model
+
+
+@dataclass(frozen=True)
 class ProblemView:
     """One problem of the plan with its samples by attempt, in order."""
 
     name: str
     attempts: tuple[tuple[SampleView, ...], ...]  #: attempt k is at k - 1; empty where none was begun
+    advice: tuple[AdviceView, ...]  #: answers of the judge, by attempt and call
+    decisions: tuple[Decided, ...]  #: of the strategy, in order
+    parents: dict[int, SampleKey]  #: by attempt, the sample that its prompt tells of; see `fold.ProblemFold`
+    metrics: dict[int, tuple[str, ...]]  #: by attempt, lines of a profile that its prompt shows, where they are chosen
     started: bool
     closed: bool
     error: str | None  #: a failure of the machine or the service that ended it
@@ -100,6 +135,11 @@ class ProblemView:
     @property
     def samples(self) -> tuple[SampleView, ...]:
         return tuple(sample for attempt in self.attempts for sample in attempt)
+
+    @property
+    def calls(self) -> tuple[CallView, ...]:
+        """Answered and under way: of the model, then of the judge."""
+        return (*self.samples, *self.advice)
 
 
 @dataclass(frozen=True)
@@ -166,6 +206,14 @@ def _problem(paths: RunPaths, config: RunConfig, name: str, journal: JournalFold
     return ProblemView(
         name=name,
         attempts=attempts,
+        advice=tuple(
+            view
+            for attempt, call in sorted(set(found.advice) | set(advice_folders(paths.problem(name).root)))
+            if (view := _advice(paths, config, AdviceKey(problem=name, attempt=attempt, call=call), journal, damage))
+        ),
+        decisions=tuple(found.decisions.values()),
+        parents=found.parents,
+        metrics={attempt: prompt.metrics for attempt, prompt in found.prompts.items()},
         started=found.started or bool(keys),
         closed=found.closed,
         error=found.error,
@@ -210,6 +258,7 @@ def _sample(
         reply = read_exchange(paths, folder, config.replay is not None, damage)
     return SampleView(
         key=key,
+        model=reply.model or None if reply is not None else None,
         usage=reply.usage if reply is not None else None,
         replayed=reply.replayed if reply is not None else None,
         tries=reply.tries if reply is not None else None,
@@ -218,6 +267,47 @@ def _sample(
         evaluation_seconds=told.verdict.seconds if told is not None and told.verdict is not None else None,
         verdict=verdict,
     )
+
+
+def _advice(
+    paths: RunPaths, config: RunConfig, key: AdviceKey, journal: JournalFold, damage: list[Damage]
+) -> AdviceView | None:
+    """`None` while there is no answer."""
+    folder = paths.problem(key.problem).advice(key.attempt, key.call)
+    told = journal.problem(key.problem).advice.get((key.attempt, key.call))
+    reply: Reply | AdviceReceived | None = told
+    if reply is None:
+        reply = read_exchange(paths, folder, config.replay is not None, damage)
+    if reply is None:
+        return None
+    read = _advice_read(paths, folder, damage)
+    known = told or read  # a crash can leave an answer without its event
+    return AdviceView(
+        key=key,
+        kind=known.kind if known is not None else None,
+        about=known.about if known is not None else None,
+        form=known.form if known is not None else None,
+        note=known.note if known is not None else None,
+        said=read.said if read is not None else None,
+        metrics=read.metrics if read is not None else (),
+        model=reply.model or None,
+        usage=reply.usage,
+        replayed=reply.replayed,
+        tries=reply.tries,
+        finish_reason=reply.finish_reason,
+        generation_seconds=reply.seconds,
+    )
+
+
+def _advice_read(paths: RunPaths, folder: AdvicePaths, damage: list[Damage]) -> AdviceRead | None:
+    try:
+        return AdviceRead.model_validate_json(folder.advice.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        damage.append(Damage(str(folder.advice.relative_to(paths.root)), None, f"not read advice: {first['msg']}"))
+        return None
 
 
 def _verdict(paths: RunPaths, folder: SamplePaths, damage: list[Damage]) -> VerdictView | None:

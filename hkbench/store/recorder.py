@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from hkbench.errors import RunMismatch, UsageError
 from hkbench.records import (
     AdviceKey,
+    AdviceRead,
     AnyEvent,
     CallKey,
     Candidate,
@@ -112,6 +113,9 @@ class Recorder:
         path = self._call(key).prompt
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(path, prompt.text)
+
+    def save_advice(self, key: AdviceKey, read: AdviceRead) -> None:
+        write_atomic(self._call(key).advice, read.model_dump_json(indent=2) + "\n")
 
     def _call(self, key: AdviceKey) -> AdvicePaths:
         return self.paths.problem(key.problem).advice(key.attempt, key.call)

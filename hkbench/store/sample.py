@@ -9,8 +9,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from hkbench.records import AttemptClosed, ExtractionRule, PromptRendered, SampleKey, Verdict
+from hkbench.records import AnyEvent, ExtractionRule, SampleKey, Verdict
 from hkbench.store.events import Damage, read_events
+from hkbench.store.fold import folded
 from hkbench.store.layout import RunPaths
 
 
@@ -53,26 +54,11 @@ def read_sample(paths: RunPaths, key: SampleKey) -> WholeSample:
 
 
 def parents(paths: RunPaths, problem: str) -> dict[int, SampleKey]:
-    """By attempt, the sample that its prompt tells of.
-
-    An older run does not say: there it is the best sample of the attempt before, as it was when the prompt was made.
-    Attempts of which neither is known are left out.
-    """
-    best: dict[int, int] = {}
-    found: dict[int, SampleKey] = {}
-    for event in _events(paths):
-        if isinstance(event, AttemptClosed) and event.problem == problem and event.best_sample is not None:
-            best[event.attempt] = event.best_sample
-        elif isinstance(event, PromptRendered) and event.problem == problem:
-            before = event.attempt - 1
-            if event.parent is not None:
-                found[event.attempt] = event.parent
-            elif before in best:
-                found[event.attempt] = SampleKey(problem=problem, attempt=before, sample=best[before])
-    return found
+    """By attempt, the sample that its prompt tells of; see `fold.ProblemFold`."""
+    return folded(_events(paths)).problem(problem).parents
 
 
-def _events(paths: RunPaths) -> Iterator[object]:
+def _events(paths: RunPaths) -> Iterator[AnyEvent]:
     return (event for event in read_events(paths.journal) if not isinstance(event, Damage))
 
 

@@ -17,9 +17,11 @@ async def staged(lab: Lab, plan: Plan) -> None:
     attempts = iter(range(1, plan.attempts + 1))
     attempt = await _work(lab, plan, attempts, None)
     done, last, before = 0, None, None
-    for stage in category.stages:
+    for number, stage in enumerate(category.stages):
         at = await lab.situation(done, last, before)
         if rule := first(category.exit, at):
+            for left in category.stages[number:]:
+                lab.decide(attempt, "left", left.name, rule.why)
             lab.decide(attempt, "exit", f"before {stage.name}", rule.why)
             return
         if rule := first(stage.skip, at):

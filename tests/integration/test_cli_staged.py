@@ -88,7 +88,8 @@ def test_category_stages_and_exit(bench: Path) -> None:
         Status.FAST,
     ]
     decisions = [(event.attempt, event.what, event.choice) for event in events if isinstance(event, Decided)]
-    assert decisions == [(1, "category", "loops"), (3, "stage", "once"), (3, "exit", "before twice")]
+    left = [(3, "left", "twice"), (3, "left", "thrice")]
+    assert decisions == [(1, "category", "loops"), (3, "stage", "once"), *left, (3, "exit", "before twice")]
     parents = [event.parent and event.parent.attempt for event in events if isinstance(event, PromptRendered)]
     assert parents == [None, 1, 2]
     paths = RunPaths(bench / "results").problem(NAME)

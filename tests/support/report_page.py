@@ -6,7 +6,18 @@ from pathlib import Path
 
 from support.run_folder import RunFolder, correct, incorrect, sample_run
 
-from hkbench.records import Failure, FailureKind, Floor, KernelProfile, KernelUse, Owner, Stage, Verdict, Work
+from hkbench.records import (
+    Failure,
+    FailureKind,
+    Floor,
+    KernelProfile,
+    KernelUse,
+    Owner,
+    SampleKey,
+    Stage,
+    Verdict,
+    Work,
+)
 
 SCRIPT = "<script>document.title = 'owned'</script>"
 CODE = f'''import torch
@@ -45,7 +56,8 @@ def page_run(root: Path) -> RunFolder:
     detail = "first error\n" + f"note: {SCRIPT} & so on\n" * 400 + "last line\n"
     failure = Failure(stage=Stage.BUILD, kind=FailureKind.BUILD_ERROR, message=f"error: {SCRIPT}", detail=detail)
     rewrite(run, "1_ReLU", 1, 2, incorrect("1_ReLU").model_copy(update={"failure": failure}))
-    run.paths.problem("2_Sum").code(1).write_text(CODE)
+    run.prompted("2_Sum", "t", 2, parent=SampleKey(problem="2_Sum", attempt=1, sample=1))
+    _write(run, "2_Sum", 1, 1, CODE)
     _write(run, "2_Sum", 2, 1, CODE.replace("1.0f", "2.0f"))
     _write(run, "2_Sum", 2, 2, CODE)
     use = KernelUse(name="void relu<float>()", owner=Owner.CANDIDATE, calls=1, seconds=1e-3, share=1.0)

@@ -7,10 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hkbench.records import (
+    AdviceFailed,
+    AdviceKey,
+    AdviceRead,
+    AdviceReceived,
+    AnswerForm,
     AnyEvent,
     AttemptClosed,
     Backend,
     Conditions,
+    Decided,
     DeviceKind,
     DevicePlace,
     ExtractionRule,
@@ -22,6 +28,7 @@ from hkbench.records import (
     KernelLanguage,
     Price,
     Protection,
+    QuestionKind,
     Rates,
     Record,
     Reply,
@@ -192,10 +199,21 @@ class RunFolder:
             ),
         )  # fmt: skip
 
-    def prompted(self, problem: str, template: str, attempt: int = 1) -> None:
+    def prompted(
+        self,
+        problem: str,
+        template: str,
+        attempt: int = 1,
+        *,
+        parent: SampleKey | None = None,
+        metrics: tuple[str, ...] = (),
+    ) -> None:
         self.emit(
-            PromptRendered(time=self.tick(), problem=problem, attempt=attempt, template=template, sha256="0" * 64)
-        )
+            PromptRendered(
+                time=self.tick(), problem=problem, attempt=attempt, template=template, sha256="0" * 64, parent=parent,
+                metrics=metrics,
+            )
+        )  # fmt: skip
 
     def entered(self, key: SampleKey, stage: Stage, device: int | None = None) -> None:
         self.emit(StageEntered(time=self.tick(), key=key, stage=stage, device=device))
@@ -231,6 +249,37 @@ class RunFolder:
         self.entered(key, Stage.BUILD)
         self.judged(key, verdict)
         return key
+
+    def advised(
+        self,
+        about: SampleKey,
+        said: dict[str, str] | None,
+        *,
+        kind: QuestionKind = QuestionKind.REPAIR,
+        call: int = 1,
+        usage: Usage | None = None,
+        metrics: tuple[str, ...] = (),
+    ) -> AdviceKey:
+        """The judge's answer on a sample, for the prompt of the next attempt; `None`: it cannot be used."""
+        key = AdviceKey(problem=about.problem, attempt=about.attempt + 1, call=call)
+        form, note = (AnswerForm.JSON, None) if said is not None else (AnswerForm.UNUSABLE, "it holds no JSON object")
+        folder = self.paths.problem(key.problem).advice(key.attempt, key.call)
+        folder.root.mkdir(parents=True, exist_ok=True)
+        read = AdviceRead(kind=kind, about=about, metrics=metrics, form=form, note=note, said=said)
+        folder.advice.write_text(read.model_dump_json())
+        self.emit(
+            AdviceReceived(
+                time=self.tick(), key=key, kind=kind, about=about, form=form, note=note, model="a-judge",
+                usage=usage or Usage(), seconds=1.5, tries=1, replayed=False, finish_reason="stop",
+            )
+        )  # fmt: skip
+        return key
+
+    def no_advice(self, key: AdviceKey, message: str = "503") -> None:
+        self.emit(AdviceFailed(time=self.tick(), key=key, error="ModelUnavailable", message=message))
+
+    def decided(self, problem: str, attempt: int, what: str, choice: str, why: str = "a reason") -> None:
+        self.emit(Decided(time=self.tick(), problem=problem, attempt=attempt, what=what, choice=choice, why=why))
 
     def store_exchange(self, key: SampleKey, reply: Reply) -> None:
         """exchange.json alone, as a crash between the file and the journal leaves it."""

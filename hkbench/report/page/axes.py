@@ -70,10 +70,15 @@ def ratio_axis(axes: Axes, low: float, high: float) -> None:
     """A logarithmic axis of speed-ups with ticks in plain numbers."""
     axes.set_xscale("log")
     axes.set_xlim(low, high)
+    axes.set_xticks(*ratio_ticks(low, high))
+    axes.set_xticks([], minor=True)
+
+
+def ratio_ticks(low: float, high: float) -> tuple[list[float], list[str]]:
+    """Where such an axis has its ticks, and their labels."""
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     span = math.log10(high / low)
     steps: tuple[int, ...] = (1, 2, 5) if span < 2 else (1, 3) if span < 3.5 else (1,)
     ticks = [step * 10.0**decade for decade in decades for step in steps]
     within = [tick for tick in ticks if low <= tick <= high]
-    axes.set_xticks(within, [f"{tick:g}x" for tick in within])
-    axes.set_xticks([], minor=True)
+    return within, [f"{tick:g}x" for tick in within]

@@ -11,6 +11,7 @@ from hkbench.records import Status
 from hkbench.report import words
 from hkbench.report.model import FAST_P, Overall, ProblemReport, Report
 from hkbench.report.page.axes import FULL, HALF, LABEL, Figure, made_figure, name_rows, ratio_axis, whole_ticks
+from hkbench.report.page.scores import score_figure
 from hkbench.report.page.svg import ACCENT, FAILED, FAST, MUTED, SLOW
 from hkbench.stats import best_of_k, fast_p, pass_at_k
 from hkbench.store.plain import one_line
@@ -31,6 +32,7 @@ def figures(report: Report, floors: Mapping[str, float]) -> dict[str, Figure]:
         _speedups(report.problems, floors),
         _attempts(report.overall),
         _samples(report),
+        score_figure(report.problems),
         _failures(report.overall),
         _times(report.problems),
     )

@@ -18,7 +18,17 @@ from markupsafe import Markup
 
 from hkbench.records import Status
 from hkbench.report import words
-from hkbench.report.model import Estimate, Headline, MachineFailure, Overall, ProblemReport, Report, SampleReport
+from hkbench.report.model import (
+    AdviceReport,
+    DecisionReport,
+    Estimate,
+    Headline,
+    MachineFailure,
+    Overall,
+    ProblemReport,
+    Report,
+    SampleReport,
+)
 from hkbench.report.page.figures import figures
 from hkbench.report.page.sample import (
     CODE_LIMIT,
@@ -52,22 +62,32 @@ class SamplePart:
 
 
 @dataclass(frozen=True)
+class AttemptPart:
+    """An attempt: what led to it, its samples, what was decided at it."""
+
+    number: int
+    samples: tuple[SamplePart, ...]
+    advice: tuple[AdviceReport, ...]
+    decisions: tuple[DecisionReport, ...]
+
+
+@dataclass(frozen=True)
 class ProblemPart:
     anchor: str
     problem: ProblemReport
     folder: str  #: of its samples, relative to the page
-    attempts: tuple[tuple[SamplePart, ...], ...]
+    attempts: tuple[AttemptPart, ...]
     best: SamplePart | None
 
     @property
     def samples(self) -> list[SamplePart]:
-        return [sample for attempt in self.attempts for sample in attempt]
+        return [sample for attempt in self.attempts for sample in attempt.samples]
 
 
 def render_page(report: Report, paths: RunPaths) -> str:
     """report.html: the same folder gives the same bytes. Missing files of samples leave their part out."""
     whole = chosen(report.problems, WHOLE_SAMPLES)
-    problems = [_problem(report, paths, number, p, whole) for number, p in enumerate(report.problems, 1)]
+    problems = [_problem(paths, number, p, whole) for number, p in enumerate(report.problems, 1)]
     shares = {p.problem.problem: p.best.content.floor_share for p in problems if p.best and p.best.content}
     floors = {name: share for name, share in shares.items() if share is not None}
     script = (_TEMPLATES / "filter.js").read_text(encoding="utf-8")
@@ -117,24 +137,31 @@ def _machine(failure: MachineFailure) -> tuple[str, ...]:
     return failure.step, failure.error, str(failure.count), failure.last_message
 
 
-def _problem(
-    report: Report, paths: RunPaths, number: int, problem: ProblemReport, whole: set[tuple[str, int, int]]
-) -> ProblemPart:
+def _problem(paths: RunPaths, number: int, problem: ProblemReport, whole: set[tuple[str, int, int]]) -> ProblemPart:
     parts = []
+    parents = {attempt.attempt: attempt.parent for attempt in problem.attempts}
     for sample in problem.samples:
         shown = (problem.problem, sample.attempt, sample.sample) in whole
-        content = read_content(paths, report.config, problem.problem, sample) if shown else None
+        content = read_content(paths, problem.problem, sample, parents.get(sample.attempt)) if shown else None
         anchor = f"p{number}-{sample.attempt}-{sample.sample}"
         sign = _SIGNS[sample.status] if sample.status is not None else "?"
         parts.append(SamplePart(anchor, sign, sample, _line(sample), content))
-    numbers = sorted({part.sample.attempt for part in parts})
     best = (problem.best_attempt, problem.best_sample)
     return ProblemPart(
         anchor=f"p{number}",
         problem=problem,
         folder=problem.problem,
-        attempts=tuple(tuple(part for part in parts if part.sample.attempt == n) for n in numbers),
+        attempts=tuple(_attempt(problem, number, parts) for number in problem.steps),
         best=next((part for part in parts if (part.sample.attempt, part.sample.sample) == best), None),
+    )
+
+
+def _attempt(problem: ProblemReport, number: int, parts: Sequence[SamplePart]) -> AttemptPart:
+    return AttemptPart(
+        number=number,
+        samples=tuple(part for part in parts if part.sample.attempt == number),
+        advice=tuple(one for one in problem.advice if one.attempt == number),
+        decisions=tuple(one for one in problem.decisions if one.attempt == number),
     )
 
 

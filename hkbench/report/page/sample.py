@@ -10,10 +10,10 @@ from urllib.parse import quote
 from markupsafe import Markup
 from pydantic import ValidationError
 
-from hkbench.records import Conditions, KernelProfile, RunConfig, Verdict, Work
+from hkbench.records import Conditions, KernelProfile, Verdict, Work
 from hkbench.records.profile import Figure
 from hkbench.report import words
-from hkbench.report.model import ProblemReport, SampleReport
+from hkbench.report.model import Place, ProblemReport, SampleReport
 from hkbench.report.page.highlight import code_html, diff_html
 from hkbench.store.layout import RunPaths, SamplePaths
 from hkbench.store.plain import strip_escapes
@@ -38,7 +38,7 @@ class Content:
     verdict: Verdict | None
     code: Markup | None
     code_left_out: int  #: characters
-    parent: str | None  #: the file of the parent, where the sample has one
+    parent: str | None  #: attempt.sample that its prompt tells of, where that has code
     diff: Markup | None  #: to the parent; `None` too where the code is the same
     log: Cut | None  #: what the tool that failed said
     output: Cut | None  #: what the candidate printed
@@ -66,20 +66,20 @@ def chosen(problems: tuple[ProblemReport, ...], limit: int) -> set[tuple[str, in
     return found
 
 
-def read_content(paths: RunPaths, config: RunConfig, problem: str, sample: SampleReport) -> Content:
-    """The sample's files. One that is missing or damaged leaves its part out."""
+def read_content(paths: RunPaths, problem: str, sample: SampleReport, parent: Place | None) -> Content:
+    """The sample's files. One that is missing or damaged leaves its part out. `parent`: what its prompt tells of."""
     folder = paths.problem(problem).sample(sample.attempt, sample.sample)
     verdict = _verdict(folder) if sample.status is not None else None  # the reader refused it: a time of 0, or damage
     failure = verdict.failure if verdict is not None else None
     source = _text(folder.code)
-    parent = paths.problem(problem).code(sample.attempt - 1)
-    # A reflecting attempt starts from the best sample of the attempt before it, which the store keeps under this name.
-    before = _text(parent) if config.strategy == "reflect" and sample.attempt > 1 else None
+    before = None
+    if parent is not None:
+        before = _text(paths.problem(problem).sample(parent.attempt, parent.sample).code)
     return Content(
         verdict=verdict,
         code=code_html(source[:CODE_LIMIT]) if source is not None else None,
         code_left_out=max(0, len(source) - CODE_LIMIT) if source is not None else 0,
-        parent=parent.name if before is not None else None,
+        parent=f"{parent.attempt}.{parent.sample}" if parent is not None and before is not None else None,
         diff=diff_html(before[:CODE_LIMIT], source[:CODE_LIMIT]) if before and source else None,
         log=_cut(failure.detail) if failure is not None else None,
         output=_cut(verdict.output) if verdict is not None else None,

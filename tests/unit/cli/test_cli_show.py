@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from support import doors
 from support.run_folder import RunFolder, sample_run
+from support.strategy_runs import judged_run, staged_run
 
 from hkbench.cli.address import find_address, find_problem
 from hkbench.cli.main import main
@@ -122,3 +123,22 @@ def test_a_problem_that_was_not_begun(tmp_path: Path, capsys: pytest.CaptureFixt
     root = RunFolder(tmp_path).root
     assert main(["show", str(root), "1"]) == 0
     assert "no sample yet" in capsys.readouterr().out
+
+
+def test_decisions_and_advice_at_their_attempt(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", str(judged_run(tmp_path / "judge").root), "1"]) == 0
+    text = capsys.readouterr().out
+    assert "\x1b" not in text
+    told = text[text.index("attempt 2, whose prompt tells of sample 1/1") :].splitlines()
+    assert told[1:] == [
+        "  judge 1 on 1/1, repair: it holds no JSON object",
+        "  judge 2 on 1/1, repair",
+        "  critical issue: the mask",
+        "  why it matters: it is off by one",
+        "  minimal fix hint: use <",
+        "  2/1  fast 2x [1.8, 2.2] 500 us against 1 ms",
+        "  advice: none, a reason",
+    ]
+    assert main(["show", str(staged_run(tmp_path / "staged").root), "2/2"]) == 0
+    text = capsys.readouterr().out
+    assert "stage: tiles, a reason" in text and "exit: before feeding, it trails" in text and "category" not in text

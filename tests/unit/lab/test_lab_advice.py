@@ -21,6 +21,7 @@ from hkbench.records import (
     Advice,
     AdviceAsked,
     AdviceFailed,
+    AdviceRead,
     AdviceReceived,
     AnswerForm,
     AnyEvent,
@@ -123,6 +124,8 @@ async def test_question_and_answer_are_kept_with_what_was_sent(bench: Bench) -> 
     assert json.loads((folder / "prompt.txt").read_text())["code"] == "the code"
     assert (folder / "response.txt").read_text() == GOOD
     assert json.loads((folder / "exchange.json").read_text())["request"] == {"temperature": 0.5, "model": "sage"}
+    read = AdviceRead.model_validate_json((folder / "advice.json").read_text())
+    assert (read.kind, read.about, read.said) == (QuestionKind.REPAIR, KEY, json.loads(GOOD))
     asked, received = bench.events
     assert isinstance(asked, AdviceAsked) and asked.about == KEY
     assert isinstance(received, AdviceReceived) and (received.form, received.model) == (AnswerForm.JSON, "sage")

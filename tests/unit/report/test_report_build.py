@@ -39,7 +39,7 @@ def test_counts(report: Report) -> None:
     assert report.complete
     assert report.incomplete_because is None
     assert (overall.problems, overall.finished, overall.judged) == (4, 4, 4)
-    assert (overall.solved, overall.correct) == (2, 3)
+    assert (overall.solved, overall.correct, overall.correct_share) == (2, 3, 0.75)
     assert (overall.samples_judged, overall.samples_correct) == (14, 7)
 
 

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from support.html_page import LOADS, Page
 from support.report_page import SCRIPT, page_run
-from support.run_folder import RunFolder, correct, incorrect, run_config
+from support.run_folder import RunFolder, correct, incorrect, run_config, sample_run
+from support.strategy_runs import NAME, judged_run, staged_run
 
-from hkbench.records import GenerationFailed, SampleKey, Status
+from hkbench.records import GenerationFailed, JudgeSettings, SampleKey, Status
 from hkbench.report import detail, write_reports
 from hkbench.report.page import render, render_page
 from hkbench.store.layout import RunPaths
@@ -80,8 +81,8 @@ def test_the_reports_numbers_are_on_it(page: Page) -> None:
         "own 90.0 %, PyTorch 10.0 %",
         "crash at run: died by SIGSEGV in forward",
         "650+",
-        "Changes against code_1.py, the best sample of attempt 1",
-        "The same code as code_1.py, the best sample of attempt 1.",
+        "Changes against 1.1, the sample that its prompt tells of",
+        "The same code as 1.1, the sample that its prompt tells of.",
         "Profile of the best sample",
         "void relu<float>()",
         "reads twice",
@@ -92,9 +93,9 @@ def test_the_reports_numbers_are_on_it(page: Page) -> None:
 
 def test_each_figure_has_words_and_numbers(page: Page) -> None:
     pictures = [attributes for attributes in page.all("svg") if attributes.get("role") == "img"]
-    assert len(pictures) == len(page.all("figure")) == 6
+    assert len(pictures) == len(page.all("figure")) == 7
     assert all(attributes["aria-labelledby"] for attributes in pictures)
-    assert page.text.count("The numbers") == 6
+    assert page.text.count("The numbers") == 7
 
 
 def test_the_same_folder_gives_the_same_bytes(tmp_path: Path) -> None:
@@ -162,3 +163,32 @@ def test_damaged_files_leave_their_part_out(tmp_path: Path) -> None:
     text = Page(written(tmp_path)).text
     assert "1_ReLU/attempt_1/sample_1/result.json: not a verdict" in text
     assert "no verdict" in text
+
+
+def test_what_was_decided_and_advised_stands_at_its_attempt(tmp_path: Path) -> None:
+    run = judged_run(tmp_path)
+    said = {"critical_issue": "<script>document.title = 'owned'</script>", "minimal_fix_hint": "use <"}
+    seed = SampleKey(problem=NAME, attempt=1, sample=1)
+    run.advised(seed, said, call=3)
+    page = Page(written(run.root))
+    assert "Judge on 1.1, repair: cannot be used" in page.text and "Judge on 1.1, repair, asked once more" in page.text
+    assert "critical issue" in page.text and "<script>document.title = 'owned'</script>" in page.text
+    assert len(page.all("script")) == 1
+    assert page.text.index("use <") < page.text.index("attempt 2") < page.text.index("advice: none, a reason")
+    assert "price" in page.text.lower() and "a-judge: 3 calls made" in page.text
+
+
+def test_the_budget_of_stages(tmp_path: Path) -> None:
+    page = Page(written(staged_run(tmp_path).root))
+    assert "What skipping and early exits saved, and might have cost" in page.text
+    assert "exit: before feeding, it trails" in page.text and "conv, balance" in page.text
+
+
+def test_why_there_is_no_profile(tmp_path: Path) -> None:
+    run = sample_run(tmp_path / "one")
+    assert "not profiled (only slow kernels are)" in Page(written(run.root)).text
+    both = run.config.model_copy(update={"judge": JudgeSettings(profile_fast=True)})
+    other = RunFolder(tmp_path / "two", both)
+    other.sample("1_ReLU", 1, 1, correct("1_ReLU", 2.0))
+    text = Page(written(other.root)).text
+    assert "not profiled." in text and "only slow" not in text

@@ -18,7 +18,8 @@ def report_of(run: RunFolder) -> Report:
 def content(run: RunFolder, problem: int, sample: int) -> Content:
     report = report_of(run)
     part = report.problems[problem]
-    return read_content(run.paths, report.config, part.problem, part.samples[sample])
+    shown = part.samples[sample]
+    return read_content(run.paths, part.problem, shown, part.attempts[shown.attempt - 1].parent)
 
 
 def test_all_are_chosen_up_to_the_limit_then_best_and_last(tmp_path: Path) -> None:
@@ -46,10 +47,10 @@ def test_a_verdict_that_the_reader_refused_is_not_shown(tmp_path: Path) -> None:
     assert found.verdict is None and found.floor_share is None and found.code is not None
 
 
-def test_the_parent_is_the_best_of_the_attempt_before(tmp_path: Path) -> None:
+def test_the_parent_is_the_sample_that_the_prompt_tells_of(tmp_path: Path) -> None:
     run = page_run(tmp_path)
     changed, same, first = content(run, 1, 2), content(run, 1, 3), content(run, 1, 0)
-    assert changed.parent == same.parent == "code_1.py" and first.parent is None
+    assert changed.parent == same.parent == "1.1" and first.parent is None
     assert changed.diff is not None and "2.0f" in changed.diff
     assert same.diff is None
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from support.run_folder import correct, incorrect
 
-from hkbench.records import KernelProfile, KernelUse, Owner, SampleKey
+from hkbench.records import JudgeSettings, KernelProfile, KernelUse, Owner, SampleKey
 from hkbench.report.sample import build_lines, diff_lines, histogram, profile_lines, timing_lines
 from hkbench.store.sample import WholeSample
 
@@ -84,8 +84,12 @@ def test_build_shows_the_tools_words() -> None:
 def test_profile() -> None:
     use = KernelUse(name="relu", owner=Owner.CANDIDATE, calls=2, seconds=3e-6, share=0.75, grid=(4, 2, 1), vgprs=16)
     profile = KernelProfile(source="ncu", kernels=(use,), seconds=4e-6, findings=("slow",), notes=("a note",))
-    text = "\n".join(profile_lines(profile))
+    slow = correct("1_ReLU", 0.5)
+    text = "\n".join(profile_lines(slow.model_copy(update={"profile": profile}), JudgeSettings()))
     assert "relu    candidate      2  3 us  75.0 %" in text
     assert "relu: grid 4x2x1, vgprs 16" in text
     assert text.endswith("finding: slow\nnote: a note")
-    assert "not profiled" in profile_lines(None)[0]
+    fast, both = correct("1_ReLU", 2.0), JudgeSettings(profile_fast=True)
+    assert profile_lines(fast, JudgeSettings()) == ["not profiled (only slow kernels are)"]
+    assert profile_lines(fast, both) == profile_lines(slow, both) == ["not profiled"]
+    assert profile_lines(incorrect("1_ReLU"), both) == ["not profiled (only correct kernels are)"]

@@ -17,7 +17,7 @@ from hkbench.report.write import COMPARISON_SCHEMA, SCHEMA, csv_text, schema_tex
 from hkbench.store.reader import read_run
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "detailed_report.txt"
-FILES = ("summary.json", "summary.csv", "detailed_report.json", "detailed_report.txt", "report.html")
+FILES = ("summary.json", "summary.csv", "detailed_report.json", "detailed_report.txt", "report.html", "usage.csv")
 
 
 def test_the_text_report_is_the_golden_one(tmp_path: Path) -> None:

@@ -64,6 +64,7 @@ async def test_a_rule_ends_the_problem_and_says_why() -> None:
     lab = await played(category(when("trails", stage=1, speedup_below=0.3)), correct(NAME, 0.2), correct(NAME, 0.2))
     assert lab.stages == [None, "one"]
     assert lab.decisions[-1] == (2, "exit", "before two", "trails")
+    assert decided(lab)[-3:-1] == [(2, "left", "two"), (2, "left", "three")], "a report names what was left out"
 
 
 async def test_a_condition_on_the_gain_of_the_last_stage() -> None:
@@ -76,6 +77,7 @@ async def test_the_budget_of_attempts_ends_it() -> None:
     lab = await played(category(), WRONG, correct(NAME, 0.5), WRONG, attempts=3)
     assert lab.stages == [None, None, "one"]
     assert lab.decisions[-1] == (3, "exit", "before two", "all 3 attempts are used")
+    assert not any(what == "left" for _, what, _ in decided(lab)), "no rule left anything out"
 
 
 def test_the_default_plan_has_room_for_every_try() -> None:

@@ -1,0 +1,116 @@
+"""How the speed-up of a problem went over its attempts, and PROBLEM/score.png."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hkbench.report.model import ProblemReport, Report
+from hkbench.store.files import write_atomic
+from hkbench.store.layout import RunPaths
+from hkbench.store.plain import one_line
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+STRATEGIES = frozenset({"judge", "staged"})  #: whose problems have a picture
+TITLE = 60  #: characters of a problem's name above it
+
+
+@dataclass(frozen=True)
+class Score:
+    """One attempt with a judged sample. Speed-ups; `None`: nothing was correct."""
+
+    attempt: int
+    speedup: float | None  #: of its best sample
+    best: float | None  #: so far
+
+
+@dataclass(frozen=True)
+class Colours:
+    score: str
+    best: str
+    failed: str
+    rule: str  #: of the line at 1x
+
+
+#: Okabe and Ito's, which differ for everybody; markers differ too.
+_PICTURE = Colours(score="#0072B2", best="#E69F00", failed="#D55E00", rule="#777777")
+
+
+def scores(problem: ProblemReport) -> list[Score]:
+    """The attempts that reached a verdict, in order."""
+    found: dict[int, float] = {}
+    for sample in problem.samples:
+        if sample.speedup is not None:
+            found[sample.attempt] = max(sample.speedup.value, found.get(sample.attempt, 0.0))
+    return [
+        Score(one.attempt, found.get(one.attempt), one.best_speedup_so_far) for one in problem.attempts if one.judged
+    ]
+
+
+def bounds(curves: Sequence[Sequence[Score]]) -> tuple[float, float]:
+    """Of an axis that holds all of them, 1x included, with room below for what failed."""
+    values = [one.speedup for curve in curves for one in curve if one.speedup is not None]
+    return min([0.8, *values]) / 1.5, max([1.25, *values]) * 1.25
+
+
+def draw_scores(axes: Axes, curve: Sequence[Score], low: float, colours: Colours) -> None:
+    """A line of the best so far, a point an attempt, a cross at the bottom where nothing was correct."""
+    right = [(one.attempt, one.speedup) for one in curve if one.speedup is not None]
+    best = [(one.attempt, one.best) for one in curve if one.best is not None]
+    failed = [one.attempt for one in curve if one.speedup is None]
+    axes.axhline(1.0, color=colours.rule, linewidth=0.9, linestyle=(0, (4, 3)))
+    if best:
+        axes.step(*zip(*best, strict=True), where="post", color=colours.best, label="best so far")
+    if right:
+        axes.plot(*zip(*right, strict=True), "o", color=colours.score, markersize=4, label="attempt's best sample")
+    if failed:
+        axes.plot(
+            failed, [low * 1.15] * len(failed), "x", color=colours.failed, markersize=5, label="no correct kernel"
+        )
+
+
+def write_scores(report: Report, paths: RunPaths) -> None:
+    """Writes score.png of each problem with a verdict, for the strategies that have one; `OSError` passes."""
+    if report.config.strategy not in STRATEGIES:
+        return
+    for problem in report.problems:
+        curve = scores(problem)
+        if curve:
+            write_atomic(paths.problem(problem.problem).score, _picture(problem.problem, curve))
+
+
+def _picture(name: str, curve: Sequence[Score]) -> bytes:
+    """A PNG; the same bytes for the same scores."""
+    import matplotlib as mpl  # half a second: only where figures are drawn
+    from matplotlib.figure import Figure
+
+    from hkbench.report.page.axes import ratio_ticks, whole_ticks
+
+    out = io.BytesIO()
+    low, high = bounds([curve])
+    with mpl.rc_context(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        mpl.rcdefaults()  # a matplotlibrc of the user's has no say
+        mpl.rcParams.update({"text.parse_math": False, "font.family": "DejaVu Sans"})
+        figure = Figure(figsize=(6.4, 3.6), dpi=100)
+        figure.subplots_adjust(left=0.12, right=0.97, top=0.9, bottom=0.14)
+        axes = figure.add_subplot()
+        axes.set_yscale("log")
+        axes.set_ylim(low, high)
+        axes.set_yticks(*ratio_ticks(low, high))
+        axes.set_yticks([], minor=True)
+        axes.grid(axis="y", color="#dddddd", linewidth=0.6)
+        axes.set_axisbelow(True)
+        draw_scores(axes, curve, low, _PICTURE)
+        whole_ticks(axes, range(1, curve[-1].attempt + 1))
+        axes.set_title(one_line(name, TITLE), fontsize=11)
+        axes.set_xlabel("attempt")
+        axes.set_ylabel("speed-up (logarithmic)")
+        axes.legend(fontsize=8, loc="best")
+        figure.savefig(out, format="png", metadata={"Software": None})
+    return out.getvalue()
