@@ -152,6 +152,8 @@ def parse() -> argparse.Namespace:
     options.more = words[at + 1 :]
     if "judge" in options.strategies and options.calls < 2 + CALLS and options.rounds is None:
         parser.error(f"--calls {options.calls}: one round of judge may take {2 + CALLS}; give more, or --rounds")
+    if sum("=" not in one for one in options.replay) > 1:
+        parser.error("--replay: one folder for all strategies; name the others STRATEGY=DIR")
     named = [one.partition("=")[0] for one in options.replay if "=" in one]
     if unknown := sorted(set(named) - set(options.strategies)):
         parser.error(f"--replay {unknown[0]}=DIR: {unknown[0]} is none of {', '.join(options.strategies)}")

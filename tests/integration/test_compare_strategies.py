@@ -83,6 +83,7 @@ def test_a_strategy_that_lacks_replies_is_named(bench: Path) -> None:
         (("--calls", 3, "--made"), "one round of judge may take 4"),
         (("--calls", 4, "--strategies", "reflect", "--replay", "judge=x"), "judge is none of reflect"),
         (("--calls", 4, "--made", "--replay", "x"), "not allowed with"),
+        (("--calls", 4, "--replay", "x", "y"), "one folder for all"),
     ],
 )
 def test_contradictions_run_nothing(bench: Path, arguments: tuple[object, ...], said: str) -> None:
