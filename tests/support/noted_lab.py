@@ -32,7 +32,7 @@ class NotedLab:
         self.stages.append(stage.name if stage is not None else None)
         return Prompt(text=f"prompt {attempt}", template="t", sha256="0")
 
-    async def generate(self, prompt: Prompt, attempt: int, n: int, parent: Sample | None) -> list[Sample]:
+    async def generate(self, prompt: Prompt, attempt: int, n: int, parent: Sample | None = None) -> list[Sample]:
         self.generations.append((prompt.text, attempt, n, parent))
         return [
             Sample(

@@ -1,0 +1,281 @@
+#!/usr/bin/env python3
+"""Strategies side by side at an equal number of model calls a problem (--calls N).
+
+Each strategy is a run_batch.py of its own, into RESULTS/STRATEGY, one after the other:
+
+    reflect   samples x attempts = N, --exhaust: all of them are made
+    judge     one sample a round; coder and judge together at most N, also where each answer of the judge has to be
+              asked for twice: (N - 1) // 3 rounds, which leaves calls over in a run that goes well (--rounds R)
+    staged    one sample an attempt, at most N attempts; a rule may end a problem earlier
+
+Then generate_report.py compares the runs with the first of --strategies, and a table says how many calls each really
+made. What follows `--` goes to each run_batch.py (--model, --device, --track, ...).
+
+Recorded replies: --replay DIR for all strategies, --replay STRATEGY=DIR for one. A strategy for which replies are
+lacking stops a problem where they end: what it may ask for and is not there is listed before the runs and again after
+the table, and where one was asked for in vain the exit code is 1. --made writes replies for any problem from its own
+file: attempt 1 is the reference with its result half as large again, every later one the reference itself, the judge's
+answers are one fixed text; judged in track any. They show that the machinery works at equal calls, and nothing else:
+no table made from them is a result.
+
+Exit code: 0 all runs are complete; 1 one is not; 64 and above as of run_batch.py where the comparison failed.
+
+    .venv/bin/python scripts/compare_strategies.py 1 2 --calls 7 --made --results /tmp/compared
+    .venv/bin/python scripts/compare_strategies.py 1 40 --calls 12 --results /tmp/compared -- --model NAME
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.replies import Kind, made  # noqa: E402
+from hkbench.cli.arguments import positive  # noqa: E402
+from hkbench.errors import HkbenchError  # noqa: E402
+from hkbench.lab.advice import CALLS  # noqa: E402
+from hkbench.llm import ReplayClient, read_answer  # noqa: E402
+from hkbench.problems import chosen_problems  # noqa: E402
+from hkbench.records import (  # noqa: E402
+    FORMS,
+    AdviceKey,
+    AdviceReceived,
+    Backend,
+    CallKey,
+    Problem,
+    ReplyReceived,
+    SampleKey,
+)
+from hkbench.store.events import read_events  # noqa: E402
+from hkbench.store.layout import RunPaths  # noqa: E402
+from hkbench.strategies import STRATEGIES  # noqa: E402
+
+ORDER = ("reflect", "judge", "staged")
+MOST_SAMPLES = 3  #: of an attempt of reflect, where N divides so
+SHOWN = 4  #: replies listed before it says how many more there are
+PLUMBING = "made from the problems' own files: this shows that the machinery works, and is no result"
+#: Serves for a repair and for an optimisation alike.
+CANNED = {
+    "critical_issue": "the result is half as large again as it should be",
+    "why_it_matters": "every value is wrong",
+    "minimal_fix_hint": "return what the reference returns",
+    "bottleneck": "not looked at: this answer is a fixed text",
+    "optimisation_method": "none",
+    "modification_plan": "leave the code as it is",
+}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How a strategy spends the calls of a problem."""
+
+    strategy: str
+    samples: int
+    attempts: int
+
+    @property
+    def words(self) -> list[str]:
+        words = ["--strategy", self.strategy, "--samples", str(self.samples), "--attempts", str(self.attempts)]
+        return [*words, "--exhaust"] if self.strategy == "reflect" else words
+
+    def keys(self, problem: str) -> list[CallKey]:
+        """Every reply that the strategy may ask for, but second answers of a judge."""
+        steps, samples = range(1, self.attempts + 1), range(1, self.samples + 1)
+        keys: list[CallKey] = [SampleKey(problem=problem, attempt=k, sample=n) for k in steps for n in samples]
+        if STRATEGIES[self.strategy].asks_judge:
+            keys += [AdviceKey(problem=problem, attempt=k, call=1) for k in steps[1:]]
+        return keys
+
+
+def shapes(strategies: Sequence[str], calls: int, rounds: int | None) -> list[Shape]:
+    """At most `calls` model calls of a problem each, unless `rounds` asks for more."""
+    samples = next(n for n in range(MOST_SAMPLES, 0, -1) if calls % n == 0)
+    found = {
+        "reflect": Shape("reflect", samples, calls // samples),
+        "judge": Shape("judge", 1, 1 + (rounds or (calls - 1) // (1 + CALLS))),
+        "staged": Shape("staged", 1, min(calls, STRATEGIES["staged"].attempts)),
+    }
+    return [found[name] for name in strategies]
+
+
+def main() -> int:
+    options = parse()
+    try:
+        path, level = options.problems, options.level
+        chosen = chosen_problems(path, os.environ, level=level, first=options.first, last=options.last)
+        problems = chosen.problems
+    except HkbenchError as error:
+        print(f"compare_strategies: {error}", file=sys.stderr)
+        return error.exit_code
+    planned = shapes(options.strategies, options.calls, options.rounds)
+    options.results.mkdir(parents=True, exist_ok=True)
+    replay = folders(options, planned, problems)
+    lacking = [line for shape in planned for line in lacks(shape, replay.get(shape.strategy), options, problems)]
+    for line in lacking:
+        print(line)
+    codes = {shape.strategy: batch(shape, replay.get(shape.strategy), options) for shape in planned}
+    failed = subprocess.run(comparison(options, planned), check=False).returncode
+    print()
+    for line in table(options, planned, codes, [problem.name for problem in problems]):
+        print(line)
+    for line in (*lacking, *([f"replies {PLUMBING}"] if options.made else [])):
+        print(line)
+    return failed or int(any(codes.values()))
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("first", type=positive, metavar="FIRST", help="number of the first problem")
+    parser.add_argument("last", type=positive, metavar="LAST", help="number of the last problem")
+    parser.add_argument("--calls", type=positive, required=True, metavar="N", help="model calls of a problem")
+    parser.add_argument("--strategies", nargs="+", choices=ORDER, default=list(ORDER), metavar="S", help="which")
+    parser.add_argument("--rounds", type=positive, metavar="R", help="of judge; more than (N - 1) // 3 may exceed N")
+    parser.add_argument("--problems", type=Path, metavar="PATH", help="as of run_batch.py")
+    parser.add_argument("--level", type=positive, metavar="N", help="of the problems (default: 1)")
+    parser.add_argument("--backend", type=Backend, default=Backend.CPP, choices=list(Backend), help="(default: cpp)")
+    replies = parser.add_mutually_exclusive_group()
+    replies.add_argument("--replay", nargs="+", default=[], metavar="[S=]DIR", help="folders of recorded replies")
+    replies.add_argument("--made", action="store_true", help="replies made from the problems' own files")
+    parser.add_argument("--results", type=Path, required=True, metavar="DIR", help="a folder for the runs")
+    words = sys.argv[1:]
+    at = words.index("--") if "--" in words else len(words)
+    options = parser.parse_args(words[:at])
+    options.more = words[at + 1 :]
+    if "judge" in options.strategies and options.calls < 2 + CALLS and options.rounds is None:
+        parser.error(f"--calls {options.calls}: one round of judge may take {2 + CALLS}; give more, or --rounds")
+    if sum("=" not in one for one in options.replay) > 1:
+        parser.error("--replay: one folder for all strategies; name the others STRATEGY=DIR")
+    named = [one.partition("=")[0] for one in options.replay if "=" in one]
+    if unknown := sorted(set(named) - set(options.strategies)):
+        parser.error(f"--replay {unknown[0]}=DIR: {unknown[0]} is none of {', '.join(options.strategies)}")
+    return options
+
+
+def folders(options: argparse.Namespace, planned: Sequence[Shape], problems: Sequence[Problem]) -> dict[str, Path]:
+    """Whose replies lie where; empty where a model is asked."""
+    if options.made:
+        root = options.results / "replies"
+        write_made(root / options.backend.value, planned, problems)
+        return {shape.strategy: root for shape in planned}
+    for_all = [Path(one) for one in options.replay if "=" not in one]
+    found = {shape.strategy: for_all[-1] for shape in planned if for_all}
+    return found | {name: Path(folder) for name, _, folder in (one.partition("=") for one in options.replay) if folder}
+
+
+def write_made(root: Path, planned: Sequence[Shape], problems: Sequence[Problem]) -> None:
+    """One collection for all strategies. No two candidates of a problem are the same file, so that each is judged."""
+    for problem in problems:
+        for key in dict.fromkeys(key for shape in planned for key in shape.keys(problem.name)):
+            if isinstance(key, AdviceKey):
+                text = json.dumps(CANNED, indent=2) + "\n"
+            else:
+                kind = Kind.SCALED if key.attempt == 1 else Kind.EQUAL
+                text = f"```python\n{made(problem, kind, MOST_SAMPLES * (key.attempt - 1) + key.sample)}```\n"
+            path = root / problem.name / f"attempt_{key.attempt}" / key.folder / "response.txt"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            record = {"model": "plumbing", "finish_reason": "stop"}
+            path.with_name("exchange.json").write_text(json.dumps(record) + "\n", encoding="utf-8")
+
+
+def lacks(shape: Shape, folder: Path | None, options: argparse.Namespace, problems: Sequence[Problem]) -> Iterator[str]:
+    """A line for each problem of which the strategy may ask for replies that are not recorded."""
+    if folder is None:
+        return
+    client = ReplayClient(folder, options.backend)
+    for problem in problems:
+        missing = client.missing([*shape.keys(problem.name), *again(shape, folder, options.backend, problem.name)])
+        if missing:
+            names = [f"attempt_{key.attempt}/{key.folder}" for key in missing]
+            more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+            what = f"{shape.strategy}: {folder} lacks {len(names)} replies that {problem.name} may ask for"
+            yield f"{what}: {', '.join(names[:SHOWN])}{more}"
+
+
+def again(shape: Shape, folder: Path, backend: Backend, problem: str) -> Iterator[CallKey]:
+    """Second answers of the judge that are sure to be asked for: the first fits neither form."""
+    for key in shape.keys(problem):
+        if isinstance(key, AdviceKey):
+            below = Path(problem, f"attempt_{key.attempt}", key.folder, "response.txt")
+            first = next((path for path in (folder / backend.value / below, folder / below) if path.is_file()), None)
+            if first is None:
+                continue
+            text = first.read_text(encoding="utf-8", errors="replace")
+            if not any(read_answer(text, form).advice for form in FORMS.values()):
+                yield key.model_copy(update={"call": CALLS})
+
+
+def batch(shape: Shape, folder: Path | None, options: argparse.Namespace) -> int:
+    """Runs a strategy; the exit code."""
+    words = [sys.executable, str(ROOT / "run_batch.py"), str(options.first), str(options.last), *shape.words]
+    words += ["--backend", options.backend.value, "--results", str(options.results / shape.strategy)]
+    words += ["--problems", str(options.problems)] if options.problems else []
+    words += ["--level", str(options.level)] if options.level else []
+    words += ["--replay", str(folder)] if folder else []
+    words += ["--track", "any"] if options.made else []
+    print(f"\n== {shape.strategy}: {' '.join(shape.words)}", flush=True)
+    return subprocess.run([*words, *options.more], check=False).returncode
+
+
+def comparison(options: argparse.Namespace, planned: Sequence[Shape]) -> list[str]:
+    runs = [str(options.results / shape.strategy) for shape in planned]
+    if len(runs) == 1:
+        return [sys.executable, str(ROOT / "generate_report.py"), *runs]
+    page = options.results / "comparison.html"
+    return [sys.executable, str(ROOT / "generate_report.py"), *runs, "--output", str(page)]
+
+
+def table(
+    options: argparse.Namespace, planned: Sequence[Shape], codes: dict[str, int], problems: Sequence[str]
+) -> Iterator[str]:
+    """What each strategy came to, and the calls that it really made."""
+    head = f"model calls, at most {options.calls} a problem"
+    yield f"{head}  coder  judge  a problem  finished  solved  correct"
+    for shape in planned:
+        coder, judge = calls_made(options.results / shape.strategy)
+        each = [coder[name] + judge[name] for name in problems]
+        between = f"{min(each)} to {max(each)}" if min(each) < max(each) else str(max(each))
+        overall = overall_of(options.results / shape.strategy)
+        figures = "  ".join(f"{overall.get(name, '-'):>{len(name)}}" for name in ("finished", "solved", "correct"))
+        yield f"{shape.strategy:{len(head)}}  {coder.total():>5}  {judge.total():>5}  {between:>9}  {figures}"
+    for shape in planned:
+        coder, judge = calls_made(options.results / shape.strategy)
+        beyond = [name for name in problems if coder[name] + judge[name] > options.calls]
+        if beyond:
+            yield f"{shape.strategy} took more than {options.calls} calls for {', '.join(beyond)}"
+        if codes[shape.strategy]:
+            code = codes[shape.strategy]
+            yield f"{shape.strategy} is not complete (exit code {code}): its figures are not comparable"
+
+
+def calls_made(folder: Path) -> tuple[Counter[str], Counter[str]]:
+    """Answered calls by problem, of the coder and of the judge; one that a resume asked for twice counts twice."""
+    coder, judge = Counter[str](), Counter[str]()
+    journal = RunPaths(folder).journal
+    for event in read_events(journal) if journal.exists() else ():
+        if isinstance(event, ReplyReceived):
+            coder[event.key.problem] += 1
+        elif isinstance(event, AdviceReceived):
+            judge[event.key.problem] += 1
+    return coder, judge
+
+
+def overall_of(folder: Path) -> dict[str, object]:
+    report = folder / "detailed_report.json"
+    if not report.is_file():
+        return {}
+    overall: dict[str, object] = json.loads(report.read_text(encoding="utf-8"))["overall"]
+    return overall
+
+
+if __name__ == "__main__":
+    sys.exit(main())

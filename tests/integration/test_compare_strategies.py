@@ -1,0 +1,92 @@
+"""scripts/compare_strategies.py as a user runs it: three strategies, equal calls, two small problems."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support import doors
+
+from hkbench.records import AdviceReceived, ReplyReceived
+
+pytestmark = pytest.mark.slow
+NAMES = ("1_One", "2_Two")
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Path:
+    for addend, name in enumerate(NAMES, start=1):
+        doors.problem(tmp_path / "problems", name, addend)
+    return tmp_path
+
+
+def run(bench: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(doors.ROOT / "scripts" / "compare_strategies.py"), "1", "2"]
+    command += ["--problems", str(bench / "problems"), "--results", str(bench / "compared"), *map(str, arguments)]
+    quick = [word for word in doors.QUICK if word not in ("--track", "any")]
+    return subprocess.run(
+        [*command, "--", "--device", "cpu", *quick],
+        env=doors.environment(),
+        capture_output=True,
+        text=True,
+        timeout=2 * doors.LIMIT,
+        check=False,
+    )
+
+
+def calls(bench: Path, strategy: str) -> tuple[int, int]:
+    """Of coder and judge, in all."""
+    events = doors.events(bench / "compared" / strategy)
+    return sum(isinstance(e, ReplyReceived) for e in events), sum(isinstance(e, AdviceReceived) for e in events)
+
+
+def row(output: str, strategy: str) -> list[str]:
+    """What the table at the end says of a strategy."""
+    (line,) = (line for line in output.splitlines() if line.split()[:1] == [strategy] and len(line.split()) == 7)
+    return line.split()[1:]
+
+
+def test_made_replies_at_equal_calls(bench: Path) -> None:
+    done = run(bench, "--calls", 4, "--made")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert calls(bench, "reflect") == (8, 0), "two problems, two samples, two attempts, whatever came of them"
+    assert calls(bench, "judge") == (4, 2), "a seed and one round; two calls more were for answers to put right"
+    coder, judge = calls(bench, "staged")
+    assert 2 * 2 <= coder <= 2 * 4 and judge == 0
+    assert row(done.stdout, "reflect")[:3] == ["8", "0", "4"]
+    assert row(done.stdout, "judge")[:3] == ["4", "2", "3"]
+    assert all(row(done.stdout, strategy)[-1] == "2" for strategy in ("reflect", "judge", "staged"))
+    assert "no result" in done.stdout.splitlines()[-1]
+    page = json.loads((bench / "compared" / "comparison.json").read_text())
+    assert [Path(one["folder"]).name for one in page["runs"]] == ["reflect", "judge", "staged"]
+
+
+def test_a_strategy_that_lacks_replies_is_named(bench: Path) -> None:
+    for addend, name in enumerate(NAMES, start=1):
+        doors.reply(bench / "few", name, 1, 1, doors.fenced(doors.fast(addend)))
+    doors.reply(bench / "few", NAMES[0], 2, 1, doors.fenced(doors.fast(1)))
+    done = run(bench, "--calls", 4, "--strategies", "judge", "--replay", f"judge={bench / 'few'}")
+    assert done.returncode == 1, done.stdout + done.stderr
+    said = f"judge: {bench / 'few'} lacks 1 replies that {NAMES[0]} may ask for: attempt_2/judge_1"
+    assert done.stdout.count(said) == 2
+    assert "may ask for: attempt_2/sample_1, attempt_2/judge_1" in done.stdout
+    assert "judge is not complete" in done.stdout
+    assert row(done.stdout, "judge")[3] == "0"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--calls", 3, "--made"), "one round of judge may take 4"),
+        (("--calls", 4, "--strategies", "reflect", "--replay", "judge=x"), "judge is none of reflect"),
+        (("--calls", 4, "--made", "--replay", "x"), "not allowed with"),
+        (("--calls", 4, "--replay", "x", "y"), "one folder for all"),
+    ],
+)
+def test_contradictions_run_nothing(bench: Path, arguments: tuple[object, ...], said: str) -> None:
+    done = run(bench, *arguments)
+    assert done.returncode != 0 and said in done.stderr
+    assert not (bench / "compared").exists()
