@@ -366,10 +366,12 @@ def test_a_layer_that_fails_keeps_the_runner_from_starting(cage: Cage, tmp_path:
 
 
 def test_a_cage_costs_little(cage: Cage) -> None:
+    """CPU time of the cage and of what it ends in: a busy machine does not change it much."""
     seconds = []
     for _ in range(5):
-        began = time.perf_counter()
+        began = os.times()
         with spawned(cage, lambda: None) as started:
             wait_status(started)
-            seconds.append(time.perf_counter() - began)
-    assert min(seconds) < 0.2
+        ended = os.times()
+        seconds.append(sum(ended[:4]) - sum(began[:4]))
+    assert min(seconds) < 0.5
