@@ -32,7 +32,15 @@ from hkbench.store.recorder import Recorder
 from hkbench.store.sample import read_sample
 
 #: Written anew for the copy, or of no use in it.
-_NOT_COPIED = ("summary.json", "summary.csv", "detailed_report.json", "detailed_report.txt", ".lock", ".*.tmp")
+_NOT_COPIED = (
+    "summary.json",
+    "summary.csv",
+    "detailed_report.json",
+    "detailed_report.txt",
+    "usage.csv",
+    ".lock",
+    ".*.tmp",
+)
 
 
 def copy_run(run: RunView, target: Path, config: RunConfig | None = None) -> RunPaths:

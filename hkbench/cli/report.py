@@ -11,8 +11,9 @@ from hkbench.report import write_comparison, write_reports
 from hkbench.report.compare_text import side_by_side_lines
 from hkbench.store.plain import strip_escapes
 
-DESCRIPTION = """Write summary.json, summary.csv, detailed_report.json, detailed_report.txt and report.html
-(a page for a browser) into a run folder; of several folders, write comparison.html and comparison.json.
+DESCRIPTION = """Write summary.json, summary.csv, detailed_report.json, detailed_report.txt, usage.csv and
+report.html (a page for a browser) into a run folder, and what strategies judge and staged have besides;
+of several folders, write comparison.html and comparison.json.
 
 Works on finished, interrupted and running runs alike; the text is printed too. Of several runs each is compared with
 the first, as by hkbench compare; the folders' own reports stay as they are."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -72,6 +73,8 @@ def test_repair_optimise_and_go_without(tmp_path: Path, replies: Path) -> None:
     )
     assert "That cannot be used: it holds no JSON object" in paths.advice(2, 2).prompt.read_text()
 
+    check_what_the_run_leaves(RunPaths(tmp_path / "results"))
+
     before = (tmp_path / "results" / "journal.jsonl").read_text()
     again = doors.run("run_batch", *arguments(tmp_path, "--rounds", 3, "--replay", replies))
     assert again.returncode == 0, again.stderr
@@ -80,6 +83,37 @@ def test_repair_optimise_and_go_without(tmp_path: Path, replies: Path) -> None:
 
     other = doors.run("run_batch", *arguments(tmp_path, "--rounds", 3, "--replay", replies, "--from", "best"))
     assert other.returncode == 64 and "from_best" in other.stderr
+
+
+def check_what_the_run_leaves(run: RunPaths) -> None:
+    """advice.json, evaluations, score curve, usage, and what the reports say of it."""
+    paths = run.problem(NAME)
+    assert json.loads(paths.advice(2, 2).advice.read_text())["said"] == REPAIR
+    assert json.loads(paths.advice(4, 2).advice.read_text())["said"] is None
+    seed, repaired, faster, worse = [json.loads(paths.evaluation(number).read_text()) for number in range(4)]
+    assert not paths.evaluation(4).exists()
+    assert [one["mode"] for one in (seed, repaired, faster, worse)] == ["seed", "repair", "optimise", "optimise"]
+    assert (seed["starts_from"], worse["starts_from"]) == (None, {"attempt": 3, "sample": 1})
+    assert repaired["advice"]["said"] == REPAIR and worse["advice"]["said"] is None
+    assert faster["metrics_shown"] and "time share" in faster["metrics_shown"][0]
+    assert worse["best_so_far"] == {"attempt": 3, "sample": 1} and worse["speedup"] is None
+    assert paths.score.read_bytes().startswith(b"\x89PNG")
+    rows = list(csv.DictReader(run.usage.read_text().splitlines()))
+    assert [(row["attempt"], row["role"]) for row in rows] == [
+        ("1", "coder"), ("2", "judge"), ("2", "judge"), ("2", "coder"), ("3", "judge"), ("3", "coder"),
+        ("4", "judge"), ("4", "judge"), ("4", "coder"),
+    ]  # fmt: skip
+    report = json.loads(run.report_json.read_text())
+    assert report["overall"]["calls"]["replayed"] == 9
+    assert [role["calls"]["replayed"] for role in report["overall"]["roles"]] == [4, 5]
+    assert [one["what"] for one in report["problems"][0]["decisions"]] == ["advice"]
+    page = run.report_page.read_text()
+    assert "drop x &gt; 3" in page and 'id="scores"' in page and "only slow kernels are" not in page
+    shown = doors.hkbench("show", run.root, "1/3")
+    assert "judge 1 on 2/1, optimise" in shown.stdout and "bottleneck: the loop" in shown.stdout, shown.stderr
+    bare = {path: path.read_bytes() for path in run.root.rglob("*") if path.is_file()}
+    assert doors.run("generate_report", run.root).returncode == 0
+    assert {path: path.read_bytes() for path in bare} == bare, "the same folder gives the same bytes"
 
 
 def test_a_run_can_be_replayed_step_for_step_from_its_own_folder(tmp_path: Path, replies: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,19 @@ def test_category_stages_and_exit(bench: Path) -> None:
     staged = paths.prompt(3).read_text()
     assert "## This step: once" in staged and "Return the first result." in staged
     assert "What this step is about, as measured" in staged and "One profiled forward pass" not in staged
+
+    evaluations = [json.loads(paths.evaluation(number).read_text()) for number in range(3)]
+    assert [one["mode"] for one in evaluations] == ["seed", "seed", "once"]
+    assert "time share" in evaluations[2]["metrics_shown"][0] and evaluations[1]["metrics_shown"] == []
+    assert paths.score.read_bytes().startswith(b"\x89PNG")
+    (budget,) = json.loads(RunPaths(bench / "results").report_json.read_text())["overall"]["budget"]
+    assert (budget["category"], budget["worked"], budget["left_out"]) == ("loops", 1, 2)
+    assert budget["saved"]["attempts"] == 2.0
+    assert [(one["stage"], one["geometric_mean_gain"]) for one in budget["stages"]][1:] == [
+        ("twice", None),
+        ("thrice", None),
+    ]
+    assert "exit: before twice, it gained enough" in doors.hkbench("show", bench / "results", "1").stdout
 
     before = (bench / "results" / "journal.jsonl").read_text()
     again = doors.run("run_batch", *arguments(bench, own))

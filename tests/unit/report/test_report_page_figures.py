@@ -15,7 +15,7 @@ from hkbench.store.reader import read_run
 
 def test_tables_hold_the_reports_numbers(tmp_path: Path) -> None:
     made = figures(detail(read_run(sample_run(tmp_path).paths)), {"1_ReLU": 0.5})
-    assert list(made) == ["fast-p", "speedups", "attempts", "samples", "failures", "times"]
+    assert list(made) == ["fast-p", "speedups", "attempts", "samples", "scores", "failures", "times"]
     assert made["fast-p"].rows[3] == ("1", "50.0 %")
     assert made["speedups"].rows[0] == ("1_ReLU", "2x [1.8, 2.2]", "50.0 %")
     assert made["speedups"].rows[2][2] == "-"
