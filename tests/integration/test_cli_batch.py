@@ -158,7 +158,7 @@ def test_the_tree_is_exactly_the_layout(story: Story) -> None:
     paths = RunPaths(story.results)
     expected = {
         paths.run, paths.journal, paths.log, paths.lock, paths.summary_json, paths.summary_csv, paths.report_json,
-        paths.report_text, paths.report_page,
+        paths.report_text, paths.report_page, paths.usage,
     }  # fmt: skip
     without_code = {(MENDED, 1, 2), (LOST, 2, 2)}
     for name, attempts in ((FAST, 1), (MENDED, 2), (LOST, 2)):
