@@ -316,14 +316,14 @@ def test_dry_run_prints_the_plan_and_spends_nothing(bench: Bench, tmp_path: Path
     assert done.returncode == 0, done.stderr
     assert f"{LOST}  " in done.stdout.replace(LOST.ljust(len(MENDED)), LOST)
     assert ".txt" in done.stdout
-    assert "3 problems, backend cpp, 3 samples, up to 3 attempts: 9 to 27 model calls" in done.stdout
+    assert "3 problems, backend cpp, strategy reflect, 3 samples, up to 3 attempts: 9 to 27 model calls" in done.stdout
     assert not (tmp_path / "results").exists()
 
 
 def test_the_number_of_samples(bench: Bench) -> None:
     """The option, else NUM_SAMPLES, else what the recording has, else 3."""
     replay = ("--replay", bench.replies)
-    assert "3 problems, backend cpp, 2 samples" in dry(bench, *replay).stdout
+    assert "3 problems, backend cpp, strategy reflect, 2 samples" in dry(bench, *replay).stdout
     assert ", 5 samples" in dry(bench, *replay, env={"NUM_SAMPLES": "5"}).stdout
     assert ", 4 samples" in dry(bench, "--samples", "4", env={"NUM_SAMPLES": "5"}).stdout
     for bad in ("0", "-1", "two", "1.5", "²"):
@@ -336,7 +336,7 @@ def test_the_choice_of_problems(bench: Bench) -> None:
     chosen = dry(bench, "--match", "st$", "--attempts", "2", "--exhaust").stdout
     assert chosen.startswith(FAST)
     assert MENDED not in chosen
-    assert "2 problems, backend cpp, 3 samples, up to 2 attempts: 12 to 12 model calls" in chosen
+    assert "2 problems, backend cpp, strategy reflect, 3 samples, up to 2 attempts: 12 to 12 model calls" in chosen
     limited = dry(bench, "--match", "st$", "--limit", "1").stdout
     assert "1 problems" in limited and LOST not in limited
     assert (
