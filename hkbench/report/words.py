@@ -129,7 +129,7 @@ def whole_cost(overall: Overall) -> str:
     if found.currency is None:
         parts.append("the price of the model is not known (--prices)")
     elif found.unpriced_replies:
-        parts.append(f"{found.unpriced_replies} replies did not say their tokens")
+        parts.append(f"{found.unpriced_replies} replies did not say their tokens, or their model has no price")
     return "; ".join(parts)
 
 

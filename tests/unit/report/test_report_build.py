@@ -307,7 +307,7 @@ def test_money_of_a_run_with_a_price(tmp_path: Path) -> None:
     overall = report.overall
     assert (overall.cost.total, overall.cost.unpriced_replies, overall.cost_per_solved) == (205.0, 1, None)
     text = render_text(report)
-    assert "Cost        205.00 XTS+; 1 replies did not say their tokens" in text
+    assert "Cost        205.00 XTS+; 1 replies did not say their tokens, or their model has no price" in text
     assert "in XTS for a million tokens: input 1e+06, cached as input, output 2e+06 (test-* in" in text
     assert " unknown " in next(line for line in text.splitlines() if line.startswith("2_Sum "))
 
