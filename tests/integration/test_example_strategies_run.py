@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,13 @@ from support.strategy_examples import EXAMPLES, ROOT, Row, rows
 
 from hkbench.records import AdviceReceived, Decided, FailureKind, Status, VerdictReached
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        "HKBENCH_EXAMPLES" not in os.environ,
+        reason="HKBENCH_EXAMPLES is not set: both batches of hand-written replies take some ten minutes",
+    ),
+]
 
 PROBLEMS = {int(row.problem.split("_")[0]): row.problem for row in rows("judge")}
 MOST_DISTURBED = 2
