@@ -59,7 +59,7 @@ def test_nothing_sticks_out_and_all_figures_are_there(page: Path, width: int) ->
     found = asked(page, opened + _MEASURE, width=width)
     assert found["inner"] == width
     assert found["scroll"] <= width
-    assert len(found["figures"]) == 6 and all(height > 60 for height in found["figures"])
+    assert len(found["figures"]) == 7 and all(height > 60 for height in found["figures"])
     assert found["filter"] is False
 
 
