@@ -16,8 +16,9 @@ from hkbench.lab import Stop
 
 @pytest.fixture(autouse=True)
 def handlers() -> Iterator[None]:
-    """As they were, whatever a test does."""
+    """As they were, whatever a test does. A shell's background job ignores Ctrl-C, and hands that down to the tests."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
