@@ -16,7 +16,7 @@ from hkbench.store.plain import one_line
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
-PANELS = 48  #: at most
+PANELS = 24  #: at most
 _COLUMNS = 4
 _ROW, _EDGES = 1.35, 0.75  # inches of a row of panels, and of what is around all of them
 _NAME = 26  # characters above a panel
