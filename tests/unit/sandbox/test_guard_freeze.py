@@ -131,9 +131,12 @@ def test_a_tree_that_forks_all_the_time_is_frozen_too(tmp_path: Path) -> None:
 
 def test_who_wakes_while_frozen_is_betrayed_by_the_cpu_time(tmp_path: Path) -> None:
     with guarded(wake_by_timer, tmp_path) as alone:
-        alone.hear()
+        pid = alone.pid()
         frozen = alone.link.freeze()
-        time.sleep(0.2)
+        ends = time.monotonic() + 20.0
+        while clock(pid) <= frozen.cpu_seconds + 0.03:
+            assert time.monotonic() < ends
+            time.sleep(0.02)
         assert alone.link.resume().cpu_seconds > frozen.cpu_seconds + 0.02
 
 
