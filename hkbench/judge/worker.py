@@ -70,6 +70,8 @@ def _audit(job: AuditJob) -> Any:
     if cpu:
         torch.set_num_threads(1)  # other problems are audited beside it
     device = torch.device("cpu" if cpu else f"cuda:{job.index}")
+    if not cpu:
+        torch.cuda.set_device(device)  # a problem's code may name a GPU without its number
     return audit_problem(job.problem, job.sizes, device, job.trials).model_dump(mode="json")
 
 
