@@ -1,4 +1,4 @@
-"""examples/strategies in CUDA for real, each problem its labelled way and ncu's figures in the prompts: `pytest -m gpu`.
+"""examples/strategies in CUDA for real, each problem its labelled way, ncu's figures in the prompts: `pytest -m gpu`.
 
 The replies are for an H200: what is skipped at 85 % of the roofline, and what is slow, depends on the device.
 """

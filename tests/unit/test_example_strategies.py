@@ -8,19 +8,33 @@ from __future__ import annotations
 
 import ast
 import json
+from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import pytest
+from support.noted_lab import NotedLab
+from support.run_folder import correct, incorrect
 from support.strategy_examples import BACKENDS, CORRECT, EXAMPLES, ROOT, Row, response, responses, rows
 
+from hkbench.categories import Situation, load_categories
+from hkbench.lab import Lab, Plan
 from hkbench.llm import read_answer
 from hkbench.llm.extract import extract
-from hkbench.records import FORMS, AnswerForm, FailureKind, QuestionKind, Reply
+from hkbench.records import FORMS, AnswerForm, FailureKind, OperatorClass, QuestionKind, Reply
+from hkbench.strategies import staged
 
 PROBLEMS = sorted(path.stem for path in ROOT.glob("problems/level1/*.py"))
 LAST = {"cpp": 8, "cuda": 4}
 ASKED_AGAIN = 2
 COLLECTIONS = [(strategy, backend) for strategy in ("judge", "staged") for backend in BACKENDS]
+#: Speed-up and share of the roofline on an H200: of what is the same kernel as in examples/replies, from
+#: docs/benchmarks.md; of slow ones and of problem 4's attempts 2 and 3 what is expected.
+ON_AN_H200 = {
+    (2, 1): (0.13, 0.05), (2, 2): (2.71, 0.88),
+    (3, 1): (0.4, 0.03), (3, 4): (9.58, 0.70),
+    (4, 1): (0.40, 0.07), (4, 2): (3.0, 0.55), (4, 3): (4.0, 0.72), (4, 4): (4.56, 0.82),
+}  # fmt: skip
 ANSWERS = [(backend, row) for backend in BACKENDS for row in rows("judge", backend) if row.judge]
 
 
@@ -98,3 +112,44 @@ def classes(source: str) -> set[str] | None:
     except SyntaxError:
         return None
     return {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+@dataclass
+class Device(NotedLab):
+    """Knows the share of the roofline that each attempt reaches, and what the reference holds."""
+
+    number: int = 0
+    classes: frozenset[OperatorClass] = frozenset()
+
+    async def situation(self, stage: int, name: str | None, before: float | None) -> Situation:
+        at = await super().situation(stage, name, before)
+        assert self.best is not None
+        _, roof = ON_AN_H200.get((self.number, self.best.key.attempt), (None, None))
+        return at.model_copy(update={"roof": roof, "contains": self.classes, "steps": 4})
+
+
+@pytest.mark.parametrize(
+    ("number", "decisions"),
+    [
+        (1, {("left", "reductions"), ("exit", "before reductions")}),
+        (2, {("skip", "access"), ("skip", "reductions")}),
+        (3, {("skip", "reductions")}),
+        (4, set()),
+    ],
+)
+async def test_the_shipped_rules_lead_the_cuda_replies_through_the_labelled_stages(
+    number: int, decisions: set[tuple[str, str]]
+) -> None:
+    table = [row for row in rows("staged", "cuda") if row.problem.startswith(f"{number}_") and row.who != "spare"]
+    right = {row.attempt for row in table if row.label in CORRECT}
+    assert right == {attempt for which, attempt in ON_AN_H200 if which == number}
+    name = table[0].problem
+    lab = Device(
+        [(correct(name, ON_AN_H200[number, n][0]) if n in right else incorrect(name),) for n in range(1, 9)],
+        category=load_categories(ROOT / "prompts" / "categories.toml").category("fusion-memory"),
+        number=number,
+        classes=frozenset({OperatorClass.ELEMENTWISE} | ({OperatorClass.REDUCTION} if number == 4 else set())),
+    )
+    await staged(cast(Lab, lab), Plan(samples=1, attempts=8, exhaust=False))
+    assert [stage or "seed" for stage in lab.stages] == [row.who for row in table]
+    assert {(what, choice) for _, what, choice, _ in lab.decisions if what != "stage"} == decisions
