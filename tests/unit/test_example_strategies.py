@@ -1,35 +1,59 @@
 """The replies below examples/strategies: complete, labelled, and read as their labels say.
 
-What the candidates do when they are built and run is tests/integration/test_example_strategies_run.py's business.
+What the candidates do when they are built and run is the business of tests/integration/test_example_strategies_run.py,
+in CUDA of tests/gpu/test_strategies_on_gpu.py.
 """
 
 from __future__ import annotations
 
 import ast
 import json
+from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import pytest
-from support.strategy_examples import ROOT, Row, response, responses, rows
+from support.noted_lab import NotedLab
+from support.run_folder import correct, incorrect
+from support.strategy_examples import BACKENDS, CORRECT, EXAMPLES, ROOT, Row, response, responses, rows
 
+from hkbench.categories import Situation, load_categories
+from hkbench.lab import Lab, Plan
 from hkbench.llm import read_answer
 from hkbench.llm.extract import extract
-from hkbench.records import FORMS, AnswerForm, FailureKind, QuestionKind, Reply
+from hkbench.records import FORMS, AnswerForm, FailureKind, OperatorClass, QuestionKind, Reply
+from hkbench.strategies import staged
 
 PROBLEMS = sorted(path.stem for path in ROOT.glob("problems/level1/*.py"))
+LAST = {"cpp": 8, "cuda": 4}
 ASKED_AGAIN = 2
+COLLECTIONS = [(strategy, backend) for strategy in ("judge", "staged") for backend in BACKENDS]
+#: Speed-up and share of the roofline on an H200: of what is the same kernel as in examples/replies, from
+#: docs/benchmarks.md; of slow ones and of problem 4's attempts 2 and 3 what is expected.
+ON_AN_H200 = {
+    (2, 1): (0.13, 0.05), (2, 2): (2.71, 0.88),
+    (3, 1): (0.4, 0.03), (3, 4): (9.58, 0.70),
+    (4, 1): (0.40, 0.07), (4, 2): (3.0, 0.55), (4, 3): (4.0, 0.72), (4, 4): (4.56, 0.82),
+}  # fmt: skip
+ANSWERS = [(backend, row) for backend in BACKENDS for row in rows("judge", backend) if row.judge]
 
 
-@pytest.mark.parametrize("strategy", ["judge", "staged"])
-def test_the_readme_labels_every_reply_and_no_other(strategy: str) -> None:
-    labelled = [response(strategy, row) for row in rows(strategy)]
+def test_no_folder_is_left_out() -> None:
+    assert {tuple(path.relative_to(EXAMPLES).parts) for path in EXAMPLES.glob("*/*")} == set(COLLECTIONS)
+
+
+@pytest.mark.parametrize(("strategy", "backend"), COLLECTIONS)
+def test_the_readme_labels_every_reply_and_no_other(strategy: str, backend: str) -> None:
+    table = rows(strategy, backend)
+    labelled = [response(strategy, row, backend) for row in table]
     assert len(labelled) == len(set(labelled))
-    assert set(labelled) == set(responses(strategy))
-    assert {row.problem for row in rows(strategy)} == {name for name in PROBLEMS if int(name.split("_")[0]) <= 8}
+    assert set(labelled) == set(responses(strategy, backend))
+    wanted = {name for name in PROBLEMS if int(name.split("_")[0]) <= LAST[backend]}
+    assert {row.problem for row in table} == wanted
 
 
 @pytest.mark.parametrize(
-    "path", [*responses("judge"), *responses("staged")], ids=lambda path: "-".join(path.parts[-5:-1])
+    "path", [*responses("judge"), *responses("staged")], ids=lambda path: "-".join(path.parts[-6:-1])
 )
 def test_a_reply_has_its_record(path: Path) -> None:
     record = json.loads(path.with_name("exchange.json").read_text(encoding="utf-8"))
@@ -38,42 +62,94 @@ def test_a_reply_has_its_record(path: Path) -> None:
     assert reply.usage.input is None, "nobody was billed for a reply written by hand"
 
 
-def question_of(row: Row) -> QuestionKind:
+def question_of(row: Row, backend: str) -> QuestionKind:
     """What the judge is asked: by the verdict of the attempt before."""
     (before,) = [
         one
-        for one in rows("judge")
+        for one in rows("judge", backend)
         if (one.problem, one.attempt, one.who) == (row.problem, row.attempt - 1, "sample_1")
     ]
-    return QuestionKind.OPTIMISE if before.label == "correct" else QuestionKind.REPAIR
+    return QuestionKind.OPTIMISE if before.label in CORRECT else QuestionKind.REPAIR
 
 
-@pytest.mark.parametrize("row", [row for row in rows("judge") if row.judge], ids=str)
-def test_an_answer_of_the_judge_is_read_as_its_label_says(row: Row) -> None:
-    read = read_answer(response("judge", row).read_text(encoding="utf-8"), FORMS[question_of(row)])
-    assert read.form.value == row.label
+@pytest.mark.parametrize(("backend", "row"), ANSWERS, ids=str)
+def test_an_answer_of_the_judge_is_read_as_its_label_says(backend: str, row: Row) -> None:
+    text = response("judge", row, backend).read_text(encoding="utf-8")
+    assert read_answer(text, FORMS[question_of(row, backend)]).form.value == row.label
 
 
-def test_the_judge_is_asked_again_after_an_unusable_answer_only() -> None:
-    forms = {(row.problem, row.attempt, row.who): row.label for row in rows("judge") if row.judge}
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_judge_is_asked_again_after_an_unusable_answer_only(backend: str) -> None:
+    forms = {(row.problem, row.attempt, row.who): row.label for row in rows("judge", backend) if row.judge}
     for problem, attempt, _ in forms:
         again = (problem, attempt, f"judge_{ASKED_AGAIN}") in forms
         assert again == (forms[problem, attempt, "judge_1"] == AnswerForm.UNUSABLE.value)
     assert set(forms.values()) == {form.value for form in AnswerForm}
 
 
-@pytest.mark.parametrize("strategy", ["judge", "staged"])
-def test_the_code_in_a_reply_fits_its_label(strategy: str) -> None:
-    known = {kind.value for kind in FailureKind} | {"correct"}
+@pytest.mark.parametrize(("strategy", "backend"), COLLECTIONS)
+def test_the_code_in_a_reply_fits_its_label(strategy: str, backend: str) -> None:
+    known = {kind.value for kind in FailureKind} | CORRECT
     sources: dict[str, list[str]] = {}
-    for row in (row for row in rows(strategy) if not row.judge):
+    for row in (row for row in rows(strategy, backend) if not row.judge):
         assert row.label in known
-        text = response(strategy, row).read_text(encoding="utf-8")
+        text = response(strategy, row, backend).read_text(encoding="utf-8")
         before = sources.setdefault(row.problem, [])
         # A diff is against an earlier attempt; which one, the run decides.
         found = [source for parent in (None, *reversed(before)) if (source := extract(text, parent).source) is not None]
         assert bool(found) == (row.label != "no_code"), row
         for source in found[:1]:
-            names = {node.name for node in ast.parse(source).body if isinstance(node, ast.ClassDef)}
-            assert ("ModelNew" in names) == (row.label != "no_model_new"), row
+            names = classes(source)
+            assert (names is None) == (row.label == "syntax_error"), row
+            assert names is None or ("ModelNew" in names) == (row.label != "no_model_new"), row
         before.extend(found[:1])
+
+
+def classes(source: str) -> set[str] | None:
+    """Names of the classes in a source; `None`: it is no Python."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return None
+    return {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+@dataclass
+class Device(NotedLab):
+    """Knows the share of the roofline that each attempt reaches, and what the reference holds."""
+
+    number: int = 0
+    classes: frozenset[OperatorClass] = frozenset()
+
+    async def situation(self, stage: int, name: str | None, before: float | None) -> Situation:
+        at = await super().situation(stage, name, before)
+        assert self.best is not None
+        _, roof = ON_AN_H200.get((self.number, self.best.key.attempt), (None, None))
+        return at.model_copy(update={"roof": roof, "contains": self.classes, "steps": 4})
+
+
+@pytest.mark.parametrize(
+    ("number", "decisions"),
+    [
+        (1, {("left", "reductions"), ("exit", "before reductions")}),
+        (2, {("skip", "access"), ("skip", "reductions")}),
+        (3, {("skip", "reductions")}),
+        (4, set()),
+    ],
+)
+async def test_the_shipped_rules_lead_the_cuda_replies_through_the_labelled_stages(
+    number: int, decisions: set[tuple[str, str]]
+) -> None:
+    table = [row for row in rows("staged", "cuda") if row.problem.startswith(f"{number}_") and row.who != "spare"]
+    right = {row.attempt for row in table if row.label in CORRECT}
+    assert right == {attempt for which, attempt in ON_AN_H200 if which == number}
+    name = table[0].problem
+    lab = Device(
+        [(correct(name, ON_AN_H200[number, n][0]) if n in right else incorrect(name),) for n in range(1, 9)],
+        category=load_categories(ROOT / "prompts" / "categories.toml").category("fusion-memory"),
+        number=number,
+        classes=frozenset({OperatorClass.ELEMENTWISE} | ({OperatorClass.REDUCTION} if number == 4 else set())),
+    )
+    await staged(cast(Lab, lab), Plan(samples=1, attempts=8, exhaust=False))
+    assert [stage or "seed" for stage in lab.stages] == [row.who for row in table]
+    assert {(what, choice) for _, what, choice, _ in lab.decisions if what != "stage"} == decisions
