@@ -8,7 +8,6 @@ import torch
 
 from hkbench.judge.arena import Arena, Layout, fill, same
 from hkbench.judge.reference import Leaves, Reference
-from hkbench.runner.memory import POISON
 from hkbench.runner.wire import leaves
 
 
@@ -86,7 +85,7 @@ class Regions:
 
     def clear(self) -> None:
         """Leaves nothing of inputs and outputs: the other side's next call has the same inputs, so the same answer."""
-        self._inbox.region[self._inputs_begin :].fill_(POISON)
+        self._inbox.poison(self._inputs_begin)
         self._outbox.poison()
         self._cleared = True
         self._wait()
