@@ -325,9 +325,25 @@ class Session:
         return more
 
     def check_again(self, got: dict[str, torch.Tensor], inputs: list[Any]) -> None:
-        """Compares the outputs of a timed call."""
+        """Compares the outputs of a timed call.
+
+        Eager's own answer can only widen a tolerance or excuse what is not finite: it is asked for where the precise
+        one does not settle it, or where what is recorded of the largest errors would change.
+        """
+        precise = self.reference.precise(inputs, self._form)
+        widened = precise is not self._form
+        if widened and all(self._plainly_right(path, precise[path], answer) for path, answer in got.items()):
+            return
         native = self.run_reference(inputs)
-        self.check(got, native, self.reference.precise(inputs, native), None)
+        self.check(got, native, precise if widened else native, None)
+
+    def _plainly_right(self, path: str, precise: object, answer: torch.Tensor) -> bool:
+        """Whether an output passes whatever eager's own is, by an error no larger than one that is on record."""
+        assert isinstance(precise, torch.Tensor)
+        found, known = compare.plainly_right(precise, answer, self.settings.rtol), self.tolerances.get(path)
+        if found is None or known is None or known.error is None:
+            return False
+        return found.worst * compare.plain_tolerance(answer.dtype, self.settings.rtol).rtol <= known.error
 
     def check(
         self, got: dict[str, torch.Tensor], native: Leaves, precise: Leaves, trial: int | None
