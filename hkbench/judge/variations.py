@@ -108,7 +108,11 @@ def _elementwise(x: torch.Tensor, out: torch.Tensor, domain: Domain, law: Law) -
     """Writes law(x), a part at a time; elements that are not finite stay, and none becomes so."""
     for part, target in zip(domains.pieces(x), domains.pieces(out), strict=True):
         wide = part.double() if part.dtype is torch.float64 else part.float()
-        new = law(wide).clamp_(-domain.ceiling, domain.ceiling)
+        new, most = law(wide), domain.ceiling
+        if new.dtype is target.dtype and not domain.infinite:
+            torch.clamp(new, -most, most, out=target)
+            continue
+        new.clamp_(-most, most)
         target.copy_(torch.where(torch.isfinite(wide), new, wide) if domain.infinite else new)
 
 
@@ -119,7 +123,9 @@ def _uniform(low: float, high: float, gen: torch.Generator) -> float:
 def _power(domain: Domain, exponent: float) -> Law:
     """Sign(x) |x / m|^exponent m: monotone, keeps zero and the largest magnitude m."""
     top = domain.largest
-    return lambda x: x.abs().div_(top).pow_(exponent).mul_(torch.sign(x)).mul_(top)
+    if domain.lowest >= 0.0:
+        return lambda x: x.div(top).pow_(exponent).mul_(top)
+    return lambda x: x.abs().div_(top).pow_(exponent).copysign_(x).mul_(top)
 
 
 def _shifted(domain: Domain, gen: torch.Generator, strength: float) -> Law:
@@ -155,7 +161,7 @@ def _by_powers_of_two(name: str, x: torch.Tensor, out: torch.Tensor, domain: Dom
     sign = -1.0 if domain.bounded or domain.largest * 64.0 > domain.ceiling else 1.0
     if name == "shifted":
         factor = 2.0 ** (sign * (1 + int(_uniform(0, 2, gen))))
-        out.copy_(x * factor)
+        torch.mul(x, factor, out=out)
         return
     for part, target in zip(domains.pieces(x), domains.pieces(out), strict=True):
         chance = torch.rand(part.shape, generator=gen, device=x.device).clamp_min(1e-9)
@@ -170,7 +176,7 @@ def _plant(
 ) -> None:
     """A few elements of 30 to 100 times the rms, at least one; in a bounded domain all others shrink instead."""
     shrink = 2.0 ** -round(5 * strength) if domain.bounded else 1.0
-    out.copy_(x * shrink if shrink != 1.0 else x)
+    torch.mul(x, shrink, out=out)
     if domain.ordered:  # a large element would stand in the wrong place
         return
     places = _places(x, gen)

@@ -306,6 +306,21 @@ def test_a_domain_is_what_every_element_says(
     assert torch.equal(found.sample.sort().values, wanted.sample.sort().values)
 
 
+@pytest.mark.parametrize("share", [0.0, 0.0002, 0.004, 0.009, 0.011, 0.3])
+def test_zeros_are_counted_where_they_may_be_structure(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one block: the sample's places are drawn, so it does not matter where they lie."""
+    monkeypatch.setattr(domains, "CHUNK", 1000)
+    x = normal(512, 1024)
+    count = int(share * x.numel())
+    x.view(-1)[77 : 77 + count] = 0.0
+    found = domains.inspect(x)
+    assert found.zeros is (share > domains.MANY_ZEROS)
+    if share < domains.MANY_ZEROS / 20:
+        assert found.zero_share < domains.MANY_ZEROS / 10
+    else:
+        assert found.zero_share == count / x.numel()
+
+
 @pytest.mark.parametrize("dtype", [torch.float8_e5m2, torch.int32, torch.bool, torch.complex64])
 def test_whether_all_is_finite_holds_for_any_dtype(dtype: torch.dtype) -> None:
     assert domains.all_finite(torch.ones(5).to(dtype)) and domains.all_finite(torch.empty(0).to(dtype))
@@ -343,7 +358,7 @@ def test_the_laws_are_their_formulas(name: str, dtype: torch.dtype, seed: int) -
     new = centre + spread / float(raw(domain.sample).square().mean().sqrt()) * raw(wide)
     assert torch.equal(varied("heavy-tailed", x, seed), torch.where(torch.isfinite(wide), new, wide).to(dtype))
 
-    u = wide.sigmoid()
-    made, top = varied("heavy-tailed", u, seed), float(u[torch.isfinite(x)].max())
-    if domains.inspect(u).bounded and name == "normal":
-        assert torch.equal(made, torch.sign(u) * (u.abs() / top).pow(3.0) * top)
+    for u in (wide.sigmoid(), wide.sin(), -wide.sigmoid(), wide.sigmoid() * (wide > 0.3)):
+        if domains.inspect(u).bounded and name == "normal":
+            made, top = varied("heavy-tailed", u, seed), float(u.abs().max())
+            assert torch.equal(made, torch.sign(u) * (u.abs() / top).pow(3.0) * top)
