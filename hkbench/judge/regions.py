@@ -18,6 +18,7 @@ class Regions:
         self._reference = reference
         self._files = files
         self._cleared = False  # the outbox, and nobody has written there since
+        self._left = False  # by the baseline: inputs that the candidate's next call may have, and their answer
         self.notes: list[str] = []
         inbox, outbox = Layout(), Layout()
         self.state = {name: inbox.place(value) for name, value in reference.model.state_dict().items()}
@@ -80,14 +81,23 @@ class Regions:
             fill(self._inbox, places, value)
         if not self._cleared:
             self._outbox.poison()
-        self._cleared = False
+        self._cleared = self._left = False
         self._wait()
+
+    def leave(self) -> None:
+        """After the baseline's call: what lies there has to be gone before the candidate runs, see `conceal`."""
+        self._left = True
+
+    def conceal(self) -> None:
+        """Before the candidate runs: clears what the baseline left, unless new inputs have been put in its place."""
+        if self._left:
+            self.clear()
 
     def clear(self) -> None:
         """Leaves nothing of inputs and outputs: the other side's next call has the same inputs, so the same answer."""
         self._inbox.poison(self._inputs_begin)
         self._outbox.poison()
-        self._cleared = True
+        self._cleared, self._left = True, False
         self._wait()
 
     def changed_input(self, inputs: list[Any]) -> int | None:

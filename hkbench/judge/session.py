@@ -92,6 +92,7 @@ class Session:
         self._may_share = reference.shares_memory(inputs)
         self.regions = Regions(reference, inputs, outputs, files)
         self.regions.allocate(by_host=settings.host_copies)
+        self.side.before = self.regions.conceal
         # Only the form is needed from here on; the memory may be most of the device's.
         self._form = {
             path: leaf.to("meta") if isinstance(leaf, torch.Tensor) else leaf for path, leaf in outputs.items()
