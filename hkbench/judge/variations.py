@@ -245,39 +245,43 @@ def _shape(leaf: object) -> Shape:
 
 def admissible(
     native: Leaves, precise: Leaves, own: dict[str, Shape], changed: Mapping[str, float] | None = None
-) -> bool:
-    """Whether an honest kernel can be judged by these outputs, `own` being the summary under the problem's own inputs.
+) -> dict[str, Tolerance] | None:
+    """The tolerances of the floating outputs; None where an honest kernel cannot be judged by these outputs.
 
-    They are as finite as those, have not become one value, and eager's error leaves the factor of two that
-    `compare.tolerance_for`, which takes `changed`, gives within the widest tolerance. Places (integers) are the same in
-    both precisions.
+    They can where they are as finite as under the problem's own inputs, of which `own` is the summary, have not become
+    one value, and eager's error leaves the factor of two that `compare.tolerance_for`, which takes `changed` and gives
+    these tolerances, has within the widest one. Places (integers) are the same in both precisions.
     """
+    tolerances = {}
     for path, leaf in native.items():
         exact = precise[path]
         if not isinstance(leaf, torch.Tensor) or not isinstance(exact, torch.Tensor):
             continue
         if leaf.dtype not in compare.RTOL:
             if compare.compare_exact(path, exact.to(leaf.dtype), exact, leaf) is not None:
-                return False
+                return None
             continue
         if path not in own:
             continue
         shape = _shape(leaf)
         if shape.finite < own[path].finite - (0.0 if own[path].finite == 1.0 else 0.01):
-            return False
+            return None
         if shape.commonest > DEGENERATE and own[path].commonest < _LIVELY:
-            return False
-        if not _eager_is_close(path, leaf, exact, compare.plain_tolerance(leaf.dtype, changed)):
-            return False
-    return True
+            return None
+        scale = None if exact.is_complex() else compare.Scale(exact)
+        tolerances[path] = compare.tolerance_for(leaf, exact, path, scale, changed)
+        if not _eager_is_close(path, leaf, exact, tolerances[path]):
+            return None
+    return tolerances
 
 
-def _eager_is_close(path: str, native: torch.Tensor, precise: torch.Tensor, plain: Tolerance) -> bool:
+def _eager_is_close(path: str, native: torch.Tensor, precise: torch.Tensor, tolerance: Tolerance) -> bool:
     """Whether eager's error is within half of the widest tolerance, its own overflows aside."""
-    if compare.worst_within(0.5 * WIDEST, path, precise, native, plain):
-        return True
+    assert tolerance.plain_rtol is not None
+    if tolerance.eager_error is not None:
+        return tolerance.eager_error <= 0.5 * WIDEST * tolerance.plain_rtol
     settled = compare.settled(native, precise, native)
-    return settled is not precise and compare.worst_within(0.5 * WIDEST, path, settled, native, plain)
+    return settled is not precise and compare.worst_within(0.5 * WIDEST, path, settled, native, tolerance)
 
 
 @dataclass(frozen=True)
@@ -288,6 +292,7 @@ class Drawn:
     native: Leaves
     precise: Leaves
     name: str  #: as asked for, with "(milder)", or "own" where no strength was admissible
+    tolerances: dict[str, Tolerance]  #: of outputs by path, as far as they were found on the way
 
 
 class Variator:
@@ -321,7 +326,7 @@ class Variator:
         if self._own is None:
             self._own = summarise(native)
             self._places = any(isinstance(v, torch.Tensor) and v.dtype not in compare.RTOL for v in native.values())
-        return Drawn(inputs, native, self._reference.precise(inputs, native), OWN)
+        return Drawn(inputs, native, self._reference.precise(inputs, native), OWN, {})
 
     def _try(self, name: str, seed: int, strength: float) -> Drawn | None:
         assert self._own is not None
@@ -331,6 +336,7 @@ class Variator:
             precise = self._reference.precise(inputs, native)
         except (ProblemError, torch.OutOfMemoryError):
             return None
-        if not admissible(native, precise, self._own, self._changed):
+        tolerances = admissible(native, precise, self._own, self._changed)
+        if tolerances is None:
             return None
-        return Drawn(inputs, native, precise, name if strength == 1.0 else f"{name} (milder)")
+        return Drawn(inputs, native, precise, name if strength == 1.0 else f"{name} (milder)", tolerances)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from hkbench.judge import compare
 from hkbench.judge.failures import CandidateFailed
 from hkbench.judge.reference import Leaves, Reference
 from hkbench.judge.session import Session
@@ -83,6 +84,19 @@ def test_a_larger_error_goes_on_record_with_eager_s(tmp_path: Path) -> None:
     assert after.error > 5 * before.error and after.eager_error == before.eager_error
     session.check_again(session.answer(1.0 + 2e-5), session.inputs)
     assert session.asked == 1 and session.tolerances[path] == after
+
+
+def test_a_tolerance_is_found_once_for_the_same_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = Checked(tmp_path, "return x.tanh(), x.argmax(-1)")
+    known: dict[str, Tolerance] = {}
+    one = session.check(session.answer(1), session.native, session.precise, 1, known)
+    assert list(known) == ["output[0]"]
+    monkeypatch.setattr(compare, "tolerance_for", None)
+    assert session.check(session.answer(1), session.native, session.precise, 1, known) == one
+    wrong = session.answer(1)
+    wrong["output[0]"][3, 3] += 0.1
+    with pytest.raises(CandidateFailed):
+        session.check(wrong, session.native, session.precise, 1, known)
 
 
 def test_a_wrong_answer_fails_as_in_a_trial(tmp_path: Path) -> None:

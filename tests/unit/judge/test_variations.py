@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from hkbench.judge import domains
+from hkbench.judge import compare, domains
 from hkbench.judge.reference import Reference
 from hkbench.judge.variations import NAMES, OWN, TrialPlan, Variator, admissible, summarise, trial_plan, vary
 from hkbench.problems import find_problems, load_problem
@@ -169,19 +169,32 @@ def leaf(values: torch.Tensor) -> dict[str, object]:
 def test_admissible() -> None:
     x = normal(4096)
     own = summarise(leaf(x))
-    assert admissible(leaf(x), leaf(x.double()), own)
-    assert admissible(leaf(x), leaf(x.double() * (1 + 3e-4)), own)
-    assert not admissible(leaf(x), leaf(x.double() * (1 + 3e-3)), own)
+    assert admissible(leaf(x), leaf(x.double()), own) is not None
+    assert admissible(leaf(x), leaf(x.double() * (1 + 3e-4)), own) is not None
+    assert admissible(leaf(x), leaf(x.double() * (1 + 3e-3)), own) is None
     broken = x.clone()
     broken[7] = torch.inf
-    assert not admissible(leaf(broken), leaf(x.double()), own)
-    assert admissible(leaf(broken), leaf(broken.double()), summarise(leaf(broken)))
+    assert admissible(leaf(broken), leaf(x.double()), own) is None
+    assert admissible(leaf(broken), leaf(broken.double()), summarise(leaf(broken))) is not None
     flat = torch.ones(4096)
-    assert not admissible(leaf(flat), leaf(flat.double()), own)
-    assert admissible(leaf(flat), leaf(flat.double()), summarise(leaf(flat)))
+    assert admissible(leaf(flat), leaf(flat.double()), own) is None
+    assert admissible(leaf(flat), leaf(flat.double()), summarise(leaf(flat))) is not None
     places = torch.arange(9)
-    assert admissible(leaf(places), leaf(places), {})
-    assert not admissible(leaf(places), leaf(places.flip(0)), {})
+    assert admissible(leaf(places), leaf(places), {}) is not None
+    assert admissible(leaf(places), leaf(places.flip(0)), {}) is None
+
+
+@pytest.mark.parametrize("error", [0.0, 1e-7, 4e-5, 3e-4, 6e-4])
+@pytest.mark.parametrize("changed", [None, {"float32": 2e-4}])
+def test_the_tolerances_on_the_way_are_those_of_the_comparison(error: float, changed: dict[str, float] | None) -> None:
+    x = normal(4096)
+    precise = x.double() * (1 + error)
+    found = admissible(leaf(x), leaf(precise), summarise(leaf(x)), changed)
+    assert found == {"output": compare.tolerance_for(x, precise, "output", compare.Scale(precise), changed)}
+    assert found["output"].widened_by_eager is (error > (1e-4 if changed is None else 2e-4))
+    masked = torch.where(uniform(4096) < 0.1, torch.inf, x)  # eager overflows, the precise reference does not
+    found = admissible(leaf(masked), leaf(precise), summarise(leaf(masked)), changed)
+    assert found == {"output": compare.plain_tolerance(torch.float32, changed)}
 
 
 def reference(folder: Path, forward: str, inputs: str) -> Reference:
@@ -235,7 +248,7 @@ def test_the_shipped_problems_take_every_variation(problem: Problem) -> None:
     for name in NAMES:
         drawn = variator.draw(name, 2)
         assert drawn.name in (name, f"{name} (milder)"), f"{problem.name}: {drawn.name}"
-        assert admissible(drawn.native, drawn.precise, summarise(drawn.native))
+        assert admissible(drawn.native, drawn.precise, summarise(drawn.native)) is not None
 
 
 def plainly(x: torch.Tensor) -> domains.Domain | None:
