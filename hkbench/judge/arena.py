@@ -13,6 +13,9 @@ from hkbench.runner.memory import POISON, dtype_name, map_host, view
 from hkbench.sandbox.client import seal_memory
 
 ALIGNMENT = 256  #: bytes; what device allocators give, and enough for any vector load
+#: Memory is filled and compared so many bytes at a time: one by one, a GPU is kept by instructions, not by its memory.
+_WORD = torch.int64
+_POISONED = int.from_bytes(bytes([POISON]) * _WORD.itemsize, "little", signed=True)
 
 
 @dataclass
@@ -93,9 +96,9 @@ class Arena:
         """The tensor at a place; it aliases the region."""
         return view(self.region, place)
 
-    def poison(self) -> None:
-        """Fills the region so that whatever is not written reads as NaN."""
-        self.region.fill_(POISON)
+    def poison(self, begin: int = 0) -> None:
+        """Fills the region, from a place on that `Layout` gave out, so that whatever is not written reads as NaN."""
+        self.region[begin:].view(_WORD).fill_(_POISONED)
 
 
 def fill(arena: Arena, places: Any, value: object) -> None:
@@ -133,8 +136,17 @@ def _same_bits(left: torch.Tensor, right: torch.Tensor) -> bool:
         right = right.to(left.device)
     if left.is_complex():
         left, right = torch.view_as_real(left), torch.view_as_real(right.resolve_conj())
-    if left.is_floating_point():
-        # Equality of values would call NaN a change; and -0.0 for 0.0 none.
-        kind = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[left.element_size()]
-        return torch.equal(left.contiguous().view(kind), right.contiguous().view(kind))
-    return torch.equal(left, right)
+    # Equality of values would call NaN a change; and -0.0 for 0.0 none.
+    return torch.equal(*_as_numbers(left.contiguous(), right.contiguous()))
+
+
+def _as_numbers(left: torch.Tensor, right: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The bits of two contiguous tensors of one dtype as whole numbers, the widest that sizes and offsets allow."""
+    size = left.element_size()
+    ends = (left.nbytes, *(tensor.storage_offset() * size for tensor in (left, right)))
+    if all(end % _WORD.itemsize == 0 for end in ends):
+        return left.reshape(-1).view(_WORD), right.reshape(-1).view(_WORD)
+    if not left.is_floating_point():
+        return left, right
+    kind = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[size]
+    return left.view(kind), right.view(kind)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 
@@ -17,7 +18,7 @@ from hkbench.records import Mismatch, Tolerance
 CHUNKS = {"cpu": 1 << 19, "cuda": 1 << 25}
 
 RTOL = {getattr(torch, name): rtol for name, rtol in RTOL_BY_NAME.items()}
-#: Dtypes that an operator widens as it reads them: no float64 copy of them has to be made for a difference.
+#: Dtypes that an operator widens as it reads them, exactly: no float64 copy of them is made to compare or to subtract.
 _WIDENED = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 SMALLEST_NORM = 1e-140  #: of a smaller one, squares of elements may have vanished
 
@@ -30,6 +31,17 @@ class LeafResult:
     max_abs_error: float | None
     not_finite: int
     mismatch: Mismatch | None
+
+
+class Scale:
+    """rms(expected), which costs a pass: found when it is first asked for, which answers without any error never do."""
+
+    def __init__(self, expected: torch.Tensor) -> None:
+        self._expected = expected
+
+    @cached_property
+    def value(self) -> float:
+        return root_mean_square(self._expected)
 
 
 def root_mean_square(expected: torch.Tensor) -> float:
@@ -78,10 +90,12 @@ def tolerance_for(
     native: torch.Tensor,
     precise: torch.Tensor,
     path: str,
-    scale: float | None = None,
+    scale: Scale | None = None,
     changed: Mapping[str, float] | None = None,
 ) -> Tolerance:
     """The tolerance of one floating output. `changed`: rtol by dtype where it is not `RTOL`'s.
+
+    With the `scale` of `precise`, fewer passes find out that eager is well within the tolerance.
 
     Eager PyTorch has to pass by a factor of two: where its own error against the precise reference is more than half of
     the tolerance (long sums in half precision), the tolerance grows to twice eager's error, up to `WIDEST` times.
@@ -107,77 +121,75 @@ def plain_tolerance(dtype: torch.dtype, changed: Mapping[str, float] | None = No
 
 
 def compare_leaf(
-    path: str, expected: torch.Tensor, got: torch.Tensor, tolerance: Tolerance, scale: float | None = None
+    path: str, expected: torch.Tensor, got: torch.Tensor, tolerance: Tolerance, scale: Scale | None = None
 ) -> LeafResult:
     """|got - expected| <= rtol * (|expected| + rms(expected)); NaN and Inf have to be where they are expected.
 
-    `scale` is rms(expected), where it is known already.
+    `scale` is that of `expected`, where it may be known already.
     """
     if expected.is_complex():
         return compare_leaf(f"{path}.view_as_real", torch.view_as_real(expected), torch.view_as_real(got), tolerance)
-    if scale is None:
-        scale = root_mean_square(expected)
-    return _all_within(expected, got, tolerance, scale) or _worst_of(path, expected, got, tolerance, scale)
+    scale = scale or Scale(expected)
+    return _all_within(expected, got, tolerance, scale) or _worst_of(path, expected, got, tolerance, scale.value)
 
 
-def worst_within(
-    limit: float, path: str, expected: torch.Tensor, got: torch.Tensor, tolerance: Tolerance, scale: float | None = None
-) -> bool:
+def worst_within(limit: float, path: str, expected: torch.Tensor, got: torch.Tensor, tolerance: Tolerance) -> bool:
     """Whether `compare_leaf(...).worst` is at most `limit`, by fewer passes where the largest error tells already."""
-    if scale is None and not expected.is_complex():
-        scale = root_mean_square(expected)
-    if _bounded(limit, expected, got, tolerance, scale):
+    scale = None if expected.is_complex() else Scale(expected)
+    # Monotone rounding makes the bound as exact as the figure that it stands for.
+    if _bound(expected, got, tolerance, scale) <= limit:
         return True
     return compare_leaf(path, expected, got, tolerance, scale).worst <= limit
 
 
-def _bounded(
-    limit: float, expected: torch.Tensor, got: torch.Tensor, tolerance: Tolerance, scale: float | None
-) -> bool:
-    """Whether the largest error over the smallest scale of all is within `limit` times the tolerance; then all are.
-
-    False says nothing. Monotone rounding makes the bound as exact as the figure that it stands for.
-    """
-    return _bound(expected, got, tolerance, scale) <= limit
-
-
-def _bound(expected: torch.Tensor, got: torch.Tensor, tolerance: Tolerance, scale: float | None) -> float:
-    """What no error over its tolerance exceeds, by one pass; infinite where that says nothing."""
-    if not scale:
+def _bound(expected: torch.Tensor, got: torch.Tensor, tolerance: Tolerance, scale: Scale | None) -> float:
+    """What no error over its tolerance exceeds, by one pass or two; infinite where that says nothing."""
+    if scale is None:
         return math.inf
     largest, _ = _largest(expected, got, None)
-    return largest / scale / tolerance.rtol if math.isfinite(largest) else math.inf
+    if largest == 0.0:
+        return 0.0
+    return largest / scale.value / tolerance.rtol if math.isfinite(largest) and scale.value else math.inf
 
 
-def _all_within(expected: torch.Tensor, got: torch.Tensor, tolerance: Tolerance, scale: float) -> LeafResult | None:
-    """The usual case, in few passes: everything is finite and within the tolerance. None otherwise."""
-    largest, ratio = _largest(expected, got, scale or None)
-    if not math.isfinite(largest) or (largest > 0.0 and not scale):
-        return None
+def _all_within(expected: torch.Tensor, got: torch.Tensor, tolerance: Tolerance, scale: Scale) -> LeafResult | None:
+    """The usual case, in few passes: everything is equal, or finite and within the tolerance. None otherwise."""
+    largest, ratio = _largest(expected, got, scale)
     worst = ratio / tolerance.rtol
-    return LeafResult(worst, largest, 0, None) if worst <= 1.0 else None
+    return LeafResult(worst, largest, 0, None) if math.isfinite(largest) and worst <= 1.0 else None
 
 
-def _largest(expected: torch.Tensor, got: torch.Tensor, scale: float | None) -> tuple[float, float]:
+def _largest(expected: torch.Tensor, got: torch.Tensor, scale: Scale | None) -> tuple[float, float]:
     """The largest |got - expected|, and the largest |got - expected| / (|expected| + scale), 0 without a scale.
 
-    The first is not a finite number where an element of either is not. Memory traffic is what this costs, for float32
-    against float64 28 bytes an element and 64 more for the second figure.
+    The first is not a finite number where an element of either is not and they are not the same infinity; the second is
+    infinite where there are errors and the scale is 0. Memory traffic is what this costs, for float32 against float64
+    14 bytes an element while all are equal; from the first part on where one is not 28, and 64 more for the second
+    figure. Rectifiers, maxima and copies have no error at all.
     """
     errors, ratios = [], []
-    for want, have in zip(_parts(expected), _parts(got), strict=True):
+    equal = True
+    for want_part, have_part in zip(_parts(expected), _parts(got), strict=True):
+        want, have = _readable(want_part), _readable(have_part)
+        equal = equal and bool((want == have).all())
+        if equal:
+            continue
         wide = want.double()
-        error = wide - (have if have.dtype in _WIDENED else have.double())
+        error = wide - have
         errors.append(_magnitude(error))
         if scale is None:
             continue
-        # Waiting for the device once a part is worth it: maxima, rectifiers and copies have no error at all.
         largest = float(errors[-1])
-        if not math.isfinite(largest):
+        if not math.isfinite(largest) or (largest and not scale.value):
             return largest, math.inf
         if largest:
-            ratios.append(_magnitude(error.div_(wide.abs().add_(scale))))
+            ratios.append(_magnitude(error.div_(wide.abs().add_(scale.value))))
     return _maximum(errors), _maximum(ratios)
+
+
+def _readable(part: torch.Tensor) -> torch.Tensor:
+    """What an operator takes beside any other: floating types widen each other without a loss, integers do not."""
+    return part if part.dtype in _WIDENED else part.double()
 
 
 def _magnitude(values: torch.Tensor) -> torch.Tensor:
@@ -253,10 +265,27 @@ def compare_output(
     """
     if native.dtype not in RTOL:
         return LeafResult(0.0, None, 0, compare_exact(path, native, precise, got)), None
-    scale = None if precise.is_complex() else root_mean_square(precise)
+    scale = None if precise.is_complex() else Scale(precise)
     tolerance = tolerance or tolerance_for(native, precise, path, scale, changed)
+    if scale is not None and (within := _all_within(precise, got, tolerance, scale)) is not None:
+        return within, tolerance  # `settled` changes only what is not finite and not what `precise` has
     agreed = settled(native, precise, got)
     return compare_leaf(path, agreed, got, tolerance, scale if agreed is precise else None), tolerance
+
+
+def plainly_right(
+    precise: torch.Tensor, got: torch.Tensor, changed: Mapping[str, float] | None = None
+) -> LeafResult | None:
+    """What `compare_output` says of an answer that passes whatever eager's own is: within `plain_tolerance`.
+
+    `tolerance_for` never gives a narrower one, and what `settled` excuses is not needed. None says nothing.
+    """
+    if got.dtype not in RTOL:
+        return None
+    plain = plain_tolerance(got.dtype, changed)
+    if precise.is_complex():
+        precise, got = torch.view_as_real(precise), torch.view_as_real(got)
+    return _all_within(precise, got, plain, Scale(precise))
 
 
 def compare_exact(path: str, native: torch.Tensor, precise: torch.Tensor, got: torch.Tensor) -> Mismatch | None:

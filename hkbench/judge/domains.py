@@ -11,6 +11,8 @@ import torch
 CHUNK = 1 << 25  #: elements looked at together, which bounds temporary memory
 SAMPLE = 1 << 18  #: elements that moments are taken from
 MANY_ZEROS = 0.01  #: share of exact zeros above which they are structure (sparse, triangular, masked)
+#: Share of the sample below which they are not: of a tensor with `MANY_ZEROS` it holds 2600 zeros, 50 more or less.
+_FEW_ZEROS = MANY_ZEROS / 10
 CODES = 32  #: as many different values at most make a set of codes (labels, masks), if each occurs often
 FEW = 1 << 12  #: elements of the sample that mostly show already that they are no codes
 _KINDS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -25,7 +27,7 @@ class Domain:
     lowest: float = 0.0
     highest: float = 0.0
     zeros: bool = False  #: many exact zeros: they are structure
-    zero_share: float = 0.0
+    zero_share: float = 0.0  #: of all finite elements; where zeros are few in a large tensor, of the sample
     infinite: bool = False  #: some elements are NaN or infinite (masks)
     symmetric: bool = False  #: equal to its transpose in the last two dimensions
     ordered: bool = False  #: sorted along the last dimension
@@ -93,13 +95,14 @@ def inspect(x: torch.Tensor) -> Domain:
     nothing = Domain(True, torch.empty(0, dtype=torch.float64))
     if x.dtype not in _KINDS or x.numel() < 2 or _overlaps(x):
         return nothing
-    lowest, highest, zeros, finite = _extent(x)
+    lowest, highest, finite = _extent(x)
     if not finite or lowest == highest:
         return nothing
     sample = sample_of(x, SAMPLE).double()
     sample = sample[torch.isfinite(sample)]
     if _whole(x, sample) or _codes(x, sample):
         return nothing
+    zero_share = _zero_share(x, sample, finite)
     largest = max(abs(lowest), abs(highest))
     whole_rows = finite == x.numel()
     return Domain(
@@ -107,8 +110,8 @@ def inspect(x: torch.Tensor) -> Domain:
         sample=sample,
         lowest=lowest,
         highest=highest,
-        zeros=zeros > MANY_ZEROS * finite,
-        zero_share=zeros / finite,
+        zeros=zero_share > MANY_ZEROS,
+        zero_share=zero_share,
         infinite=not whole_rows,
         symmetric=_symmetric(x),
         ordered=_ordered(x),
@@ -118,14 +121,13 @@ def inspect(x: torch.Tensor) -> Domain:
     )
 
 
-def _extent(x: torch.Tensor) -> tuple[float, float, int, int]:
-    """Of the finite elements: the lowest, the highest, how many are zero, how many there are."""
+def _extent(x: torch.Tensor) -> tuple[float, float, int]:
+    """Of the finite elements: the lowest, the highest, how many there are."""
     parts = list(pieces(x))
     # Read from the device once: what is not finite shows in minimum and maximum, and hardly any tensor has that.
-    seen = [torch.stack([end.double() for end in (*torch.aminmax(p), torch.count_nonzero(p))]) for p in parts]
-    lowest, highest, zeros, finite = math.inf, -math.inf, 0, 0
-    for part, (low, high, others) in zip(parts, torch.stack(seen).tolist(), strict=True):
-        zeros += part.numel() - int(others)
+    seen = torch.stack([torch.stack(torch.aminmax(part)) for part in parts]).tolist()
+    lowest, highest, finite = math.inf, -math.inf, 0
+    for part, (low, high) in zip(parts, seen, strict=True):
         kept = part
         if not (math.isfinite(low) and math.isfinite(high)):
             kept = part[torch.isfinite(part)]
@@ -133,7 +135,15 @@ def _extent(x: torch.Tensor) -> tuple[float, float, int, int]:
                 continue
             low, high = (float(end) for end in torch.aminmax(kept))
         lowest, highest, finite = min(lowest, low), max(highest, high), finite + kept.numel()
-    return lowest, highest, zeros, finite
+    return lowest, highest, finite
+
+
+def _zero_share(x: torch.Tensor, sample: torch.Tensor, finite: int) -> float:
+    """Of the finite elements. They are counted where they may be structure; else the sample says how few they are."""
+    share = int((sample == 0.0).sum()) / max(1, sample.numel())
+    if x.numel() <= SAMPLE or share < _FEW_ZEROS:
+        return share
+    return sum(part.numel() - int(torch.count_nonzero(part)) for part in pieces(x)) / finite
 
 
 def _whole(x: torch.Tensor, sample: torch.Tensor) -> bool:

@@ -1,9 +1,10 @@
 """Whether recorded errors hold under other tolerances.
 
 An output passes where its error, in units of |expected| + rms(expected), is at most rtol, or what eager's own error
-widens rtol to: min(2 * eager's error, WIDEST * rtol). Both errors are recorded as the largest of all comparisons. So
-an error of at most rtol passes in every one; and where eager is within the widest tolerance, one that exceeds both rtol
-and twice eager's largest error fails in the comparison that it came from.
+widens rtol to: min(2 * eager's error, WIDEST * rtol). The error is recorded as the largest of all comparisons, eager's
+as the largest of some, the one with that error among them. So an error of at most rtol passes in every one; and where
+eager is within the widest tolerance, one that exceeds both rtol and twice eager's largest error fails in the comparison
+that it came from.
 
 Older records have neither error, only the largest share of the tolerance in each trial. Of a narrower tolerance that
 decides where a trial on the problem's own inputs fails by more than any widening.

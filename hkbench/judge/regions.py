@@ -8,7 +8,6 @@ import torch
 
 from hkbench.judge.arena import Arena, Layout, fill, same
 from hkbench.judge.reference import Leaves, Reference
-from hkbench.runner.memory import POISON
 from hkbench.runner.wire import leaves
 
 
@@ -19,6 +18,7 @@ class Regions:
         self._reference = reference
         self._files = files
         self._cleared = False  # the outbox, and nobody has written there since
+        self._left = False  # by the baseline: inputs that the candidate's next call may have, and their answer
         self.notes: list[str] = []
         inbox, outbox = Layout(), Layout()
         self.state = {name: inbox.place(value) for name, value in reference.model.state_dict().items()}
@@ -81,14 +81,23 @@ class Regions:
             fill(self._inbox, places, value)
         if not self._cleared:
             self._outbox.poison()
-        self._cleared = False
+        self._cleared = self._left = False
         self._wait()
+
+    def leave(self) -> None:
+        """After the baseline's call: what lies there has to be gone before the candidate runs, see `conceal`."""
+        self._left = True
+
+    def conceal(self) -> None:
+        """Before the candidate runs: clears what the baseline left, unless new inputs have been put in its place."""
+        if self._left:
+            self.clear()
 
     def clear(self) -> None:
         """Leaves nothing of inputs and outputs: the other side's next call has the same inputs, so the same answer."""
-        self._inbox.region[self._inputs_begin :].fill_(POISON)
+        self._inbox.poison(self._inputs_begin)
         self._outbox.poison()
-        self._cleared = True
+        self._cleared, self._left = True, False
         self._wait()
 
     def changed_input(self, inputs: list[Any]) -> int | None:

@@ -15,6 +15,10 @@ from hkbench.runner.wire import Message
 RESTLESS_SECONDS = 2e-4  #: of processor time, in a tree whose processes are all stopped
 
 
+def _nothing() -> None:
+    pass
+
+
 class Side:
     """The candidate's runner. What goes wrong here is the candidate's failure.
 
@@ -25,6 +29,7 @@ class Side:
     def __init__(self, link: RunnerLink, settings: JudgeSettings) -> None:
         self._link = link
         self._settings = settings
+        self.before: Callable[[], None] = _nothing  #: done whenever it is about to be thawed
         self.stamps = Stamps(lambda: None)  #: of the last call
         self.restless = 0  #: how often something of it ran while it was frozen
 
@@ -67,6 +72,7 @@ class Side:
     ) -> Message:
         """A request to which an exception of the candidate's is an answer. It makes `forwards` forward passes."""
         limit = self._settings.load_timeout if stage is Stage.LOAD else forwards * self._settings.run_timeout
+        self.before()
         self._link.resume()
         # A Triton kernel is compiled at its first launch; building inside forward has the build's own limit.
         answer = self._link.request(
@@ -82,6 +88,7 @@ class Side:
         Raises:
             RunnerGone, RunnerBabble
         """
+        self.before()
         self._link.resume()
         self._link.post(op, **fields)
 

@@ -96,11 +96,12 @@ class Timing:
             self._evict()
 
         answer = session.baseline.must("call", reveal)
-        session.regions.clear()
+        session.regions.leave()
         samples.add(answer["seconds"], answer["idle_seconds"], session.baseline.stamps)
 
     def _candidate(self, samples: Samples, number: int) -> None:
         session = self._session
+        session.regions.conceal()  # now: a GPU then makes the inputs while the candidate is thawed and prepares
         compared = number in self._compared
         made = session.call(self._of_pair(number), None, Stage.TIME, then=self._evict, keep=compared)
         samples.add(made.seconds, made.idle, session.side.stamps)
@@ -180,6 +181,7 @@ class Timing:
 
     def _watched(self, op: str, sample: bool) -> Call:
         session = self._session
+        session.regions.conceal()  # as above
         # Evicting takes long on a CPU, and sampled times are not compared finely.
         evict = _nothing if sample else self._evict
         compared = not sample or secrets.randbelow(SAMPLED_CALLS) < COMPARED_SAMPLED_CALLS

@@ -19,6 +19,7 @@ from hkbench.judge import compare, domains
 from hkbench.judge.domains import Domain
 from hkbench.judge.reference import Leaves, Reference
 from hkbench.judge.tolerances import WIDEST
+from hkbench.records import Tolerance
 from hkbench.runner.memory import mapped
 from hkbench.runner.wire import leaves
 
@@ -107,7 +108,11 @@ def _elementwise(x: torch.Tensor, out: torch.Tensor, domain: Domain, law: Law) -
     """Writes law(x), a part at a time; elements that are not finite stay, and none becomes so."""
     for part, target in zip(domains.pieces(x), domains.pieces(out), strict=True):
         wide = part.double() if part.dtype is torch.float64 else part.float()
-        new = law(wide).clamp_(-domain.ceiling, domain.ceiling)
+        new, most = law(wide), domain.ceiling
+        if new.dtype is target.dtype and not domain.infinite:
+            torch.clamp(new, -most, most, out=target)
+            continue
+        new.clamp_(-most, most)
         target.copy_(torch.where(torch.isfinite(wide), new, wide) if domain.infinite else new)
 
 
@@ -118,7 +123,9 @@ def _uniform(low: float, high: float, gen: torch.Generator) -> float:
 def _power(domain: Domain, exponent: float) -> Law:
     """Sign(x) |x / m|^exponent m: monotone, keeps zero and the largest magnitude m."""
     top = domain.largest
-    return lambda x: x.abs().div_(top).pow_(exponent).mul_(torch.sign(x)).mul_(top)
+    if domain.lowest >= 0.0:
+        return lambda x: x.div(top).pow_(exponent).mul_(top)
+    return lambda x: x.abs().div_(top).pow_(exponent).copysign_(x).mul_(top)
 
 
 def _shifted(domain: Domain, gen: torch.Generator, strength: float) -> Law:
@@ -154,7 +161,7 @@ def _by_powers_of_two(name: str, x: torch.Tensor, out: torch.Tensor, domain: Dom
     sign = -1.0 if domain.bounded or domain.largest * 64.0 > domain.ceiling else 1.0
     if name == "shifted":
         factor = 2.0 ** (sign * (1 + int(_uniform(0, 2, gen))))
-        out.copy_(x * factor)
+        torch.mul(x, factor, out=out)
         return
     for part, target in zip(domains.pieces(x), domains.pieces(out), strict=True):
         chance = torch.rand(part.shape, generator=gen, device=x.device).clamp_min(1e-9)
@@ -169,7 +176,7 @@ def _plant(
 ) -> None:
     """A few elements of 30 to 100 times the rms, at least one; in a bounded domain all others shrink instead."""
     shrink = 2.0 ** -round(5 * strength) if domain.bounded else 1.0
-    out.copy_(x * shrink if shrink != 1.0 else x)
+    torch.mul(x, shrink, out=out)
     if domain.ordered:  # a large element would stand in the wrong place
         return
     places = _places(x, gen)
@@ -238,33 +245,43 @@ def _shape(leaf: object) -> Shape:
 
 def admissible(
     native: Leaves, precise: Leaves, own: dict[str, Shape], changed: Mapping[str, float] | None = None
-) -> bool:
-    """Whether an honest kernel can be judged by these outputs, `own` being the summary under the problem's own inputs.
+) -> dict[str, Tolerance] | None:
+    """The tolerances of the floating outputs; None where an honest kernel cannot be judged by these outputs.
 
-    They are as finite as those, have not become one value, and eager's error leaves the factor of two that
-    `compare.tolerance_for`, which takes `changed`, gives within the widest tolerance. Places (integers) are the same in
-    both precisions.
+    They can where they are as finite as under the problem's own inputs, of which `own` is the summary, have not become
+    one value, and eager's error leaves the factor of two that `compare.tolerance_for`, which takes `changed` and gives
+    these tolerances, has within the widest one. Places (integers) are the same in both precisions.
     """
+    tolerances = {}
     for path, leaf in native.items():
         exact = precise[path]
         if not isinstance(leaf, torch.Tensor) or not isinstance(exact, torch.Tensor):
             continue
         if leaf.dtype not in compare.RTOL:
             if compare.compare_exact(path, exact.to(leaf.dtype), exact, leaf) is not None:
-                return False
+                return None
             continue
         if path not in own:
             continue
         shape = _shape(leaf)
         if shape.finite < own[path].finite - (0.0 if own[path].finite == 1.0 else 0.01):
-            return False
+            return None
         if shape.commonest > DEGENERATE and own[path].commonest < _LIVELY:
-            return False
-        plain = compare.plain_tolerance(leaf.dtype, changed)
-        settled = compare.settled(leaf, exact, leaf)
-        if not compare.worst_within(0.5 * WIDEST, path, settled, leaf, plain):
-            return False
-    return True
+            return None
+        scale = None if exact.is_complex() else compare.Scale(exact)
+        tolerances[path] = compare.tolerance_for(leaf, exact, path, scale, changed)
+        if not _eager_is_close(path, leaf, exact, tolerances[path]):
+            return None
+    return tolerances
+
+
+def _eager_is_close(path: str, native: torch.Tensor, precise: torch.Tensor, tolerance: Tolerance) -> bool:
+    """Whether eager's error is within half of the widest tolerance, its own overflows aside."""
+    assert tolerance.plain_rtol is not None
+    if tolerance.eager_error is not None:
+        return tolerance.eager_error <= 0.5 * WIDEST * tolerance.plain_rtol
+    settled = compare.settled(native, precise, native)
+    return settled is not precise and compare.worst_within(0.5 * WIDEST, path, settled, native, tolerance)
 
 
 @dataclass(frozen=True)
@@ -275,6 +292,7 @@ class Drawn:
     native: Leaves
     precise: Leaves
     name: str  #: as asked for, with "(milder)", or "own" where no strength was admissible
+    tolerances: dict[str, Tolerance]  #: of outputs by path, as far as they were found on the way
 
 
 class Variator:
@@ -308,7 +326,7 @@ class Variator:
         if self._own is None:
             self._own = summarise(native)
             self._places = any(isinstance(v, torch.Tensor) and v.dtype not in compare.RTOL for v in native.values())
-        return Drawn(inputs, native, self._reference.precise(inputs, native), OWN)
+        return Drawn(inputs, native, self._reference.precise(inputs, native), OWN, {})
 
     def _try(self, name: str, seed: int, strength: float) -> Drawn | None:
         assert self._own is not None
@@ -318,6 +336,7 @@ class Variator:
             precise = self._reference.precise(inputs, native)
         except (ProblemError, torch.OutOfMemoryError):
             return None
-        if not admissible(native, precise, self._own, self._changed):
+        tolerances = admissible(native, precise, self._own, self._changed)
+        if tolerances is None:
             return None
-        return Drawn(inputs, native, precise, name if strength == 1.0 else f"{name} (milder)")
+        return Drawn(inputs, native, precise, name if strength == 1.0 else f"{name} (milder)", tolerances)

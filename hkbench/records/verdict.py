@@ -128,7 +128,8 @@ class Tolerance(Record):
     """|got - expected| <= rtol * |expected| + rtol * scale, scale the root mean square of the expected output.
 
     Of one output, at its first comparison. Errors are the largest of all its comparisons, repeated and timed calls
-    included, in units of |expected| + scale: one of at most `rtol` passes.
+    included, in units of |expected| + scale: one of at most `rtol` passes. Eager's is not looked for in timed calls
+    whose error is neither beyond the usual tolerance nor the largest.
     """
 
     dtype: str

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from hkbench.judge.arena import ALIGNMENT, Arena, Layout, fill, overlaps, same
+from hkbench.runner.memory import POISON
 from hkbench.sandbox.client import memory_file
 
 FLOATS = [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2]
@@ -68,13 +69,29 @@ def test_poison_reads_as_nan(dtype: torch.dtype) -> None:
     assert bool(torch.isnan(arena.get(places["tensor"]).double()).all())
 
 
-@pytest.mark.parametrize("dtype", [*FLOATS, torch.int64, torch.int16, torch.uint8, torch.complex64, torch.complex128])
-def test_one_changed_bit_is_seen(dtype: torch.dtype) -> None:
-    value = torch.ones(33, dtype=torch.float32).to(dtype)
+def test_poison_from_a_place_on_leaves_what_is_before_it() -> None:
+    layout = Layout()
+    places = [layout.place(torch.ones(3)) for _ in range(2)]
+    arena = Arena.on_host(memory_file("test"), layout.size)
+    for place in places:
+        arena.put(place, torch.ones(3))
+    arena.poison(layout.size)  # nothing is left there
+    arena.poison(places[1]["offset"])
+    assert torch.equal(arena.get(places[0]), torch.ones(3))
+    assert bool((arena.region[places[1]["offset"] :] == POISON).all())
+
+
+@pytest.mark.parametrize("elements", [33, 64])  # an odd number is not compared as words of eight bytes
+@pytest.mark.parametrize("skipped", [0, 1])  # nor is what begins within one
+@pytest.mark.parametrize(
+    "dtype", [*FLOATS, torch.int64, torch.int16, torch.uint8, torch.bool, torch.complex64, torch.complex128]
+)
+def test_one_changed_bit_is_seen(dtype: torch.dtype, skipped: int, elements: int) -> None:
+    value = torch.ones(skipped + elements, dtype=torch.float32).to(dtype)[skipped:]
     arena, places = held(value)
     assert same(arena, places, value)
-    last = 33 * value.element_size() - 1
-    for byte in (0, last):
+    last = elements * value.element_size() - 1
+    for byte in (0, last // 2, last):
         arena.region[byte] ^= 1
         assert not same(arena, places, value)
         arena.region[byte] ^= 1

@@ -254,6 +254,15 @@ def test_the_figures_are_those_of_a_loop(
             assert (result.mismatch.wrong_elements, result.not_finite) == (wrong, not_finite)
         if result.mismatch is None or not not_finite:
             assert result.max_abs_error == pytest.approx(largest, rel=1e-12)
+        plainly = compare.plainly_right(precise, got)
+        strict = plain_worst(precise, got, rtol)
+        if torch.isfinite(precise).all():
+            assert (plainly is not None) is (strict[0] <= 1.0)
+        if plainly is not None:
+            assert strict[0] <= 1.0
+            assert result.mismatch is None  # whatever eager's own error is
+            assert plainly.worst == pytest.approx(strict[0], rel=1e-12)
+            assert plainly.max_abs_error == pytest.approx(strict[1], rel=1e-12)
         for limit in (0.1, 0.5, 5.0):
             within = compare.worst_within(limit, "output", precise, native, tolerance.model_copy(update={"rtol": rtol}))
             assert within is (eager <= limit)
@@ -283,10 +292,68 @@ def test_another_tolerance_and_what_is_kept_of_the_errors() -> None:
     native = (precise * (1.0 + 1e-6)).float()
     usual = tolerance_for(native, precise, "output")
     assert usual.eager_error == pytest.approx(5e-7, rel=0.1)
-    bound = tolerance_for(native, precise, "output", scale=1.0)
+    bound = tolerance_for(native, precise, "output", scale=compare.Scale(precise))
     assert bound.eager_error == pytest.approx(1e-6, rel=0.1)  # by one pass, which leaves |expected| out
     tighter = tolerance_for(native, precise, "output", changed={"float32": 4e-7})
     assert tighter.eager_error == pytest.approx(5e-7, rel=0.1)
     assert tighter.plain_rtol == 4e-7 and tighter.widened_by_eager and tighter.rtol == pytest.approx(1e-6, rel=0.1)
     other = tolerance_for(native, precise, "output", changed={"float16": 1e-6})
     assert other.rtol == RTOL_BY_NAME["float32"]
+
+
+@pytest.mark.parametrize("chunk", [2, 1 << 19])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_equal_answers_need_no_scale(dtype: torch.dtype, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(compare.CHUNKS, "cpu", chunk)
+    native = torch.tensor([0.0, -0.0, INF, -INF, 1.5, 3.0, -4.0]).to(dtype)
+    precise = native.double()
+    measured, asked = compare.root_mean_square, []
+
+    def counted(expected: torch.Tensor) -> float:
+        asked.append(expected)
+        return measured(expected)
+
+    monkeypatch.setattr(compare, "root_mean_square", counted)
+    for got in (native.clone(), -native.neg()):
+        result, tolerance = compare.compare_output("output", native, precise, got)
+        assert (result.worst, result.max_abs_error, result.mismatch) == (0.0, 0.0, None)
+        assert tolerance is not None and (tolerance.eager_error, tolerance.widened_by_eager) == (0.0, False)
+    assert not asked
+    got = native.clone()
+    got[6] = -5.0
+    result, _ = compare.compare_output("output", native, precise, got)
+    assert result.mismatch is not None and result.mismatch.index == (6,) and asked
+
+
+def test_an_error_after_equal_parts_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the middle of the first, of the second and of the last part, of which all others are equal."""
+    monkeypatch.setitem(compare.CHUNKS, "cpu", 4)
+    precise = torch.arange(1.0, 11.0, dtype=torch.float64)
+    for place in (1, 6, 9):
+        for bad in (3.0, NAN, INF, -INF):
+            got = precise.float()
+            got[place] = bad
+            assert compare.plainly_right(precise, got) is None
+            result, _ = compare.compare_output("output", precise.float(), precise, got)
+            assert result.mismatch is not None and result.mismatch.index == (place,)
+            assert result.not_finite == (0 if bad == 3.0 else 1)
+    for other in (INF, -INF, NAN):
+        got = precise.float()
+        got[6] = other
+        expected = precise.clone()
+        expected[6] = INF
+        passes = compare.compare_output("output", expected.float(), expected, got)[0].mismatch is None
+        assert passes is (other == INF)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool])
+def test_what_is_compared_exactly_is_never_plainly_right(dtype: torch.dtype) -> None:
+    values = torch.ones(3, dtype=dtype)
+    assert compare.plainly_right(values, values.clone()) is None
+
+
+def test_a_precise_answer_in_whole_numbers_loses_no_digit() -> None:
+    """2^24 + 1 is no float32: compared as one, it would be equal to 2^24."""
+    precise = torch.tensor([2**24 + 1, 2**24 + 1])
+    got = torch.tensor([2.0**24, 2.0**24])
+    assert compare_leaf("output", precise, got, TENTH).max_abs_error == 1.0

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from hkbench.judge import domains
+from hkbench.judge import compare, domains
 from hkbench.judge.reference import Reference
 from hkbench.judge.variations import NAMES, OWN, TrialPlan, Variator, admissible, summarise, trial_plan, vary
 from hkbench.problems import find_problems, load_problem
@@ -169,19 +169,32 @@ def leaf(values: torch.Tensor) -> dict[str, object]:
 def test_admissible() -> None:
     x = normal(4096)
     own = summarise(leaf(x))
-    assert admissible(leaf(x), leaf(x.double()), own)
-    assert admissible(leaf(x), leaf(x.double() * (1 + 3e-4)), own)
-    assert not admissible(leaf(x), leaf(x.double() * (1 + 3e-3)), own)
+    assert admissible(leaf(x), leaf(x.double()), own) is not None
+    assert admissible(leaf(x), leaf(x.double() * (1 + 3e-4)), own) is not None
+    assert admissible(leaf(x), leaf(x.double() * (1 + 3e-3)), own) is None
     broken = x.clone()
     broken[7] = torch.inf
-    assert not admissible(leaf(broken), leaf(x.double()), own)
-    assert admissible(leaf(broken), leaf(broken.double()), summarise(leaf(broken)))
+    assert admissible(leaf(broken), leaf(x.double()), own) is None
+    assert admissible(leaf(broken), leaf(broken.double()), summarise(leaf(broken))) is not None
     flat = torch.ones(4096)
-    assert not admissible(leaf(flat), leaf(flat.double()), own)
-    assert admissible(leaf(flat), leaf(flat.double()), summarise(leaf(flat)))
+    assert admissible(leaf(flat), leaf(flat.double()), own) is None
+    assert admissible(leaf(flat), leaf(flat.double()), summarise(leaf(flat))) is not None
     places = torch.arange(9)
-    assert admissible(leaf(places), leaf(places), {})
-    assert not admissible(leaf(places), leaf(places.flip(0)), {})
+    assert admissible(leaf(places), leaf(places), {}) is not None
+    assert admissible(leaf(places), leaf(places.flip(0)), {}) is None
+
+
+@pytest.mark.parametrize("error", [0.0, 1e-7, 4e-5, 3e-4, 6e-4])
+@pytest.mark.parametrize("changed", [None, {"float32": 2e-4}])
+def test_the_tolerances_on_the_way_are_those_of_the_comparison(error: float, changed: dict[str, float] | None) -> None:
+    x = normal(4096)
+    precise = x.double() * (1 + error)
+    found = admissible(leaf(x), leaf(precise), summarise(leaf(x)), changed)
+    assert found == {"output": compare.tolerance_for(x, precise, "output", compare.Scale(precise), changed)}
+    assert found["output"].widened_by_eager is (error > (1e-4 if changed is None else 2e-4))
+    masked = torch.where(uniform(4096) < 0.1, torch.inf, x)  # eager overflows, the precise reference does not
+    found = admissible(leaf(masked), leaf(precise), summarise(leaf(masked)), changed)
+    assert found == {"output": compare.plain_tolerance(torch.float32, changed)}
 
 
 def reference(folder: Path, forward: str, inputs: str) -> Reference:
@@ -235,7 +248,7 @@ def test_the_shipped_problems_take_every_variation(problem: Problem) -> None:
     for name in NAMES:
         drawn = variator.draw(name, 2)
         assert drawn.name in (name, f"{name} (milder)"), f"{problem.name}: {drawn.name}"
-        assert admissible(drawn.native, drawn.precise, summarise(drawn.native))
+        assert admissible(drawn.native, drawn.precise, summarise(drawn.native)) is not None
 
 
 def plainly(x: torch.Tensor) -> domains.Domain | None:
@@ -306,6 +319,21 @@ def test_a_domain_is_what_every_element_says(
     assert torch.equal(found.sample.sort().values, wanted.sample.sort().values)
 
 
+@pytest.mark.parametrize("share", [0.0, 0.0002, 0.004, 0.009, 0.011, 0.3])
+def test_zeros_are_counted_where_they_may_be_structure(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one block: the sample's places are drawn, so it does not matter where they lie."""
+    monkeypatch.setattr(domains, "CHUNK", 1000)
+    x = normal(512, 1024)
+    count = int(share * x.numel())
+    x.view(-1)[77 : 77 + count] = 0.0
+    found = domains.inspect(x)
+    assert found.zeros is (share > domains.MANY_ZEROS)
+    if share < domains.MANY_ZEROS / 20:
+        assert found.zero_share < domains.MANY_ZEROS / 10
+    else:
+        assert found.zero_share == count / x.numel()
+
+
 @pytest.mark.parametrize("dtype", [torch.float8_e5m2, torch.int32, torch.bool, torch.complex64])
 def test_whether_all_is_finite_holds_for_any_dtype(dtype: torch.dtype) -> None:
     assert domains.all_finite(torch.ones(5).to(dtype)) and domains.all_finite(torch.empty(0).to(dtype))
@@ -343,7 +371,7 @@ def test_the_laws_are_their_formulas(name: str, dtype: torch.dtype, seed: int) -
     new = centre + spread / float(raw(domain.sample).square().mean().sqrt()) * raw(wide)
     assert torch.equal(varied("heavy-tailed", x, seed), torch.where(torch.isfinite(wide), new, wide).to(dtype))
 
-    u = wide.sigmoid()
-    made, top = varied("heavy-tailed", u, seed), float(u[torch.isfinite(x)].max())
-    if domains.inspect(u).bounded and name == "normal":
-        assert torch.equal(made, torch.sign(u) * (u.abs() / top).pow(3.0) * top)
+    for u in (wide.sigmoid(), wide.sin(), -wide.sigmoid(), wide.sigmoid() * (wide > 0.3)):
+        if domains.inspect(u).bounded and name == "normal":
+            made, top = varied("heavy-tailed", u, seed), float(u.abs().max())
+            assert torch.equal(made, torch.sign(u) * (u.abs() / top).pow(3.0) * top)

@@ -1,0 +1,137 @@
+"""What lies in the shared regions, and when it is gone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import torch
+
+from hkbench.judge.link import RunnerLink
+from hkbench.judge.reference import Reference
+from hkbench.judge.regions import Regions
+from hkbench.judge.side import Side
+from hkbench.problems import load_problem
+from hkbench.records import JudgeSettings, SizeSet, Stage
+from hkbench.sandbox.client import memory_file
+
+SOURCE = """
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.gain = nn.Parameter(torch.ones(width))
+
+    def forward(self, x):
+        return x * self.gain
+
+
+def get_inputs():
+    return [torch.randn(3, 8)]
+
+
+def get_init_inputs():
+    return [8]
+"""
+
+
+class Shared:
+    """Regions with inputs and their answer in them, as a call of the baseline leaves them."""
+
+    def __init__(self, folder: Path) -> None:
+        path = folder / "1_written.py"
+        path.write_text(SOURCE)
+        self.reference = Reference(load_problem(path), SizeSet.FULL, torch.device("cpu"), 1)
+        self.inputs = self.reference.inputs(1)
+        self.answer = self.reference.native(self.inputs)["output"]
+        files = (memory_file("inbox"), memory_file("outbox"))
+        self.regions = Regions(self.reference, self.inputs, {"output": self.answer}, files)
+        self.regions.allocate(by_host=True)
+        self.call(self.inputs)
+        self.regions.leave()
+
+    def call(self, inputs: list[Any]) -> None:
+        self.regions.put_inputs(inputs)
+        self.regions._outbox.put(self.regions.output_places["output"], cast("torch.Tensor", self.answer))
+
+    @property
+    def input_is_gone(self) -> bool:
+        return bool(torch.isnan(self.regions._inbox.get(self.regions.input_places[0]["tensor"])).all())
+
+    @property
+    def answer_is_gone(self) -> bool:
+        return bool(torch.isnan(self.regions.outputs()["output"]).all())
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Shared:
+    return Shared(tmp_path)
+
+
+def test_what_the_baseline_left_is_gone_before_the_candidate_runs(shared: Shared) -> None:
+    assert not shared.input_is_gone and not shared.answer_is_gone
+    shared.regions.conceal()
+    assert shared.input_is_gone and shared.answer_is_gone
+    assert torch.equal(shared.regions.get_state("gain"), torch.ones(8))
+
+
+def test_new_inputs_are_not_concealed(shared: Shared) -> None:
+    shared.regions.put_inputs(shared.inputs)
+    shared.regions.conceal()
+    assert not shared.input_is_gone and shared.answer_is_gone
+
+
+def test_what_a_candidate_left_is_not_cleared_for_it(shared: Shared) -> None:
+    shared.regions.conceal()
+    shared.call(shared.inputs)
+    shared.regions.conceal()
+    assert not shared.input_is_gone and not shared.answer_is_gone
+
+
+@pytest.mark.parametrize("concealed", [True, False])
+def test_the_outbox_is_full_of_nan_before_every_call(shared: Shared, concealed: bool) -> None:
+    for _ in range(2):
+        if concealed:
+            shared.regions.conceal()
+        shared.regions.put_inputs(shared.inputs)
+        assert shared.answer_is_gone and shared.regions.changed_input(shared.inputs) is None
+        shared.call(shared.inputs)
+        shared.regions.leave()
+
+
+class Recording:
+    """A link that notes when its runner goes on."""
+
+    def __init__(self, shared: Shared) -> None:
+        self.shared = shared
+        self.seen: list[bool] = []
+
+    def resume(self) -> None:
+        self.seen.append(self.shared.input_is_gone and self.shared.answer_is_gone)
+
+    def freeze(self) -> None:
+        pass
+
+    def post(self, *_args: Any, **_fields: Any) -> None:
+        pass
+
+    def request(self, *_args: Any, **_fields: Any) -> dict[str, bool]:
+        return {"ok": True}
+
+
+@pytest.mark.parametrize("how", ["ask", "call", "begin"])
+def test_every_way_to_thaw_the_candidate_conceals_first(shared: Shared, how: str) -> None:
+    link = Recording(shared)
+    side = Side(cast("RunnerLink", link), JudgeSettings())
+    side.before = shared.regions.conceal
+    if how == "ask":
+        side.ask(Stage.RUN, "state")
+    elif how == "call":
+        side.call(Stage.TIME, "call", lambda: None)
+    else:
+        side.begin("state")
+    assert link.seen == [True]
