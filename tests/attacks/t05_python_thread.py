@@ -3,7 +3,7 @@
 problem: rowsum
 device: cpu
 backend: cpp
-outcome: wrong_values|not_finite
+outcome: wrong_values|not_finite|not_repeatable
 reason: elements are wrong
 """
 
