@@ -30,6 +30,7 @@ import torch
 from hkbench.cli.arguments import chosen_sizes, device_kind
 from hkbench.devices.probe import available_kind, probe
 from hkbench.judge import compare, domains, floor, worker  # noqa: F401 - the worker's imports are the server's
+from hkbench.judge.arena import Arena, Layout, fill, same
 from hkbench.judge.reference import Reference
 from hkbench.judge.variations import NAMES, OWN, Variator
 from hkbench.problems import load_problem
@@ -77,6 +78,7 @@ class Passes:
         yield "reference.native", lambda: reference.native(inputs)
         yield "least_time", lambda: floor.least_time(reference, inputs, native, self.facts)
         yield "inspect, every input", lambda: [domains.inspect(tensor) for tensor in tensors]
+        yield from self.in_a_region(inputs)
 
         precise = reference.precise(inputs, native)
         inputs.clear()
@@ -90,6 +92,7 @@ class Passes:
             for bits in chunks:
                 compare.CHUNKS[self.device.type] = 1 << bits
                 yield f"compare_output, {name}, 2^{bits}", partial(self.compared, native, precise, got)
+                yield f"plainly_right, {name}, 2^{bits}", partial(_plainly_right, precise, got)
             compare.CHUNKS[self.device.type] = before
             got.clear()
         native.clear()
@@ -100,6 +103,16 @@ class Passes:
         variator = Variator(reference)
         for name in (OWN, *NAMES):
             yield f"draw, {name}", partial(variator.draw, name, SEED)
+
+    def in_a_region(self, inputs: list[Any]) -> Iterator[tuple[str, Callable[[], object]]]:
+        """What is done to the inputs' place around a call, in memory of this process alone."""
+        layout = Layout()
+        places = layout.argument(inputs)
+        arena = Arena(torch.empty(layout.size, dtype=torch.uint8, device=self.device), {})
+        yield "inputs put in place", partial(fill, arena, places, inputs)
+        fill(arena, places, inputs)
+        yield "inputs compared bit for bit", partial(same, arena, places, inputs)
+        yield "their place filled with NaN", arena.poison
 
     def compared(self, native: dict[str, Any], precise: dict[str, Any], got: dict[str, torch.Tensor]) -> None:
         for path, answer in got.items():
@@ -139,6 +152,12 @@ class Passes:
 
 def _tensors(found: dict[str, object]) -> dict[str, torch.Tensor]:
     return {path: leaf for path, leaf in found.items() if isinstance(leaf, torch.Tensor)}
+
+
+def _plainly_right(precise: dict[str, Any], got: dict[str, torch.Tensor]) -> None:
+    """What a timed call's outputs are compared by, where that settles it."""
+    for path, answer in got.items():
+        compare.plainly_right(precise[path], answer)
 
 
 def _rounded(leaf: torch.Tensor) -> torch.Tensor:

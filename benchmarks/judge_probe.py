@@ -15,13 +15,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hkbench.judge import evaluate, trust, worker
+from hkbench.judge import evaluate, floor, worker
 from hkbench.judge.link import RunnerLink
 from hkbench.judge.reference import Reference
 from hkbench.judge.regions import Regions
 from hkbench.judge.session import Session
 from hkbench.judge.side import Side
 from hkbench.judge.timing import Timing
+from hkbench.judge.variations import Variator
 
 #: What is clocked, and what it is for. The first three hold the parts after them.
 PARTS: dict[str, tuple[Any, str]] = {
@@ -37,13 +38,16 @@ PARTS: dict[str, tuple[Any, str]] = {
     "caches evicted (CPU), device seen idle (GPU)": (Timing, "_evict"),
     "inputs made": (Reference, "inputs"),
     "inputs put in place": (Regions, "put_inputs"),
+    "inputs of trials drawn": (Variator, "draw"),
+    "shared memory cleared": (Regions, "clear"),
+    "outputs copied for the judge": (Regions, "outputs"),
     "reference run": (Reference, "native"),
     "reference run in higher precision": (Reference, "precise"),
     "outputs compared": (Session, "check"),
     "requests to the runners": (Side, "try_ask"),
     "witness: kernel trace": (Timing, "_trace"),
     "witness: samples from outside": (Timing, "_sample"),
-    "floor": (trust, "_floor"),
+    "floor": (floor, "least_time"),
     "runners frozen": (RunnerLink, "freeze"),
     "runners thawed": (RunnerLink, "resume"),
     "runners ended": (RunnerLink, "end"),

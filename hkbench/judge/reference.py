@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
 from typing import Any
@@ -38,6 +39,7 @@ class Reference:
             raise ProblemError(f"{problem.path}: Model(*get_init_inputs()) raised {error!r}") from error
         self._precise_model: torch.nn.Module | None = None
         self.precision = "native"
+        self.shares_memory = False  #: whether `native`'s last outputs lay in its inputs' memory (a view, an identity)
 
     @property
     def has_parameters(self) -> bool:
@@ -47,14 +49,6 @@ class Reference:
         """Gives the model other parameters; the precise one is made anew from it."""
         self.model.load_state_dict(state)
         self._precise_model = None
-
-    def shares_memory(self, inputs: list[Any]) -> bool:
-        """Whether an output of the reference lies in memory of its inputs (a view, an identity)."""
-        own = mapped(inputs, torch.clone)
-        with torch.no_grad():
-            made = [leaf for _, leaf in leaves(self.model(*own), "") if isinstance(leaf, torch.Tensor)]
-        given = [leaf for _, leaf in leaves(own, "") if isinstance(leaf, torch.Tensor)]
-        return any(overlap(left, right) for left in made for right in given)
 
     def inputs(self, seed: int) -> list[Any]:
         """Fresh inputs, made on the device itself: `get_inputs` runs under the seed and the device's context."""
@@ -81,11 +75,14 @@ class Reference:
                 given = mapped(inputs, torch.clone if copies else torch.detach)
                 with around or nullcontext():
                     made = self.model(*given)
-                return dict(leaves(made, "output"))
+                outputs = dict(leaves(made, "output"))
         except _OUT_OF_MEMORY:
             raise
         except Exception as error:
             raise ProblemError(f"{self.problem.path}: Model.forward raised {error!r}") from error
+        own = _tensors(leaf for _, leaf in leaves(given, ""))
+        self.shares_memory = any(overlap(out, tensor) for out in _tensors(outputs.values()) for tensor in own)
+        return outputs
 
     def precise(self, inputs: list[Any], native: Leaves) -> Leaves:
         """The same in higher precision: float64, or float32 where everything is half; native where that fails.
@@ -113,6 +110,10 @@ class Reference:
         tensors += [*self.model.state_dict().values()]
         dtypes = {t.dtype for t in tensors if isinstance(t, torch.Tensor) and t.is_floating_point()}
         return torch.float64 if dtypes & {torch.float32, torch.float64} else torch.float32
+
+
+def _tensors(values: Iterable[object]) -> list[torch.Tensor]:
+    return [value for value in values if isinstance(value, torch.Tensor)]
 
 
 def _execute(problem: Problem, sizes: SizeSet) -> dict[str, Any]:

@@ -89,7 +89,7 @@ class Session:
         self._variator = Variator(reference, settings.rtol)
         inputs = reference.inputs(draw_seed())
         outputs = self.run_reference(inputs)
-        self._may_share = reference.shares_memory(inputs)
+        self._may_share = reference.shares_memory
         self.regions = Regions(reference, inputs, outputs, files)
         self.regions.allocate(by_host=settings.host_copies)
         self.side.before = self.regions.conceal

@@ -111,6 +111,25 @@ def test_a_reference_that_works_in_place_leaves_the_inputs(tmp_path: Path) -> No
     assert isinstance(output, torch.Tensor) and torch.equal(output, before + 1.0)
 
 
+@pytest.mark.parametrize(
+    ("forward", "shares"),
+    [
+        ("return x", True),
+        ("return x + 1, [x.T[2:]]", True),
+        ("return x.mul_(2.0)", True),
+        ("return x[:0]", False),
+        ("return x + 1", False),
+        ("return x.mul_(2.0).clone(), 3", False),
+    ],
+)
+@pytest.mark.parametrize("copies", [True, False])
+def test_outputs_in_the_memory_of_inputs(tmp_path: Path, forward: str, shares: bool, copies: bool) -> None:
+    found = reference(tmp_path, problem_source(forward))
+    assert found.shares_memory is False
+    found.native(found.inputs(1), copies)
+    assert found.shares_memory is shares
+
+
 def test_seeds_decide_inputs_and_parameters(tmp_path: Path) -> None:
     one, two, other = (reference(tmp_path / name, LINEAR, seed) for name, seed in (("a", 1), ("b", 1), ("c", 2)))
     assert torch.equal(one.model.linear.weight, two.model.linear.weight)
