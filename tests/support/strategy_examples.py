@@ -18,25 +18,27 @@ class Row:
     problem: str
     attempt: int
     who: str  #: strategy judge: sample_1, judge_1, judge_2; staged: the attempt's stage
-    label: str  #: `correct`, a failure kind, or the form of the judge's answer
+    label: str  #: `correct` (hip: `compiled`), a failure kind, or the form of the judge's answer
+    backend: str = "cpp"
 
     @property
     def judge(self) -> bool:
         return self.who.startswith("judge_")
 
 
-def rows(strategy: str) -> list[Row]:
+def rows(strategy: str, backend: str = "cpp") -> list[Row]:
     """The lines of a strategy's table, in their order."""
     parts = (EXAMPLES / "README.md").read_text(encoding="utf-8").split("\n## ")
-    section = next(part for part in parts if part.startswith(f"`{strategy}`"))
-    return [Row(m[1], int(m[2]), m[3], m[4]) for m in _ROW.finditer(section)]
+    title = f"`{strategy}`" + ("" if backend == "cpp" else f" for {backend}")
+    section = next(part for part in parts if part.startswith(f"{title}\n"))
+    return [Row(m[1], int(m[2]), m[3], m[4], backend) for m in _ROW.finditer(section)]
 
 
 def response(strategy: str, row: Row) -> Path:
     """The file of a line."""
     folder = row.who if row.judge else "sample_1"
-    return EXAMPLES / strategy / "cpp" / row.problem / f"attempt_{row.attempt}" / folder / "response.txt"
+    return EXAMPLES / strategy / row.backend / row.problem / f"attempt_{row.attempt}" / folder / "response.txt"
 
 
-def responses(strategy: str) -> list[Path]:
-    return sorted((EXAMPLES / strategy).glob("*/*/attempt_*/*/response.txt"))
+def responses(strategy: str, backend: str = "*") -> list[Path]:
+    return sorted((EXAMPLES / strategy).glob(f"{backend}/*/attempt_*/*/response.txt"))
