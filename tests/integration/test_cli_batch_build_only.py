@@ -11,7 +11,7 @@ import pytest
 from support import doors
 from support.strategy_examples import EXAMPLES, Row, rows
 
-from hkbench.errors import RunMismatch, ToolchainUnavailable, UsageError
+from hkbench.errors import InputMissing, RunMismatch, ToolchainUnavailable, UsageError
 from hkbench.records import AdviceReceived, Decided, FailureKind, ProblemClosed, QuestionKind, VerdictReached
 from hkbench.store.layout import RunPaths
 from hkbench.toolchain.hip import find_hip
@@ -37,6 +37,29 @@ extension = load_inline(name="twice", cpp_sources=BINDING, cuda_sources=HIP, no_
 class ModelNew(nn.Module):
     pass
 '''
+KITTENS = '''
+import torch.nn as nn
+from hipkittens_build import build
+
+HIP = r"""
+#include "kittens.cuh"
+using namespace kittens;
+struct globals { gl<float, -1, -1, -1, 64> x; float *out; float scale; };
+__global__ __launch_bounds__(64) void scale_rows(const globals g) {
+  rv_fl<64> row;
+  load(row, g.x.raw_ptr + 64 * blockIdx.x);
+  row.data[0] *= g.scale;
+  store(g.out + 64 * blockIdx.x, row);
+}
+void dispatch(const globals &g, hipStream_t stream) { scale_rows<<<g.x.rows(), 64, 0, stream>>>(g); }
+"""
+extension = build("scale_rows", HIP, {"dispatch": ["x", "out", "scale"]})
+
+
+class ModelNew(nn.Module):
+    pass
+'''
+STAND_IN = doors.ROOT / "tests" / "support" / "kittens_stand_in"
 COMPILES, REFUSED = CANDIDATE.replace("FACTOR", "2.0f"), CANDIDATE.replace("FACTOR", "no_such_name")
 MENDED, PLAIN = "1_Loop", "2_Loop"
 SWIGLU = "2_SwiGLU_fp32"
@@ -50,8 +73,8 @@ def _compiler() -> None:
         pytest.skip(f"NO HIP COMPILER, so a batch with --build-only was not tested: {error}")
 
 
-def reply(folder: Path, name: str, attempt: int, code: str) -> None:
-    path = folder / "hip" / name / f"attempt_{attempt}" / "sample_1" / "response.txt"
+def reply(folder: Path, name: str, attempt: int, code: str, backend: str = "hip") -> None:
+    path = folder / backend / name / f"attempt_{attempt}" / "sample_1" / "response.txt"
     path.parent.mkdir(parents=True)
     path.write_text(f"```python\n{code}```\n")
 
@@ -152,6 +175,22 @@ def test_what_does_not_go_together_is_refused(words: list[object], given: tuple[
     done = doors.run("run_batch", *plain, *given)
     assert done.returncode == UsageError.exit_code
     assert said in done.stderr
+
+
+def test_hipkittens_is_found_before_anything_is_spent(tmp_path: Path) -> None:
+    """Against a small tree laid out like HipKittens' (tests/support/kittens_stand_in)."""
+    doors.problem(tmp_path / "problems", PLAIN, 2)
+    reply(tmp_path / "replies", PLAIN, 1, KITTENS, "hipkittens")
+    given = ["--build-only", "--arch", "gfx950", "--backend", "hipkittens", "--problems", tmp_path / "problems"]
+    given += ["--replay", tmp_path / "replies", "--results", tmp_path / "results"]
+    absent = doors.run("run_batch", *given, env={"HIPKITTENS_ROOT": str(tmp_path / "nowhere")})
+    assert absent.returncode in (InputMissing.exit_code, ToolchainUnavailable.exit_code)
+    assert not (tmp_path / "results").exists()
+    done = doors.run("run_batch", *given, env={"HIPKITTENS_ROOT": str(STAND_IN)})
+    assert done.returncode == 0, done.stdout + done.stderr
+    verdict = loaded(tmp_path / "results" / PLAIN / "attempt_1" / "sample_1" / "result.json")
+    assert (verdict["status"], verdict["language"]["backend"]) == ("compiled", "hipkittens")
+    assert verdict["conditions"]["arch"] == "gfx950"
 
 
 def labelled(row: Row) -> tuple[int, str]:
