@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hkbench.batch.revision import Revision, pending, recorded_verdict, replace_verdict, revision
-from hkbench.engine import Evaluator
+from hkbench.engine import Evaluating
 from hkbench.errors import HkbenchError
 from hkbench.records import Backend, EvaluationFailed, Problem, SampleKey, Stage, StageEntered, Verdict
 from hkbench.store.reader import RunView
@@ -30,7 +30,7 @@ async def rejudge(
     recorder: Recorder,
     keys: Sequence[SampleKey],
     problems: Mapping[str, Problem],
-    evaluator: Evaluator,
+    evaluator: Evaluating,
     tell: Tell,
 ) -> Rejudged:
     """Judges those of `keys` that are pending in the recorder's folder, a copy of `run`'s, as its own revision."""
@@ -43,7 +43,7 @@ async def judge_pending(
     recorder: Recorder,
     keys: Sequence[SampleKey],
     problems: Mapping[str, Problem],
-    evaluator: Evaluator,
+    evaluator: Evaluating,
     tell: Tell,
     open_revision: Revision,
 ) -> Rejudged:
@@ -73,7 +73,7 @@ async def judge_pending(
 
 
 async def _judge(
-    recorder: Recorder, key: SampleKey, problem: Problem, backend: Backend, evaluator: Evaluator, before: Verdict
+    recorder: Recorder, key: SampleKey, problem: Problem, backend: Backend, evaluator: Evaluating, before: Verdict
 ) -> Verdict:
     paths = recorder.sample(key)
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from hkbench.lab.samples import rank
+from hkbench.lab.samples import rank, replaces
 from hkbench.records import (
     AttemptClosed,
     DevicePlace,
@@ -157,15 +157,20 @@ def _close(run: RunView, recorder: Recorder, name: str) -> None:
                 speedup=first[1].speedup.value if first[1].speedup else None,
             )
         )
-        if best is None or rank(first[1]) > rank(best[1]):
+        if best is None or replaces(first[1], best[1]):
             best = first
     assert best is not None, "one of its samples has a verdict"
     recorder.copy_best(best[0], "best", with_prompt=True)
     if problem.closed:
         speedup = best[1].speedup.value if best[1].speedup else None
-        solved = best[1].status is Status.FAST
         recorder.event(
             ProblemClosed(
-                time=time.time(), problem=name, solved=solved, best=best[0], speedup=speedup, error=problem.error
+                time=time.time(),
+                problem=name,
+                solved=best[1].status is Status.FAST,
+                compiled=best[1].status is Status.COMPILED,
+                best=best[0],
+                speedup=speedup,
+                error=problem.error,
             )
         )

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hkbench.engine import Evaluator
+from hkbench.engine import Evaluating
 from hkbench.errors import HkbenchError, Interrupted, ModelUnavailable, RunStopped
 from hkbench.lab import Lab, Plan, Stop
 from hkbench.lab.advice import Adviser
@@ -40,7 +40,7 @@ class Batch:
         self,
         config: RunConfig,
         recorder: Recorder,
-        evaluator: Evaluator,
+        evaluator: Evaluating,
         client: ModelClient,
         prompter: Prompter,
         side_by_side: int,
@@ -126,7 +126,7 @@ class Batch:
 
     def _close(self, lab: Lab, error: HkbenchError | None) -> None:
         name = lab.problem.name
-        solved = lab.best is not None and lab.best.succeeded
+        solved = lab.best is not None and lab.best.solved
         self._outcome.finished += 1
         self._outcome.solved += solved
         if error is not None:
@@ -137,6 +137,7 @@ class Batch:
                 time=time.time(),
                 problem=name,
                 solved=solved,
+                compiled=lab.best is not None and lab.best.compiled,
                 best=lab.best.key if lab.best is not None else None,
                 speedup=speedup.value if speedup is not None else None,
                 error=f"{type(error).__name__}: {error}" if error is not None else None,

@@ -57,6 +57,20 @@ def add_device(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_build_only(parser: argparse.ArgumentParser, compiled: str) -> None:
+    """`compiled`: what the command makes of it, for the help."""
+    parser.add_argument(
+        "--build-only", action="store_true", help=f"compile and link, run nothing on a device{compiled}"
+    )
+    parser.add_argument("--arch", metavar="GFX", help="architecture for --build-only: gfx942, gfx950 (default: gfx942)")
+
+
+def check_build_only(options: argparse.Namespace) -> None:
+    """Raises UsageError for arguments that contradict each other."""
+    if options.arch and not options.build_only:
+        raise UsageError("--arch goes with --build-only; a measured candidate is built for the device it runs on")
+
+
 def add_judge(parser: argparse.ArgumentParser) -> None:
     defaults = JudgeSettings()
     group = parser.add_argument_group("judge")

@@ -17,10 +17,12 @@ from hkbench.batch.budget import Budget
 from hkbench.batch.run import Batch
 from hkbench.categories import CategoryBook
 from hkbench.cli.arguments import (
+    add_build_only,
     add_device,
     add_judge,
     add_model,
     add_prompts,
+    check_build_only,
     chosen_backend,
     chosen_sizes,
     device_kind,
@@ -39,7 +41,10 @@ from hkbench.cli.batch_plan import (
 from hkbench.cli.budgets import add_budgets, chosen_prices, limits
 from hkbench.cli.models import check_model, judge_model, make_client, shown_base_url
 from hkbench.cli.signals import stopped_by_signals
-from hkbench.engine import Evaluator
+from hkbench.engine import BuildEvaluator, Evaluating, Evaluator
+from hkbench.engine.build_evaluator import BACKENDS
+from hkbench.engine.conditions import no_device
+from hkbench.errors import UsageError
 from hkbench.lab import Stop
 from hkbench.lab.prompting import Prompter
 from hkbench.monitor import Display, make_display
@@ -59,7 +64,9 @@ DESCRIPTION = """Run a batch: problems FIRST to LAST, several samples an attempt
 
 The same command again resumes an interrupted run; nothing finished is done or paid for twice. Exit code: 0 the batch
 is complete (whatever the verdicts); 64 and above: it is not, and the message says why (75: a budget is used up, 130:
-Ctrl-C or SIGTERM, at which model calls under way are still waited for; a second one ends at once)."""
+Ctrl-C or SIGTERM, at which model calls under way are still waited for; a second one ends at once).
+
+With --build-only candidates are compiled for an AMD GPU that need not be there, and nothing is measured."""
 
 
 class Audience:
@@ -110,6 +117,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_prompts(parser)
     add_device(parser)
+    add_build_only(parser, ": for machines without an AMD GPU; --backend hip, hipkittens or triton (default: hip)")
     add_judge(parser)
     add_model(parser)
     add_budgets(parser)
@@ -118,6 +126,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Plans first, then runs; the report is written also when the run ends early."""
     check_choice(options)
+    check_build_only(options)
+    check_unmeasured(options)
     options.results = run_folder(options, datetime.now().astimezone())
     prices: tuple[Price | None, Price | None] = (None, None)
     if not options.dry_run:
@@ -125,10 +135,10 @@ def run(options: argparse.Namespace) -> int:
         prices = chosen_prices(options, judge_model(options) if STRATEGIES[options.strategy].asks_judge else None)
     book, categories = load_prompts(options.prompts), categories_of(options)
     if options.dry_run:
-        kind = device_kind(options)
+        kind = DeviceKind.ROCM if options.build_only else device_kind(options)
         if options.backend is None and kind is None:
             kind = asyncio.run(_found_kind(options))
-        backend = chosen_backend(options, kind or DeviceKind.CPU)
+        backend = _backend(options, kind or DeviceKind.CPU)
         print_plan(plan_of(options, book, backend), backend)
         return 0
     outcome, report = asyncio.run(_run(options, book, categories, prices))
@@ -144,6 +154,34 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def check_unmeasured(options: argparse.Namespace) -> None:
+    """Raises UsageError for what does not go with --build-only."""
+    if not options.build_only:
+        return
+    if options.device != "auto":
+        raise UsageError(
+            f"--build-only compiles for --arch and measures on no device: leave out --device {options.device}"
+        )
+    if options.backend is not None and Backend(options.backend) not in BACKENDS:
+        known = ", ".join(BACKENDS)
+        raise UsageError(
+            f"a batch with --build-only compiles for AMD GPUs ({known}), not {options.backend}, whose candidates are "
+            "measured: leave out --build-only"
+        )
+
+
+def _backend(options: argparse.Namespace, kind: DeviceKind) -> Backend:
+    return Backend(options.backend or Backend.HIP) if options.build_only else chosen_backend(options, kind)
+
+
+def _evaluator(options: argparse.Namespace) -> Evaluator | BuildEvaluator:
+    """Not begun yet."""
+    settings, sizes = settings_of(options), chosen_sizes(options)
+    if options.build_only:
+        return BuildEvaluator(_backend(options, DeviceKind.ROCM), options.arch, settings, sizes, options.builds)
+    return Evaluator(device_kind(options), settings, sizes, options.builds, prepares=True)
+
+
 async def _found_kind(options: argparse.Namespace) -> DeviceKind:
     """What `--device auto` means here: the prompts depend on it."""
     async with Evaluator(None, judge_settings(options)) as evaluator:
@@ -156,11 +194,9 @@ async def _run(
     categories: CategoryBook | None,
     prices: tuple[Price | None, Price | None],
 ) -> tuple[Outcome, Report]:
-    sizes = chosen_sizes(options)
     written: list[Report] = []
-    async with Evaluator(device_kind(options), settings_of(options), sizes, options.builds, prepares=True) as evaluator:
-        kind = evaluator.device.kind
-        backend = chosen_backend(options, kind)
+    async with _evaluator(options) as evaluator:
+        backend = _backend(options, evaluator.device.kind)
         await evaluator.require(backend)  # before a model is paid
         plan = plan_of(options, book, backend)
         config = _config(options, plan, book, evaluator, backend)
@@ -215,7 +251,7 @@ def settings_of(options: argparse.Namespace) -> JudgeSettings:
 
 
 def _config(
-    options: argparse.Namespace, plan: RunPlan, book: PromptBook, evaluator: Evaluator, backend: Backend
+    options: argparse.Namespace, plan: RunPlan, book: PromptBook, evaluator: Evaluating, backend: Backend
 ) -> RunConfig:
     strategy = STRATEGIES[plan.strategy]
     return RunConfig(
@@ -224,6 +260,7 @@ def _config(
         level=plan.problems[0].level,
         backend=backend,
         device=evaluator.device.kind,
+        compiled_for=evaluator.compiled_for,
         sizes=evaluator.sizes,
         strategy=plan.strategy,
         samples=plan.each.samples,
@@ -243,9 +280,10 @@ def _config(
     )
 
 
-def _facts(evaluator: Evaluator, plan: RunPlan, price: Price | None, judge_price: Price | None) -> RunFacts:
+def _facts(evaluator: Evaluating, plan: RunPlan, price: Price | None, judge_price: Price | None) -> RunFacts:
     device = evaluator.device
-    hardware = {"device": device.name, "count": str(len(evaluator.devices)), "host": platform.node()}
+    name = device.name if evaluator.compiled_for is None else f"{no_device(device.arch)}, as for {device.name}"
+    hardware = {"device": name, "count": str(len(evaluator.devices)), "host": platform.node()}
     hardware |= {"cpu": platform.processor() or platform.machine(), "cores": str(os.cpu_count())}
     if device.kind is not DeviceKind.CPU and device.arch:
         hardware["arch"] = device.arch

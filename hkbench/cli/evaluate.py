@@ -7,11 +7,20 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from hkbench.cli.arguments import add_device, add_judge, chosen_backend, chosen_sizes, device_kind, judge_settings
+from hkbench.cli.arguments import (
+    add_build_only,
+    add_device,
+    add_judge,
+    check_build_only,
+    chosen_backend,
+    chosen_sizes,
+    device_kind,
+    judge_settings,
+)
 from hkbench.cli.verdicts import describe
 from hkbench.engine import Evaluator
 from hkbench.engine.build_only import compile_only
-from hkbench.errors import InputMissing, UsageError
+from hkbench.errors import InputMissing
 from hkbench.problems import load_problem
 from hkbench.records import Backend, SizeSet, Status, Verdict
 from hkbench.store.files import write_atomic
@@ -28,8 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--code", type=Path, required=True, metavar="C", help="the candidate: a file with ModelNew")
     parser.add_argument("--problem", type=Path, required=True, metavar="P", help="the problem's file")
     parser.add_argument("--output", type=Path, metavar="R.json", help="write the whole verdict as JSON")
-    parser.add_argument("--build-only", action="store_true", help="compile and link, run nothing on a device")
-    parser.add_argument("--arch", metavar="GFX", help="architecture for --build-only: gfx942, gfx950")
+    add_build_only(parser, "")
     add_device(parser)
     add_judge(parser)
 
@@ -38,8 +46,7 @@ def run(options: argparse.Namespace) -> int:
     """Prints a short verdict, writes the whole one, returns its exit code."""
     if not options.code.is_file():
         raise InputMissing(f"{options.code}: there is no such file; name the candidate with --code")
-    if options.arch and not options.build_only:
-        raise UsageError("--arch goes with --build-only; a measured candidate is built for the device it runs on")
+    check_build_only(options)
     if options.output is not None and not options.output.absolute().parent.is_dir():
         raise InputMissing(f"{options.output.parent}: there is no such folder for --output; make it first")
     verdict = asyncio.run(_verdict(options))

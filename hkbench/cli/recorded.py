@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hkbench.batch.revision import copy_run, words
 from hkbench.cli.address import find_problem
-from hkbench.engine import Evaluator
+from hkbench.engine import BuildEvaluator, Evaluating, Evaluator
 from hkbench.errors import InputMissing, RunMismatch, UsageError
 from hkbench.problems import find_problems, problems_root
 from hkbench.records import FailureKind, Problem, RunConfig, SampleKey, Stage, Status, Verdict
@@ -110,7 +110,14 @@ def problems_of(folder: Path | None, view: RunView, wanted: set[str]) -> dict[st
     return there
 
 
-def same_device(evaluator: Evaluator, view: RunView) -> None:
+def evaluator_of(config: RunConfig) -> Evaluator | BuildEvaluator:
+    """Who reaches verdicts with a run's settings; not begun yet."""
+    if config.compiled_for is not None:
+        return BuildEvaluator(config.backend, config.compiled_for, config.judge, config.sizes)
+    return Evaluator(config.device, config.judge, config.sizes)
+
+
+def same_device(evaluator: Evaluating, view: RunView) -> None:
     """Raises RunMismatch where another device would judge than the run's."""
     known = view.facts.device
     if known is not None and known.name != evaluator.device.name:

@@ -13,6 +13,7 @@ from hkbench.batch.revision import pending, recorded_verdict, revision, words
 from hkbench.cli.arguments import rtol_by_dtype
 from hkbench.cli.recorded import (
     FIELDS,
+    evaluator_of,
     matching,
     name_of,
     new_folder,
@@ -22,7 +23,6 @@ from hkbench.cli.recorded import (
     same_device,
     tell,
 )
-from hkbench.engine import Evaluator
 from hkbench.errors import InputMissing, UsageError
 from hkbench.judge.regrade import Regraded
 from hkbench.records import Problem, RunConfig, SampleKey, Track, Verdict
@@ -145,7 +145,7 @@ def _from_records(target: Path, view: RunView, config: RunConfig, decided: Decid
 async def _with_judge(
     target: Path, view: RunView, config: RunConfig, decided: Decided, problems: dict[str, Problem], how: str
 ) -> int:
-    async with Evaluator(config.device, config.judge, config.sizes) as evaluator:
+    async with evaluator_of(config) as evaluator:
         same_device(evaluator, view)
         await evaluator.require(config.backend)
         with (

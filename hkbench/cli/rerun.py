@@ -10,6 +10,7 @@ from pathlib import Path
 from hkbench.batch.rerun import Rejudged, rejudge
 from hkbench.cli.recorded import (
     FIELDS,
+    evaluator_of,
     matching,
     name_of,
     new_folder,
@@ -19,7 +20,6 @@ from hkbench.cli.recorded import (
     same_device,
     tell,
 )
-from hkbench.engine import Evaluator
 from hkbench.errors import InputMissing
 from hkbench.records import Problem, SampleKey
 from hkbench.store.layout import RunPaths
@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
 
 async def _rejudge(target: Path, view: RunView, keys: Sequence[SampleKey], problems: dict[str, Problem]) -> Rejudged:
     config = view.config
-    async with Evaluator(config.device, config.judge, config.sizes) as evaluator:
+    async with evaluator_of(config) as evaluator:
         same_device(evaluator, view)
         await evaluator.require(config.backend)
         with open_copy(view, target, config) as recorder:

@@ -19,7 +19,7 @@ from hkbench.report.build import detail, summary_of
 from hkbench.report.model import ProblemReport, Report, SampleReport
 from hkbench.report.sample import build_lines, diff_lines, histogram, profile_lines, timing_lines
 from hkbench.report.text import advice_lines, problem_table, sample_line
-from hkbench.report.words import pairs, wrapped
+from hkbench.report.words import compiled_of, pairs, wrapped
 from hkbench.store.layout import RunPaths
 from hkbench.store.plain import strip_escapes
 from hkbench.store.reader import RunView, read_run
@@ -93,7 +93,9 @@ def _show_run(console: Console, view: RunView, as_json: bool) -> None:
         ("Run", str(view.paths.root)),
         ("Model", model),
         ("Backend", f"{config.backend} on {config.device}, {config.sizes} sizes, track {config.judge.track}"),
-        ("Solved", f"{report.overall.solved} of {report.overall.judged} judged problems"),
+        ("Solved", f"{report.overall.solved} of {report.overall.judged} judged problems")
+        if config.compiled_for is None
+        else ("Compiled", f"{compiled_of(report)}; nothing was measured"),
     ]
     if not report.complete:
         rows.append(("Incomplete", report.incomplete_because or ""))

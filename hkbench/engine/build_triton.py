@@ -8,9 +8,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from hkbench.engine.conditions import compiled_conditions
+from hkbench.engine.conditions import compiled_conditions, for_target
 from hkbench.engine.confinement import Cages
-from hkbench.engine.evaluator import Evaluator
+from hkbench.engine.evaluator import Evaluator, OnStage
 from hkbench.errors import ToolchainUnavailable
 from hkbench.records import (
     Backend,
@@ -18,10 +18,8 @@ from hkbench.records import (
     Failure,
     FailureKind,
     Isolation,
-    JudgeSettings,
     KernelResources,
     Problem,
-    SizeSet,
     Stage,
     StageTime,
     Status,
@@ -29,7 +27,7 @@ from hkbench.records import (
 )
 from hkbench.toolchain.code_object import NotInspected, Tools
 from hkbench.toolchain.hip import find_hip
-from hkbench.toolchain.triton import LaunchedKernel, Triton, find_triton, resources
+from hkbench.toolchain.triton import LaunchedKernel, Triton, resources
 
 INSPECT_SECONDS = 300.0
 _NEVER_RUN = (
@@ -39,24 +37,20 @@ _NEVER_RUN = (
 
 
 async def compile_triton(
-    problem: Problem, code: Path, scratch: Path, arch: str, settings: JudgeSettings, sizes: SizeSet
+    problem: Problem, code: Path, scratch: Path, arch: str, triton: Triton, evaluator: Evaluator, on_stage: OnStage
 ) -> Verdict:
     """The verdict `COMPILED`, or what Triton refused.
 
     The candidate is imported, `ModelNew` made and called once, all in its runner's cage, on tensors that have shapes
     and no contents; every launch is compiled by Triton's AMD back end there, and none is run (runner/launches.py).
-
-    Raises:
-        ToolchainUnavailable: Triton is not installed.
     """
-    triton = find_triton()
     started = time.monotonic()
-    async with Evaluator(DeviceKind.CPU, settings, sizes) as evaluator:
-        found = await evaluator.evaluate(
-            problem, code, scratch / "load", Backend.TRITON, build_only="launch", arch=arch
-        )
+    sizes = evaluator.sizes
+    found = await evaluator.evaluate(
+        problem, code, scratch / "load", Backend.TRITON, on_stage, build_only="launch", arch=arch
+    )
     if found.verdict is not None:
-        return _for_target(found.verdict, arch, triton)
+        return for_target(found.verdict, arch, {"triton": triton.version})
     seconds = time.monotonic() - started
     launched = found.launched or {}
     warnings = [str(note) for note in launched.get("notes", ())]
@@ -91,15 +85,6 @@ async def compile_triton(
             sizes,
         ),
         output=found.output or None,
-    )
-
-
-def _for_target(verdict: Verdict, arch: str, triton: Triton) -> Verdict:
-    """A judge's verdict names the device at hand, which had no part in this."""
-    said = {"device": DeviceKind.ROCM, "device_name": f"no device (compiled for {arch})", "arch": arch}
-    versions = verdict.conditions.versions | {"triton": triton.version}
-    return verdict.model_copy(
-        update={"conditions": verdict.conditions.model_copy(update=said | {"versions": versions})}
     )
 
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 from hashlib import sha256
 from pathlib import Path
 
-from hkbench.records import Backend, Conditions, DeviceKind, Isolation, Problem, SizeSet
+from hkbench.records import Backend, Conditions, DeviceKind, Isolation, Problem, SizeSet, Verdict
+
+
+def no_device(arch: str | None) -> str:
+    """In the place of a device's name."""
+    return f"no device (compiled for {arch})" if arch else "no device (compiled only)"
 
 
 def compiled_conditions(
@@ -23,7 +28,7 @@ def compiled_conditions(
     return Conditions(
         backend=backend,
         device=device,
-        device_name=f"no device (compiled for {arch})" if arch else "no device (compiled only)",
+        device_name=no_device(arch),
         arch=arch,
         sizes=sizes,
         versions=versions,
@@ -32,4 +37,13 @@ def compiled_conditions(
         isolation=isolation,
         not_checked=not_checked,
         warnings=warnings,
+    )
+
+
+def for_target(verdict: Verdict, arch: str, versions: dict[str, str]) -> Verdict:
+    """A judge's verdict names the device at hand, which had no part in this."""
+    said = {"device": DeviceKind.ROCM, "device_name": no_device(arch), "arch": arch, "device_facts": None}
+    versions = verdict.conditions.versions | versions
+    return verdict.model_copy(
+        update={"conditions": verdict.conditions.model_copy(update=said | {"versions": versions})}
     )

@@ -8,7 +8,7 @@ import shutil
 import socket
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, closing
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -164,6 +164,15 @@ class Evaluator:
         job = DescribeJob(kind=self._kind)
         result = await self._simple(job.model_dump(mode="json"), DESCRIBE_SECONDS)
         return tuple(DeviceFacts.model_validate(item) for item in result)
+
+    @property
+    def compiled_for(self) -> str | None:
+        """Candidates are measured; see `BuildEvaluator`."""
+        return None
+
+    def build_slot(self) -> AbstractAsyncContextManager[None]:
+        """Within it the caller's build is one of those that go on side by side."""
+        return self._slots.build()
 
     async def problem_facts(self, problem: Problem, seconds: float | None = None) -> ProblemFacts:
         """Shapes, dtypes and operators, by running the problem's own code in a process of its own.

@@ -18,11 +18,11 @@ from hkbench.categories import (
     metric_names,
     situation,
 )
-from hkbench.engine import Evaluated, Evaluator
+from hkbench.engine import Evaluated, Evaluating
 from hkbench.errors import HkbenchError, ModelUnavailable, RunStopped
 from hkbench.lab.advice import Adviser
 from hkbench.lab.prompting import Prompter
-from hkbench.lab.samples import Sample, best_of, rank
+from hkbench.lab.samples import Sample, best_of, replaces
 from hkbench.lab.stop import Stop, Turn
 from hkbench.llm import ModelClient, extract
 from hkbench.prompts import Reflection, StageSheet, reflect_on, with_advice
@@ -57,6 +57,8 @@ from hkbench.store.recorder import Recorder
 #: Kinds of failure that a busy machine can cause.
 _BY_LOAD = frozenset({FailureKind.TIMEOUT, FailureKind.BUILD_TIMEOUT, FailureKind.OUT_OF_MEMORY, FailureKind.SUSPECT})
 
+_NOT_HELD = "no rule on speed-up, gain or roofline holds, nor one on correctness once a kernel compiles"
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -80,7 +82,7 @@ class Lab:
         problem: Problem,
         prompter: Prompter,
         client: ModelClient,
-        evaluator: Evaluator,
+        evaluator: Evaluating,
         recorder: Recorder,
         model: str,
         request: dict[str, Any] | None = None,
@@ -293,7 +295,7 @@ class Lab:
 
     def _keep_best(self, best: Sample) -> None:
         assert best.verdict is not None
-        if self.best is None or rank(best.verdict) > rank(self.best.verdict):  # type: ignore[arg-type]
+        if self.best is None or self.best.verdict is None or replaces(best.verdict, self.best.verdict):
             self.best = best
             self._recorder.copy_best(best.key, "best", with_prompt=True)
 
@@ -354,6 +356,8 @@ class Lab:
         found = book.classify(self.problem, await self._prompter.facts(self.problem))
         doubt = f"; doubtful: {found.doubtful}" if found.doubtful is not None else ""
         self.decide(1, "category", found.category, f"by {found.by}: {found.why}{doubt}")
+        if (arch := self._evaluator.compiled_for) is not None:
+            self.decide(1, "rules", "without scores", f"{arch} is compiled for and nothing is measured: {_NOT_HELD}")
         return book.category(found.category)
 
     async def situation(self, stage: int, name: str | None, before: float | None) -> Situation:
@@ -372,6 +376,7 @@ class Lab:
             stage=stage,
             stage_name=name,
             speedup=speedup,
+            compiled=self.best is not None and self.best.compiled,
             gain=speedup / before if speedup is not None and before is not None else None,
             roof=roof,
             track=self._evaluator.track,
@@ -390,7 +395,7 @@ class Lab:
 
 
 def _verdict_of(evaluated: Evaluated) -> Verdict:
-    assert evaluated.verdict is not None, "a batch does not ask for builds alone"
+    assert evaluated.verdict is not None, "a batch asks for verdicts"
     return evaluated.verdict
 
 
@@ -411,7 +416,7 @@ def _raise_failures(results: Sequence[object]) -> None:
     raise (service or failures)[0]
 
 
-def no_code(problem: Problem, extraction: Extraction, prompter: Prompter, evaluator: Evaluator) -> Verdict:
+def no_code(problem: Problem, extraction: Extraction, prompter: Prompter, evaluator: Evaluating) -> Verdict:
     """The verdict on a reply without a candidate: a result like any other."""
     message = extraction.note or "the reply holds no code"
     return Verdict(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hkbench.categories import CategoryBook
-from hkbench.engine import Evaluator
+from hkbench.engine import Evaluating
 from hkbench.judge.tolerances import RTOL_BY_NAME
 from hkbench.prompts import (
     DeviceSheet,
@@ -32,7 +32,7 @@ class Prompter:
         self,
         book: PromptBook,
         backend: Backend,
-        evaluator: Evaluator,
+        evaluator: Evaluating,
         settings: JudgeSettings,
         template: Path | None = None,
         categories: CategoryBook | None = None,

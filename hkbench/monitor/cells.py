@@ -40,7 +40,7 @@ def name_style(problem: ProblemState) -> str:
     if problem.error is not None:
         return "bold red"
     if problem.closed:
-        return "green" if problem.solved else ""
+        return "green" if problem.solved else CELLS[Status.COMPILED][1] if problem.compiled else ""
     return "bold" if problem.started else "dim"
 
 

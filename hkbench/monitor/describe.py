@@ -118,6 +118,8 @@ def _of_judge(event: AnyEvent) -> str:
 def _end_of_problem(event: ProblemClosed) -> str:
     if event.error is not None:
         return f"ended early: {one_line(event.error, _MESSAGE)}"
+    if event.compiled:
+        return "compiled, not measured"
     word = "solved" if event.solved else "not solved"
     return word if event.speedup is None else f"{word}, best {event.speedup:.2f}x"
 

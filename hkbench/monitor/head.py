@@ -107,7 +107,7 @@ def _hardware(state: RunState, facts: RunFacts | None) -> str:
     told = facts.hardware if facts is not None else {}
     name, count = told.get("device") or told.get("cpu", ""), told.get("count", "1")
     host = state.host or told.get("host", "")
-    return (f"{count} x " if count != "1" else "") + name + (f" on {host}" if host else "")
+    return (f"{count} x " if count not in ("0", "1") else "") + name + (f" on {host}" if host else "")
 
 
 def _clock(state: RunState, now: float) -> list[str]:
@@ -127,7 +127,9 @@ def _problems(state: RunState, more: str = "") -> Text:
     return line(
         ("problems     ", "bold"),
         (f"{state.finished}/{len(state.problems)} finished, {running} running, ", ""),
-        (f"{state.solved} solved", "green"),
+        (f"{state.solved} solved", "green")
+        if state.config.compiled_for is None
+        else (f"{state.compiled} compiled, nothing is measured", CELLS[Status.COMPILED][1]),
         (more, ""),
     )
 
@@ -144,6 +146,11 @@ def _samples(state: RunState, more: str = "") -> Text:
         *(
             [(f", {refused} refused", CELLS[Status.REFUSED][1])]
             if (refused := state.status_count(Status.REFUSED))
+            else []
+        ),
+        *(
+            [(f", {compiled} compiled", CELLS[Status.COMPILED][1])]
+            if (compiled := state.status_count(Status.COMPILED))
             else []
         ),
         (more, ""),

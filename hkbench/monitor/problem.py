@@ -86,7 +86,8 @@ class ProblemScreen(RunScreen):
 
     def _show_title(self, state: ProblemState) -> None:
         best = f", best {ratio(state.best)}" if state.best is not None else ""
-        word = "solved" if state.solved else "not solved" if state.closed else "open" if state.started else "waiting"
+        word = "not solved" if state.closed else "open" if state.started else "waiting"
+        word = "solved" if state.solved else "compiled, not measured" if state.compiled else word
         error = f", ended early: {one_line(state.error, 200)}" if state.error is not None else ""
         title = Text()
         title.append(one_line(self._problem, 60), "bold").append(f"  {word}{best}{error}{self.monitor.place}")

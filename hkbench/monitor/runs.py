@@ -100,7 +100,7 @@ def run_line(folder: str, state: RunState | None, trouble: str | None, now: floa
     values = (
         (word.partition(":")[0], style),
         (f"{100 * state.progress():.0f} %", ""),
-        (f"{state.solved}/{len(state.problems)}", "green"),
+        (f"{state.solved if state.config.compiled_for is None else '-'}/{len(state.problems)}", "green"),
         (str(state.status_count(Status.FAST)), CELLS[Status.FAST][1]),
         (str(state.status_count(Status.SLOW)), CELLS[Status.SLOW][1]),
         (str(failed), CELLS[Status.INCORRECT][1]),

@@ -101,11 +101,11 @@ def _natural(name: str) -> list[tuple[int, str]]:
 
 
 def _rank(problem: ProblemState) -> int:
-    """What a person looks at first: ended early, at work, open, not solved, solved."""
+    """What a person looks at first: ended early, at work, open, not solved, solved or compiled."""
     if problem.error is not None:
         return 0
     if problem.running:
         return 1
     if not problem.closed:
         return 2 if problem.started else 5
-    return 4 if problem.solved else 3
+    return 4 if problem.solved or problem.compiled else 3

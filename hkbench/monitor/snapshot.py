@@ -54,6 +54,7 @@ class Snapshot(Record):
     samples_per_minute: float | None  #: judged, in the present session
     problems_finished: int
     problems_solved: int
+    problems_compiled: int = 0  #: with a sample that was built only
     judged: int
     statuses: dict[Status, int]
     failures: dict[FailureKind, int]
@@ -98,6 +99,7 @@ def take_snapshot(
         samples_per_minute=state.per_minute(now),
         problems_finished=state.finished,
         problems_solved=state.solved,
+        problems_compiled=state.compiled,
         judged=state.judged,
         statuses={status: count for status in Status if (count := state.status_count(status))},
         failures=dict(state.failures.most_common()),

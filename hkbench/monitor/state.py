@@ -128,6 +128,11 @@ class ProblemState:
         return self.tally.statuses[Status.FAST] > 0
 
     @property
+    def compiled(self) -> bool:
+        """Whether a sample was built, where nothing is measured."""
+        return self.tally.statuses[Status.COMPILED] > 0
+
+    @property
     def best(self) -> float | None:
         """The highest speed-up of a correct sample."""
         return self.tally.best
@@ -314,6 +319,10 @@ class RunState:
     @property
     def solved(self) -> int:
         return sum(problem.solved for problem in self.problems.values())
+
+    @property
+    def compiled(self) -> int:
+        return sum(problem.compiled for problem in self.problems.values())
 
     @property
     def finished(self) -> int:

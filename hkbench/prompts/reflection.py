@@ -60,7 +60,8 @@ def reflect_on(
 ) -> Reflection:
     """The reflection on `verdict`, which judged the best sample of `attempt`, its `sample`th.
 
-    A correct candidate, slow or fast, gets its times, its profile and the hints for `slow`. After a failed build the
+    A correct candidate, slow or fast, gets its times, its profile and the hints for `slow`; one that was only compiled
+    the compiler's figures and findings, and no hints: those for `slow` speak of a profile. After a failed build the
     hints for the classes of its errors come before those for every failed build.
     """
     failure = verdict.failure
@@ -80,7 +81,9 @@ def reflect_on(
         candidate_ms=verdict.candidate.median.value * 1e3 if verdict.candidate else None,
         profile=_profile(verdict.profile) if verdict.profile else (),
         resources=tuple(_resources(one) for one in verdict.resources),
-        hints=tuple(clean(hint) for hint in _hints(failure, kind, book, backend)),
+        hints=()
+        if verdict.status is Status.COMPILED
+        else tuple(clean(hint) for hint in _hints(failure, kind, book, backend)),
     )
 
 

@@ -49,6 +49,7 @@ class RunConfig(Record):
     level: int | None
     backend: Backend
     device: DeviceKind
+    compiled_for: str | None = None  #: the architecture, where nothing is measured: candidates are compiled for it only
     sizes: SizeSet
     samples: int = 3
     attempts: int = 3
@@ -185,7 +186,7 @@ class Decided(Event):
     event: Literal["decided"] = "decided"
     problem: str
     attempt: int  #: the first one that it is about
-    what: str  #: "advice", "category", "stage", "skip", "left" (a stage, by an exit of rules), "exit"
+    what: str  #: "advice", "category", "rules", "stage", "skip", "left" (a stage, by an exit of rules), "exit"
     choice: str
     why: str
 
@@ -250,6 +251,7 @@ class ProblemClosed(Event):
     event: Literal["problem_closed"] = "problem_closed"
     problem: str
     solved: bool
+    compiled: bool = False  #: its best kernel was compiled and, in such a run, not measured: neither solved nor not
     best: SampleKey | None
     speedup: float | None
     error: str | None = None  #: a failure of the machine or the service that ended it early

@@ -85,6 +85,7 @@ def _row(problem: ProblemReport) -> SummaryRow:
         samples_judged=problem.judged,
         samples_correct=problem.correct_samples,
         samples_refused=problem.refused_samples,
+        samples_compiled=problem.compiled,
         weak=bool(problem.weak) if problem.weak is not None else None,
         calls_made=problem.calls.made,
         calls_replayed=problem.calls.replayed,
@@ -126,7 +127,7 @@ def _problem(run: RunView, problem: ProblemView) -> ProblemReport:
         state=_state(problem),
         error=tally.message_of(problem.error) if problem.error is not None else None,
         judged=len(judged),
-        compiled=sum(sample.verdict is not None for sample in samples) - len(judged),
+        compiled=sum(map(tally.is_compiled, samples)),
         correct_samples=sum(map(tally.is_correct, samples)),
         refused_samples=sum(map(tally.is_refused, samples)),
         weak=_weak(run).get(problem.name),
@@ -138,8 +139,8 @@ def _problem(run: RunView, problem: ProblemView) -> ProblemReport:
         best_speedup=estimate(verdict.speedup) if verdict is not None else None,
         baseline_seconds=_value(verdict.baseline) if verdict is not None else None,
         candidate_seconds=_value(verdict.candidate) if verdict is not None else None,
-        fast_p=_fast_p([best] if best is not None else [], 1) if judged else None,
-        pass_at_k=_pass_at_k([problem], run.config.samples),
+        fast_p=_fast_p([best] if best is not None else [], 1) if judged and measured(run) else None,
+        pass_at_k=_pass_at_k(run, [problem]),
         attempts=attempts,
         model_failures=tally.model_failures(samples),
         tokens=tally.tokens(problem.calls),
@@ -240,7 +241,7 @@ def _until(problem: ProblemView, attempt: int) -> list[SampleView]:
 def _overall(run: RunView) -> Overall:
     samples = [sample for problem in run.problems for sample in problem.samples]
     calls = [call for problem in run.problems for call in problem.calls]
-    whole = _headline(run.problems, run.config.samples)
+    whole = _headline(run, run.problems)
     weak = _weak(run)
     weak_names = tuple(problem.name for problem in run.problems if weak.get(problem.name))
     planned = set(run.config.problems)
@@ -253,16 +254,15 @@ def _overall(run: RunView) -> Overall:
         correct=whole.correct,
         correct_share=whole.correct / whole.judged if whole.judged else None,
         solved=whole.solved,
+        compiled=sum(any(map(tally.is_compiled, problem.samples)) for problem in run.problems),
         samples_judged=sum(map(tally.is_judged, samples)),
         samples_correct=sum(map(tally.is_correct, samples)),
         samples_refused=sum(map(tally.is_refused, samples)),
-        samples_compiled=sum(s.verdict is not None and not tally.is_judged(s) for s in samples),
+        samples_compiled=sum(map(tally.is_compiled, samples)),
         languages=tally.languages(samples),
         weak_problems=weak_names,
         not_audited=tuple(problem.name for problem in run.problems if problem.name not in weak),
-        without_weak=_headline([p for p in run.problems if p.name not in weak_names], run.config.samples)
-        if weak_names
-        else None,
+        without_weak=_headline(run, [p for p in run.problems if p.name not in weak_names]) if weak_names else None,
         fast_p=whole.fast_p,
         pass_at_k=whole.pass_at_k,
         geometric_mean_speedup=whole.geometric_mean_speedup,
@@ -287,18 +287,28 @@ def _weak(run: RunView) -> dict[str, tuple[str, ...]]:
     return run.facts.weak or {}
 
 
-def _headline(problems: Sequence[ProblemView], samples: int) -> Headline:
-    judged = [problem for problem in problems if any(map(tally.is_judged, problem.samples))]
+def _headline(run: RunView, problems: Sequence[ProblemView]) -> Headline:
+    judged = [problem for problem in problems if _is_judged(problem)]
     best = _best_samples(judged)
     return Headline(
         problems=len(problems),
         judged=len(judged),
         correct=len(best),
         solved=sum(any(map(tally.is_fast, problem.samples)) for problem in judged),
-        fast_p=_fast_p(best, len(judged)) if judged else None,
-        pass_at_k=_pass_at_k(problems, samples),
+        fast_p=_fast_p(best, len(judged)) if judged and measured(run) else None,
+        pass_at_k=_pass_at_k(run, problems),
         geometric_mean_speedup=_mean_speedup(best),
     )
+
+
+def measured(run: RunView) -> bool:
+    """Whether candidates were run: else nothing but a failure is known of any."""
+    return run.config.compiled_for is None
+
+
+def _is_judged(problem: ProblemView) -> bool:
+    """One of which a kernel compiled, where nothing is run, is not: nobody knows whether that one is correct."""
+    return any(map(tally.is_judged, problem.samples)) and not any(map(tally.is_compiled, problem.samples))
 
 
 def _best_samples(problems: Iterable[ProblemView]) -> list[SampleView]:
@@ -311,13 +321,13 @@ def _fast_p(best: Sequence[SampleView], total: int) -> dict[str, float]:
     return {f"{p:g}": fast_p(speedups, total, p) for p in FAST_P}
 
 
-def _pass_at_k(problems: Sequence[ProblemView], largest: int) -> tuple[PassAtK, ...]:
+def _pass_at_k(run: RunView, problems: Sequence[ProblemView]) -> tuple[PassAtK, ...]:
     counts = []  # (n, c) of each problem
-    for problem in problems:
+    for problem in problems if measured(run) else ():
         first = [s for s in problem.attempts[0] if tally.is_judged(s)] if problem.attempts else []
         counts.append((len(first), sum(map(tally.is_correct, first))))
     rows = []
-    for k in range(1, largest + 1):
+    for k in range(1, run.config.samples + 1):
         values = [pass_at_k(n, c, k) for n, c in counts if n >= k]
         rows.append(PassAtK(k=k, value=sum(values) / len(values) if values else None, problems=len(values)))
     return tuple(rows)

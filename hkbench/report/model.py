@@ -32,6 +32,9 @@ DEFINITIONS = {
     "correct": "some sample passed every trial of the comparison",
     "judged": "some sample reached a verdict on its correctness; shares are of the judged problems, so that "
     "a failing machine or service is not a failing model",
+    "compiled": "some sample was built for an architecture and, in a run of --build-only, not run: neither solved nor "
+    "failed. Nothing is measured in such a run, so that fast_p and pass_at_k are null; a problem is judged there only "
+    "when every sample failed before it could be run",
     "speedup": "median time of the baseline / median time of the candidate; never of an incorrect kernel",
     "fast_p": "share of the judged problems whose best correct sample has a speed-up above p (p = 0: that "
     "have a correct sample)",
@@ -335,6 +338,7 @@ class Overall(ReportRecord):
     correct: int
     correct_share: float | None  #: of the judged problems; `None`: none was judged
     solved: int
+    compiled: int  #: with a sample that was built only
     samples_judged: int
     samples_correct: int
     samples_refused: int
@@ -400,6 +404,7 @@ class SummaryRow(ReportRecord):
     samples_judged: int
     samples_correct: int
     samples_refused: int
+    samples_compiled: int
     weak: bool | None  #: `None`: not audited
     calls_made: int
     calls_replayed: int

@@ -161,12 +161,18 @@ def side_by_side(runs: Sequence[tuple[str, Report]], *, force: bool = False) -> 
     """Compares each run with the first; each comes with the name of its folder.
 
     Raises:
-        UsageError: fewer than two runs, or more than there are letters; a run was measured on another device or at
-            other sizes (unless `force`); a run has no judged problem in common with the first.
+        UsageError: fewer than two runs, or more than there are letters; a run measured nothing; a run was measured on
+            another device or at other sizes (unless `force`); a run has no judged problem in common with the first.
     """
     if not 2 <= len(runs) <= len(NAMES):
         raise UsageError(f"{len(runs)} runs cannot be compared: name two, or up to {len(NAMES)}")
     reports = [report for _, report in runs]
+    unmeasured = [NAMES[i] for i, report in enumerate(reports) if report.config.compiled_for is not None]
+    if unmeasured:
+        raise UsageError(
+            f"{' and '.join(unmeasured)} measured nothing (--build-only): what was only compiled is neither solved nor "
+            "failed; name runs that measured"
+        )
     against = tuple(_against(reports[0], other, NAMES[i], force) for i, other in enumerate(reports[1:], 1))
     excluded = {name for other in reports[1:] for name in left_out_of(reports[0], other)}
     common = tuple(one.problem for one in reports[0].problems if one.problem not in excluded)

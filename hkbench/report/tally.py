@@ -45,6 +45,11 @@ def is_judged(sample: SampleView) -> bool:
     return sample.verdict is not None and sample.verdict.status is not Status.COMPILED
 
 
+def is_compiled(sample: SampleView) -> bool:
+    """Whether it was built only."""
+    return sample.verdict is not None and sample.verdict.status is Status.COMPILED
+
+
 def is_correct(sample: SampleView) -> bool:
     return sample.verdict is not None and sample.verdict.status in (Status.FAST, Status.SLOW)
 

@@ -53,7 +53,7 @@ def _overall(report: Report) -> list[str]:
     overall = report.overall
     rows = [
         ("Finished", f"{overall.finished} of {overall.problems} problems; {overall.judged} judged"),
-        *_headline_rows(overall),
+        *(_headline_rows(overall) if report.config.compiled_for is None else _unmeasured_rows(report)),
         ("Samples", _sample_counts(overall)),
         ("Written in", _languages(report)),
         ("Wall time", f"{words.duration(overall.wall_seconds)} in {overall.sessions} session(s)"),
@@ -83,6 +83,13 @@ def _weak(report: Report) -> list[str]:
     return [*lines, unknown] if overall.not_audited else lines
 
 
+def _unmeasured_rows(report: Report) -> list[tuple[str, str]]:
+    return [
+        ("Compiled", words.compiled_of(report)),
+        ("Measured", "nothing (--build-only): solved, correct, speed-up, fast_p and pass@k are not known"),
+    ]
+
+
 def _headline_rows(overall: Overall | Headline) -> list[tuple[str, str]]:
     judged = overall.judged
     mean = overall.geometric_mean_speedup
@@ -102,7 +109,7 @@ def _headline_rows(overall: Overall | Headline) -> list[tuple[str, str]]:
 
 
 def _sample_counts(overall: Overall) -> str:
-    compiled = f", {overall.samples_compiled} built only" if overall.samples_compiled else ""
+    compiled = f", {overall.samples_compiled} compiled, not measured" if overall.samples_compiled else ""
     refused = f", {overall.samples_refused} refused" if overall.samples_refused else ""
     return f"{overall.samples_correct} correct of {overall.samples_judged} judged{refused}{compiled}"
 
@@ -235,7 +242,7 @@ def sample_line(sample: SampleReport) -> str:
     if sample.status is None:
         return "no verdict"
     if sample.status is Status.COMPILED:
-        return "built, not run"
+        return "compiled, not measured"
     if sample.speedup is not None:
         times = f"{words.kernel_time(sample.candidate_seconds)} against {words.kernel_time(sample.baseline_seconds)}"
         return f"{sample.status}  {words.estimate(sample.speedup)}  {times}"

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from hkbench.records import Interval, JudgeSettings, Price, Status
-from hkbench.report.model import CategoryBudget, Cost, Estimate, Overall, ProblemReport, RoleReport, TokenCount
+from hkbench.report.model import CategoryBudget, Cost, Estimate, Overall, ProblemReport, Report, RoleReport, TokenCount
 from hkbench.store.costs import money
 from hkbench.store.plain import one_line
 
@@ -61,13 +61,19 @@ def outcome(problem: ProblemReport) -> str:
         word = "slow"
     elif problem.refused_samples:
         word = "refused"
+    elif problem.compiled:
+        word = "compiled"
     elif problem.judged:
         word = "failed"
-    elif problem.compiled:
-        word = "built only"
     else:
         word = "not judged"
     return word if problem.state == "finished" else f"{word}*"
+
+
+def compiled_of(report: Report) -> str:
+    """`1 of 2 problems have a kernel that compiles for gfx942`, of a run that measures nothing."""
+    found, arch = report.overall, report.config.compiled_for
+    return f"{found.compiled} of {found.problems} problems have a kernel that compiles for {arch}"
 
 
 def share_of(part: int, total: int) -> str:

@@ -15,7 +15,7 @@ async def judge(lab: Lab, plan: Plan) -> None:
         kernel = best_of(await lab.evaluate(candidates))
         if attempt == plan.attempts:
             return
-        if plan.from_best and lab.best is not None and lab.best.correct:
+        if plan.from_best and lab.best is not None and lab.best.sound:
             kernel = lab.best
-        question = QuestionKind.OPTIMISE if kernel.correct else QuestionKind.REPAIR
+        question = QuestionKind.OPTIMISE if kernel.sound else QuestionKind.REPAIR
         hint = await lab.consult(question, kernel, attempt + 1)

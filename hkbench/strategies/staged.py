@@ -36,12 +36,12 @@ async def staged(lab: Lab, plan: Plan) -> None:
 
 
 async def _work(lab: Lab, plan: Plan, attempts: Iterator[int], stage: StageGuide | None) -> int:
-    """Attempts until one is correct, at most `TRIES`; the last one's number."""
+    """Attempts until one is correct (or compiles, where nothing is run), at most `TRIES`; the last one's number."""
     kernel, attempt = lab.best, 0
     for attempt in islice(attempts, TRIES):
         hint = lab.reflect_on(kernel, stage) if kernel is not None else None
         prompt = await lab.prompt(attempt, hint, stage)
         kernel = best_of(await lab.evaluate(await lab.generate(prompt, attempt, plan.samples, kernel)))
-        if kernel.correct:
+        if kernel.sound:
             break
     return attempt

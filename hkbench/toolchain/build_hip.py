@@ -74,7 +74,8 @@ class _Build:
         toolchain: HipToolchain,
         torch: TorchFiles,
         prefix: tuple[str, ...],
-        kits: Kits | None = None,
+        kits: Kits | None,
+        stop: threading.Event,
     ) -> None:
         self.folder = folder
         self.arch = arch
@@ -87,7 +88,7 @@ class _Build:
         self.log: list[str] = []
         self.failure: _Failed | None = None  #: the first failure; what was stopped for it has nothing to say
         self._lock = threading.Lock()
-        self._stop = threading.Event()
+        self._stop = stop
 
     def run(self, what: str, command: Sequence[str]) -> ToolResult:
         """Runs one tool in what is left of the time. Raises _Failed when it fails, and stops the tools beside it."""
@@ -144,20 +145,21 @@ def build_hip(
     prefix: tuple[str, ...] = (),
     kittens: Checkout | None = None,
     kits: Kits | None = None,
+    stop: threading.Event | None = None,
 ) -> BuildResult:
     """Hipifies, compiles and links `call` for `arch` ("gfx942") in `folder`, within `timeout` seconds altogether.
 
     A call of `hipkittens_build.build` is compiled as it stands, with the headers of `kittens`; without, it fails.
 
     `folder` is this build's own: new or empty. `prefix` stands before each tool: a cage for it, with `reads` in sight
-    (engine/confinement.py). `kits` spare headers that were compiled before. A candidate that does not compile is a
-    result, not an exception.
+    (engine/confinement.py). `kits` spare headers that were compiled before. `stop`, set by the caller or at the first
+    failure, ends the tools. A candidate that does not compile is a result, not an exception.
     Raises ToolchainUnavailable when this interpreter has no PyTorch, InternalError when PyTorch's hipify is not what
     is expected.
     """
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    build = _Build(folder, arch, timeout, toolchain, find_torch(), prefix, kits)
+    build = _Build(folder, arch, timeout, toolchain, find_torch(), prefix, kits, stop or threading.Event())
     begin = time.monotonic()
     resources: tuple[KernelResources, ...] = ()
     library: Path | None = None

@@ -8,9 +8,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples" / "strategies"
-_TITLES = {"cpp": "", "cuda": " in CUDA"}  #: what follows the strategy in the heading of its table
+_TITLES = {"cpp": "", "cuda": " in CUDA", "hip": " for hip"}  #: what follows the strategy in the heading of its table
 BACKENDS = tuple(_TITLES)
-CORRECT = frozenset({"correct", "fast", "slow"})  #: labels that are no failure
+CORRECT = frozenset({"correct", "fast", "slow", "compiled"})  #: labels that are no failure
 _ROW = re.compile(r"^\| `(\w+)` \| (\d) \| ([\w-]+) \| `(\w+)` \|", re.MULTILINE)
 
 

@@ -25,15 +25,16 @@ from hkbench.records import FORMS, AnswerForm, FailureKind, OperatorClass, Quest
 from hkbench.strategies import staged
 
 PROBLEMS = sorted(path.stem for path in ROOT.glob("problems/level1/*.py"))
-LAST = {"cpp": 8, "cuda": 4}
+WITH_REPLIES = {"cpp": range(1, 9), "cuda": range(1, 5), "hip": range(2, 3)}  #: problems by number
+#: Which labels of what is no failure a collection has: one for hip is compiled and never run.
+NO_FAILURE = {"cpp": {"correct"}, "cuda": {"fast", "slow"}, "hip": {"compiled"}}
 ASKED_AGAIN = 2
 COLLECTIONS = [(strategy, backend) for strategy in ("judge", "staged") for backend in BACKENDS]
-#: Speed-up and share of the roofline on an H200: of what is the same kernel as in examples/replies, from
-#: docs/benchmarks.md; of slow ones and of problem 4's attempts 2 and 3 what is expected.
+#: Speed-up as measured on an H200, and share of the roofline; of problem 3's attempts and of slow ones about.
 ON_AN_H200 = {
-    (2, 1): (0.13, 0.05), (2, 2): (2.71, 0.88),
-    (3, 1): (0.4, 0.03), (3, 4): (9.58, 0.70),
-    (4, 1): (0.40, 0.07), (4, 2): (3.0, 0.55), (4, 3): (4.0, 0.72), (4, 4): (4.56, 0.82),
+    (2, 1): (0.07, 0.03), (2, 2): (2.71, 0.88),
+    (3, 1): (0.20, 0.02), (3, 4): (9.35, 0.70),
+    (4, 1): (0.43, 0.08), (4, 2): (2.94, 0.53), (4, 3): (3.75, 0.68), (4, 4): (4.56, 0.82),
 }  # fmt: skip
 ANSWERS = [(backend, row) for backend in BACKENDS for row in rows("judge", backend) if row.judge]
 
@@ -48,7 +49,7 @@ def test_the_readme_labels_every_reply_and_no_other(strategy: str, backend: str)
     labelled = [response(strategy, row, backend) for row in table]
     assert len(labelled) == len(set(labelled))
     assert set(labelled) == set(responses(strategy, backend))
-    wanted = {name for name in PROBLEMS if int(name.split("_")[0]) <= LAST[backend]}
+    wanted = {name for name in PROBLEMS if int(name.split("_")[0]) in WITH_REPLIES[backend]}
     assert {row.problem for row in table} == wanted
 
 
@@ -84,12 +85,16 @@ def test_the_judge_is_asked_again_after_an_unusable_answer_only(backend: str) ->
     for problem, attempt, _ in forms:
         again = (problem, attempt, f"judge_{ASKED_AGAIN}") in forms
         assert again == (forms[problem, attempt, "judge_1"] == AnswerForm.UNUSABLE.value)
-    assert set(forms.values()) == {form.value for form in AnswerForm}
+
+
+@pytest.mark.parametrize("backend", ["cpp", "cuda"])
+def test_answers_come_in_every_form(backend: str) -> None:
+    assert {row.label for name, row in ANSWERS if name == backend} == {form.value for form in AnswerForm}
 
 
 @pytest.mark.parametrize(("strategy", "backend"), COLLECTIONS)
 def test_the_code_in_a_reply_fits_its_label(strategy: str, backend: str) -> None:
-    known = {kind.value for kind in FailureKind} | CORRECT
+    known = {kind.value for kind in FailureKind} | NO_FAILURE[backend]
     sources: dict[str, list[str]] = {}
     for row in (row for row in rows(strategy, backend) if not row.judge):
         assert row.label in known

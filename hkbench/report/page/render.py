@@ -95,7 +95,7 @@ def render_page(report: Report, paths: RunPaths) -> str:
         report=report,
         overall=report.overall,
         headlines=_headlines(report.overall),
-        cards=_cards(report.overall),
+        cards=_cards(report.overall) if report.config.compiled_for is None else _cards_unmeasured(report),
         figures=figures(report, floors),
         problems=problems,
         floors=floors,
@@ -170,7 +170,7 @@ def _line(sample: SampleReport) -> str:
     if sample.status is None:
         return "no verdict"
     if sample.status is Status.COMPILED:
-        return "built, not run"
+        return "compiled, not measured"
     if sample.speedup is not None:
         one, other = words.kernel_time(sample.candidate_seconds), words.kernel_time(sample.baseline_seconds)
         return f"{words.estimate(sample.speedup)}, {one} against {other}"
@@ -196,6 +196,20 @@ def _cards(overall: Overall) -> list[tuple[str, str, str]]:
         ("fast_1", words.percent((overall.fast_p or {}).get("1")), "best sample faster than the baseline"),
         ("pass@1", words.percent(one), "one sample of attempt 1 is correct"),
         ("Samples", f"{overall.samples_correct} / {overall.samples_judged}", "correct of judged"),
+    ]
+
+
+def _cards_unmeasured(report: Report) -> list[tuple[str, str, str]]:
+    overall = report.overall
+    failed = overall.samples_judged
+    return [
+        ("Compiled", f"{overall.compiled} / {overall.problems}", words.compiled_of(report)),
+        (
+            "Samples",
+            f"{overall.samples_compiled} / {overall.samples_compiled + failed}",
+            "compiled of those with a verdict",
+        ),
+        ("Measured", "nothing", "--build-only: whether a kernel is correct or fast is not known"),
     ]
 
 

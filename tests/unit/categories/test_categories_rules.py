@@ -55,6 +55,14 @@ def test_what_is_not_known_does_not_hold(table: dict[str, Any]) -> None:
     assert not Condition.model_validate(table).holds(Situation())
 
 
+def test_of_a_kernel_that_was_only_compiled_nobody_knows_whether_it_is_correct() -> None:
+    at = Situation(stage=2, compiled=True)
+    assert not Condition(correct=False).holds(at)
+    assert not Condition(correct=True).holds(at)
+    assert not Condition(roof_at_least=0.0).holds(at)
+    assert Condition(stage=2).holds(at)
+
+
 def test_without_a_correct_kernel_there_is_no_speed_up_to_compare() -> None:
     at = Situation(stage=2)
     assert Condition(correct=False).holds(at)

@@ -8,12 +8,13 @@ import pytest
 from support.run_folder import compiled, correct, incorrect
 
 from hkbench.lab import Sample, best_of
-from hkbench.lab.samples import rank
+from hkbench.lab.samples import rank, replaces
 from hkbench.records import (
     Extraction,
     ExtractionRule,
     Failure,
     FailureKind,
+    KernelResources,
     Mismatch,
     Reply,
     SampleKey,
@@ -86,9 +87,32 @@ def test_samples_without_a_verdict_do_not_count() -> None:
     assert best_of([sample(1, None), sample(2, LADDER[0])]).key.sample == 2
 
 
-@pytest.mark.parametrize(("verdict", "succeeded"), [(LADDER[-2], True), (LADDER[-3], False), (compiled(NAME), False)])
+@pytest.mark.parametrize(("verdict", "succeeded"), [(LADDER[-2], True), (LADDER[-3], False), (LADDER[2], False)])
 def test_success_is_correct_and_not_slower(verdict: Verdict, succeeded: bool) -> None:
-    assert sample(1, verdict).succeeded is succeeded
+    assert (sample(1, verdict).succeeded, sample(1, verdict).solved) == (succeeded, succeeded)
+
+
+def test_what_is_only_compiled_is_a_success_that_solves_nothing() -> None:
+    one = sample(1, compiled(NAME))
+    assert (one.succeeded, one.sound, one.compiled) == (True, True, True)
+    assert (one.solved, one.correct) == (False, False)
+
+
+def with_findings(*found: str) -> Verdict:
+    kernel = KernelResources(name="k", arch="gfx942", findings=found)
+    return compiled(NAME).model_copy(update={"resources": (kernel,)})
+
+
+def test_of_compiled_kernels_the_one_with_fewer_findings_is_better() -> None:
+    assert rank(with_findings("a", "b")) < rank(with_findings("a")) < rank(with_findings())
+    assert rank(LADDER[6]) < rank(with_findings("a", "b", "c")) < rank(LADDER[8])
+
+
+def test_of_equal_kernels_a_later_attempts_takes_the_place_only_where_nothing_is_measured() -> None:
+    assert replaces(with_findings("a"), with_findings("b"))
+    assert not replaces(with_findings("a"), with_findings())
+    assert not replaces(correct(NAME, 2.0), correct(NAME, 2.0))
+    assert replaces(correct(NAME, 2.1), correct(NAME, 2.0))
 
 
 def test_a_sample_that_was_not_judged_did_not_succeed() -> None:

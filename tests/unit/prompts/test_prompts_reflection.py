@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from prompts_samples import CPU, PROMPTS, ROOT, context, failed, problem, timed, verdict_of
+from prompts_samples import CPU, MI300X, PROMPTS, ROOT, context, failed, problem, timed, verdict_of
+from support.run_folder import compiled
 
 from hkbench.profile import Choice, Profiler, plan, read_profile
-from hkbench.prompts import contract, load_prompts, reflect_on, render
+from hkbench.prompts import Question, contract, load_prompts, reflect_on, render
 from hkbench.prompts.error_classes import KEYS
 from hkbench.records import (
     Backend,
@@ -21,6 +22,7 @@ from hkbench.records import (
     KernelUse,
     Mismatch,
     Owner,
+    QuestionKind,
     Rule,
     Stage,
     Status,
@@ -172,6 +174,29 @@ def test_a_fast_candidate_may_become_faster() -> None:
     assert list(reflection.hints) == BOOK.hints(FailureKind.SLOW, Backend.CPP)
     text = render(BOOK, "elementwise.txt", context(SWIGLU, Backend.CPP, CPU, reflection)).text
     assert "speed-up 1.5" in text
+
+
+def test_what_was_only_compiled_is_improved_by_the_compilers_figures() -> None:
+    kernel = KernelResources(name="my_kernel", arch="gfx942", vgprs=96, scratch_bytes_per_lane=64, findings=("spills",))
+    verdict = compiled("2_SwiGLU_fp32").model_copy(update={"resources": (kernel,)})
+    reflection = reflect_on(verdict, "x = 1", 1, BOOK, Backend.HIP)
+    assert (reflection.status, reflection.kind, reflection.hints) == (Status.COMPILED, None, ())
+    text = render(BOOK, "elementwise.txt", context(SWIGLU, Backend.HIP, MI300X, reflection)).text
+    assert "It compiles for gfx942, and nothing was run" in text
+    assert "96 VGPRs, 64 bytes of scratch a lane; spills" in text
+
+
+def test_a_judge_is_told_that_nothing_was_measured() -> None:
+    reflection = reflect_on(compiled("2_SwiGLU_fp32"), "x = 1", 1, BOOK, Backend.HIP)
+    asked = context(SWIGLU, Backend.HIP, MI300X, reflection).model_copy(update={"question": Question(shape="{}")})
+    text = render(BOOK, BOOK.judge(QuestionKind.OPTIMISE), asked).text
+    assert text.startswith("You review a kernel (hip) that compiles for gfx942. Nothing was run, so there is no time")
+    assert "to become faster by what the code and the compiler's figures show. Find what limits it" in text
+    assert "Speed-up" not in text and "before you name a bottleneck. A change" in text
+    known = context(SWIGLU, Backend.HIP, MI300X, reflect_on(timed(1.5), "x = 1", 1, BOOK, Backend.HIP))
+    text = render(BOOK, BOOK.judge(QuestionKind.OPTIMISE), known.model_copy(update={"question": asked.question})).text
+    assert text.startswith("You review a correct kernel (hip) that is to become faster. Find what limits it")
+    assert "Speed-up 1.5" in text and "before you name a bottleneck. A change" in text
 
 
 def test_the_rules_carry_the_judges_numbers() -> None:

@@ -236,6 +236,19 @@ def test_what_was_only_compiled_is_neither_correct_nor_a_failure(tmp_path: Path)
     assert report.overall.model_failures == ()
 
 
+def test_a_run_that_compiles_only_measures_nothing(tmp_path: Path) -> None:
+    config = run_config(("1_ReLU", "2_Sum", "3_Max")).model_copy(update={"compiled_for": "gfx942"})
+    run = RunFolder(tmp_path, config)
+    run.sample("1_ReLU", 1, 1, incorrect("1_ReLU"))
+    run.sample("1_ReLU", 1, 2, compiled("1_ReLU"))
+    run.sample("2_Sum", 1, 1, incorrect("2_Sum"))
+    overall = report_of(run).overall
+    assert (overall.compiled, overall.samples_compiled, overall.samples_judged) == (1, 1, 2)
+    assert overall.judged == 1, "of a problem with a kernel that compiles nobody knows whether it is solved"
+    assert (overall.fast_p, [found.value for found in overall.pass_at_k]) == (None, [None, None])
+    assert [problem.fast_p for problem in report_of(run).problems] == [None] * 3
+
+
 def test_a_problem_with_fewer_samples_than_k_is_left_out_of_that_k(tmp_path: Path) -> None:
     run = RunFolder(tmp_path, run_config(("1_ReLU", "2_Sum")))
     run.sample("1_ReLU", 1, 1, correct("1_ReLU", 2.0))

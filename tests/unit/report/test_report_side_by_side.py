@@ -110,6 +110,14 @@ def test_a_worse_run_among_several_is_worse(tmp_path: Path) -> None:
     assert not side_by_side([("a", a), ("b", b)]).worse
 
 
+def test_a_run_that_compiles_only_is_not_compared(tmp_path: Path) -> None:
+    a = report_of(tmp_path / "a", [2.0])
+    config = a.config.model_copy(update={"compiled_for": "gfx942"})
+    for force in (False, True):
+        with pytest.raises(UsageError, match=r"B measured nothing \(--build-only\)"):
+            side_by_side([("a", a), ("b", a.model_copy(update={"config": config}))], force=force)
+
+
 def test_runs_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
     a, full = report_of(tmp_path / "a", [2.0]), report_of(tmp_path / "b", [2.0], sizes=SizeSet.FULL)
     with pytest.raises(UsageError, match=r"sizes: cpu in A, full in C.*--force"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from support.noted_lab import NAME, NotedLab
-from support.run_folder import correct, incorrect
+from support.run_folder import compiled, correct, incorrect
 
 from hkbench.lab import Lab, Plan
 from hkbench.records import QuestionKind, Verdict
@@ -24,6 +24,11 @@ async def played(*verdicts: Verdict, from_best: bool = False) -> NotedLab:
 async def test_repairs_what_fails_and_optimises_what_is_correct() -> None:
     lab = await played(FAILED, SLOW, FAST, FAILED, FASTER)
     assert lab.consulted == [(REPAIR, (1, 1), 2), (OPTIMISE, (2, 1), 3), (OPTIMISE, (3, 1), 4), (REPAIR, (4, 1), 5)]
+
+
+async def test_optimises_what_compiles_where_nothing_is_run() -> None:
+    lab = await played(FAILED, compiled(NAME), FAILED, compiled(NAME), from_best=True)
+    assert lab.consulted == [(REPAIR, (1, 1), 2), (OPTIMISE, (2, 1), 3), (OPTIMISE, (2, 1), 4)]
 
 
 async def test_each_prompt_after_the_seed_has_the_advice_on_the_kernel_before() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from support.noted_lab import NAME, NotedLab
-from support.run_folder import correct, incorrect
+from support.run_folder import compiled, correct, incorrect
 
 from hkbench.lab import Lab, Plan
 from hkbench.records import Verdict
@@ -28,6 +28,13 @@ async def test_ends_at_the_first_success() -> None:
 async def test_a_correct_but_slow_kernel_is_no_success() -> None:
     lab = await played((SLOW,), (FAST,), (FAST,))
     assert [attempt for _, attempt, _, _ in lab.generations] == [1, 2]
+
+
+async def test_ends_at_the_first_kernel_that_compiles_where_nothing_is_run() -> None:
+    lab = await played((FAILED,), (compiled(NAME),), (compiled(NAME),))
+    assert [attempt for _, attempt, _, _ in lab.generations] == [1, 2]
+    exhausted = await played((compiled(NAME),), (compiled(NAME),), exhaust=True)
+    assert exhausted.prompts == [(1, None), (2, "reflection on 1.1")]
 
 
 async def test_exhaust_uses_every_attempt() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from support.noted_lab import NAME, NotedLab
-from support.run_folder import correct, incorrect
+from support.run_folder import compiled, correct, incorrect
 
 from hkbench.categories import Category, Condition, Rule, StageGuide
 from hkbench.lab import Lab, Plan
@@ -50,6 +50,11 @@ async def test_what_a_try_broke_the_next_one_mends_and_no_third_is_made() -> Non
     assert lab.stages == [None, None, "one", "one", "two", "three"]
     parents = [parent and parent.key.attempt for _, _, _, parent in lab.generations]
     assert parents == [None, 1, 2, 3, 2, 5], "a stage begins with the best kernel, its second try with the broken one"
+
+
+async def test_where_nothing_is_run_a_kernel_that_compiles_needs_no_second_try() -> None:
+    lab = await played(category(), WRONG, compiled(NAME), compiled(NAME), compiled(NAME), compiled(NAME))
+    assert lab.stages == [None, None, "one", "two", "three"]
 
 
 async def test_a_rule_skips_a_stage_and_says_why() -> None:
