@@ -23,9 +23,9 @@ NARROWEST = 0.002  #: not even where it is not settled which side is faster
 #: Seconds that an interval between two events of a device may be off by: the manuals of cudaEventElapsedTime and of
 #: hipEventElapsedTime.
 RESOLUTION = {DeviceKind.CPU: 0.0, DeviceKind.CUDA: 5e-7, DeviceKind.ROCM: 1e-6}
-#: Share by which two processes with the same kernel differ, in 95 of 100 cases, however often it is run: in 155 verdicts
-#: on equals on an H200 the speed-up was 0.15 % from 1 (root of the mean square), a part of which is the clock's and the
-#: runs'; on some problems the same way each time. Of AMD's GPUs nothing was measured.
+#: Share by which two processes with the same kernel differ, in 95 of 100 cases, however often it is run: in 155
+#: verdicts on equals on an H200 the speed-up was 0.15 % from 1 (root of the mean square), a part of which is the
+#: clock's and the runs'; on some problems the same way each time. Of AMD's GPUs nothing was measured.
 APART = {DeviceKind.CPU: 0.0, DeviceKind.CUDA: 0.003, DeviceKind.ROCM: 0.003}
 FEWEST_RUNS = 5
 WIDE_INTERVAL = 0.1

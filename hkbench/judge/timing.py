@@ -115,14 +115,20 @@ class Timing:
             self._sample()
 
     def _draw_places(self) -> None:
-        """Which runs of a round are compared, and after which ones the candidate is watched: nobody can tell before."""
+        """Which runs of a round are compared, and after which ones the candidate is watched: nobody can tell before.
+
+        On a GPU none: what records kernels there goes on slowing launches down after it was stopped (CUPTI stays
+        attached), some 5 us each, in the candidate's process alone. So a GPU's calls are traced after the timed ones.
+        """
         self._pair = None
         everywhere = range(self._runs)
         some = {0, *(secrets.randbelow(self._runs) for _ in range(CHECKED_TIMED_RUNS - 1))}
         self._compared = set(everywhere) if self._session.regions.elements <= SMALL else some
-        few = min(self._runs, FEWEST_RUNS)  # a slow candidate has no more
-        self._traced = {secrets.randbelow(few)} if len(self._seen.traces) < TRACED_CALLS else set()
-        self._sampled = set(everywhere) if self._device.type == "cpu" else set()
+        self._traced, self._sampled = set[int](), set[int]()
+        if self._device.type == "cpu":
+            few = min(self._runs, FEWEST_RUNS)  # a slow candidate has no more
+            self._traced |= {secrets.randbelow(few)} if len(self._seen.traces) < TRACED_CALLS else set()
+            self._sampled |= set(everywhere)
 
     def _gpu(self) -> GpuState:
         if self._session.facts.kind is not DeviceKind.CUDA:

@@ -27,6 +27,11 @@ _PREFIX = {"": 1.0, "n": 1e-9, "u": 1e-6, "m": 1e-3, "K": 1e3, "k": 1e3, "M": 1e
 _UNIT = re.compile(r"([numkKMGTP]?)(second|s|byte|B|hz|Hz)(/\w+)?")
 _MEASURED = ("gpu__time", "dram__bytes", "launch__shared_mem")  #: what has a size in seconds or bytes
 _SHAPE = re.compile(r"\(\s*(\d+),\s*(\d+),\s*(\d+)\s*\)")
+#: Units of the GPU that count something of a launch. Newer versions list what the machine is like beside it, unasked:
+#: some 200 `device__attribute_...`, and of `c2clink__`, `nvlink__`, `numa__`, `profiler__`.
+_COUNTED = (
+    "dram__", "fbpa__", "gpc__", "gpu__", "idc__", "l1tex__", "ltc__", "lts__", "pcie__", "sm__", "smsp__", "sys__",
+)  # fmt: skip
 _METRIC = re.compile(r"^[a-z0-9]+__\w+")
 _SHARED = (
     "launch__shared_mem_per_block", "launch__shared_mem_per_block_static", "launch__shared_mem_per_block_dynamic",
@@ -119,7 +124,7 @@ def _launch(row: Row, values: Mapping[str, float]) -> Dispatch:
         registers=None if registers is None else round(registers),
         # The first is all of it; versions without it give the static and the dynamic part.
         lds_bytes=None if not shared else round(shared[0] if _SHARED[0] in values else sum(shared)),
-        counters={name: value for name, value in values.items() if not name.startswith("launch__")},
+        counters={name: value for name, value in values.items() if name.startswith(_COUNTED)},
     )
 
 
