@@ -33,9 +33,16 @@ def key_metrics(profile: KernelProfile, names: Sequence[str]) -> tuple[str, ...]
 
 
 def metric_names(profile: KernelProfile) -> tuple[str, ...]:
-    """All metrics that a profile has, in the order of its kernels: figures, shape and resources, counters."""
-    found = (name for use in profile.kernels for name in (*_times(use), *use.figures, *_launch(use), *use.counters))
-    return tuple(dict.fromkeys(found))
+    """The metrics that a profile has, in the order of its kernels: figures, shape and resources, counters.
+
+    Counters are those of `metrics.COUNTERS`: newer versions of ncu give the mean, the least and the largest of each
+    unasked.
+    """
+
+    def of(use: KernelUse) -> tuple[str, ...]:
+        return (*_times(use), *use.figures, *_launch(use), *(name for name in use.counters if name in _UNITS))
+
+    return tuple(dict.fromkeys(name for use in profile.kernels for name in of(use)))
 
 
 def _named(use: KernelUse) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hkbench.categories import key_metrics
+from hkbench.categories import key_metrics, metric_names
 from hkbench.records import DeviceKind, KernelProfile, KernelUse, Owner
 from hkbench.records.metrics import LAUNCH, collected
 from hkbench.records.profile import Figure
@@ -31,6 +31,13 @@ def test_only_what_is_named_in_that_order_with_units() -> None:
     assert lines(kernel, names=names) == (
         "`mine`: bandwidth 2.5 TB/s, matrix unit use 34.5 %, FETCH_SIZE 2048 KiB, load width 3.9 B",
     )
+
+
+def test_all_names_of_a_profile_without_what_nobody_asked_for() -> None:
+    counters = {"dram__bytes_read.sum": 1.0, "dram__bytes_read.max": 1.0, "SQ_WAVES_OF_MINE": 2.0}
+    kernel = use(counters=counters, registers=32, figures={"occupancy": Figure(value=0.5, unit="fraction")})
+    profile = KernelProfile(source="a profiler", kernels=(kernel,), seconds=3e-3)
+    assert metric_names(profile) == ("time share", "time", "calls", "occupancy", "registers", "dram__bytes_read.sum")
 
 
 def test_bytes_are_said_in_units_of_a_thousand() -> None:
