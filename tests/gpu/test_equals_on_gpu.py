@@ -1,0 +1,35 @@
+"""The reference as its own candidate where launches are what takes the time: `pytest -m gpu`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from hkbench.engine.evaluator import Evaluator
+from hkbench.problems import load_problem
+from hkbench.records import Backend, DeviceKind, JudgeSettings, Track
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU on this machine"),
+]
+
+ROOT = Path(__file__).resolve().parents[2]
+PROBLEM = ROOT / "problems" / "level1" / "33_Scan_gated_linear_fp32.py"
+APART = 0.1  #: a tracer that stayed in the candidate's process made it 0.5
+
+
+async def test_some_hundred_launches_take_as_long_on_both_sides(tmp_path: Path) -> None:
+    problem = load_problem(PROBLEM)
+    code = tmp_path / "code.py"
+    code.write_text(problem.source + "\n\nModelNew = Model\n")
+    kind = DeviceKind.ROCM if torch.version.hip else DeviceKind.CUDA
+    settings = JudgeSettings(track=Track.ANY, trials=2, profile_slow=False)
+    async with Evaluator(kind, settings) as evaluator:
+        evaluated = await evaluator.evaluate(problem, code, tmp_path / "build", Backend.CUDA)
+    verdict = evaluated.verdict
+    assert verdict is not None and verdict.failure is None, verdict
+    assert verdict.speedup is not None
+    assert abs(verdict.speedup.value - 1.0) < APART
