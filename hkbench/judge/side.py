@@ -15,10 +15,6 @@ from hkbench.runner.wire import Message
 RESTLESS_SECONDS = 2e-4  #: of processor time, in a tree whose processes are all stopped
 
 
-def _nothing() -> None:
-    pass
-
-
 class Side:
     """The candidate's runner. What goes wrong here is the candidate's failure.
 
@@ -29,7 +25,7 @@ class Side:
     def __init__(self, link: RunnerLink, settings: JudgeSettings) -> None:
         self._link = link
         self._settings = settings
-        self.before: Callable[[], None] = _nothing  #: done whenever it is about to be thawed
+        self.before: Callable[[], None] = lambda: None  #: done whenever it is about to be thawed
         self.stamps = Stamps(lambda: None)  #: of the last call
         self.restless = 0  #: how often something of it ran while it was frozen
 

@@ -11,15 +11,15 @@ import os
 from pathlib import Path
 
 import pytest
+from support.compilers import hip_or_skip
 from support.run_folder import correct, incorrect
 
 from hkbench.engine.built_code import with_built_code
 from hkbench.engine.confinement import Cages, survey
-from hkbench.errors import ToolchainUnavailable
 from hkbench.records import Backend, Verdict
 from hkbench.toolchain.build_hip import BuildResult, build_hip
 from hkbench.toolchain.extension import ExtensionCall
-from hkbench.toolchain.hip import HipToolchain, find_hip
+from hkbench.toolchain.hip import HipToolchain
 from hkbench.toolchain.process import run_tool
 
 pytestmark = [pytest.mark.hipcc, pytest.mark.slow]
@@ -53,10 +53,7 @@ HOST = '#include <Python.h>\nextern "C" PyObject* PyInit_ext() { return nullptr;
 
 @pytest.fixture(scope="module")
 def toolchain() -> HipToolchain:
-    try:
-        return find_hip()
-    except ToolchainUnavailable as error:
-        pytest.skip(f"NO HIP COMPILER, so no built library was read: {error}")
+    return hip_or_skip("no built library was read")
 
 
 @pytest.fixture(scope="module")

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 from support import doors
+from support.compilers import hip_or_skip
+from support.kittens_candidate import SCALE_ROWS
 from support.strategy_examples import EXAMPLES, Row, rows
 
 from hkbench.errors import InputMissing, RunMismatch, ToolchainUnavailable, UsageError
 from hkbench.records import AdviceReceived, Decided, FailureKind, ProblemClosed, QuestionKind, VerdictReached
 from hkbench.store.layout import RunPaths
-from hkbench.toolchain.hip import find_hip
 
 pytestmark = [pytest.mark.hipcc, pytest.mark.slow]
 
@@ -37,28 +38,14 @@ extension = load_inline(name="twice", cpp_sources=BINDING, cuda_sources=HIP, no_
 class ModelNew(nn.Module):
     pass
 '''
-KITTENS = '''
-import torch.nn as nn
-from hipkittens_build import build
-
-HIP = r"""
-#include "kittens.cuh"
-using namespace kittens;
-struct globals { gl<float, -1, -1, -1, 64> x; float *out; float scale; };
-__global__ __launch_bounds__(64) void scale_rows(const globals g) {
-  rv_fl<64> row;
-  load(row, g.x.raw_ptr + 64 * blockIdx.x);
-  row.data[0] *= g.scale;
-  store(g.out + 64 * blockIdx.x, row);
-}
-void dispatch(const globals &g, hipStream_t stream) { scale_rows<<<g.x.rows(), 64, 0, stream>>>(g); }
-"""
-extension = build("scale_rows", HIP, {"dispatch": ["x", "out", "scale"]})
-
+KITTENS = (
+    SCALE_ROWS
+    + """
 
 class ModelNew(nn.Module):
     pass
-'''
+"""
+)
 STAND_IN = doors.ROOT / "tests" / "support" / "kittens_stand_in"
 COMPILES, REFUSED = CANDIDATE.replace("FACTOR", "2.0f"), CANDIDATE.replace("FACTOR", "no_such_name")
 MENDED, PLAIN = "1_Loop", "2_Loop"
@@ -67,10 +54,7 @@ SWIGLU = "2_SwiGLU_fp32"
 
 @pytest.fixture(scope="module", autouse=True)
 def _compiler() -> None:
-    try:
-        find_hip()
-    except ToolchainUnavailable as error:
-        pytest.skip(f"NO HIP COMPILER, so a batch with --build-only was not tested: {error}")
+    hip_or_skip("a batch with --build-only was not tested")
 
 
 def reply(folder: Path, name: str, attempt: int, code: str, backend: str = "hip") -> None:

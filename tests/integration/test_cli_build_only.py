@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 from support import doors
+from support.compilers import hip_or_skip
 from support.isolation import surveyed
 from support.small_problems import AFFINE, problem_file
-
-from hkbench.errors import ToolchainUnavailable
-from hkbench.toolchain.hip import find_hip
 
 pytestmark = [pytest.mark.hipcc, pytest.mark.slow]
 
@@ -41,10 +39,7 @@ class ModelNew(nn.Module):
 
 @pytest.fixture(scope="module", autouse=True)
 def _compiler() -> None:
-    try:
-        find_hip()
-    except ToolchainUnavailable as error:
-        pytest.skip(f"NO HIP COMPILER, so --build-only was not tested: {error}")
+    hip_or_skip("--build-only was not tested")
 
 
 def build(folder: Path, include: str = "", arch: str = "gfx950") -> tuple[int, dict[str, object], str]:

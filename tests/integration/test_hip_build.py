@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.compilers import hip_or_skip
 
-from hkbench.errors import ToolchainUnavailable
 from hkbench.toolchain.build_hip import BuildResult, build_hip
 from hkbench.toolchain.extension import ExtensionCall
-from hkbench.toolchain.hip import ARCHITECTURES, HipToolchain, find_hip
+from hkbench.toolchain.hip import ARCHITECTURES, HipToolchain
 
 pytestmark = [pytest.mark.hipcc, pytest.mark.slow]
 
@@ -50,10 +50,7 @@ HIP_DEFINES = ("-D__HIP_PLATFORM_AMD__=1", "-DUSE_ROCM=1")
 
 @pytest.fixture(scope="module")
 def toolchain() -> HipToolchain:
-    try:
-        return find_hip()
-    except ToolchainUnavailable as error:
-        pytest.skip(f"NO HIP COMPILER, so no HIP build was tested: {error}")
+    return hip_or_skip("no HIP build was tested")
 
 
 def _build(

@@ -16,15 +16,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.compilers import hip_or_skip
+from support.kittens_candidate import SCALE_ROWS
 from support.small_problems import AFFINE, problem_file
 
 from hkbench.engine.build_only import compile_only
 from hkbench.engine.evaluator import Evaluator
-from hkbench.errors import ToolchainUnavailable
 from hkbench.records import Backend, DeviceKind, FailureKind, JudgeSettings, Status, Verdict
 from hkbench.toolchain.build_hip import build_hip
 from hkbench.toolchain.extension import ExtensionCall
-from hkbench.toolchain.hip import HipToolchain, find_hip
+from hkbench.toolchain.hip import HipToolchain
 from hkbench.toolchain.hipkittens import VARIABLES, Dialect, read_checkout
 
 pytestmark = [pytest.mark.hipcc, pytest.mark.slow]
@@ -34,31 +35,16 @@ STAND_IN = REPOSITORY / "tests" / "support" / "kittens_stand_in"
 SETTINGS = JudgeSettings(build_timeout=400)
 _BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
-CANDIDATE = '''
-import torch
-import torch.nn as nn
-from hipkittens_build import build
-
-HIP = r"""
-#include "kittens.cuh"
-using namespace kittens;
-struct globals { gl<float, -1, -1, -1, 64> x; float *out; float scale; };
-__global__ __launch_bounds__(64) void scale_rows(const globals g) {
-  rv_fl<64> row;
-  load(row, g.x.raw_ptr + 64 * blockIdx.x);
-  row.data[0] *= g.scale;
-  store(g.out + 64 * blockIdx.x, row);
-}
-void dispatch(const globals &g, hipStream_t stream) { scale_rows<<<g.x.rows(), 64, 0, stream>>>(g); }
-"""
-extension = build("scale_rows", HIP, {"dispatch": ["x", "out", "scale"]})
-
+CANDIDATE = (
+    SCALE_ROWS
+    + """
 class ModelNew(nn.Module):
     def forward(self, x):
         out = torch.empty_like(x)
         extension.dispatch(x, out, 2.0)
         return out
-'''
+"""
+)
 
 #: Calls a built candidate as a runner does, with the CPU as its current device, and says what the launch was given.
 CALLER = """
@@ -93,10 +79,7 @@ def refuse_next(error):
 
 @pytest.fixture(scope="module")
 def toolchain() -> HipToolchain:
-    try:
-        return find_hip()
-    except ToolchainUnavailable as error:
-        pytest.skip(f"NO HIP COMPILER, so the binding of HipKittens was not built: {error}")
+    return hip_or_skip("the binding of HipKittens was not built")
 
 
 @pytest.fixture(scope="module")

@@ -12,13 +12,14 @@ import re
 from pathlib import Path
 
 import pytest
+from support.compilers import hip_or_skip
 from support.small_problems import AFFINE, problem_file
 
 from hkbench.cli.verdicts import describe
 from hkbench.engine.build_only import compile_only
 from hkbench.errors import ToolchainUnavailable
 from hkbench.records import Backend, FailureKind, JudgeSettings, KernelLanguage, Status, Verdict
-from hkbench.toolchain.hip import HipToolchain, find_hip
+from hkbench.toolchain.hip import HipToolchain
 from hkbench.toolchain.hipkittens import VARIABLES, Checkout, Dialect, find_checkout
 
 pytestmark = [pytest.mark.hipcc, pytest.mark.slow]
@@ -80,10 +81,7 @@ TURNING = "kittens::rv_fl<4> v; kittens::load(v, x); kittens::store(x + 4, v);"
 
 @pytest.fixture(scope="module")
 def toolchain() -> HipToolchain:
-    try:
-        return find_hip()
-    except ToolchainUnavailable as error:
-        pytest.skip(f"NO HIP COMPILER, so no HipKittens build was tested: {error}")
+    return hip_or_skip("no HipKittens build was tested")
 
 
 @pytest.fixture

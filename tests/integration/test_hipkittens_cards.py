@@ -12,9 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.compilers import hip_or_skip
 
-from hkbench.errors import ToolchainUnavailable
-from hkbench.toolchain.hip import find_hip
 from hkbench.toolchain.hipkittens import Dialect, read_checkout
 from hkbench.toolchain.process import ToolResult, run_tool
 
@@ -92,10 +91,7 @@ def dialect(request: pytest.FixtureRequest) -> Dialect:
 @pytest.fixture
 def parse(dialect: Dialect, tmp_path: Path) -> Parse:
     """Parses a kernel with this body; `t u c b v w` are tiles and vectors, `g.a` is global memory."""
-    try:
-        hip = find_hip()
-    except ToolchainUnavailable as error:
-        pytest.skip(f"NO HIP COMPILER, so the card of {dialect} was not checked: {error}")
+    hip = hip_or_skip(f"the card of {dialect} was not checked")
     tree = read_checkout(Path(os.environ[f"HIPKITTENS_{dialect.upper()}_ROOT"]))
     flags = (*tree.compile_flags(dialect, hip), "--cuda-device-only", "-fsyntax-only", "-ferror-limit=0")
 

@@ -11,12 +11,11 @@ import os
 from pathlib import Path
 
 import pytest
+from support.compilers import hip_or_skip
 
 from hkbench.engine.build_only import compile_only
-from hkbench.errors import ToolchainUnavailable
 from hkbench.problems.load import load_problem
 from hkbench.records import Backend, JudgeSettings, Status
-from hkbench.toolchain.hip import find_hip
 from hkbench.toolchain.hipkittens import VARIABLES, Dialect
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -39,10 +38,7 @@ def test_it_compiles_without_a_spill(candidate: Path, tmp_path: Path, monkeypatc
     variable = f"HIPKITTENS_{dialect.upper()}_ROOT"
     if not os.environ.get(variable):
         pytest.skip(f"{variable} IS NOT SET, so {candidate} was not compiled")
-    try:
-        find_hip()
-    except ToolchainUnavailable as error:
-        pytest.skip(f"NO HIP COMPILER, so {candidate} was not compiled: {error}")
+    hip_or_skip(f"{candidate} was not compiled")
     for name in VARIABLES:
         monkeypatch.setenv(name, os.environ[variable])
     problem = load_problem(REPOSITORY / "problems" / "level1" / candidate.name)

@@ -8,9 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from hkbench.errors import ToolchainUnavailable
-from hkbench.toolchain.hip import find_hip
+from support.compilers import hip_or_skip
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "scripts" / "hipkittens_table.py"
@@ -44,10 +42,7 @@ def test_a_file_without_a_place_is_refused_before_anything_is_built(tmp_path: Pa
 def test_rows_replace_what_stood_there(tmp_path: Path) -> None:
     if not all(os.environ.get(name) for name in VARIABLES):
         pytest.skip(f"{' AND '.join(VARIABLES)} ARE NOT SET, so no row of the table was made")
-    try:
-        find_hip()
-    except ToolchainUnavailable as error:
-        pytest.skip(f"NO HIP COMPILER, so no row of the table was made: {error}")
+    hip_or_skip("no row of the table was made")
     page = tmp_path / "page.md"
     page.write_text(PLACE)
     done = started("--only", "example_attention", "--into", str(page))

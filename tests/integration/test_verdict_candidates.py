@@ -19,10 +19,8 @@ from typing import Any
 import pytest
 import torch
 from support import doors
+from support.compilers import hip_or_skip
 from torch import nn
-
-from hkbench.errors import ToolchainUnavailable
-from hkbench.toolchain.hip import find_hip
 
 ROOT = Path(__file__).resolve().parents[2]
 CANDIDATES = {
@@ -175,10 +173,7 @@ COMPILED = sorted(CASES) if "HKBENCH_EXAMPLES" in os.environ else [1, 42, 89]
 @pytest.mark.hipcc
 @pytest.mark.parametrize("number", COMPILED)
 def test_hipcc_accepts_it(number: int, tmp_path: Path) -> None:
-    try:
-        find_hip()
-    except ToolchainUnavailable as error:
-        pytest.skip(f"NO HIP COMPILER, so the candidate was not compiled: {error}")
+    hip_or_skip("the candidate was not compiled")
     problem = doors.problem(tmp_path, "1_Any", 1)
     words = ("--code", CANDIDATES[number], "--problem", problem, "--build-only", "--backend", "hip", "--arch", "gfx942")
     done = doors.run("eval", *words)

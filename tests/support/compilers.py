@@ -8,8 +8,19 @@ from pathlib import Path
 
 import pytest
 
+from hkbench.errors import ToolchainUnavailable
+from hkbench.toolchain.hip import HipToolchain, find_hip
+
 needs_gcc = pytest.mark.skipif(shutil.which("g++") is None, reason="no g++")
 needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc")
+
+
+def hip_or_skip(lost: str) -> HipToolchain:
+    """The HIP compiler; skips the test where there is none and says what was not done for it."""
+    try:
+        return find_hip()
+    except ToolchainUnavailable as error:
+        pytest.skip(f"NO HIP COMPILER, so {lost}: {error}")
 
 
 def output_of(folder: Path, name: str, source: str, *command: str) -> str:

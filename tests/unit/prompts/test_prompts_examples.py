@@ -26,15 +26,15 @@ from prompts_examples import (
     shipped_examples,
 )
 from prompts_samples import PROMPTS
+from support.compilers import hip_or_skip
 from support.small_problems import AFFINE, problem_file
 from support.triton_kernels import record
 
 from hkbench.engine import Evaluator
-from hkbench.errors import ToolchainUnavailable
 from hkbench.prompts import load_prompts
 from hkbench.records import Backend, DeviceKind, KernelResources, Status
 from hkbench.toolchain.extension import ExtensionCall, write_sources
-from hkbench.toolchain.hip import ARCHITECTURES, HipToolchain, find_hip, find_torch
+from hkbench.toolchain.hip import ARCHITECTURES, HipToolchain, find_torch
 from hkbench.toolchain.hipkittens import Dialect
 from hkbench.toolchain.process import run_tool
 
@@ -89,10 +89,7 @@ def test_each_dialect_shows_the_same_families() -> None:
 
 @pytest.fixture
 def toolchain() -> HipToolchain:
-    try:
-        return find_hip()
-    except ToolchainUnavailable as error:
-        pytest.skip(f"NO HIP COMPILER, so no example for AMD was compiled: {error}")
+    return hip_or_skip("no example for AMD was compiled")
 
 
 def no_spill(kernels: tuple[KernelResources, ...]) -> None:

@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.compilers import hip_or_skip
 
-from hkbench.errors import ToolchainUnavailable
 from hkbench.records import KernelResources
 from hkbench.toolchain.build_hip import build_hip
 from hkbench.toolchain.code_object import NotInspected, Tools, code_objects, metadata
 from hkbench.toolchain.extension import ExtensionCall
-from hkbench.toolchain.hip import ARCHITECTURES, HipToolchain, find_hip
+from hkbench.toolchain.hip import ARCHITECTURES, HipToolchain
 from hkbench.toolchain.occupancy import ATTRIBUTE, LDS, REGISTERS, SGPRS, WORKGROUP
 from hkbench.toolchain.resources import demangled, inspected, parse_resources, with_findings
 
@@ -27,10 +27,7 @@ Kernels = dict[str, KernelResources]
 
 @pytest.fixture(scope="module")
 def toolchain() -> HipToolchain:
-    try:
-        return find_hip()
-    except ToolchainUnavailable as error:
-        pytest.skip(f"NO HIP COMPILER, so no kernel was compiled: {error}")
+    return hip_or_skip("no kernel was compiled")
 
 
 def _tools(toolchain: HipToolchain, folder: Path) -> Tools:
