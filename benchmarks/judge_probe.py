@@ -23,6 +23,7 @@ from hkbench.judge.session import Session
 from hkbench.judge.side import Side
 from hkbench.judge.timing import Timing
 from hkbench.judge.variations import Variator
+from hkbench.profile.names import BuildFolder
 
 #: What is clocked, and what it is for. The first three hold the parts after them.
 PARTS: dict[str, tuple[Any, str]] = {
@@ -48,6 +49,7 @@ PARTS: dict[str, tuple[Any, str]] = {
     "witness: kernel trace": (Timing, "_trace"),
     "witness: samples from outside": (Timing, "_sample"),
     "floor": (floor, "least_time"),
+    "files of the build read": (BuildFolder, "read"),
     "runners frozen": (RunnerLink, "freeze"),
     "runners thawed": (RunnerLink, "resume"),
     "runners ended": (RunnerLink, "end"),

@@ -23,12 +23,13 @@ from hkbench.judge.measure import Measurement
 from hkbench.judge.profiling import NotProfiled, Profiling, Spare, chosen
 from hkbench.judge.reference import Reference
 from hkbench.judge.refusal import forbidden
-from hkbench.judge.session import Session, draw_seed, take_device
+from hkbench.judge.session import Session, draw_seed
 from hkbench.judge.side import BaselineSide, Side
 from hkbench.judge.timing import Timing
-from hkbench.judge.trust import Evidence, Trusted, weigh
+from hkbench.judge.trust import Evidence, Trusted, compare_clocks, weigh
 from hkbench.profile import Profiler, kernel_profile
 from hkbench.profile.language import not_hipkittens
+from hkbench.profile.names import BuildFolder
 from hkbench.profile.ownership import owner_of_kernel, owner_of_operator
 from hkbench.reading import read_candidate
 from hkbench.records import (
@@ -76,6 +77,7 @@ class Evaluation:
         self._reference: Reference | None = None
         self._facts: DeviceFacts | None = None
         self._findings: tuple[Finding, ...] = ()
+        self._built = BuildFolder(job.folder)
         self.extensions: list[dict[str, Any]] = []
         self.launched: dict[str, Any] | None = None
 
@@ -96,8 +98,7 @@ class Evaluation:
             if trusted.refusal is not None:
                 return
             self._forbid()
-            settings = self._job.settings
-            if settings.profile_slow if measured.speedup.value < 1.0 else settings.profile_fast:
+            if self._profiles(measured):
                 profile = self._profile()
 
         failure = self._guarded(stages)
@@ -167,6 +168,7 @@ class Evaluation:
             self.extensions = extensions if isinstance(extensions, list) else []
             if self._job.build_only is None:
                 self._link.freeze()  # while it waits for the device, nothing of it runs beside other measurements
+                self._built.read()  # before it has the device, which would wait
         if self._job.build_only == "launch":
             with self._timed(Stage.RUN):
                 self.launched = launched(self._link, self._job, lambda: self._enter(Stage.BUILD))
@@ -185,13 +187,12 @@ class Evaluation:
         job = self._job
         with self._timed(Stage.LOAD):
             device = torch.device("cpu" if job.device is DeviceKind.CPU else f"cuda:{device_index}")
-            baseline = BaselineSide(self._baseline, job.settings, str(job.problem.path))
-            take_device(baseline, device)  # while the judge does so too
             if device.type == "cuda":
                 torch.cuda.set_device(device)  # what names no device, a problem's code too, means this one
             self._facts = probe(job.device)[device_index]
             weights_seed = draw_seed()
             self._reference = Reference(job.problem, job.sizes, device, weights_seed)
+            baseline = BaselineSide(self._baseline, job.settings, str(job.problem.path))
             sides = (Side(self._link, job.settings), baseline)
             self._session = Session(self._reference, sides, self._facts, job.settings, self._files, weights_seed)
             self._session.prepare()
@@ -203,7 +204,7 @@ class Evaluation:
         session = self._session
         with self._timed(Stage.TIME):
             session.prepare_baseline()
-            self._evidence = Evidence(session, self._job, self._text)
+            self._evidence = Evidence(session, self._job, self._text, self._built)
             measured, trusted = self._weighed(session, self._evidence)
             if trusted.refusal is not None and trusted.refusal.kind is FailureKind.SUSPECT:
                 # Whoever lies does it again; a neighbour's noise hardly comes twice.
@@ -214,7 +215,21 @@ class Evaluation:
     def _weighed(self, session: Session, evidence: Evidence) -> tuple[Measurement, Trusted]:
         timing = Timing(session)
         measured = timing.measure()
-        return measured, weigh(evidence, measured, timing.witness())
+        seen = timing.witness()
+        agreed = compare_clocks(evidence, measured, seen)
+        if agreed.agree:  # so it is not measured once more
+            self._begin_ends(measured)
+        return measured, weigh(evidence, measured, seen, agreed)
+
+    def _begin_ends(self, measured: Measurement) -> None:
+        """Of the runners that are not needed any more: either takes a GPU's driver 0.1 s, beside what is left to do."""
+        self._baseline.begin_end()
+        if not self._profiles(measured):
+            self._link.begin_end()
+
+    def _profiles(self, measured: Measurement) -> bool:
+        settings = self._job.settings
+        return settings.profile_slow if measured.speedup.value < 1.0 else settings.profile_fast
 
     def _profile(self) -> KernelProfile | None:
         """By the best profiler of the machine, else by torch's. One that fails costs the verdict nothing but that."""

@@ -19,7 +19,7 @@ from hkbench.judge.quiet import Quiet
 from hkbench.judge.reference import Leaves, Reference
 from hkbench.judge.regions import Regions
 from hkbench.judge.side import BaselineSide, Side, times_of
-from hkbench.judge.variations import Drawn, Variator, trial_plan
+from hkbench.judge.variations import OWN, Drawn, Variator, trial_plan
 from hkbench.records import (
     DeviceFacts,
     Failure,
@@ -70,7 +70,7 @@ class Session:
         files: tuple[int, int],
         weights_seed: int,
     ) -> None:
-        """`sides`: the candidate's, not yet on its device, and the baseline's, which is taking it."""
+        """`sides`: the candidate's and the baseline's, neither on the device yet."""
         self.reference = reference
         self.side, self.baseline = sides
         self.facts = facts
@@ -87,6 +87,7 @@ class Session:
         self._own_state = {name: value.clone() for name, value in reference.model.state_dict().items()}
         self._state = self._own_state  # what is in force
         self._variator = Variator(reference, settings.rtol)
+        self._drawn: tuple[int, Drawn] | None = None  # for the first trial
         inputs = reference.inputs(draw_seed())
         outputs = self.run_reference(inputs)
         self._may_share = reference.shares_memory
@@ -118,8 +119,9 @@ class Session:
 
     def prepare(self) -> None:
         """Gives the candidate's runner its device and memory, has it make ModelNew, and binds inputs and outputs."""
-        self.baseline.finish()
+        self._drawn = self._draw_ahead()
         taken = self.side.finish()
+        take_device(self.baseline, self.reference.device)  # now: a driver gives one after the other
         if not taken["ok"]:
             raise failures.from_exception(Stage.LOAD, taken)
         opened = self.side.try_ask(Stage.LOAD, "regions", descriptors=self.regions.descriptors, **self._regions())
@@ -134,6 +136,17 @@ class Session:
         self._fit_parameters(made)
         self._load_parameters()
         self.side.ask(Stage.LOAD, "bind", **self._bind())
+
+    def _draw_ahead(self) -> tuple[int, Drawn] | None:
+        """Seed and inputs of the first trial, while the candidate's runner takes the device; they stay in the judge."""
+        first = trial_plan(self.settings.trials, self.reference.has_parameters)[0]
+        if first.parameters != OWN:
+            return None
+        return self._draw(first.inputs)
+
+    def _draw(self, name: str) -> tuple[int, Drawn]:
+        seed = draw_seed()
+        return seed, self._variator.draw(name, seed)
 
     def _regions(self) -> dict[str, Any]:
         on_cpu = self.reference.device.type == "cpu"
@@ -164,6 +177,7 @@ class Session:
 
     def prepare_baseline(self) -> None:
         problem = self.reference.problem
+        self.baseline.finish()
         overrides = problem.cpu_sizes if self.reference.sizes is SizeSet.CPU and problem.cpu_sizes else {}
         load = {"path": str(problem.path.resolve()), "class": "Model", "capture": False, "overrides": overrides}
         self.baseline.must("load", None, **load)
@@ -197,9 +211,9 @@ class Session:
         self._load_parameters()
 
     def _trial(self, number: int, inputs: str, parameters: str) -> None:
-        seed = draw_seed()
+        seed, drawn = self._drawn or self._draw(inputs)
+        self._drawn = None
         self.seeds.append(seed)
-        drawn = self._variator.draw(inputs, seed)
         got = self.call(drawn.inputs, number).outputs
         try:
             worst, error = self.check(got, drawn.native, drawn.precise, number, drawn.tolerances)

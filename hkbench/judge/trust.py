@@ -30,15 +30,16 @@ _BROKEN_TRACE = "the kernel trace works for the baseline and fails for the candi
 class Evidence:
     """What holds for every measurement of one candidate: looked for once, when it is first asked for."""
 
-    def __init__(self, session: Session, job: EvaluateJob, source: str) -> None:
+    def __init__(self, session: Session, job: EvaluateJob, source: str, folder: names.BuildFolder) -> None:
         self.session = session
         self.job = job
         self.source = source
+        self._folder = folder
 
     @cached_property
     def built(self) -> names.Built:
         """What its build left."""
-        return names.read_folder(self.job.folder)
+        return self._folder.read()
 
     @cached_property
     def least(self) -> Floor | None:
@@ -59,8 +60,8 @@ class Trusted:
     not_checked: tuple[str, ...] = ()
 
 
-def weigh(evidence: Evidence, measured: Measurement, seen: Witnessed) -> Trusted:
-    """Holds the measurement against the other clocks, the floor and the trace."""
+def compare_clocks(evidence: Evidence, measured: Measurement, seen: Witnessed) -> Clocks:
+    """Whether the other clocks, and who looked on, bear the measurement out; `reasons` says what does not."""
     session, job = evidence.session, evidence.job
     left, right = measured.samples
     trace = _trace(seen) | {"outputs": session.computes}
@@ -70,7 +71,13 @@ def weigh(evidence: Evidence, measured: Measurement, seen: Witnessed) -> Trusted
         further.append(f"processes of the candidate ran {session.side.restless} times while they were stopped")
     further += clocks.sampled_reasons(seen.sampled_seconds, agreed.candidate)
     reasons = (*agreed.reasons, *(reason for reason in further if reason is not None))
-    agreed = agreed.model_copy(update={"reasons": reasons, "agree": not reasons})
+    return agreed.model_copy(update={"reasons": reasons, "agree": not reasons})
+
+
+def weigh(evidence: Evidence, measured: Measurement, seen: Witnessed, agreed: Clocks) -> Trusted:
+    """Holds the measurement, of which the clocks say `agreed`, against the floor and the trace."""
+    session, job = evidence.session, evidence.job
+    right = measured.samples[1]
     least = evidence.least
     work = _work(seen, evidence)
     open_ends = []

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 
 ANONYMOUS = "(anonymous namespace)"
@@ -120,25 +121,39 @@ def _is_jit(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id in ("jit", "triton_jit")
 
 
-def read_folder(folder: str) -> Built:
-    """What the build left in `folder`. The files are a candidate's: only bytes are read, and not without bound."""
-    kernels: set[str] = set()
-    inductor: set[str] = set()
-    objects: dict[str, str] = {}
-    for path, content in contents(folder, (*_BUILT_ENDINGS, ".py")):
-        made_by_inductor = "torchinductor_" in path or any(mark in content for mark in _INDUCTOR_MARKS[:2])
-        if path.endswith(".py"):
-            if made_by_inductor:
-                inductor.update(re.findall(r"\bdef (\w+)\(", content.decode(errors="replace")))
-            continue
-        if made_by_inductor or any(mark in content for mark in _INDUCTOR_MARKS):
-            objects[os.path.realpath(path)] = "inductor"
-            continue
-        if any(mark in content for mark in _LIBRARY_MARKS):
-            objects[os.path.realpath(path)] = "library"
-            continue
-        kernels.update(_names_in(content, Path(path)))
-    return Built(frozenset(kernels), frozenset(inductor), objects)
+class BuildFolder:
+    """What a build has left in a folder by now. A file whose bytes are known is not searched again."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._known: dict[tuple[str, bytes], Built] = {}
+
+    def read(self) -> Built:
+        """The files are a candidate's: only bytes are read, and not without bound."""
+        files = [self._file(*file) for file in contents(self._folder, (*_BUILT_ENDINGS, ".py"))]
+        return Built(
+            frozenset(name for file in files for name in file.kernels),
+            frozenset(name for file in files for name in file.inductor),
+            {path: maker for file in files for path, maker in file.objects.items()},
+        )
+
+    def _file(self, path: str, content: bytes) -> Built:
+        key = (path, sha256(content).digest())
+        if key not in self._known:
+            self._known[key] = _read_file(path, content)
+        return self._known[key]
+
+
+def _read_file(path: str, content: bytes) -> Built:
+    made_by_inductor = "torchinductor_" in path or any(mark in content for mark in _INDUCTOR_MARKS[:2])
+    if path.endswith(".py"):
+        functions = re.findall(r"\bdef (\w+)\(", content.decode(errors="replace")) if made_by_inductor else ()
+        return Built(inductor=frozenset(functions))
+    if made_by_inductor or any(mark in content for mark in _INDUCTOR_MARKS):
+        return Built(objects={os.path.realpath(path): "inductor"})
+    if any(mark in content for mark in _LIBRARY_MARKS):
+        return Built(objects={os.path.realpath(path): "library"})
+    return Built(frozenset(_names_in(content, Path(path))))
 
 
 def contents(folder: str, endings: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:

@@ -91,7 +91,7 @@ _TORCH_OBJECT = re.compile(r"^(?:libtorch|libc10|libshm|_C\.|libcaffe2|functorch
 def device_work(trace: Mapping[str, Any], source: str, built: Built) -> Work | None:
     """Shares of the device time of one traced call (see runner/trace.py), by whose kernels took it.
 
-    `source` is the candidate's file; `built` what `names.read_folder` found in its private folder. None when the trace
+    `source` is the candidate's file; `built` what `names.BuildFolder` found in its private folder. None when the trace
     holds nothing that can be used. The answer is untrusted, so everything in it is checked.
     """
     rows = traced_rows(trace)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hkbench.profile.names import Built, base, defined_kernels, qualified, read_folder
+from hkbench.profile import names
+from hkbench.profile.names import BuildFolder, Built, base, defined_kernels, qualified
 from hkbench.profile.ownership import (
     FEWEST_SAMPLES,
     cpu_work,
@@ -142,7 +144,7 @@ def test_what_torch_compile_wrote_is_its_own_whatever_the_name(tmp_path: Path) -
     )
     (cache / "mine.py").write_text("@triton.jit\ndef mine(x):\n  pass\n")
     (cache / "cpu.so").write_bytes(b"\0inductor_entry_cpp\0kernel\0")
-    built = read_folder(str(tmp_path))
+    built = BuildFolder(str(tmp_path)).read()
     defined = frozenset({"fast", "mine", "triton_poi_fused_0"})
     owners = [kernel_owner(name, "kernel", defined, built) for name in ("fast", "mine", "triton_poi_fused_0")]
     assert owners == [Owner.PYTORCH, Owner.CANDIDATE, Owner.PYTORCH]
@@ -154,7 +156,7 @@ def test_kernels_made_by_macros_are_found_in_what_was_built(tmp_path: Path) -> N
     (tmp_path / "ext.so").write_bytes(b"\x7fELF" + names)
     (tmp_path / "link.so").symlink_to("/proc/kcore")
     (tmp_path / "_fused_rows.cubin").write_bytes(b"\x7fELF")
-    built = read_folder(str(tmp_path))
+    built = BuildFolder(str(tmp_path)).read()
     assert {"relu_kernel", "tanh_row", "_fused_rows"} <= built.kernels
     source = frozenset[str]()
     assert kernel_owner("relu_kernel(float*)", "kernel", source, built) is Owner.CANDIDATE
@@ -162,6 +164,28 @@ def test_kernels_made_by_macros_are_found_in_what_was_built(tmp_path: Path) -> N
         kernel_owner("void (anonymous namespace)::tanh_row<float>(float*)", "kernel", source, built) is Owner.CANDIDATE
     )
     assert kernel_owner("sigmoid_kernel(float*)", "kernel", source, built) is Owner.LIBRARY
+
+
+def test_what_a_build_leaves_later_is_seen_and_what_is_known_is_not_searched_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched: list[str] = []
+
+    def search(content: bytes, path: Path, of: Callable[[bytes, Path], set[str]] = names._names_in) -> set[str]:
+        searched.append(path.name)
+        return of(content, path)
+
+    monkeypatch.setattr(names, "_names_in", search)
+    folder = BuildFolder(str(tmp_path))
+    (tmp_path / "a.so").write_bytes(b"\0early_kernel\0")
+    (tmp_path / "b.so").write_bytes(b"\0other_kernel\0")
+    assert folder.read().kernels == {"early_kernel", "other_kernel"}
+    (tmp_path / "a.so").write_bytes(b"\0later_kernel\0")  # as long, and as old for a clock of whole seconds
+    (tmp_path / "c.so").write_bytes(b"\0third_kernel\0")
+    (tmp_path / "b.so").rename(tmp_path / "moved.bin")
+    assert folder.read().kernels == {"later_kernel", "third_kernel"}
+    assert folder.read().kernels == {"later_kernel", "third_kernel"}
+    assert searched == ["a.so", "b.so", "a.so", "c.so"]
 
 
 def test_what_a_source_defines() -> None:
@@ -288,7 +312,7 @@ def test_the_judgement_of_samples_on_a_cpu(objects: dict[str, int], aten: float,
 def test_a_library_copied_into_the_folder_stays_a_library(tmp_path: Path) -> None:
     path = tmp_path / "mine.so"
     path.write_bytes(b"\x7fELF\0OpenBLAS 0.3.28 DYNAMIC_ARCH\0")
-    built = read_folder(str(tmp_path))
+    built = BuildFolder(str(tmp_path)).read()
     work = cpu_work({str(path): FEWEST_SAMPLES}, 0.0, str(tmp_path), built)
     assert work.library == 1.0
 
