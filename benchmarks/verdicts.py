@@ -23,6 +23,9 @@ each verdict, so its candidates wait, loaded and frozen, until they are measured
 evaluation without that wait and without the verdict's stage `build`, which is the call of `load_inline`; what was done
 before the wait ran beside other builds. eval.py builds alone, some 50 s with nvcc, and its stage `build` is taken off.
 
+With `--apart N` on two GPUs, KernelBench judges on the first, N candidates at once, while hkbench judges one at a time
+on the second: most of KernelBench's time is spent on the host, a core for each of its processes.
+
 With --cold each side builds from nothing, one at a time, and everything counts. hkbench's kits of precompiled headers
 are not there either. Such verdicts also give both sides' seconds without the build, the call of `load_inline`.
 
@@ -58,7 +61,7 @@ from hkbench.store.files import write_atomic
 CANDIDATES = ROOT / "benchmarks" / "candidates" / "kernelbench_level1"
 #: ReLU first, then softmax, GELU, a norm, a reduction, products with a matrix and a vector, pooling, a scan, a loss.
 PROBLEMS = ("19", "23", "26", "36", "47", "1", "4", "42", "89", "94")
-FACTS = ("device", "torch", "cores", "isolation", "trials", "timing_runs")
+FACTS = ("device", "torch", "cores", "isolation", "trials", "timing_runs", "apart")
 FIRST_GUESS = 100.0  #: seconds of both sides on one problem
 
 
@@ -97,13 +100,20 @@ async def run(options: argparse.Namespace, checkout: Path, deadline: Deadline) -
             os.environ["XDG_CACHE_HOME"] = str(scratch / "cache")  # where hkbench would look for kits
         runs = options.timing_runs
         builds = max(len(order), os.cpu_count() or 1)
-        async with TakingTurns(DeviceKind(options.device), settings(runs), SizeSet.FULL, builds) as evaluator:
-            record = Record(options.json, about(evaluator, runs))
-            theirs = KernelBench(checkout, evaluator.device, scratch / "kernelbench", runs)
+        evaluator = TakingTurns(DeviceKind(options.device), settings(runs), SizeSet.FULL, builds)
+        evaluator.spared = 1 if options.apart else 0
+        async with evaluator:
+            if len(evaluator.devices) <= evaluator.spared:
+                raise SystemExit("--apart needs two GPUs, one for each side")
+            record = Record(options.json, about(evaluator, runs) | {"apart": options.apart})
+            theirs = KernelBench(checkout, evaluator.device, scratch / "kernelbench", runs, options.apart or 1)
             ours = Ours(evaluator, scratch / "hkbench", runs)
             try:
                 async with asyncio.timeout(deadline.left):
-                    await measure(order, processes, options.cold, theirs, ours, record, deadline)
+                    if options.apart:
+                        await measure_apart(order, theirs, ours, record, deadline)
+                    else:
+                        await measure(order, processes, options.cold, theirs, ours, record, deadline)
             except TimeoutError:
                 say(f"the time limit of {options.time_limit:g} s is reached; what was under way is given up")
             finally:
@@ -135,6 +145,26 @@ async def measure(
         if name in processes:
             record.add([await ours.judge_as_process(task, cold, deadline.left)])
         deadline.took(name, time.monotonic() - started)
+
+
+async def measure_apart(
+    order: Sequence[Task], theirs: KernelBench, ours: Ours, record: Record, deadline: Deadline
+) -> None:
+    """All verdicts of each side, side by side. The first problem's repeats come right after every problem's first."""
+    first = order[0].problem.name
+    order = sorted(order, key=lambda task: task.number > 0 and task.problem.name != first)
+    broken = await build_all(order, theirs, ours, deadline)
+
+    async def kernelbench(task: Task) -> None:
+        record.add(await theirs.judge(task, deadline.left))
+
+    async def hkbench() -> None:
+        for task in order:
+            record.add([await ours.judge(task)])
+
+    for name, reason in broken.items():
+        record.add([failed(KERNELBENCH, name, False, False, 0.0, f"it was not built: {reason}")])
+    await asyncio.gather(hkbench(), *(kernelbench(task) for task in order if task.problem.name not in broken))
 
 
 async def build_all(order: Sequence[Task], theirs: KernelBench, ours: Ours, deadline: Deadline) -> dict[str, str]:
@@ -187,6 +217,9 @@ def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--repeats", type=positive, default=1, metavar="N", help="verdicts of each side on each")
     parser.add_argument("--processes", nargs="*", metavar="N", help="problems that eval.py judges too (no number: all)")
+    parser.add_argument(
+        "--apart", type=positive, metavar="N", help="a GPU for each side; N verdicts of KernelBench at once"
+    )
     parser.add_argument("--cold", action="store_true", help="count the builds, each made alone and from nothing")
     parser.add_argument("--time-limit", type=seconds, metavar="S", help="end before S seconds are over")
     parser.add_argument("--json", type=Path, metavar="F", help="write the raw figures, anew after each verdict")
@@ -196,6 +229,8 @@ def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
 
 def main(words: Sequence[str] | None = None) -> int:
     options = parse(words)
+    if options.apart and (options.cold or options.processes is not None):
+        raise SystemExit("--apart compares calls without their builds: leave out --cold and --processes")
     if options.combine:
         figures = [Figure.from_json(figure) for figure in load_runs(options.combine, FACTS)]
     elif options.device == "cpu":

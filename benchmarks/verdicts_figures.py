@@ -98,10 +98,14 @@ def summary(figures: Sequence[Figure]) -> str:
 
 def _seconds(figures: Sequence[Figure], judge: str, problem: str, process: bool, cold: bool) -> float | None:
     """The median over repeats."""
+    found = _counted(figures, judge, problem, process, cold)
+    return median(found) if found else None
+
+
+def _counted(figures: Sequence[Figure], judge: str, problem: str, process: bool, cold: bool) -> list[float]:
     wanted = (judge, problem, process)
     same = [one for one in figures if one.complete and (one.judge, one.problem, one.process) == wanted]
-    found = [seconds for one in same if (seconds := one.counted(cold)) is not None]
-    return median(found) if found else None
+    return [seconds for one in same if (seconds := one.counted(cold)) is not None]
 
 
 def _names(figures: Sequence[Figure], cold: bool) -> list[str]:
@@ -119,11 +123,12 @@ def _pair(figures: Sequence[Figure], problem: str, process: bool, cold: bool) ->
 
 def _table(figures: Sequence[Figure], cold: bool) -> Iterator[str]:
     yield "build included, from nothing:" if cold else "build not counted:"
-    yield "| problem | KernelBench, s | hkbench, s | ratio | as processes: KernelBench, s | hkbench, s | ratio |"
-    yield "| --- |" + " ---: |" * 6
+    yield "| problem | verdicts | KernelBench, s | hkbench, s | ratio | process: KernelBench, s | hkbench, s | ratio |"
+    yield "| --- |" + " ---: |" * 7
     ratios: dict[bool, list[float]] = {False: [], True: []}
     for name in _names(figures, cold):
-        cells = [name]
+        numbers = (len(_counted(figures, judge, name, False, cold)) for judge in (KERNELBENCH, HKBENCH))
+        cells = [name, ", ".join(map(str, numbers))]
         for process in (False, True):
             theirs, ours = _pair(figures, name, process, cold)
             cells += [_cell(theirs, 1), _cell(ours, 1)]
@@ -135,7 +140,7 @@ def _table(figures: Sequence[Figure], cold: bool) -> Iterator[str]:
         yield _line(cells)
     means = [geometric_mean(found) if found else None for found in ratios.values()]
     counts = " and ".join(str(len(found)) for found in ratios.values() if found)
-    yield _line([f"geometric mean of {counts}", "", "", _cell(means[0], 1), "", "", _cell(means[1], 1)])
+    yield _line([f"geometric mean of {counts}", "", "", "", _cell(means[0], 1), "", "", _cell(means[1], 1)])
 
 
 def _cell(value: float | None, digits: int) -> str:

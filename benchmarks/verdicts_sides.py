@@ -80,9 +80,11 @@ class Turns(Devices):
 class TakingTurns(Evaluator):
     """hkbench's evaluator, in which a candidate that is built waits until it is told to go on."""
 
+    spared = 0  #: how many of the devices, from the first on, are left to the other side
+
     async def __aenter__(self) -> TakingTurns:
         await super().__aenter__()
-        self._lent = self.turns = Turns([facts.index for facts in self.devices])
+        self._lent = self.turns = Turns([facts.index for facts in self.devices[self.spared :]])
         return self
 
 
@@ -163,10 +165,12 @@ async def eval_process(
 class KernelBench:
     """Their evaluator, a process a verdict."""
 
-    def __init__(self, checkout: Path, device: DeviceFacts, scratch: Path, runs: int) -> None:
+    def __init__(self, checkout: Path, device: DeviceFacts, scratch: Path, runs: int, at_once: int = 1) -> None:
+        """Its processes see the machine's devices in their order and use the first; `at_once` of them judge."""
         self._checkout = checkout
         self._scratch = scratch
         self._runs = runs
+        self._turns = asyncio.Semaphore(at_once)
         # ninja as hkbench's builds find it, and the same code for the same device.
         self._environment = dict(os.environ) | {"PATH": runner_path(), "TORCH_CUDA_ARCH_LIST": capability(device)}
 
@@ -185,8 +189,9 @@ class KernelBench:
         return None if answer["built"] else str(answer["error"])
 
     async def judge(self, task: Task, limit: float | None, cold: bool = False) -> list[Figure]:
-        """The figures of the call and of the process around it."""
-        done = await finish(self._command(task, self.folder(task, cold)), self._environment, limit)
+        """The figures of the call and of the process around it; waits for its turn first, which does not count."""
+        async with self._turns:
+            done = await finish(self._command(task, self.folder(task, cold)), self._environment, limit)
         if done.code != 0:
             reason = f"exit code {done.code}: {done.errors}"
             return [failed(KERNELBENCH, task.problem.name, True, cold, done.seconds, reason)]

@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -19,7 +19,7 @@ from benchmarks import verdicts
 from benchmarks.kernelbench_verdict import NOT_NEEDED, described, libraries
 from benchmarks.runs import Deadline, load_runs
 from benchmarks.verdicts_figures import HKBENCH, Figure, failed, of_answer, summary
-from benchmarks.verdicts_sides import Turns, capability, finish
+from benchmarks.verdicts_sides import Task, Turns, capability, finish, repeated
 from hkbench.records import DeviceFacts, DeviceKind
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -39,24 +39,24 @@ def theirs(problem: str, seconds: float, cold: bool = False) -> list[Figure]:
 def test_builds_are_taken_off_and_ratios_have_a_geometric_mean() -> None:
     figures = [*theirs("19_A", 60.0), ours("19_A", 46.0, 40.0), *theirs("1_B", 8.0), ours("1_B", 42.0, 40.0)]
     text = summary(figures)
-    assert "| 19_A | 60.0 | 6.0 | 10.0 | 70.0 | - | - |" in text
-    assert "| 1_B | 8.0 | 2.0 | 4.0 | 18.0 | - | - |" in text
-    assert "| geometric mean of 2 |  |  | 6.3 |  |  | - |" in text
+    assert "| 19_A | 1, 1 | 60.0 | 6.0 | 10.0 | 70.0 | - | - |" in text
+    assert "| 1_B | 1, 1 | 8.0 | 2.0 | 4.0 | 18.0 | - | - |" in text
+    assert "| geometric mean of 2 |  |  |  | 6.3 |  |  | - |" in text
     assert "build included" not in text
 
 
 def test_a_cold_verdict_gives_figures_with_and_without_its_build() -> None:
     figures = [*theirs("19_A", 105.0, cold=True), ours("19_A", 50.0, 40.0, cold=True)]
-    assert "| 19_A | 60.0 | 10.0 | 6.0 | 70.0 | - | - |" in summary(figures)
-    assert "| 19_A | 105.0 | 50.0 | 2.1 | 115.0 | - | - |" in summary(figures)
+    assert "| 19_A | 1, 1 | 60.0 | 10.0 | 6.0 | 70.0 | - | - |" in summary(figures)
+    assert "| 19_A | 1, 1 | 105.0 | 50.0 | 2.1 | 115.0 | - | - |" in summary(figures)
     both = summary([*figures, ours("19_A", 62.0, 40.0, cold=True, process=True)])
-    assert "| 19_A | 60.0 | 10.0 | 6.0 | 70.0 | 22.0 | 3.2 |" in both
-    assert "| 19_A | 105.0 | 50.0 | 2.1 | 115.0 | 62.0 | 1.9 |" in both
+    assert "| 19_A | 1, 1 | 60.0 | 10.0 | 6.0 | 70.0 | 22.0 | 3.2 |" in both
+    assert "| 19_A | 1, 1 | 105.0 | 50.0 | 2.1 | 115.0 | 62.0 | 1.9 |" in both
 
 
 def test_the_median_of_repeats_counts() -> None:
     figures = [one for seconds in (50.0, 60.0, 90.0) for one in theirs("19_A", seconds)]
-    assert "| 19_A | 60.0 | 6.0 | 10.0 |" in summary([*figures, ours("19_A", 46.0, 40.0)])
+    assert "| 19_A | 3, 1 | 60.0 | 6.0 | 10.0 |" in summary([*figures, ours("19_A", 46.0, 40.0)])
 
 
 def test_only_what_came_to_its_end_is_compared() -> None:
@@ -147,6 +147,47 @@ def test_a_step_that_does_not_fit_in_is_not_begun() -> None:
     deadline.took("a", 5.0)
     assert deadline.allows("a") and deadline.allows("b")
     assert Deadline(None).allows("a") and Deadline(None).left is None
+
+
+async def test_apart_each_side_judges_all_and_the_first_problem_is_repeated_first(tmp_path: Path) -> None:
+    said: dict[str, list[str]] = {"built": [], "kernelbench": [], "hkbench": []}
+
+    class Theirs:
+        async def build(self, task: Task, _limit: float | None) -> str | None:
+            said["built"].append(task.problem.name)
+            return "no compiler" if task.problem.name == "4_C" else None
+
+        async def judge(self, task: Task, _limit: float | None) -> list[Figure]:
+            said["kernelbench"].append(task.name)
+            return theirs(task.problem.name, 60.0)
+
+    class Hkbench:
+        def start(self, task: Task) -> None:
+            pass
+
+        async def built(self, task: Task) -> bool:
+            return True
+
+        async def judge(self, task: Task) -> Figure:
+            said["hkbench"].append(task.name)
+            return ours(task.problem.name, 46.0, 40.0)
+
+    problems = [SimpleNamespace(name=name) for name in ("19_A", "1_B", "4_C")]
+    tasks: Any = repeated([Task(problem, tmp_path, 0) for problem in cast("Any", problems)], 3)
+    record = verdicts.Record(None, {})
+    await verdicts.measure_apart(tasks, cast("Any", Theirs()), cast("Any", Hkbench()), record, Deadline(None))
+    order = ["19_A#0", "1_B#0", "4_C#0", "19_A#1", "19_A#2", "1_B#1", "4_C#1", "1_B#2", "4_C#2"]
+    assert said["hkbench"] == order
+    assert said["kernelbench"] == [name for name in order if not name.startswith("4_C")]
+    assert said["built"] == ["19_A", "1_B", "4_C"]  # their build cache serves the repeats
+    text = summary(record.figures)
+    assert "| 19_A | 3, 3 | 60.0 | 6.0 | 10.0 |" in text
+    assert "left out: kernelbench, 4_C: no verdict it was not built: no compiler" in text
+
+
+def test_apart_takes_no_cold_verdicts() -> None:
+    with pytest.raises(SystemExit, match="leave out --cold"):
+        verdicts.main(["--apart", "2", "--cold"])
 
 
 def test_without_a_gpu_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
