@@ -58,11 +58,9 @@ class Samples:
 class Stamps:
     """The judge's own clock of a call, seconds: the forward pass, and what came after it until the answer.
 
-    `reveal` is called when the runner has prepared everything, and may leave it frozen: what it puts into place the
-    runner sees no earlier than the clock runs. `ended` is called at the end of the forward pass.
+    `ended` is called at the end of the forward pass.
     """
 
-    reveal: Callable[[], None]
     ended: Callable[[], None] = lambda: None
     begun: float = 0.0
     wall: float = 0.0
@@ -109,9 +107,12 @@ class RunnerLink:
     ) -> wire.Message:
         """Sends one message and returns the answer, which may say `ok: false`: `post` and `answer` in one.
 
-        `descriptors` are open files that go with it; the rest as there.
+        `descriptors` are open files that go with it; the rest as there. With `stamps` the runner has to be frozen: it
+        goes on when its clock begins.
         """
         self.post(op, descriptors, **fields)
+        if stamps is not None:
+            stamps.begun = self.resume().at
         return self.answer(seconds, build_seconds, on_build, stamps)
 
     def post(self, op: str, descriptors: Sequence[int] = (), **fields: Any) -> None:
@@ -137,8 +138,8 @@ class RunnerLink:
         `seconds` is the limit without the time in which the runner says that it builds; all of its builds together
         have `build_seconds`. The runner's word can shift time from one to the other, but never extend both.
 
-        With `stamps` the request is a call: the runner says when all is prepared and is then told to begin, so that the
-        judge's clock holds little else than the forward pass; what it puts off until after its end falls into `rest`.
+        With `stamps` the request is a call, for which the runner has prepared when it was asked to, so that the judge's
+        clock holds little else than the forward pass; what it puts off until after its end falls into `rest`.
 
         Raises:
             RunnerGone, RunnerTimeout, RunnerBabble
@@ -167,19 +168,13 @@ class RunnerLink:
                     now = time.monotonic()
                     self.build_seconds += now - began
                     deadline = now + left
-            elif event == "begin" and stamps is not None and not stamps.begun:
-                began_waiting = time.monotonic()
-                stamps.reveal()
-                deadline += time.monotonic() - began_waiting
-                self.post("go")
-                stamps.begun = self.resume().at
-            elif event == "end" and stamps is not None and stamps.begun and not stamps.wall:
+            elif event == "end" and stamps is not None and not stamps.wall:
                 stamps.wall = time.perf_counter() - stamps.begun
                 stamps.ended()
             elif isinstance(answer.get("ok"), bool):
                 if stamps is not None and answer["ok"]:
                     if not stamps.wall:
-                        raise RunnerBabble("the runner answered a call without saying that it began and ended")
+                        raise RunnerBabble("the runner answered a call without saying that it had ended")
                     stamps.rest = time.perf_counter() - stamps.begun - stamps.wall
                 return answer
             else:

@@ -303,10 +303,13 @@ class Session:
             self.regions.put_inputs(inputs)
             then()
 
-        answer, objects = self.side.call(stage, op, reveal, trial, sample)
+        answer, objects = self.side.call(stage, op, reveal, trial, sample, last=not keep)
         self.check_answer(answer, inputs if keep else None, trial)
         seconds, idle = times_of(answer, stage, trial)
-        return Call(seconds, idle, answer, self.regions.outputs() if keep else {}, objects)
+        outputs = self.regions.outputs() if keep else {}
+        if keep:
+            self.side.ask(stage, "prepare")
+        return Call(seconds, idle, answer, outputs, objects)
 
     def profile(self) -> Message:
         """The kernels of some forward passes on fresh inputs; an exception of the candidate's is an answer."""

@@ -18,15 +18,15 @@ RESTLESS_SECONDS = 2e-4  #: of processor time, in a tree whose processes are all
 class Side:
     """The candidate's runner. What goes wrong here is the candidate's failure.
 
-    The runner's processes are stopped between requests, and during a call while its inputs are put in place. Nobody can
+    The runner's processes are stopped between requests, and so while the inputs of a call are put in place. Nobody can
     look at fresh inputs before the clock runs, go on with work after an answer, or disturb the other side's turn.
     """
 
     def __init__(self, link: RunnerLink, settings: JudgeSettings) -> None:
         self._link = link
         self._settings = settings
-        self.before: Callable[[], None] = lambda: None  #: done whenever it is about to be thawed
-        self.stamps = Stamps(lambda: None)  #: of the last call
+        self.before: Callable[[], None] = lambda: None  #: done before it is thawed, unless inputs are put in place
+        self.stamps = Stamps()  #: of the last call
         self.restless = 0  #: how often something of it ran while it was frozen
 
     def ask(self, stage: Stage, op: str, trial: int | None = None, **fields: Any) -> Message:
@@ -39,23 +39,26 @@ class Side:
         return self._checked(self.try_ask(stage, op, None, **fields), stage, trial)
 
     def call(
-        self, stage: Stage, op: str, reveal: Callable[[], None], trial: int | None = None, sample: bool = False
+        self,
+        stage: Stage,
+        op: str,
+        reveal: Callable[[], None],
+        trial: int | None = None,
+        sample: bool = False,
+        last: bool = False,
     ) -> tuple[Message, dict[str, int]]:
-        """A forward pass; `reveal` puts its inputs in place. `stamps` has the judge's clock of it.
+        """A forward pass; `reveal` puts its inputs in place, before it is thawed. `stamps` has the judge's clock of it.
 
-        With `sample` the guard looks from outside whose code runs in it: samples by mapped file.
+        With `sample` the guard looks from outside whose code runs in it: samples by mapped file. `last`: nobody wants
+        its outputs, so that it prepares for the next call at once. Else it is stopped where it answered, since what it
+        does while it prepares is on no clock, and is to be asked to `prepare` when its outputs have been taken.
         """
         objects: dict[str, int] = {}
-
-        def watched() -> None:
-            self._shown(reveal)
-            self._link.sample_begin()
-
+        stamps = Stamps(lambda: objects.update(self._link.sample_end().objects)) if sample else Stamps()
+        self._show(reveal)
         if sample:
-            stamps = Stamps(watched, lambda: objects.update(self._link.sample_end().objects))
-        else:
-            stamps = Stamps(lambda: self._shown(reveal))
-        return self._checked(self.try_ask(stage, op, stamps), stage, trial), objects
+            self._link.sample_begin()
+        return self._checked(self.try_ask(stage, op, stamps, prepare=last), stage, trial), objects
 
     def try_ask(
         self,
@@ -64,16 +67,24 @@ class Side:
         stamps: Stamps | None = None,
         forwards: int = 1,
         descriptors: Sequence[int] = (),
+        prepare: bool = False,
         **fields: Any,
     ) -> Message:
-        """A request to which an exception of the candidate's is an answer. It makes `forwards` forward passes."""
+        """A request to which an exception of the candidate's is an answer. It makes `forwards` forward passes.
+
+        With `stamps` it is a call, whose inputs are in place; `prepare` has the runner prepare for another behind it.
+        """
         limit = self._settings.load_timeout if stage is Stage.LOAD else forwards * self._settings.run_timeout
-        self.before()
-        self._link.resume()
+        if stamps is None:
+            self.before()
+            self._link.resume()
         # A Triton kernel is compiled at its first launch; building inside forward has the build's own limit.
         answer = self._link.request(
             op, limit, self._settings.build_timeout, stamps=stamps, descriptors=descriptors, **fields
         )
+        if prepare and answer["ok"]:
+            prepared = self._link.request("prepare", limit)
+            answer = answer if prepared["ok"] else prepared
         self._link.freeze()
         self.stamps = stamps or self.stamps
         return answer
@@ -98,7 +109,7 @@ class Side:
         self._link.freeze()
         return answer
 
-    def _shown(self, reveal: Callable[[], None]) -> None:
+    def _show(self, reveal: Callable[[], None]) -> None:
         """Puts something into place while the runner is frozen, and leaves it so."""
         before = self._link.freeze()
         reveal()
@@ -120,14 +131,20 @@ class BaselineSide(Side):
         self._problem = problem
 
     def must(self, op: str, reveal: Callable[[], None] | None = None, /, **fields: Any) -> Message:
-        """A request that has to succeed.
+        """A request that has to succeed; with `reveal` a call, whose inputs that puts in place.
 
         Raises:
             WorkerLost: the runner went away or did not answer.
             ProblemError: the problem's own code raised.
         """
-        stamps = Stamps(lambda: self._shown(reveal)) if reveal else None
-        return self._succeeded(lambda: self.try_ask(Stage.LOAD, op, stamps, **fields))
+
+        def ask() -> Message:
+            if reveal is None:
+                return self.try_ask(Stage.LOAD, op, **fields)
+            self._show(reveal)
+            return self.try_ask(Stage.LOAD, op, Stamps(), prepare=True, **fields)
+
+        return self._succeeded(ask)
 
     def begin(self, op: str, **fields: Any) -> None:
         """As `Side.begin`. Raises as `must` does."""

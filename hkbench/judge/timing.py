@@ -101,7 +101,6 @@ class Timing:
 
     def _candidate(self, samples: Samples, number: int) -> None:
         session = self._session
-        session.regions.conceal()  # now: a GPU then makes the inputs while the candidate is thawed and prepares
         compared = number in self._compared
         made = session.call(self._of_pair(number), None, Stage.TIME, then=self._evict, keep=compared)
         samples.add(made.seconds, made.idle, session.side.stamps)
@@ -187,7 +186,6 @@ class Timing:
 
     def _watched(self, op: str, sample: bool) -> Call:
         session = self._session
-        session.regions.conceal()  # as above
         # Evicting takes long on a CPU, and sampled times are not compared finely.
         evict = _nothing if sample else self._evict
         compared = not sample or secrets.randbelow(SAMPLED_CALLS) < COMPARED_SAMPLED_CALLS

@@ -21,8 +21,8 @@ from hkbench.runner.trace import traced_call
 
 TRACEBACK_LIMIT = 64 * 1024
 OPERATIONS = (
-    "load", "device", "regions", "construct", "parameters", "state", "bind", "watch", "call", "trace", "profile",
-    "command", "launch", "part",
+    "load", "device", "regions", "construct", "parameters", "state", "bind", "watch", "prepare", "call", "trace",
+    "profile", "command", "launch", "part",
 )  # fmt: skip
 
 
@@ -112,6 +112,8 @@ class Runner:
         self._state = {name: self._view(place) for name, place in message["state"].items()}
         values = {name: tensor.to(self._device, copy=True) for name, tensor in self._state.items()}
         self._model.load_state_dict(values, strict=False)  # buffers of its own stay as they are
+        values.clear()
+        self._poison()
         return {}
 
     def state(self, _message: wire.Message) -> wire.Message:
@@ -130,6 +132,7 @@ class Runner:
             path: memory.view(self._regions["outbox"], place) for path, place in message["outputs"].items()
         }
         self._watched = [leaf for _, leaf in wire.leaves(self._inputs, "") if isinstance(leaf, torch.Tensor)]
+        self._poison()
         return {}
 
     def watch(self, message: wire.Message) -> wire.Message:
@@ -139,42 +142,41 @@ class Runner:
         memory.perturb_heap(message["on"])
         return {}
 
+    def prepare(self, _message: wire.Message) -> wire.Message:
+        """For the next call: memory that it may get holds no old answer."""
+        self._poison()
+        return {}
+
     def call(self, _message: wire.Message) -> wire.Message:
         """One forward pass: fresh contents are already in the inbox, the outputs go to the outbox.
 
-        Correctness trials and timed runs are this same message, so a candidate cannot tell them apart.
+        Correctness trials and timed runs are this same message, so a candidate cannot tell them apart. The judge starts
+        its clock when it sends the message, and stops it at the "end".
         """
-        self._prepare()
         with torch.no_grad():
-            self._wait_for_go()
+            self._fetch()
             timed = timed_call(lambda: self._model(*self._inputs), self._device, self._flush)
             wire.send(self._sock, {"event": "end"})
         return self._answer(timed)
 
     def trace(self, _message: wire.Message) -> wire.Message:
         """The same call while the kernel trace records."""
-        self._prepare()
         with torch.no_grad():
-            self._wait_for_go()
+            self._fetch()
             if self._flush is not None:
                 self._flush()
             timed, rows = traced_call(lambda: self._model(*self._inputs), self._device)
             wire.send(self._sock, {"event": "end"})
         return {**self._answer(timed), "trace": rows}
 
-    def _wait_for_go(self) -> None:
-        """All is prepared: the judge starts its clock when it hears so, and stops it at the "end"."""
-        wire.send(self._sock, {"event": "begin"})
-        wire.receive(self._sock)
-        self._fetch()
-
     def _fetch(self) -> None:
         """Takes inputs that come by the host to the device."""
         for source, tensor in self._staged:
             tensor.copy_(source)
 
-    def _prepare(self) -> None:
+    def _poison(self) -> None:
         memory.poison_free(self._outputs.values(), self._device)
+        self._finish()
 
     def _answer(self, timed: Timed) -> wire.Message:
         answer = {

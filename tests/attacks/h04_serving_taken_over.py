@@ -5,8 +5,8 @@ The first forward pass never returns. It finds the runner and its socket, and se
 problem: matmul
 device: cpu
 backend: cpp
-outcome: protocol
-reason: without saying that it began and ended|neither a result|not a frame
+outcome: suspect
+reason: more per call than the candidate reported
 """
 
 import ctypes

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 from hkbench.errors import WorkerLost
-from hkbench.judge.link import RunnerBabble, RunnerGone, RunnerLink, RunnerTimeout
+from hkbench.judge.link import RunnerBabble, RunnerGone, RunnerLink, RunnerTimeout, Stamps
 from hkbench.runner import wire
 
 REPORT: dict[str, Any] = {
@@ -122,6 +123,41 @@ def test_babble(ends: Ends, speak: Callable[[socket.socket], None]) -> None:
     speak(ends.runner)
     with pytest.raises(RunnerBabble):
         ends.link.request("call", 5.0, 5.0)
+
+
+FROZEN = {"processes": 1, "threads": 1, "running": 0, "cpu_seconds": 0.5, "at": 0.0}
+
+
+def goes_on(ends: Ends) -> float:
+    """The guard lets the runner go on, at this time."""
+    at = time.perf_counter()
+    ends.guard.sendall(json.dumps(FROZEN | {"at": at}).encode() + b"\n")
+    return at
+
+
+def test_a_call_is_clocked_from_when_it_goes_on(ends: Ends) -> None:
+    told: list[str] = []
+    stamps = Stamps(lambda: told.append("ended"))
+    at = goes_on(ends)
+    ends.says({"event": "end"}, OK)
+    assert ends.link.request("call", 5.0, stamps=stamps) == OK
+    assert told == ["ended"] and ends.guard.recv(1) == b"C"
+    assert stamps.begun == at and stamps.wall > 0.0 and stamps.rest > 0.0
+    assert stamps.wall + stamps.rest <= time.perf_counter() - at
+
+
+def test_a_call_that_fails_may_not_have_ended(ends: Ends) -> None:
+    goes_on(ends)
+    ends.says({"ok": False, "error": "ValueError"})
+    assert ends.link.request("call", 5.0, stamps=Stamps())["error"] == "ValueError"
+
+
+@pytest.mark.parametrize("said", [(OK,), ({"event": "end"}, {"event": "end"}), ({"event": "begin"},)])
+def test_a_call_out_of_order_is_babble(ends: Ends, said: tuple[wire.Message, ...]) -> None:
+    goes_on(ends)
+    ends.says(*said)
+    with pytest.raises(RunnerBabble):
+        ends.link.request("call", 5.0, stamps=Stamps())
 
 
 def test_a_runner_that_is_gone(ends: Ends) -> None:

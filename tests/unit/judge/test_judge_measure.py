@@ -16,11 +16,11 @@ def run(runs: int, seconds: float, warmups: int) -> tuple[list[str], Samples, Sa
 
     def baseline(samples: Samples, number: int) -> None:
         order.append(f"B{number}")
-        samples.add(2.0, 2.0, Stamps(lambda: None, begun=1.0, wall=2.5, rest=0.1))
+        samples.add(2.0, 2.0, Stamps(begun=1.0, wall=2.5, rest=0.1))
 
     def candidate(samples: Samples, number: int) -> None:
         order.append(f"C{number}")
-        samples.add(1.0, 1.0, Stamps(lambda: None, begun=1.0, wall=1.5, rest=0.1))
+        samples.add(1.0, 1.0, Stamps(begun=1.0, wall=1.5, rest=0.1))
 
     return (order, *interleave(baseline, candidate, lambda number: order.append(f"W{number}"), runs, seconds, warmups))
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 import torch
 
-from hkbench.judge.link import RunnerLink
+from hkbench.judge.link import RunnerLink, Stamps, TreeState
 from hkbench.judge.reference import Reference
 from hkbench.judge.regions import Regions
 from hkbench.judge.side import Side
@@ -104,34 +104,44 @@ def test_the_outbox_is_full_of_nan_before_every_call(shared: Shared, concealed: 
 
 
 class Recording:
-    """A link that notes when its runner goes on."""
+    """A link that notes what a runner finds when it goes on: none of the inputs, nothing of their answer."""
 
     def __init__(self, shared: Shared) -> None:
         self.shared = shared
-        self.seen: list[bool] = []
+        self.seen: list[tuple[bool, bool]] = []
 
-    def resume(self) -> None:
-        self.seen.append(self.shared.input_is_gone and self.shared.answer_is_gone)
+    def resume(self) -> TreeState:
+        self.seen.append((self.shared.input_is_gone, self.shared.answer_is_gone))
+        return self.freeze()
 
-    def freeze(self) -> None:
-        pass
+    def freeze(self) -> TreeState:
+        return TreeState(1, 1, 0, 0.0, 0.0)
 
     def post(self, *_args: Any, **_fields: Any) -> None:
         pass
 
-    def request(self, *_args: Any, **_fields: Any) -> dict[str, bool]:
+    def request(self, *_args: Any, stamps: Stamps | None = None, **_fields: Any) -> dict[str, bool]:
+        if stamps is not None:
+            self.resume()
         return {"ok": True}
 
 
-@pytest.mark.parametrize("how", ["ask", "call", "begin"])
-def test_every_way_to_thaw_the_candidate_conceals_first(shared: Shared, how: str) -> None:
+@pytest.mark.parametrize("how", ["ask", "begin"])
+def test_to_thaw_the_candidate_conceals_first(shared: Shared, how: str) -> None:
     link = Recording(shared)
     side = Side(cast("RunnerLink", link), JudgeSettings())
     side.before = shared.regions.conceal
     if how == "ask":
         side.ask(Stage.RUN, "state")
-    elif how == "call":
-        side.call(Stage.TIME, "call", lambda: None)
     else:
         side.begin("state")
-    assert link.seen == [True]
+    assert link.seen == [(True, True)]
+
+
+def test_a_call_finds_its_inputs_and_no_answer(shared: Shared) -> None:
+    link = Recording(shared)
+    side = Side(cast("RunnerLink", link), JudgeSettings())
+    side.before = shared.regions.conceal
+    side.call(Stage.TIME, "call", lambda: shared.regions.put_inputs(shared.inputs))
+    assert link.seen == [(False, True)]
+    assert side.restless == 0
