@@ -26,8 +26,9 @@ before the wait ran beside other builds. eval.py builds alone, some 50 s with nv
 With `--apart N` on two GPUs, KernelBench judges on the first, N candidates at once, while hkbench judges one at a time
 on the second: most of KernelBench's time is spent on the host, a core for each of its processes.
 
-With --cold each side builds from nothing, one at a time, and everything counts. hkbench's kits of precompiled headers
-are not there either. Such verdicts also give both sides' seconds without the build, the call of `load_inline`.
+With --cold each side builds from nothing, one at a time (of KernelBench N with `--apart N`), and everything counts.
+hkbench's kits of precompiled headers are not there either. Such verdicts also give both sides' seconds without the
+build, the call of `load_inline`.
 
 Only verdicts that came to their end count: correct and timed. Medians over repeats. Exit code 0: a table was made;
 1: no problem has figures of both sides; 69: no GPU, or none that KernelBench's evaluator accepts.
@@ -111,7 +112,7 @@ async def run(options: argparse.Namespace, checkout: Path, deadline: Deadline) -
             try:
                 async with asyncio.timeout(deadline.left):
                     if options.apart:
-                        await measure_apart(order, theirs, ours, record, deadline)
+                        await measure_apart(order, options.cold, theirs, ours, record, deadline)
                     else:
                         await measure(order, processes, options.cold, theirs, ours, record, deadline)
             except TimeoutError:
@@ -148,19 +149,19 @@ async def measure(
 
 
 async def measure_apart(
-    order: Sequence[Task], theirs: KernelBench, ours: Ours, record: Record, deadline: Deadline
+    order: Sequence[Task], cold: bool, theirs: KernelBench, ours: Ours, record: Record, deadline: Deadline
 ) -> None:
     """All verdicts of each side, side by side. The first problem's repeats come right after every problem's first."""
     first = order[0].problem.name
     order = sorted(order, key=lambda task: task.number > 0 and task.problem.name != first)
-    broken = await build_all(order, theirs, ours, deadline)
+    broken = {} if cold else await build_all(order, theirs, ours, deadline)
 
     async def kernelbench(task: Task) -> None:
-        record.add(await theirs.judge(task, deadline.left))
+        record.add(await theirs.judge(task, deadline.left, cold))
 
     async def hkbench() -> None:
         for task in order:
-            record.add([await ours.judge(task)])
+            record.add([await (ours.judge_cold(task) if cold else ours.judge(task))])
 
     for name, reason in broken.items():
         record.add([failed(KERNELBENCH, name, False, False, 0.0, f"it was not built: {reason}")])
@@ -229,8 +230,8 @@ def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
 
 def main(words: Sequence[str] | None = None) -> int:
     options = parse(words)
-    if options.apart and (options.cold or options.processes is not None):
-        raise SystemExit("--apart compares calls without their builds: leave out --cold and --processes")
+    if options.apart and options.processes is not None:
+        raise SystemExit("--apart compares calls alone: leave out --processes")
     if options.combine:
         figures = [Figure.from_json(figure) for figure in load_runs(options.combine, FACTS)]
     elif options.device == "cpu":

@@ -149,45 +149,76 @@ def test_a_step_that_does_not_fit_in_is_not_begun() -> None:
     assert Deadline(None).allows("a") and Deadline(None).left is None
 
 
-async def test_apart_each_side_judges_all_and_the_first_problem_is_repeated_first(tmp_path: Path) -> None:
-    said: dict[str, list[str]] = {"built": [], "kernelbench": [], "hkbench": []}
+class Asked:
+    """Stands in for either side of measure_apart, and notes what it is asked."""
 
-    class Theirs:
-        async def build(self, task: Task, _limit: float | None) -> str | None:
-            said["built"].append(task.problem.name)
-            return "no compiler" if task.problem.name == "4_C" else None
+    def __init__(self, name: str, said: dict[str, list[str]]) -> None:
+        self._name = name
+        self._said = said
 
-        async def judge(self, task: Task, _limit: float | None) -> list[Figure]:
-            said["kernelbench"].append(task.name)
-            return theirs(task.problem.name, 60.0)
+    def note(self, what: str, task: Task) -> None:
+        self._said.setdefault(f"{self._name} {what}", []).append(task.name)
 
-    class Hkbench:
-        def start(self, task: Task) -> None:
-            pass
 
-        async def built(self, task: Task) -> bool:
-            return True
+class AskedTheirs(Asked):
+    async def build(self, task: Task, _limit: float | None) -> str | None:
+        self.note("builds", task)
+        return "no compiler" if task.problem.name == "4_C" else None
 
-        async def judge(self, task: Task) -> Figure:
-            said["hkbench"].append(task.name)
-            return ours(task.problem.name, 46.0, 40.0)
+    async def judge(self, task: Task, _limit: float | None, cold: bool) -> list[Figure]:
+        self.note("cold" if cold else "judges", task)
+        return theirs(task.problem.name, 105.0 if cold else 60.0, cold)
 
+
+class AskedOurs(Asked):
+    def start(self, task: Task) -> None:
+        self.note("builds", task)
+
+    async def built(self, _task: Task) -> bool:
+        return True
+
+    async def judge(self, task: Task) -> Figure:
+        self.note("judges", task)
+        return ours(task.problem.name, 46.0, 40.0)
+
+    async def judge_cold(self, task: Task) -> Figure:
+        self.note("cold", task)
+        return ours(task.problem.name, 50.0, 40.0, cold=True)
+
+
+async def apart(folder: Path, cold: bool) -> tuple[dict[str, list[str]], str]:
+    """What both sides were asked for three problems three times, and the table."""
+    said: dict[str, list[str]] = {}
     problems = [SimpleNamespace(name=name) for name in ("19_A", "1_B", "4_C")]
-    tasks: Any = repeated([Task(problem, tmp_path, 0) for problem in cast("Any", problems)], 3)
+    tasks = repeated([Task(problem, folder, 0) for problem in cast("Any", problems)], 3)
     record = verdicts.Record(None, {})
-    await verdicts.measure_apart(tasks, cast("Any", Theirs()), cast("Any", Hkbench()), record, Deadline(None))
-    order = ["19_A#0", "1_B#0", "4_C#0", "19_A#1", "19_A#2", "1_B#1", "4_C#1", "1_B#2", "4_C#2"]
-    assert said["hkbench"] == order
-    assert said["kernelbench"] == [name for name in order if not name.startswith("4_C")]
-    assert said["built"] == ["19_A", "1_B", "4_C"]  # their build cache serves the repeats
-    text = summary(record.figures)
+    others: Any = AskedTheirs("kernelbench", said)
+    own: Any = AskedOurs("hkbench", said)
+    await verdicts.measure_apart(tasks, cold, others, own, record, Deadline(None))
+    return said, summary(record.figures)
+
+
+IN_TURN = ["19_A#0", "1_B#0", "4_C#0", "19_A#1", "19_A#2", "1_B#1", "4_C#1", "1_B#2", "4_C#2"]
+
+
+async def test_apart_each_side_judges_all_and_the_first_problem_is_repeated_first(tmp_path: Path) -> None:
+    said, text = await apart(tmp_path, cold=False)
+    assert said["hkbench builds"] == said["hkbench judges"] == IN_TURN
+    assert said["kernelbench judges"] == [name for name in IN_TURN if not name.startswith("4_C")]
+    assert len(said["kernelbench builds"]) == 3  # their build cache serves the repeats
     assert "| 19_A | 3, 3 | 60.0 | 6.0 | 10.0 |" in text
     assert "left out: kernelbench, 4_C: no verdict it was not built: no compiler" in text
 
 
-def test_apart_takes_no_cold_verdicts() -> None:
-    with pytest.raises(SystemExit, match="leave out --cold"):
-        verdicts.main(["--apart", "2", "--cold"])
+async def test_apart_and_cold_nothing_is_built_before(tmp_path: Path) -> None:
+    said, text = await apart(tmp_path, cold=True)
+    assert said == {"kernelbench cold": IN_TURN, "hkbench cold": IN_TURN}
+    assert "| 4_C | 3, 3 | 105.0 | 50.0 | 2.1 |" in text
+
+
+def test_apart_takes_no_processes() -> None:
+    with pytest.raises(SystemExit, match="leave out --processes"):
+        verdicts.main(["--apart", "2", "--processes", "19"])
 
 
 def test_without_a_gpu_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
