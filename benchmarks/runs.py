@@ -39,7 +39,7 @@ def load_runs(paths: Sequence[Path], facts: Sequence[str]) -> list[dict[str, Any
     """The figures in the files of several runs of one machine; prints `facts` of the runs, and which of them differ."""
     loaded = [json.loads(path.read_text()) for path in paths]
     for key in facts:
-        values = {str(run.get(key)) for run in loaded}
+        values = {str(run[key]) for run in loaded}
         print(f"{key}: {', '.join(sorted(values))}{' (the runs differ)' if len(values) > 1 else ''}")
     print()
     return [figure for run in loaded for figure in run["figures"]]

@@ -17,7 +17,6 @@ class Regions:
     def __init__(self, reference: Reference, inputs: list[Any], outputs: Leaves, files: tuple[int, int]) -> None:
         self._reference = reference
         self._files = files
-        self._cleared = False  # the outbox, and nobody has written there since
         self._left = False  # by the baseline: inputs that the candidate's next call may have, and their answer
         self.notes: list[str] = []
         inbox, outbox = Layout(), Layout()
@@ -79,9 +78,8 @@ class Regions:
         """Writes the inputs; then the outbox is full of NaN, whichever side is called."""
         for places, value in zip(self.input_places, inputs, strict=True):
             fill(self._inbox, places, value)
-        if not self._cleared:
-            self._outbox.poison()
-        self._cleared = self._left = False
+        self._outbox.poison()
+        self._left = False
         self._wait()
 
     def leave(self) -> None:
@@ -97,7 +95,7 @@ class Regions:
         """Leaves nothing of inputs and outputs: the other side's next call has the same inputs, so the same answer."""
         self._inbox.poison(self._inputs_begin)
         self._outbox.poison()
-        self._cleared, self._left = True, False
+        self._left = False
         self._wait()
 
     def changed_input(self, inputs: list[Any]) -> int | None:

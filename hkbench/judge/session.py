@@ -303,7 +303,7 @@ class Session:
             self.regions.put_inputs(inputs)
             then()
 
-        answer, objects = self.side.call(stage, op, reveal, trial, sample, last=not keep)
+        answer, objects = self.side.call(stage, op, reveal, trial, sample, prepare=not keep)
         self.check_answer(answer, inputs if keep else None, trial)
         seconds, idle = times_of(answer, stage, trial)
         outputs = self.regions.outputs() if keep else {}

@@ -45,20 +45,20 @@ class Side:
         reveal: Callable[[], None],
         trial: int | None = None,
         sample: bool = False,
-        last: bool = False,
+        prepare: bool = False,
     ) -> tuple[Message, dict[str, int]]:
         """A forward pass; `reveal` puts its inputs in place, before it is thawed. `stamps` has the judge's clock of it.
 
-        With `sample` the guard looks from outside whose code runs in it: samples by mapped file. `last`: nobody wants
-        its outputs, so that it prepares for the next call at once. Else it is stopped where it answered, since what it
-        does while it prepares is on no clock, and is to be asked to `prepare` when its outputs have been taken.
+        With `sample` the guard looks from outside whose code runs in it: samples by mapped file. With `prepare` nobody
+        wants its outputs, and it prepares for the next call at once. Else it is stopped where it answered, since what
+        it does while it prepares is on no clock, and is to be asked to `prepare` when its outputs have been taken.
         """
         objects: dict[str, int] = {}
         stamps = Stamps(lambda: objects.update(self._link.sample_end().objects)) if sample else Stamps()
         self._show(reveal)
         if sample:
             self._link.sample_begin()
-        return self._checked(self.try_ask(stage, op, stamps, prepare=last), stage, trial), objects
+        return self._checked(self.try_ask(stage, op, stamps, prepare=prepare), stage, trial), objects
 
     def try_ask(
         self,

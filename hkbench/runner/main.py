@@ -112,7 +112,7 @@ class Runner:
         self._state = {name: self._view(place) for name, place in message["state"].items()}
         values = {name: tensor.to(self._device, copy=True) for name, tensor in self._state.items()}
         self._model.load_state_dict(values, strict=False)  # buffers of its own stay as they are
-        values.clear()
+        values.clear()  # free memory too
         self._poison()
         return {}
 
