@@ -1,7 +1,7 @@
 """A judge that also notes what the parts of its work take: `hkbench.judge.worker` with a clock around them.
 
-Each evaluation appends a line of JSON to the file that PROBE_FILE names: by part, how often and how many seconds in
-all. Parts may lie in one another (the freezing of a runner is in every part that asks it something). On a GPU a part
+Each evaluation appends two lines of JSON to the file that PROBE_FILE names, one of the judge that loads and one of the
+judge that measures: who it is, and by part, how often and how many seconds in all. Parts may lie in one another (the freezing of a runner is in every part that asks it something). On a GPU a part
 that does not wait for the device leaves its work to the next one that does.
 """
 
@@ -55,6 +55,8 @@ PARTS: dict[str, tuple[Any, str]] = {
     "runners ended": (RunnerLink, "end"),
 }
 
+LOADS, MEASURES = "loads", "measures"
+
 _spent: dict[str, list[float]] = {}
 
 
@@ -70,14 +72,14 @@ def _clocked(part: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def _noted(function: Callable[..., Any]) -> Callable[..., Any]:
+def _noted(judge: str, function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
         _spent.clear()
         result = function(*args, **kwargs)
         line = {part: {"calls": len(times), "seconds": sum(times)} for part, times in _spent.items()}
         with Path(os.environ["PROBE_FILE"]).open("a") as file:
-            file.write(json.dumps(line) + "\n")
+            file.write(json.dumps({"judge": judge, "parts": line}) + "\n")
         return result
 
     return run
@@ -85,6 +87,7 @@ def _noted(function: Callable[..., Any]) -> Callable[..., Any]:
 
 for _part, (_owner, _name) in PARTS.items():
     setattr(_owner, _name, _clocked(_part, getattr(_owner, _name)))
-worker._evaluate = _noted(worker._evaluate)
+worker._load = _noted(LOADS, worker._load)
+worker._measure = _noted(MEASURES, worker._measure)
 
 serve = worker.serve

@@ -22,6 +22,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from itertools import zip_longest
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -156,8 +157,7 @@ async def rounds(judges: Evaluator, notes: Path, case: Case, mode: str, number: 
     """`number` verdicts at once: they build side by side, and the device is lent to one at a time."""
     notes.write_text("")
     verdicts = await asyncio.gather(*(judged(judges, case, scratch / str(place)) for place in range(number)))
-    # The lines come as verdicts end, not as they began: of equal candidates any line belongs to any.
-    parts = [json.loads(line) for line in notes.read_text().splitlines()]
+    parts = _parts([json.loads(line) for line in notes.read_text().splitlines()])
     name = f"{case.problem.name} {case.name}"
     made = [
         Row(name, mode, _status(verdict), {time.stage.value: time.seconds for time in verdict.stages}, spent)
@@ -166,6 +166,18 @@ async def rounds(judges: Evaluator, notes: Path, case: Case, mode: str, number: 
     for row in made:
         print(f"{row.case:44} {mode:13} {row.status:10} {row.all:7.2f} s", flush=True)
     return made
+
+
+def _parts(lines: list[dict[str, Any]]) -> list[dict[str, dict[str, float]]]:
+    """Of each evaluation, what its two judges noted. They do so when they end: of equal candidates any line fits any."""
+    loads, measures = ([line["parts"] for line in lines if line["judge"] == judge] for judge in ("loads", "measures"))
+    return [
+        {
+            part: {key: sum(found[part][key] for found in both if part in found) for key in ("calls", "seconds")}
+            for part in {**both[0], **both[1]}
+        }
+        for both in zip_longest(loads, measures, fillvalue={})
+    ]
 
 
 def _status(verdict: Verdict) -> str:

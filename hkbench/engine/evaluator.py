@@ -1,4 +1,4 @@
-"""Judges candidates: one judge process and one guarded runner each, forked from servers that have imported torch."""
+"""Judges candidates: two judge processes and two guarded runners each, forked from servers that have imported torch."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ from hkbench.engine.built_code import with_built_code
 from hkbench.engine.channel import Channel
 from hkbench.engine.confinement import Cages, prefix, require, survey
 from hkbench.engine.guards import QUIET_KINETO, Guards, Spare
+from hkbench.engine.judges import Judges
 from hkbench.engine.kittens import kittens_versions
 from hkbench.engine.preparation import Preparation
 from hkbench.engine.slots import BuildSlots, Devices
 from hkbench.judge.audited import ProblemAudit
-from hkbench.judge.job import AuditJob, DescribeJob, EvaluateJob, FactsJob
+from hkbench.judge.job import SOCKETS, AuditJob, DescribeJob, EvaluateJob, FactsJob
 from hkbench.records import (
     Backend,
     DeviceFacts,
@@ -67,6 +68,25 @@ OnStage = Callable[[Stage, int | None], None]
 
 
 @dataclass(frozen=True)
+class Ends:
+    """The judge's ends of an evaluation's sockets, and its files: given to the judge that loads and that measures."""
+
+    sockets: tuple[socket.socket, ...]
+    files: tuple[int, ...]
+
+    @property
+    def descriptors(self) -> list[int]:
+        return [*(sock.fileno() for sock in self.sockets), *self.files]
+
+    def close(self) -> None:
+        """To be called once. A runner whose judge is gone ends when these are closed too."""
+        for sock in self.sockets:
+            sock.close()
+        for fd in self.files:
+            os.close(fd)
+
+
+@dataclass(frozen=True)
 class Evaluated:
     """The verdict, or for a build-only evaluation what the candidate wanted built."""
 
@@ -100,6 +120,7 @@ class Evaluator:
         self._judges = ForkServer("hkbench.judge.worker", kept_environment() | own)
         self._runners = ForkServer("hkbench.runner.main", kept_environment() | STEADY_MALLOC | QUIET_KINETO)
         self._memory = int((settings.memory_gib or 0) * GIB) or int(MEMORY_SHARE * psutil.virtual_memory().total)
+        self._measuring = Judges(self._judges, ())
         self.devices: tuple[DeviceFacts, ...] = ()
 
     async def __aenter__(self) -> Evaluator:
@@ -124,6 +145,7 @@ class Evaluator:
         prepares = self._prepares and kind is not DeviceKind.CPU
         self._preparation = Preparation(self.isolation, self._cages, self._slots, self._settings, prepares)
         self._guards = Guards(self._cages, self.device, self._memory, self._preparation)
+        self._measuring.start()
         return self
 
     def _share(self) -> None:
@@ -131,10 +153,12 @@ class Evaluator:
         self._slots = BuildSlots(self._builds, exclusive_measurement=self.device.kind is DeviceKind.CPU)
         self._loaded = asyncio.Semaphore(self._builds + LOADED_AHEAD * len(self.devices))
         self._lent = Devices([facts.index for facts in self.devices])
+        self._measuring = Judges(self._judges, self.devices)
 
     async def __aexit__(self, *_: object) -> None:
         if self._preparation is not None:
             await self._preparation.close()
+        self._measuring.close()
         await asyncio.to_thread(self._judges.close)
         await asyncio.to_thread(self._runners.close)
 
@@ -272,27 +296,43 @@ class Evaluator:
     async def _evaluate(self, job: EvaluateJob, on_stage: OnStage, asked: float) -> Evaluated:
         async with self._slots.build():
             building = time.time()
-            channel, profiler = await self._start(job)
+            channel, profiler, ends = await self._start(job)
             try:
-                message = await self._until_news(channel, on_stage, profiler, None)
+                async with channel:
+                    message = await self._until_news(channel, on_stage, profiler, None)
                 self._shared().note(Path(job.folder))
             except BaseException:
-                await channel.close()
                 profiler.close()
+                ends.close()
                 raise
         turns = Turns(asked=asked, building=building, loaded=time.time())
-        with closing(profiler):
-            async with channel:
-                if "ready" in message:
-                    async with self._slots.measure(), self._lent.one() as index:
-                        lent = time.time()
-                        await channel.send({"device": index})
-                        message = await self._until_news(channel, on_stage, profiler, index)
-                    turns = turns.model_copy(update={"device": index, "lent": lent, "returned": time.time()})
-                result = _result(message)
+        with closing(profiler), closing(ends):
+            if "ready" in message:
+                async with self._slots.measure(), self._lent.one() as index:
+                    lent = time.time()
+                    message = await self._measure(job, ends, index, on_stage, profiler)
+                turns = turns.model_copy(update={"device": index, "lent": lent, "returned": time.time()})
+            result = _result(message)
         if "verdict" in result:
             return Evaluated(Verdict.model_validate(result["verdict"]), turns=turns)
         return Evaluated(None, tuple(result["extensions"]), result["launched"], result["output"], turns)
+
+    async def _measure(
+        self, job: EvaluateJob, ends: Ends, index: int, on_stage: OnStage, profiler: Spare
+    ) -> dict[str, Any]:
+        """Has the judge of a device measure what another one has loaded."""
+        message: dict[str, Any] = {}
+        try:
+            async with await Channel.open(self._measuring.measure(index, ends.descriptors)) as channel:
+                await channel.send(self._asked(job))
+                message = await self._until_news(channel, on_stage, profiler, index)
+        finally:
+            if not message.get("stays"):
+                self._measuring.leave(index)
+        return message
+
+    def _asked(self, job: EvaluateJob) -> dict[str, Any]:
+        return job.model_dump(mode="json") | {"memory_bytes": self._memory}
 
     async def _with_built_code(self, job: EvaluateJob, found: Evaluated) -> Evaluated:
         """On an AMD GPU, what the device code says that the candidate was built into; its processes have ended."""
@@ -324,39 +364,36 @@ class Evaluator:
             else:
                 return message
 
-    async def _start(self, job: EvaluateJob) -> tuple[Channel, Spare]:
-        """Forks the judge and two runners, candidate's and baseline's, with the sockets and files between them.
+    async def _start(self, job: EvaluateJob) -> tuple[Channel, Spare, Ends]:
+        """Forks a judge and two runners, candidate's and baseline's, with the sockets and files between them.
+
+        The judge has it loaded; its ends of the sockets are kept for the one that measures.
 
         A third runner, for a profiler, has its sockets and is forked when the judge asks for it.
         """
         engine, judge_engine = socket.socketpair()
-        ours, theirs = [judge_engine], []
-        files = [memory_file("inbox"), memory_file("outbox")]
-        private = {Path(job.folder): job.code, Path(job.folder).with_name(BASELINE): str(job.problem.path)}
-        (profiler_channel, channel_end), (profiler_control, control_end) = (socket.socketpair() for _ in "12")
+        pairs = [socket.socketpair() for _ in range(SOCKETS)]
+        inbox, outbox, loaded = (memory_file(name) for name in ("inbox", "outbox", "loaded"))
+        ends = Ends(tuple(ours for ours, _ in pairs), (inbox, outbox, loaded))
+        *theirs, channel_end, control_end = (there for _, there in pairs)
         profiler = Spare(self._runners, (control_end, channel_end), self._guards.profiler(job))
+        private = {Path(job.folder): job.code, Path(job.folder).with_name(BASELINE): str(job.problem.path)}
         try:
-            for folder, code in private.items():
-                (judge_channel, runner_channel), (judge_control, guard_control) = (socket.socketpair() for _ in "12")
-                ours += [judge_channel, judge_control]
-                theirs += [guard_control, runner_channel]
-                self._runners.fork(
-                    [guard_control.fileno(), runner_channel.fileno(), *files], self._guards.runner(folder, code)
-                )
-            ours += [profiler_channel, profiler_control]
-            self._judges.fork([sock.fileno() for sock in ours] + files)
+            for (folder, code), channel, control in zip(private.items(), theirs[::2], theirs[1::2], strict=True):
+                guard = self._guards.runner(folder, code)
+                self._runners.fork([control.fileno(), channel.fileno(), inbox, outbox], guard)
+            self._judges.fork([judge_engine.fileno(), *ends.descriptors])
         except ForkServerLost as error:
             engine.close()
             profiler.close()
+            ends.close()
             raise errors.WorkerLost(f"{error}; start the command again") from error
         finally:
-            for sock in ours + theirs:
+            for sock in (*theirs, judge_engine):
                 sock.close()
-            for fd in files:
-                os.close(fd)
-        channel = await Channel.open(engine)
-        await channel.send(job.model_dump(mode="json") | {"memory_bytes": self._memory})
-        return channel, profiler
+        judge = await Channel.open(engine)
+        await judge.send(self._asked(job))
+        return judge, profiler, ends
 
     def _shared(self) -> Preparation:
         assert self._preparation is not None, "used outside of `async with`"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -76,7 +77,7 @@ class Arena:
     def __init__(self, region: torch.Tensor, description: dict[str, Any], descriptor: int | None = None) -> None:
         self.region = region
         self.description = description
-        self.descriptor = descriptor  #: stays open until the judge ends: two runners are given it
+        self.descriptor = descriptor  #: open until `release`: two runners are given it
 
     @classmethod
     def on_host(cls, fd: int, size: int) -> Arena:
@@ -88,6 +89,13 @@ class Arena:
     def on_device(cls, size: int, device: torch.device) -> Arena:
         """Raises RuntimeError where processes cannot share the device's memory."""
         return cls(*device_memory.allocate(max(size, ALIGNMENT), device))
+
+    def release(self) -> None:
+        """Gives device memory back; nobody may look at the region afterwards. The host's goes with its file."""
+        if self.descriptor is not None:
+            device_memory.release(self.region)
+            os.close(self.descriptor)
+            self.descriptor = None
 
     def put(self, place: dict[str, Any], tensor: torch.Tensor) -> None:
         view(self.region, place).copy_(tensor)

@@ -13,10 +13,10 @@ from typing import Any
 
 import torch
 
-from hkbench.devices.probe import probe, versions
+from hkbench.devices.probe import versions
 from hkbench.errors import DeviceUnavailable
 from hkbench.judge import failures
-from hkbench.judge.job import EvaluateJob
+from hkbench.judge.job import EvaluateJob, Loaded
 from hkbench.judge.launches import absent_gpu, launched
 from hkbench.judge.link import RunnerBabble, RunnerGone, RunnerLink, RunnerTimeout
 from hkbench.judge.measure import Measurement
@@ -60,7 +60,9 @@ class Evaluation:
         files: tuple[int, int],
         enter: Callable[[Stage], None],
         memory_bytes: int,
+        loaded: Loaded | None = None,
     ) -> None:
+        """`loaded`: what another process's `load` came to, by `loaded` there; then `run` may follow at once."""
         self._job = job
         self._link = link
         self._baseline = baseline
@@ -68,16 +70,17 @@ class Evaluation:
         self._files = files
         self._enter = enter
         self._memory_bytes = memory_bytes
-        self._source = Path(job.code).read_bytes()
-        self._text = self._source.decode(errors="replace")
-        self._times: dict[Stage, float] = {}
+        self._source = b"" if loaded else Path(job.code).read_bytes()
+        self._text = loaded.text if loaded else self._source.decode(errors="replace")
+        self._sha256 = loaded.sha256 if loaded else sha256(self._source).hexdigest()
+        self._times: dict[Stage, float] = dict(loaded.seconds) if loaded else {}
         self._stage = Stage.PARSE
         self._session: Session | None = None
         self._evidence: Evidence | None = None
         self._reference: Reference | None = None
         self._facts: DeviceFacts | None = None
-        self._findings: tuple[Finding, ...] = ()
-        self._built = BuildFolder(job.folder)
+        self._findings: tuple[Finding, ...] = loaded.findings if loaded else ()
+        self._built = BuildFolder(job.folder, loaded.built if loaded else None)
         self.extensions: list[dict[str, Any]] = []
         self.launched: dict[str, Any] | None = None
 
@@ -85,15 +88,29 @@ class Evaluation:
         """Parse, build and import: everything that needs no device."""
         return self._guarded(self._load)
 
-    def run(self, device_index: int) -> Verdict:
+    @property
+    def loaded(self) -> Loaded:
+        """For the process that goes on from here."""
+        return Loaded(
+            text=self._text,
+            sha256=self._sha256,
+            findings=self._findings,
+            seconds=self._times,
+            build_seconds=self._link.build_seconds,
+            said=self._link.said.decode(),
+            built=self._built.known,
+        )
+
+    def run(self, facts: DeviceFacts) -> Verdict:
         """The rest, with the device to ourselves."""
+        self._facts = facts
         measured: Measurement | None = None
         trusted: Trusted | None = None
         profile: KernelProfile | None = None
 
         def stages() -> None:
             nonlocal measured, trusted, profile
-            self._compare(device_index)
+            self._compare(facts)
             measured, trusted = self._measure()
             if trusted.refusal is not None:
                 return
@@ -183,18 +200,14 @@ class Evaluation:
         if failed is not None:
             raise failed
 
-    def _compare(self, device_index: int) -> None:
+    def _compare(self, facts: DeviceFacts) -> None:
         job = self._job
         with self._timed(Stage.LOAD):
-            device = torch.device("cpu" if job.device is DeviceKind.CPU else f"cuda:{device_index}")
-            if device.type == "cuda":
-                torch.cuda.set_device(device)  # what names no device, a problem's code too, means this one
-            self._facts = probe(job.device)[device_index]
             weights_seed = draw_seed()
-            self._reference = Reference(job.problem, job.sizes, device, weights_seed)
+            self._reference = Reference(job.problem, job.sizes, torch_device(facts), weights_seed)
             baseline = BaselineSide(self._baseline, job.settings, str(job.problem.path))
             sides = (Side(self._link, job.settings), baseline)
-            self._session = Session(self._reference, sides, self._facts, job.settings, self._files, weights_seed)
+            self._session = Session(self._reference, sides, facts, job.settings, self._files, weights_seed)
             self._session.prepare()
         with self._timed(Stage.RUN):
             self._session.trials()
@@ -260,6 +273,22 @@ class Evaluation:
             self._session.notes.append(f"torch's profiler failed: {answer.get('message')}")
             return None
         return kernel_profile(answer, owner_of)
+
+    def built(self) -> dict[str, Any]:
+        """What came of a build that is not measured; ends the runners."""
+        end = self._link.end()
+        self._baseline.end()
+        return {"extensions": self.extensions, "launched": self.launched, "output": end.output}
+
+    def release(self) -> None:
+        """Gives the device's memory back, in a process that goes on without this evaluation.
+
+        Raises:
+            RuntimeError: the driver refuses.
+        """
+        if self._session is not None:
+            self._session.regions.release()
+            self._session.reference.forget()
 
     def verdict(
         self,
@@ -327,7 +356,7 @@ class Evaluation:
             device_facts=facts,
             sizes=self._job.sizes,
             versions=versions(),
-            candidate_sha256=sha256(self._source).hexdigest(),
+            candidate_sha256=self._sha256,
             problem_sha256=self._job.problem.sha256,
             track=self._job.settings.track,
             isolation=self._job.isolation,
@@ -339,6 +368,11 @@ class Evaluation:
             not_checked=tuple(not_checked),
             warnings=tuple(warnings),
         )
+
+
+def torch_device(facts: DeviceFacts) -> torch.device:
+    """What torch calls a device."""
+    return torch.device("cpu" if facts.kind is DeviceKind.CPU else f"cuda:{facts.index}")
 
 
 def _parse(source: bytes) -> None:

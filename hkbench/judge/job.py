@@ -4,10 +4,28 @@ from __future__ import annotations
 
 from typing import Literal
 
-from hkbench.records import Backend, DeviceKind, Isolation, JudgeSettings, Problem, Record, SizeSet
+from hkbench.profile.names import Built
+from hkbench.records import (
+    Backend,
+    DeviceFacts,
+    DeviceKind,
+    Finding,
+    Isolation,
+    JudgeSettings,
+    Problem,
+    Record,
+    SizeSet,
+    Stage,
+)
 
 #: Beside the private folder of a candidate's runner: that of its profiler.
 PROFILE_FOLDER = "profile"
+
+
+#: What a judge is given for one evaluation: channel and control of candidate, baseline and profiler, and after them the
+#: files inbox, outbox and `Loaded`.
+SOCKETS, FILES = 6, 3
+ENDS = SOCKETS + FILES
 
 
 class EvaluateJob(Record):
@@ -25,6 +43,25 @@ class EvaluateJob(Record):
     #: Record the extension calls, really build and load, or compile what Triton launches for `arch`.
     build_only: Literal["capture", "real", "launch"] | None = None
     arch: str | None = None
+
+
+class Loaded(Record):
+    """What the judge that had a candidate built hands to the one that measures it, as JSON in a memory file."""
+
+    text: str  #: of the candidate
+    sha256: str  #: of its bytes
+    findings: tuple[Finding, ...]
+    seconds: dict[Stage, float]
+    build_seconds: float
+    said: str  #: by the candidate's guard, behind its last whole line
+    built: dict[str, Built]  #: see `BuildFolder.known`
+
+
+class StayJob(Record):
+    """Stay with a device and measure what comes by the door: see `judge/worker.py`."""
+
+    job: Literal["stay"] = "stay"
+    facts: DeviceFacts
 
 
 class DescribeJob(Record):

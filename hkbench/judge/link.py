@@ -86,14 +86,22 @@ class RunnerBabble(Exception):
 class RunnerLink:
     """Requests go one at a time; `build_seconds` adds up the time that builds took."""
 
-    def __init__(self, channel: socket.socket, control: socket.socket) -> None:
+    def __init__(
+        self, channel: socket.socket, control: socket.socket, said: bytes = b"", build_seconds: float = 0.0
+    ) -> None:
+        """`said` and `build_seconds`: what another process's link to the same runner had come to."""
         self._channel = channel
         self._control = control
         self._end: RunnerEnd | None = None
-        self._said = b""  # by the guard, behind the last whole line
+        self._said = said  # by the guard, behind the last whole line
         self._report: dict[str, Any] | None = None  # came while another answer was awaited
         self._left = False  # the runner closed its channel
-        self.build_seconds = 0.0
+        self.build_seconds = build_seconds
+
+    @property
+    def said(self) -> bytes:
+        """By the guard, behind its last whole line: whoever goes on with this runner reads on from there."""
+        return self._said
 
     def request(
         self,

@@ -45,6 +45,12 @@ class Reference:
     def has_parameters(self) -> bool:
         return any(True for _ in self.model.parameters())
 
+    def forget(self) -> None:
+        """Drops what holds memory, in a process that goes on without this problem."""
+        sys.modules.pop(_module_name(self.problem), None)
+        self._namespace.clear()
+        self._precise_model = None
+
     def load(self, state: dict[str, torch.Tensor]) -> None:
         """Gives the model other parameters; the precise one is made anew from it."""
         self.model.load_state_dict(state)
@@ -117,7 +123,7 @@ def _tensors(values: Iterable[object]) -> list[torch.Tensor]:
 
 
 def _execute(problem: Problem, sizes: SizeSet) -> dict[str, Any]:
-    module = ModuleType(f"problem_{problem.number}")
+    module = ModuleType(_module_name(problem))
     module.__file__ = str(problem.path)
     sys.modules[module.__name__] = module
     try:
@@ -126,6 +132,10 @@ def _execute(problem: Problem, sizes: SizeSet) -> dict[str, Any]:
         raise ProblemError(f"{problem.path}: importing it raised {error!r}") from error
     apply_sizes(module.__dict__, sizes, problem.cpu_sizes)
     return module.__dict__
+
+
+def _module_name(problem: Problem) -> str:
+    return f"problem_{problem.number}"
 
 
 def _cast(value: Any, dtype: torch.dtype) -> Any:

@@ -17,6 +17,7 @@ class Regions:
     def __init__(self, reference: Reference, inputs: list[Any], outputs: Leaves, files: tuple[int, int]) -> None:
         self._reference = reference
         self._files = files
+        self._arenas: tuple[Arena, ...] = ()
         self._left = False  # by the baseline: inputs that the candidate's next call may have, and their answer
         self.notes: list[str] = []
         inbox, outbox = Layout(), Layout()
@@ -36,16 +37,28 @@ class Regions:
 
     def allocate(self, by_host: bool) -> None:
         """Makes the two regions, on the device where its memory can be shared, and fills in what never changes."""
-        self._inbox, self._outbox = self._arenas(*self._sizes, by_host)
+        self.release()
+        self._arenas = self._made(*self._sizes, by_host)
+        self._inbox, self._outbox = self._arenas
         self.put_state(self._reference.model.state_dict())
         for places, value in zip(self.init_places, self._reference.init_inputs, strict=True):
             fill(self._inbox, places, value)
 
-    def _arenas(self, inbox: int, outbox: int, by_host: bool) -> tuple[Arena, Arena]:
+    def release(self) -> None:
+        """Gives the device's memory back. Raises RuntimeError where its driver refuses."""
+        for arena in self._arenas:
+            arena.release()
+
+    def _made(self, inbox: int, outbox: int, by_host: bool) -> tuple[Arena, Arena]:
         device = self._reference.device
         if device.type == "cuda" and not by_host:
             try:
-                return Arena.on_device(inbox, device), Arena.on_device(outbox, device)
+                first = Arena.on_device(inbox, device)
+                try:
+                    return first, Arena.on_device(outbox, device)
+                except RuntimeError:
+                    first.release()
+                    raise
             except RuntimeError as error:
                 self.notes.append(f"device memory cannot be shared here ({error}); copies go by the host")
         return Arena.on_host(self._files[0], inbox), Arena.on_host(self._files[1], outbox)

@@ -1,38 +1,62 @@
 """A judge process: forked from a server that has imported torch, does one job, says what came of it.
 
-To the engine it sends frames: {"stage": ...} as stages begin, {"ready": true} when the candidate is loaded and the
-device is wanted (the engine answers {"device": INDEX}), {"profiler": true} when a runner is to be forked for one, and
-last {"result": ...} or {"error": ..., "message": ...}.
+To the engine it sends frames: {"stage": ...} as stages begin, {"profiler": true} when a runner is to be forked for one,
+and last {"result": ...} or {"error": ..., "message": ...}.
+
+A candidate has two judges. One has it built and loaded; its last frame is {"ready": true} when there is something to
+measure, and what it knows then lies in a memory file (`job.Loaded`). The other one stays with a device: by its first
+socket, the door, it is given the sockets and files of one evaluation after another, of which the first is the channel
+on which it is told the job and answers. Its result says whether it `stays`; otherwise the process ends.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import socket
 import traceback
-from typing import Any
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import IO, Any
 
 import torch  # forks share it
 
 from hkbench import errors
 from hkbench.devices.probe import available_kind, probe
 from hkbench.judge.audit import audit_problem
-from hkbench.judge.evaluate import Evaluation
+from hkbench.judge.evaluate import Evaluation, torch_device
 from hkbench.judge.facts import problem_facts
-from hkbench.judge.job import AuditJob, DescribeJob, EvaluateJob, FactsJob
+from hkbench.judge.footprint import Footprint
+from hkbench.judge.job import (
+    ENDS,
+    FILES,
+    AuditJob,
+    DescribeJob,
+    EvaluateJob,
+    FactsJob,
+    Loaded,
+    StayJob,
+)
 from hkbench.judge.link import RunnerLink
 from hkbench.judge.profiling import Spare
-from hkbench.records import DeviceKind, Stage
+from hkbench.judge.warm import warm
+from hkbench.records import DeviceFacts, DeviceKind, Stage, Verdict
 from hkbench.runner import wire
 
 
 def serve(engine_fd: int, *fds: int) -> None:
     """Does the one job that comes over the engine's socket."""
     engine = socket.socket(fileno=engine_fd)
+    _reported(engine, lambda: _dispatch(engine, wire.receive(engine), fds))
+    engine.close()
+    os._exit(0)
+
+
+def _reported(engine: socket.socket, work: Callable[[], dict[str, Any]]) -> None:
+    """Tells the engine what came of `work`, or how it failed."""
     try:
-        result = _dispatch(engine, wire.receive(engine), fds)
-        wire.send(engine, {"result": result})
+        wire.send(engine, work())
     except wire.PeerClosed:
         pass  # the engine is gone: nobody wants the result
     except errors.HkbenchError as error:
@@ -45,23 +69,23 @@ def serve(engine_fd: int, *fds: int) -> None:
             else "InternalError"
         )
         wire.send(engine, {"error": name, "message": f"{error!r}\n{detail}"})
-    finally:
-        engine.close()
-    os._exit(0)
 
 
-def _dispatch(engine: socket.socket, message: wire.Message, fds: tuple[int, ...]) -> Any:
+def _dispatch(engine: socket.socket, message: wire.Message, fds: tuple[int, ...]) -> dict[str, Any]:
     match message["job"]:
         case "describe":
             kind = DescribeJob.model_validate(message).kind or available_kind()
-            return [facts.model_dump(mode="json") for facts in probe(kind)]
+            return {"result": [facts.model_dump(mode="json") for facts in probe(kind)]}
         case "facts":
             job = FactsJob.model_validate(message)
-            return problem_facts(job.problem, job.sizes).model_dump(mode="json")
+            return {"result": problem_facts(job.problem, job.sizes).model_dump(mode="json")}
         case "audit":
-            return _audit(AuditJob.model_validate(message))
+            return {"result": _audit(AuditJob.model_validate(message))}
+        case "stay":
+            _stay(engine, StayJob.model_validate(message).facts)
+            os._exit(0)  # the door is closed, and nobody behind it
         case _:
-            return _evaluate(engine, message, fds)
+            return _load(engine, message, fds)
 
 
 def _audit(job: AuditJob) -> Any:
@@ -75,25 +99,108 @@ def _audit(job: AuditJob) -> Any:
     return audit_problem(job.problem, job.sizes, device, job.trials).model_dump(mode="json")
 
 
-def _evaluate(engine: socket.socket, message: wire.Message, fds: tuple[int, ...]) -> Any:
-    memory_bytes = message.pop("memory_bytes")
-    job = EvaluateJob.model_validate(message)
-    *sockets, inbox, outbox = fds
-    channel, control, baseline_channel, baseline_control, *spare = (socket.socket(fileno=fd) for fd in sockets)
-    link, baseline = RunnerLink(channel, control), RunnerLink(baseline_channel, baseline_control)
-    profiler = Spare(RunnerLink(*spare), lambda: wire.send(engine, {"profiler": True}))
+def _load(engine: socket.socket, message: wire.Message, fds: tuple[int, ...]) -> dict[str, Any]:
+    """Builds and loads. Its ends of the sockets close with the process; the engine keeps the measuring judge's."""
+    *sockets, inbox, outbox, loaded = fds
+    evaluation = _evaluation(engine, message, [socket.socket(fileno=fd) for fd in sockets], (inbox, outbox))
+    failure = evaluation.load()
+    if failure is not None:
+        return _result(evaluation.verdict(failure))
+    if message["build_only"] is not None:
+        return {"result": evaluation.built()}
+    with os.fdopen(loaded, "w") as file:
+        file.write(evaluation.loaded.model_dump_json())
+    return {"ready": True}
+
+
+def _result(verdict: Verdict) -> dict[str, Any]:
+    return {"result": {"verdict": verdict.model_dump(mode="json")}}
+
+
+def _evaluation(
+    engine: socket.socket,
+    message: wire.Message,
+    sockets: list[socket.socket],
+    files: tuple[int, int],
+    loaded: Loaded | None = None,
+) -> Evaluation:
+    memory_bytes = message["memory_bytes"]
+    job = EvaluateJob.model_validate({name: value for name, value in message.items() if name != "memory_bytes"})
+    channel, control, baseline_channel, baseline_control, profiler_channel, profiler_control = sockets
+    link = RunnerLink(channel, control)
+    if loaded is not None:
+        link = RunnerLink(channel, control, loaded.said.encode(), loaded.build_seconds)
+    baseline = RunnerLink(baseline_channel, baseline_control)
+    profiler = Spare(RunnerLink(profiler_channel, profiler_control), lambda: wire.send(engine, {"profiler": True}))
 
     def enter(stage: Stage) -> None:
         wire.send(engine, {"stage": stage.value})
 
-    evaluation = Evaluation(job, link, baseline, profiler, (inbox, outbox), enter, memory_bytes)
-    failure = evaluation.load()
-    if failure is not None:
-        return {"verdict": evaluation.verdict(failure).model_dump(mode="json")}
-    if job.build_only is not None:
-        end = link.end()
-        baseline.end()
-        return {"extensions": evaluation.extensions, "launched": evaluation.launched, "output": end.output}
-    wire.send(engine, {"ready": True})
-    index = wire.receive(engine)["device"]
-    return {"verdict": evaluation.run(index).model_dump(mode="json")}
+    return Evaluation(job, link, baseline, profiler, files, enter, memory_bytes, loaded)
+
+
+def _stay(door: socket.socket, facts: DeviceFacts) -> None:
+    """Measures what comes by the door, until that is closed or an evaluation leaves more behind than it may."""
+    first: Footprint | Exception | None
+    try:
+        first = _taken(facts)
+    except Exception as error:  # noqa: BLE001 - of the device; whoever wants to measure on it is told
+        first = error
+    while True:
+        try:
+            wire.receive(door)
+            descriptors = wire.receive_descriptors(door, 1 + ENDS)
+        except wire.PeerClosed:
+            return
+        if not _measured(descriptors, facts, first):
+            return
+
+
+def _taken(facts: DeviceFacts) -> Footprint | None:
+    """Takes a GPU; what it is like then. A CPU's judge has one evaluation only, with a heap as after a fork."""
+    if facts.kind is DeviceKind.CPU:
+        return None
+    device = torch_device(facts)
+    torch.cuda.set_device(device)
+    warm(device, facts)
+    gc.freeze()  # else each look for garbage goes through all of torch
+    return Footprint.of(device)
+
+
+def _measured(descriptors: list[int], facts: DeviceFacts, first: Footprint | Exception | None) -> bool:
+    """One evaluation; whether this process may have another one."""
+    stays = False
+    with ExitStack() as stack:
+        engine, *sockets = (stack.enter_context(socket.socket(fileno=fd)) for fd in descriptors[:-FILES])
+        inbox, outbox, loaded = (stack.enter_context(os.fdopen(fd, "rb")) for fd in descriptors[-FILES:])
+
+        def work() -> dict[str, Any]:
+            nonlocal stays
+            if isinstance(first, Exception):
+                raise first
+            known = Loaded.model_validate_json(_whole(loaded))
+            result = _measure(engine, sockets, (inbox.fileno(), outbox.fileno()), known, facts)
+            if first is not None:
+                stays = first.allows(Footprint.of(torch_device(facts)))
+            return {**result, "stays": stays}
+
+        _reported(engine, work)
+    return stays
+
+
+def _measure(
+    engine: socket.socket, sockets: list[socket.socket], files: tuple[int, int], loaded: Loaded, facts: DeviceFacts
+) -> dict[str, Any]:
+    message = wire.receive(engine)
+    if facts.kind is not DeviceKind.CPU:
+        torch.cuda.set_device(torch_device(facts))  # what names no device, a problem's code too, means this one
+    evaluation = _evaluation(engine, message, sockets, files, loaded)
+    result = _result(evaluation.run(facts))
+    evaluation.release()
+    return result
+
+
+def _whole(file: IO[bytes]) -> bytes:
+    """What another process wrote, whose position in the file this one shares."""
+    file.seek(0)
+    return file.read()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -124,9 +124,10 @@ def _is_jit(node: ast.expr) -> bool:
 class BuildFolder:
     """What a build has left in a folder by now. A file whose bytes are known is not searched again."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, known: Mapping[str, Built] | None = None) -> None:
+        """`known`: of another one's for the same folder."""
         self._folder = folder
-        self._known: dict[tuple[str, bytes], Built] = {}
+        self.known = dict(known or {})  #: by path and SHA-256 of the content
 
     def read(self) -> Built:
         """The files are a candidate's: only bytes are read, and not without bound."""
@@ -138,10 +139,10 @@ class BuildFolder:
         )
 
     def _file(self, path: str, content: bytes) -> Built:
-        key = (path, sha256(content).digest())
-        if key not in self._known:
-            self._known[key] = _read_file(path, content)
-        return self._known[key]
+        key = f"{path} {sha256(content).hexdigest()}"
+        if key not in self.known:
+            self.known[key] = _read_file(path, content)
+        return self.known[key]
 
 
 def _read_file(path: str, content: bytes) -> Built:

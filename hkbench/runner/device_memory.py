@@ -103,8 +103,17 @@ class Driver:
         self.call("MemImportFromShareableHandle", byref(handle), given, _FILE_DESCRIPTOR)
         return self._map(handle, size, _Location(_DEVICE, device))
 
+    def release(self, address: int, size: int) -> None:
+        """Undoes `allocate` in this process; the memory is free when no other one has it mapped.
+
+        Raises:
+            RuntimeError: the driver refuses, or does not know how.
+        """
+        self.call("MemUnmap", c_uint64(address), c_size_t(size))
+        self.call("MemAddressFree", c_uint64(address), c_size_t(size))
+
     def _map(self, handle: c_uint64, size: int, place: _Location) -> int:
-        """The address; the mapping keeps the memory, and it stays until the process ends."""
+        """The address; the mapping keeps the memory, and it stays until `release` or the end of the process."""
         address = c_uint64()
         self.call("MemAddressReserve", byref(address), c_size_t(size), c_size_t(0), c_uint64(0), c_uint64(0))
         self.call("MemMap", address, c_size_t(size), c_size_t(0), handle, c_uint64(0))
@@ -134,16 +143,23 @@ def allocate(size: int, device: torch.device) -> tuple[torch.Tensor, dict[str, A
     """
     number = _ready(device)
     address, real, fd = driver().allocate(size, number)
-    return _bytes_at(address, real, device), {"device": number, "size": real}, fd
+    return _bytes_at(address, real, device), {"size": real}, fd
 
 
-def open_shared(place: dict[str, Any], fd: int) -> torch.Tensor:
+def release(region: torch.Tensor) -> None:
+    """Gives back what `allocate` made. Raises RuntimeError where the driver refuses."""
+    torch.cuda.synchronize(region.device)
+    driver().release(region.data_ptr(), region.nbytes)
+
+
+def open_shared(place: dict[str, Any], fd: int, device: torch.device) -> torch.Tensor:
     """The region that `allocate` made in another process, as bytes; closes the descriptor.
+
+    `device` is what this process calls the one on which it lies.
 
     Raises:
         RuntimeError: it cannot be opened here.
     """
-    device = torch.device("cuda", place["device"])
     try:
         address = driver().open(fd, place["size"], _ready(device))
     finally:

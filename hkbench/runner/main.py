@@ -81,6 +81,7 @@ class Runner:
         """Takes the device."""
         self._device = torch.device(message["device"])
         if self._device.type == "cuda":
+            self._device = _alone(message["only"]) or self._device
             torch.cuda.set_device(self._device)
             torch.zeros(1, device=self._device)  # makes the context, and loads torch's first kernel
         else:
@@ -92,7 +93,7 @@ class Runner:
         fds = dict(zip(self._fds, wire.receive_descriptors(self._sock, 2), strict=True)) if message["shared"] else {}
         for name in self._fds:
             if fds:
-                self._regions[name] = device_memory.open_shared(message[name], fds[name])
+                self._regions[name] = device_memory.open_shared(message[name], fds[name], self._device)
             else:
                 self._regions[name] = memory.map_host(self._fds[name], message[name]["size"])
         if message["flush_bytes"]:
@@ -260,6 +261,18 @@ class Runner:
         if any(memory.overlap(leaf, tensor) for tensor in self._watched):
             return "input"
         return "earlier" if any(memory.overlap(leaf, tensor) for tensor in self._earlier) else None
+
+
+def _alone(only: dict[str, str] | None) -> torch.device | None:
+    """Hides all GPUs but one from a process that has not used any; None where that came too late.
+
+    "visible" is its place in the user's CUDA_VISIBLE_DEVICES, or its number, "uuid" says whether it is the right one.
+    """
+    if only is None or torch.cuda.is_initialized():
+        return None
+    os.environ["CUDA_VISIBLE_DEVICES"] = only["visible"]
+    found = torch.cuda.get_device_properties(0)  # code of the candidate's may have asked the driver behind torch's back
+    return torch.device("cuda:0") if f"GPU-{found.uuid}" == only["uuid"] else None
 
 
 def _described(name: str, value: torch.Tensor, is_parameter: bool) -> dict[str, Any]:

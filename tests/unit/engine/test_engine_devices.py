@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Coroutine
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +13,7 @@ from typing import Any, cast
 from support.run_folder import ISOLATED, correct
 
 from hkbench.engine.channel import Channel
-from hkbench.engine.evaluator import Evaluator
+from hkbench.engine.evaluator import Ends, Evaluator
 from hkbench.engine.guards import Spare
 from hkbench.judge.job import EvaluateJob
 from hkbench.records import Backend, DeviceFacts, DeviceKind, JudgeSettings, Problem, SizeSet, Turns
@@ -29,6 +30,7 @@ class Room(Evaluator):
         self.isolation = ISOLATED
         self._preparation = cast(Any, SimpleNamespace(note=lambda _folder: None))
         self._share()
+        self._measuring = cast(Any, SimpleNamespace(measure=self._door, leave=lambda _index: None))
         self.building: set[str] = set()
         self.measuring: dict[int, str] = {}
         self.had: dict[int, list[str]] = {}  #: who measured on a device, in order
@@ -38,22 +40,33 @@ class Room(Evaluator):
         self._hung = hung
         self._judges_at_work: set[asyncio.Task[None]] = set()
 
-    async def _start(self, job: EvaluateJob) -> tuple[Channel, Spare]:
+    async def _start(self, job: EvaluateJob) -> tuple[Channel, Spare, Ends]:
         ours, theirs = socket.socketpair()
-        task = asyncio.create_task(self._judge(await Channel.open(theirs), Path(job.code).stem))
+        self._begin(self._load(theirs, Path(job.code).stem))
+        return await Channel.open(ours), cast(Spare, SimpleNamespace(close=lambda: None)), Ends((), ())
+
+    def _door(self, index: int, _ends: list[int]) -> socket.socket:
+        ours, theirs = socket.socketpair()
+        self._begin(self._measures(theirs, index))
+        return ours
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
         self._judges_at_work.add(task)
         task.add_done_callback(self._judges_at_work.discard)
-        return await Channel.open(ours), cast(Spare, SimpleNamespace(close=lambda: None))
 
-    async def _judge(self, channel: Channel, name: str) -> None:
-        async with channel:
+    async def _load(self, sock: socket.socket, name: str) -> None:
+        async with await Channel.open(sock) as channel:
             await channel.send({"stage": "load"})
             self.building.add(name)
             self.most_builds = max(self.most_builds, len(self.building))
             await asyncio.sleep(0.003)
             self.building.remove(name)
             await channel.send({"ready": True})
-            index = (await channel.receive())["device"]
+
+    async def _measures(self, sock: socket.socket, index: int) -> None:
+        async with await Channel.open(sock) as channel:
+            name = Path((await channel.receive())["code"]).stem
             assert index not in self.measuring
             self.measuring[index] = name
             self.had.setdefault(index, []).append(name)

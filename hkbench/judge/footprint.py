@@ -1,0 +1,79 @@
+"""What one evaluation may leave behind in a judge that stays with its GPU for the next one: nothing that matters."""
+
+from __future__ import annotations
+
+import gc
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import torch
+
+MOST_HOST_BYTES = 1 << 30  #: more of the host's memory than at first: something is kept that nobody needs
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """A judge between two evaluations: torch's settings, and the memory that it has."""
+
+    settings: dict[str, Any]
+    device_bytes: int  #: of torch's allocator
+    host_bytes: int
+
+    @classmethod
+    def of(cls, device: torch.device) -> Footprint:
+        """As it is now, with everything given back that nobody refers to any more."""
+        gc.collect()
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+            torch._C._cuda_clearCublasWorkspaces()
+            torch.cuda.empty_cache()
+        held = torch.cuda.memory_reserved(device) if device.type == "cuda" else 0
+        return cls(settings(), held, psutil.Process().memory_info().rss)
+
+    def allows(self, now: Footprint) -> bool:
+        """Whether a judge that began like this may go on as it is `now`."""
+        return (
+            now.settings == self.settings
+            and now.device_bytes <= self.device_bytes
+            and now.host_bytes <= self.host_bytes + MOST_HOST_BYTES
+        )
+
+
+def settings() -> dict[str, Any]:
+    """What a problem's code may change for everybody in its process, and what the next verdict would depend on."""
+    cuda, cudnn = torch.backends.cuda, torch.backends.cudnn
+    return {
+        "dtype": torch.get_default_dtype(),
+        "device": torch.get_default_device(),
+        "gradients": torch.is_grad_enabled(),
+        "inference": torch.is_inference_mode_enabled(),
+        "threads": torch.get_num_threads(),
+        "precision": torch.get_float32_matmul_precision(),
+        "deterministic": (
+            torch.are_deterministic_algorithms_enabled(),
+            torch.is_deterministic_algorithms_warn_only_enabled(),
+        ),
+        "matmul": (
+            cuda.matmul.allow_tf32,
+            cuda.matmul.allow_fp16_reduced_precision_reduction,
+            cuda.matmul.allow_bf16_reduced_precision_reduction,
+            cuda.preferred_linalg_library(),
+            cuda.preferred_blas_library(),
+        ),
+        "attention": (
+            cuda.flash_sdp_enabled(),
+            cuda.mem_efficient_sdp_enabled(),
+            cuda.math_sdp_enabled(),
+            cuda.cudnn_sdp_enabled(),
+        ),
+        "cudnn": (cudnn.enabled, cudnn.benchmark, cudnn.deterministic, cudnn.allow_tf32, cudnn.benchmark_limit),
+        "mkldnn": torch.backends.mkldnn.enabled,
+        "warn always": torch.is_warn_always_enabled(),
+        "denormals": float(torch.full((), 1e-40) * 1.0) != 0.0,
+        "modes": len(torch.overrides._get_current_function_mode_stack()),
+        "environment": dict(os.environ),
+        "folder": Path.cwd(),
+    }
