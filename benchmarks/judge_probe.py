@@ -1,8 +1,9 @@
 """A judge that also notes what the parts of its work take: `hkbench.judge.worker` with a clock around them.
 
 Each evaluation appends two lines of JSON to the file that PROBE_FILE names, one of the judge that loads and one of the
-judge that measures: who it is, and by part, how often and how many seconds in all. Parts may lie in one another (the freezing of a runner is in every part that asks it something). On a GPU a part
-that does not wait for the device leaves its work to the next one that does.
+judge that measures: who it is, and by part, how often and how many seconds in all. Parts may lie in one another (the
+freezing of a runner is in every part that asks it something). On a GPU a part that does not wait for the device leaves
+its work to the next one that does.
 """
 
 from __future__ import annotations

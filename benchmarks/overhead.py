@@ -169,14 +169,15 @@ async def rounds(judges: Evaluator, notes: Path, case: Case, mode: str, number: 
 
 
 def _parts(lines: list[dict[str, Any]]) -> list[dict[str, dict[str, float]]]:
-    """Of each evaluation, what its two judges noted. They do so when they end: of equal candidates any line fits any."""
+    """Of each evaluation, what its two judges noted, as they came to an end: of equal candidates any fits any."""
+    nothing: dict[str, dict[str, float]] = {}
     loads, measures = ([line["parts"] for line in lines if line["judge"] == judge] for judge in ("loads", "measures"))
     return [
         {
             part: {key: sum(found[part][key] for found in both if part in found) for key in ("calls", "seconds")}
             for part in {**both[0], **both[1]}
         }
-        for both in zip_longest(loads, measures, fillvalue={})
+        for both in zip_longest(loads, measures, fillvalue=nothing)
     ]
 
 

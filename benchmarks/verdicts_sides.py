@@ -18,9 +18,9 @@ from benchmarks.kernelbench_verdict import TRIALS
 from benchmarks.verdicts_figures import HKBENCH, KERNELBENCH, Figure, failed, of_answer, of_verdict
 from hkbench.cli.arguments import DEFAULT_BACKEND
 from hkbench.engine import Evaluator
-from hkbench.engine.slots import Devices
+from hkbench.engine.slots import BuildSlots, Devices
 from hkbench.errors import HkbenchError
-from hkbench.records import DeviceFacts, DeviceKind, JudgeSettings, Problem, Track, Verdict
+from hkbench.records import DeviceFacts, DeviceKind, JudgeSettings, Problem, Track, Turns, Verdict
 from hkbench.sandbox.environment import runner_path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -45,24 +45,22 @@ class Task:
         return f"{self.problem.name}#{self.number}"
 
 
-class Turns(Devices):
+class Lending(Devices):
     """Lends a device to the task whose turn it is; tasks are known by their names in asyncio."""
 
     def __init__(self, indexes: list[int]) -> None:
         super().__init__(indexes)
         self._turns: dict[str, asyncio.Event] = defaultdict(asyncio.Event)
         self._arrivals: dict[str, asyncio.Event] = defaultdict(asyncio.Event)
-        self._waited: dict[str, float] = defaultdict(float)
 
     @asynccontextmanager
     async def one(self) -> AsyncIterator[int]:
         task = asyncio.current_task()
         assert task is not None
-        name, arrived = task.get_name(), time.perf_counter()
+        name = task.get_name()
         self._arrivals[name].set()
         await self._turns[name].wait()
         async with super().one() as index:
-            self._waited[name] = time.perf_counter() - arrived
             yield index
 
     def give(self, name: str) -> None:
@@ -72,10 +70,6 @@ class Turns(Devices):
         """Until the task wants the device."""
         await self._arrivals[name].wait()
 
-    def waited(self, name: str) -> float:
-        """Seconds from the task's wish for the device until it had it."""
-        return self._waited[name]
-
 
 class TakingTurns(Evaluator):
     """hkbench's evaluator, in which a candidate that is built waits until it is told to go on."""
@@ -84,7 +78,10 @@ class TakingTurns(Evaluator):
 
     async def __aenter__(self) -> TakingTurns:
         await super().__aenter__()
-        self._lent = self.turns = Turns([facts.index for facts in self.devices[self.spared :]])
+        self._lent = self.turns = Lending([facts.index for facts in self.devices[self.spared :]])
+        # Each build has two cores for its two halves, and what is counted beside it need not wait for others' builds.
+        builds = max(1, len(os.sched_getaffinity(0)) // 2)
+        self._slots = BuildSlots(builds, exclusive_measurement=self.device.kind is DeviceKind.CPU)
         return self
 
 
@@ -133,16 +130,19 @@ class Ours:
         backend = DEFAULT_BACKEND[self._evaluator.device.kind]
         folder = self._scratch / f"{task.problem.name}_{task.number}"
         started = time.perf_counter()
-
-        def taken() -> float:
-            return time.perf_counter() - started - self._evaluator.turns.waited(task.name)
-
         try:
             evaluated = await self._evaluator.evaluate(task.problem, task.code, folder, backend)
         except HkbenchError as error:
-            return failed(HKBENCH, task.problem.name, False, cold, taken(), f"{type(error).__name__}: {error}")
-        assert evaluated.verdict is not None
-        return of_verdict(evaluated.verdict, taken(), process=False, cold=cold)
+            seconds = time.perf_counter() - started
+            return failed(HKBENCH, task.problem.name, False, cold, seconds, f"{type(error).__name__}: {error}")
+        assert evaluated.verdict is not None and evaluated.turns is not None
+        seconds = time.perf_counter() - started - _waited(evaluated.turns)
+        return of_verdict(evaluated.verdict, seconds, process=False, cold=cold)
+
+
+def _waited(turns: Turns) -> float:
+    """Seconds for a slot to build in and for the device."""
+    return turns.building - turns.asked + (0.0 if turns.lent is None else turns.lent - turns.loaded)
 
 
 async def eval_process(

@@ -87,11 +87,12 @@ class Regions:
         """What lies at the place of a parameter now; it aliases the region."""
         return self._inbox.get(self.state[name])
 
-    def put_inputs(self, inputs: list[Any]) -> None:
-        """Writes the inputs; then the outbox is full of NaN, whichever side is called."""
+    def put_inputs(self, inputs: list[Any], judged: bool = True) -> None:
+        """Writes the inputs; where the answer is `judged`, the outbox is full of NaN then."""
         for places, value in zip(self.input_places, inputs, strict=True):
             fill(self._inbox, places, value)
-        self._outbox.poison()
+        if judged:
+            self._outbox.poison()
         self._left = False
         self._wait()
 

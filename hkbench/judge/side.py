@@ -130,8 +130,10 @@ class BaselineSide(Side):
         super().__init__(link, settings)
         self._problem = problem
 
-    def must(self, op: str, reveal: Callable[[], None] | None = None, /, **fields: Any) -> Message:
-        """A request that has to succeed; with `reveal` a call, whose inputs that puts in place.
+    def must(
+        self, op: str, reveal: Callable[[], None] | None = None, prepare: bool = False, /, **fields: Any
+    ) -> Message:
+        """A request that has to succeed; with `reveal` a call, whose inputs that puts in place, `prepare` as in `call`.
 
         Raises:
             WorkerLost: the runner went away or did not answer.
@@ -142,7 +144,7 @@ class BaselineSide(Side):
             if reveal is None:
                 return self.try_ask(Stage.LOAD, op, **fields)
             self._show(reveal)
-            return self.try_ask(Stage.LOAD, op, Stamps(), prepare=True, **fields)
+            return self.try_ask(Stage.LOAD, op, Stamps(), prepare=prepare, **fields)
 
         return self._succeeded(ask)
 
