@@ -30,15 +30,12 @@ MEDIAN_ERROR = 1.2533
 ABSOLUTE = {DeviceKind.CPU: 2e-4, DeviceKind.CUDA: 8e-5, DeviceKind.ROCM: 8e-5}  #: seconds
 #: Seconds more after the end of forward: threads of a CPU candidate that still spin hold up the runner and the judge.
 REST = {DeviceKind.CPU: 8e-4, DeviceKind.CUDA: 0.0, DeviceKind.ROCM: 0.0}
+PROMPT = 0.75  #: the quantile of the baseline's `rest` that is that of a call of whose end the judge heard at once
 OVERHEAD_SHARE = 0.05  #: of the baseline's overhead: two runners' buffers need not lie alike
 #: Seconds of the overhead that are the same on both sides by the device's own count.
 HELD = {DeviceKind.CPU: 0.0, DeviceKind.CUDA: HOLD_SECONDS, DeviceKind.ROCM: HOLD_SECONDS}
 #: Of the candidate's own time. Who waits long for a GPU goes on later: 0.28 ms after 52 ms on an H200.
 REPORTED_SHARE = {DeviceKind.CPU: 0.05, DeviceKind.CUDA: 0.01, DeviceKind.ROCM: 0.01}
-#: The judge itself may wake up late, up to `REST`: behind such threads, or only when the runner has handed its outputs
-#: over. It does so in some of the calls: in most with one runner and in few with the other for as long as they live, as
-#: they have been placed. So a median may be as late as this quantile of the baseline's calls.
-LATE = 0.9
 FEWEST_FOR_MEDIAN = 10
 QUICK = 0.2  #: the quantile of calls that count as quick
 QUICK_SHARE = 0.1  #: of the baseline's overhead
@@ -96,8 +93,23 @@ def agree(
 
 
 def by_wall(left: Samples, right: Samples, kind: DeviceKind) -> list[str]:
-    """What the judge's clock of the forward pass objects to: the part of `agree` that needs seconds and wall alone."""
-    return [*_impossible(right), *_hidden(_overheads(right), _overheads(left), median(right.seconds), kind)]
+    """What the judge's clock of the forward pass objects to: the part of `agree` that needs no trace."""
+    usual = min(REST[kind], _quantile(left.rest, PROMPT)) if left.rest and right.rest else 0.0
+    own, other = _heard_at_once(right, usual), _heard_at_once(left, usual)
+    return [*_impossible(right), *_hidden(own, other, median(right.seconds), kind)]
+
+
+def _heard_at_once(samples: Samples, usual: float) -> list[float]:
+    """The overheads, had the judge heard of the end of each call at once; `usual` is the `rest` of such a call.
+
+    Where all processors are taken it may hear only when the runner has handed its outputs over, 0.4 ms later on two
+    cores: in some calls, in most of one runner's and in few of another's for as long as they live. What `wall` has too
+    much then, `rest` has too little. A candidate that hands nothing over could gain as much.
+    """
+    overheads = _overheads(samples)
+    if not usual:
+        return overheads
+    return [over - max(0.0, usual - rest) for over, rest in zip(overheads, samples.rest, strict=True)]
 
 
 def is_by_wall(reason: str) -> bool:
@@ -148,9 +160,7 @@ def _impossible(samples: Samples) -> list[str]:
 
 
 def _hidden(own: Sequence[float], other: Sequence[float], reported: float, kind: DeviceKind) -> list[str]:
-    late = min(REST[kind], _quantile(other, LATE) - _quantile(other, 0.5))
-    for (more, explained), waking in zip(_excesses(own, other, reported, kind), (late, 0.0), strict=False):
-        allowed = explained + waking  # quick calls are those in which nobody was late
+    for more, allowed in _excesses(own, other, reported, kind):
         if more > allowed:
             return [
                 f"{_MORE_THAN_REPORTED} {_text(more)} more per call than the candidate reported ({_text(reported)}); "

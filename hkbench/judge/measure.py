@@ -139,8 +139,8 @@ def conclude(left: Samples, right: Samples, clock: str, warmups: int, kind: Devi
             warnings.append(f"the {name}'s median is uncertain by {width:.0%}; more --timing-runs would narrow it")
         warnings += stability(name, values)
     return Measurement(
-        baseline=_timing(left.seconds, left.wall, clock, warmups),
-        candidate=_timing(right.seconds, right.wall, clock, warmups),
+        baseline=_timing(left, clock, warmups),
+        candidate=_timing(right, clock, warmups),
         speedup=speedup,
         sampled=sampled,
         samples=(left, right),
@@ -159,11 +159,12 @@ def _is_settled(speedup: Interval) -> bool:
     return not speedup.low < 1.0 <= speedup.high
 
 
-def _timing(seconds: list[float], wall: list[float], clock: str, warmups: int) -> Timing:
+def _timing(samples: Samples, clock: str, warmups: int) -> Timing:
     return Timing(
-        samples=tuple(seconds),
-        median=median_interval(seconds),
+        samples=tuple(samples.seconds),
+        median=median_interval(samples.seconds),
         clock=clock,
         warmups=warmups,
-        judge_wall=tuple(wall),
+        judge_wall=tuple(samples.wall),
+        judge_rest=tuple(samples.rest),
     )

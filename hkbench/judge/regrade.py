@@ -159,12 +159,14 @@ class _Record:
         return read_candidate(text, self._verdict.conditions.backend, self._rules.track)
 
     def _measured(self) -> Measurement:
-        """The recorded times by today's formulas. Not recorded: until the device is idle, and after the call."""
+        """The recorded times by today's formulas. Not recorded: until the device is idle; once also after the call."""
         left, right = self._verdict.baseline, self._verdict.candidate
         if left is None or right is None or left.judge_wall is None or right.judge_wall is None:
             raise _NotRecorded("the record lacks the judge's clock of the timed calls (an older run)")
-        baseline = Samples(seconds=list(left.samples), wall=list(left.judge_wall))
-        candidate = Samples(seconds=list(right.samples), wall=list(right.judge_wall))
+        baseline, candidate = (
+            Samples(seconds=list(side.samples), wall=list(side.judge_wall or ()), rest=list(side.judge_rest or ()))
+            for side in (left, right)
+        )
         if not _are_sound(baseline) or not _are_sound(candidate):
             raise _NotRecorded("the recorded times are damaged")
         return conclude(baseline, candidate, left.clock, left.warmups, self._verdict.conditions.device)
@@ -213,8 +215,12 @@ class _Record:
 
 def _are_sound(samples: Samples) -> bool:
     """Whether there are times, each positive and with the judge's own beside it."""
-    figures = (*samples.seconds, *samples.wall)
-    whole = bool(samples.seconds) and len(samples.seconds) == len(samples.wall)
+    figures = (*samples.seconds, *samples.wall, *samples.rest)
+    whole = (
+        bool(samples.seconds)
+        and len(samples.seconds) == len(samples.wall)
+        and len(samples.rest) in (0, len(samples.wall))
+    )
     return whole and all(math.isfinite(value) and value > 0.0 for value in figures)
 
 

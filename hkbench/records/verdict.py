@@ -167,6 +167,7 @@ class Timing(Record):
     clock: str  #: "device events" or "perf_counter"
     warmups: int
     judge_wall: tuple[float, ...] | None = None  #: the same calls by the judge's own clock, transfer included
+    judge_rest: tuple[float, ...] | None = None  #: and from the end of the call to its answer
 
 
 class StageTime(Record):

@@ -156,3 +156,29 @@ def test_figures_and_no_samples() -> None:
     assert found.trace == 0.7
     with pytest.raises(ValueError, match="samples"):
         agree(Samples(), right, None, CPU)
+
+
+def late(random: np.random.Generator, share: float, n: int) -> Samples:
+    """Calls of 0.5 ms; in this share of them the judge hears of the end when the outputs are there, 0.45 ms later."""
+    seconds = 5e-4 * np.exp(random.normal(0.0, 0.05, n))
+    waits = np.where(random.random(n) < share, 4.5e-4, 0.0)
+    wall = seconds + 3e-4 * np.exp(random.normal(0.0, 0.1, n)) + waits
+    rest = 5e-4 * np.exp(random.normal(0.0, 0.1, n)) - waits
+    return Samples(list(seconds), list(seconds), list(wall), list(rest))
+
+
+def test_a_judge_that_hears_late_of_the_end_of_a_call_suspects_nobody() -> None:
+    random = np.random.default_rng(3)
+    for _ in range(300):
+        left, right = late(random, 0.15, 12), late(random, 0.85, 12)
+        assert agree(left, right, None, CPU).agree
+
+
+def test_it_still_hears_of_what_was_left_out() -> None:
+    random = np.random.default_rng(4)
+    found = 0
+    for _ in range(300):
+        left, right = late(random, 0.5, 12), late(random, 0.5, 12)
+        right.seconds = [value / 10 for value in right.seconds]
+        found += not agree(left, right, None, CPU).agree
+    assert found >= 250
