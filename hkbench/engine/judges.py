@@ -31,8 +31,8 @@ class Judges:
         Raises:
             WorkerLost: the fork server is gone.
         """
-        for index, facts in self._devices.items():
-            if facts.kind is not DeviceKind.CPU:
+        for index in self._devices:
+            if self._stays(index):
                 self._door(index)
 
     def measure(self, index: int, ends: Sequence[int]) -> socket.socket:
@@ -49,7 +49,7 @@ class Judges:
             raise
         finally:
             theirs.close()
-        if self._devices[index].kind is DeviceKind.CPU:
+        if not self._stays(index):
             self.leave(index)  # it ends after this one
         return ours
 
@@ -61,6 +61,9 @@ class Judges:
     def close(self) -> None:
         for index in list(self._doors):
             self.leave(index)
+
+    def _stays(self, index: int) -> bool:
+        return self._devices[index].kind is not DeviceKind.CPU
 
     def _give(self, index: int, descriptors: list[int]) -> None:
         for _ in range(2):

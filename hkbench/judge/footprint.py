@@ -72,7 +72,7 @@ def settings() -> dict[str, Any]:
         "cudnn": (cudnn.enabled, cudnn.benchmark, cudnn.deterministic, cudnn.allow_tf32, cudnn.benchmark_limit),
         "mkldnn": torch.backends.mkldnn.enabled,
         "warn always": torch.is_warn_always_enabled(),
-        "denormals": float(torch.full((), 1e-40) * 1.0) != 0.0,
+        "denormals": float(torch.full((), 1e-40, dtype=torch.float32, device="cpu") * 1.0) != 0.0,
         "modes": len(torch.overrides._get_current_function_mode_stack()),
         "environment": dict(os.environ),
         "folder": Path.cwd(),

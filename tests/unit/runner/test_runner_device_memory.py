@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -48,6 +49,19 @@ def test_another_process_sees_what_is_written_and_writes_back(standing_in: tuple
     command = [sys.executable, "-c", OTHER, path, str(by_value), str(fd), str(size)]
     subprocess.run(command, check=True, pass_fds=[fd])
     assert ctypes.string_at(address + size - 5, 5) == b"there"
+
+
+def test_what_was_given_back_is_gone_here_and_stays_elsewhere(standing_in: tuple[str, bool]) -> None:
+    driver = Driver(standing_in[0], "hip", standing_in[1])
+    address, size, fd = driver.allocate(STEP, DEVICE)
+    other = driver.open(fd, size, DEVICE)
+    driver.release(address, size)
+    assert not any(f"{address:x}-" in line for line in Path("/proc/self/maps").read_text().splitlines())
+    ctypes.memmove(other, b"still", 5)
+    with pytest.raises(RuntimeError, match="hipMemUnmap failed: invalid argument"):
+        driver.release(address, size)
+    driver.release(other, size)
+    os.close(fd)
 
 
 def test_what_the_driver_refuses_is_named(standing_in: tuple[str, bool]) -> None:

@@ -78,6 +78,14 @@ hipError_t hipMemRelease(hipMemGenericAllocationHandle_t handle) {
   return close(fd_of(handle)) ? hipErrorInvalidValue : hipSuccess;
 }
 
+hipError_t hipMemUnmap(void* ptr, size_t size) {
+  // Stays reserved, as the driver has it; what is not mapped is refused.
+  if (msync(ptr, size, MS_ASYNC)) return hipErrorInvalidValue;
+  return mmap(ptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == ptr ? hipSuccess : hipErrorInvalidValue;
+}
+
+hipError_t hipMemAddressFree(void* ptr, size_t size) { return munmap(ptr, size) ? hipErrorInvalidValue : hipSuccess; }
+
 const char* hipGetErrorString(hipError_t error) {
   return error == hipErrorOutOfMemory ? "out of memory" : "invalid argument";
 }

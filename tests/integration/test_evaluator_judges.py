@@ -1,0 +1,116 @@
+"""One judge for several candidates, with real processes: on the CPU, with which judges do not stay otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from support.processes import living
+from support.small_problems import AFFINE, candidate_file, forward, problem_file
+
+from hkbench.engine.evaluator import Evaluator
+from hkbench.engine.judges import Judges
+from hkbench.records import Backend, DeviceKind, FailureKind, JudgeSettings, Problem, Stage, Track, Verdict
+from hkbench.sandbox.client import ForkServer
+from hkbench.sandbox.environment import kept_environment
+
+pytestmark = pytest.mark.slow
+
+SETTINGS = JudgeSettings(
+    track=Track.ANY, trials=2, timing_runs=3, timing_seconds=5.0, warmups=1, memory_gib=1.5, profile_slow=False
+)
+RIGHT, WRONG = forward("return 2.0 * x + 1.0"), forward("return 2.0 * x")
+DIES = forward("import os; os._exit(3)")
+SETS_A_DEFAULT = AFFINE.replace("import torch\n", "import torch\n    torch.backends.cuda.matmul.allow_tf32 = True\n", 1)
+
+
+class Faithful(Judges):
+    def _stays(self, _index: int) -> bool:
+        return True
+
+
+class Noted(ForkServer):
+    forks = 0
+
+    def fork(self, fds: list[int], guard: dict[str, object] | None = None) -> None:
+        self.forks += 1
+        super().fork(fds, guard)
+
+
+class Staying(Evaluator):
+    def __init__(self) -> None:
+        super().__init__(DeviceKind.CPU, SETTINGS)
+        tests = Path(__file__).parents[1]
+        environment = kept_environment() | {"PYTHONPATH": f"{tests}:{tests.parent}"}
+        self._judges = self._noted = Noted("support.standins.staying_judge", environment)
+
+    @property
+    def forks(self) -> int:
+        return self._noted.forks
+
+    def _share(self) -> None:
+        super()._share()
+        self._measuring = Faithful(self._judges, self.devices)
+
+
+@pytest.fixture
+async def evaluator() -> AsyncIterator[Staying]:
+    evaluator = Staying()
+    async with evaluator:
+        yield evaluator
+    assert living() == {}
+
+
+async def judged(evaluator: Evaluator, folder: Path, problem: Problem, source: str) -> Verdict:
+    code = candidate_file(folder, source)
+    verdict = (await evaluator.evaluate(problem, code, folder / "build", Backend.CPP)).verdict
+    assert verdict is not None
+    return verdict
+
+
+async def test_one_judge_measures_one_candidate_after_another(evaluator: Staying, tmp_path: Path) -> None:
+    problem = problem_file(tmp_path / "problems", AFFINE)
+    forks = evaluator.forks
+    found = [
+        await judged(evaluator, tmp_path / str(number), problem, source)
+        for number, source in enumerate((RIGHT, WRONG, DIES, RIGHT))
+    ]
+    assert [verdict.failure and verdict.failure.kind for verdict in found] == [
+        None, FailureKind.WRONG_VALUES, FailureKind.CRASH, None,
+    ]  # fmt: skip
+    assert evaluator.forks - forks == 4, "one for each candidate's build, none to measure"
+
+
+async def test_a_problem_that_changes_torchs_settings_has_the_judge_for_itself(
+    evaluator: Staying, tmp_path: Path
+) -> None:
+    odd = problem_file(tmp_path / "odd", SETS_A_DEFAULT)
+    usual = problem_file(tmp_path / "usual", AFFINE)
+    forks = evaluator.forks
+    for number, problem in enumerate((usual, odd, usual)):
+        verdict = await judged(evaluator, tmp_path / str(number), problem, RIGHT)
+        assert verdict.failure is None, verdict
+    assert evaluator.forks - forks == 3 + 1, "one more after the odd one"
+
+
+async def test_a_cancelled_evaluation_takes_its_judge_with_it(evaluator: Staying, tmp_path: Path) -> None:
+    problem = problem_file(tmp_path / "problems", AFFINE)
+    forks = evaluator.forks
+    begun = asyncio.Event()
+    code = candidate_file(tmp_path / "hung", forward("while True: pass"))
+
+    def told(stage: Stage, _device: int | None) -> None:
+        if stage is Stage.RUN:
+            begun.set()
+
+    build = tmp_path / "hung" / "build"
+    hung = asyncio.create_task(evaluator.evaluate(problem, code, build, Backend.CPP, told))
+    await asyncio.wait_for(begun.wait(), 60.0)
+    hung.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await hung
+    verdict = await judged(evaluator, tmp_path / "next", problem, RIGHT)
+    assert verdict.failure is None, verdict
+    assert evaluator.forks - forks == 2 + 1

@@ -1,0 +1,64 @@
+"""What a judge may keep from one evaluation to the next."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+import torch
+
+from hkbench.devices.probe import probe
+from hkbench.judge.footprint import MOST_HOST_BYTES, Footprint
+from hkbench.judge.warm import warm
+from hkbench.records import DeviceKind
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(autouse=True)
+def restored() -> Iterator[None]:
+    tf32, threads = torch.backends.cuda.matmul.allow_tf32, torch.get_num_threads()
+    yield
+    torch.set_default_dtype(torch.float32)
+    torch.set_default_device(None)
+    torch.set_grad_enabled(True)
+    torch.use_deterministic_algorithms(False)
+    torch.set_flush_denormal(False)
+    torch.backends.cuda.matmul.allow_tf32 = tf32
+    torch.set_num_threads(threads)
+    os.environ.pop("HKBENCH_LEFT_BEHIND", None)
+
+
+def test_who_measures_on_a_tiny_problem_leaves_nothing_behind() -> None:
+    first = Footprint.of(CPU)
+    (facts,) = probe(DeviceKind.CPU)
+    warm(CPU, facts)
+    assert first.allows(Footprint.of(CPU))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda: torch.set_default_dtype(torch.float64),
+        lambda: torch.set_default_device("meta"),
+        lambda: torch.set_grad_enabled(False),
+        lambda: torch.use_deterministic_algorithms(True),
+        lambda: torch.set_flush_denormal(True),
+        lambda: torch.set_num_threads(torch.get_num_threads() + 1),
+        lambda: setattr(torch.backends.cuda.matmul, "allow_tf32", True),
+        lambda: os.environ.update(HKBENCH_LEFT_BEHIND="1"),
+    ],
+)
+def test_a_setting_that_is_another_one_now_ends_it(change: Callable[[], object]) -> None:
+    first = Footprint.of(CPU)
+    change()
+    assert not first.allows(Footprint.of(CPU))
+
+
+def test_so_does_memory_that_is_kept() -> None:
+    first = Footprint.of(CPU)
+    assert not first.allows(replace(first, device_bytes=first.device_bytes + 1))
+    assert first.allows(replace(first, host_bytes=first.host_bytes + MOST_HOST_BYTES))
+    assert not first.allows(replace(first, host_bytes=first.host_bytes + MOST_HOST_BYTES + 1))

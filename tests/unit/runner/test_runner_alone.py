@@ -1,0 +1,71 @@
+"""A runner that has one of several GPUs to itself."""
+
+from __future__ import annotations
+
+import os
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from hkbench.judge.session import take_device
+from hkbench.judge.side import Side
+from hkbench.records import DeviceFacts, DeviceKind
+from hkbench.runner.main import _alone
+
+UUID = "58bf6f11-647a-0425-8c6c-fbda25a5d753"
+
+
+def test_the_other_ones_are_hidden_before_the_driver_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str | None] = []
+
+    def first(_index: int) -> SimpleNamespace:
+        seen.append(os.environ.get("CUDA_VISIBLE_DEVICES"))
+        return SimpleNamespace(uuid=UUID)
+
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,3")
+    monkeypatch.setattr(torch.cuda, "get_device_properties", first)
+    assert _alone({"visible": "3", "uuid": f"GPU-{UUID}"}) == torch.device("cuda:0")
+    assert seen == ["3"]
+
+
+def test_what_comes_too_late_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,3")
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    assert _alone({"visible": "3", "uuid": f"GPU-{UUID}"}) is None
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "5,3"
+
+
+def test_a_driver_that_was_asked_before_has_another_one_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,3")
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _index: SimpleNamespace(uuid=UUID))
+    assert _alone({"visible": "3", "uuid": "GPU-another"}) is None
+
+
+def test_where_nothing_is_to_be_hidden_nothing_is_asked() -> None:
+    assert _alone(None) is None
+
+
+@pytest.mark.parametrize(
+    ("environment", "kind", "uuid", "visible"),
+    [
+        (None, DeviceKind.CUDA, "GPU-a", "1"),
+        ("", DeviceKind.CUDA, "GPU-a", "1"),
+        ("4, 6", DeviceKind.CUDA, "GPU-a", "6"),
+        ("GPU-x,GPU-y", DeviceKind.CUDA, "GPU-a", "GPU-y"),
+        (None, DeviceKind.CUDA, None, None),
+        (None, DeviceKind.ROCM, "GPU-a", None),
+    ],
+)
+def test_the_judge_says_which_one_it_is(
+    monkeypatch: pytest.MonkeyPatch, environment: str | None, kind: DeviceKind, uuid: str | None, visible: str | None
+) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if environment is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", environment)
+    asked: dict[str, object] = {}
+    monkeypatch.setattr(Side, "begin", lambda _side, op, **fields: asked.update(fields, op=op))
+    facts = DeviceFacts(kind=kind, index=1, name="a GPU", uuid=uuid)
+    take_device(Side.__new__(Side), torch.device("cuda:1"), facts)
+    assert (asked["op"], asked["device"]) == ("device", "cuda:1")
+    assert asked["only"] == (None if visible is None else {"visible": visible, "uuid": uuid})
