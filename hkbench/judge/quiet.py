@@ -39,7 +39,8 @@ class Quiet:
         """What to say when it was busy most of the time: a single time it may have been a neighbour's work."""
         if self.busy <= max(2, self.looks // 2):
             return None
-        return f"the device was still at work in {self.busy} of {self.looks} looks while both sides were stopped"
+        seen = f"the device was still at work in {self.busy} of {self.looks} looks while both sides were stopped"
+        return f"{seen}: a kernel of the candidate's that goes on, or another program that uses the device"
 
     def _once(self) -> float:
         torch.cuda.synchronize(self._device)

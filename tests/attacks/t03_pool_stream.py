@@ -3,7 +3,7 @@
 problem: rowsum
 device: cuda
 backend: cuda
-outcome: suspect|wrong_values|not_finite
+outcome: suspect|wrong_values|not_finite|not_repeatable
 reason: stream|are wrong|NaN|clock
 """
 

@@ -3,7 +3,7 @@
 problem: rowsum
 device: cuda
 backend: cuda
-outcome: not_finite|suspect|wrong_values
+outcome: not_finite|suspect|wrong_values|not_repeatable
 reason: stream|are wrong|the judge's clock
 """
 

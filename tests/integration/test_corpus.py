@@ -68,6 +68,15 @@ def test_by_the_command_line(name: str, exit_codes: set[int], tmp_path: Path) ->
     assert row.passed, say(row)
 
 
+async def test_cases_with_other_options_wait_for_the_same_device() -> None:
+    machine = corpus.Machine()
+    words = ("--device", "cpu"), ("--device", "cpu", "--run-timeout", "2")
+    async with corpus.Bench.open(words[0], machine) as usual, corpus.Bench.open(words[1], machine) as other:
+        first, second = await usual.evaluator(), await other.evaluator()
+        assert first is not second
+        assert first._lent is second._lent and first._slots is second._slots
+
+
 def test_the_corpus_is_as_large_as_it_has_to_be() -> None:
     attacks, honest = [case for case in CASES if not case.honest], [case for case in CASES if case.honest]
     assert len(attacks) >= LEAST_ATTACKS

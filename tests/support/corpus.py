@@ -32,9 +32,10 @@ from typing import Literal, TypeVar
 
 from hkbench.cli.arguments import add_device, add_judge, chosen_sizes, device_kind, judge_settings
 from hkbench.engine import Evaluator
+from hkbench.engine.slots import BuildSlots, Devices
 from hkbench.errors import HkbenchError
 from hkbench.problems import load_problem
-from hkbench.records import Backend, FailureKind, Severity, Status, Verdict
+from hkbench.records import Backend, DeviceKind, FailureKind, JudgeSettings, Severity, SizeSet, Status, Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
 ATTACKS, HONEST = ROOT / "tests" / "attacks", ROOT / "tests" / "honest"
@@ -239,6 +240,7 @@ async def run(
     with tempfile.TemporaryDirectory(prefix="hkbench-corpus-") as folder:
         async with contextlib.AsyncExitStack() as stack:
             benches: dict[tuple[str, ...], Bench] = {}
+            machine = Machine()
 
             async def one(case: Case) -> Row:
                 words = options_of(case, device, options)
@@ -247,7 +249,7 @@ async def run(
                         row = await asyncio.to_thread(run_eval, case, words, Path(folder))
                     else:
                         if words not in benches:
-                            benches[words] = await stack.enter_async_context(Bench.open(words))
+                            benches[words] = await stack.enter_async_context(Bench.open(words, machine))
                         row = await benches[words].judge(case, Path(folder))
                 on_row(row)
                 return row
@@ -260,21 +262,45 @@ async def run(
             return rows
 
 
+@dataclass
+class Machine:
+    """Who builds and who measures, for all evaluators on it: else one would measure beside another's endless kernel."""
+
+    slots: BuildSlots | None = None
+    lent: Devices | None = None
+
+
+class OneOfSeveral(Evaluator):
+    """An evaluator beside others with other settings."""
+
+    def __init__(
+        self, kind: DeviceKind | None, settings: JudgeSettings, sizes: SizeSet | None, machine: Machine
+    ) -> None:
+        super().__init__(kind, settings, sizes)
+        self._machine = machine
+
+    def _share(self) -> None:
+        super()._share()
+        self._machine.slots = self._slots = self._machine.slots or self._slots
+        self._machine.lent = self._lent = self._machine.lent or self._lent
+
+
 class Bench:
     """One evaluator; replaced when an attack has taken it down, so that the next case is judged all the same."""
 
-    def __init__(self, words: Sequence[str]) -> None:
+    def __init__(self, words: Sequence[str], machine: Machine) -> None:
         parser = argparse.ArgumentParser()
         add_device(parser)
         add_judge(parser)
         self._options = parser.parse_args(words)
+        self._machine = machine
         self._evaluator: Evaluator | None = None
         self._lock = asyncio.Lock()
 
     @classmethod
     @contextlib.asynccontextmanager
-    async def open(cls, words: Sequence[str]) -> AsyncIterator[Bench]:
-        bench = cls(words)
+    async def open(cls, words: Sequence[str], machine: Machine) -> AsyncIterator[Bench]:
+        bench = cls(words, machine)
         try:
             yield bench
         finally:
@@ -284,7 +310,7 @@ class Bench:
         await self._drop(self._evaluator)
 
     async def judge(self, case: Case, folder: Path) -> Row:
-        evaluator = await self._current()
+        evaluator = await self.evaluator()
         started = time.monotonic()
         try:
             async with asyncio.timeout(HUNG_SECONDS):
@@ -296,12 +322,12 @@ class Bench:
         assert evaluated.verdict is not None
         return row_of(case, evaluated.verdict, time.monotonic() - started)
 
-    async def _current(self) -> Evaluator:
+    async def evaluator(self) -> Evaluator:
         async with self._lock:
             if self._evaluator is None:
                 options = self._options
                 settings = judge_settings(options).model_copy(update={"warmups": QUICK_WARMUPS})
-                evaluator = Evaluator(device_kind(options), settings, chosen_sizes(options))
+                evaluator = OneOfSeveral(device_kind(options), settings, chosen_sizes(options), self._machine)
                 self._evaluator = await evaluator.__aenter__()
             return self._evaluator
 
