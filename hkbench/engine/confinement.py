@@ -75,13 +75,13 @@ class Cages:
         self._layers = tuple(layer for layer in isolation.layers if layer not in _NO_LAYERS)
         self._prefix = prefix(isolation)
 
-    def cage(self, folder: Path, code: str, readable: tuple[str, ...] = ()) -> Cage:
-        """For a runner that imports the file `code`; everything else of its own is in its private `folder`.
+    def cage(self, folder: Path, code: str | None, readable: tuple[str, ...] = ()) -> Cage:
+        """For a runner whose own things are in its private `folder`, but for the file `code`, if it imports one.
 
         `readable`: what all runners may see beyond the system.
         """
-        own = str(Path(code).resolve())
-        return Cage((*self._readable, *readable, own), (str(folder), *self._devices), self._layers)
+        own = () if code is None else (str(Path(code).resolve()),)
+        return Cage((*self._readable, *readable, *own), (str(folder), *self._devices), self._layers)
 
     def profiler(self, folder: Path, built: Path, code: str, problem: Path, readable: tuple[str, ...] = ()) -> Cage:
         """For a profiler in the private `folder`, around a process that imports `code` and uses what it `built`.

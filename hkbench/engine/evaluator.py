@@ -1,4 +1,4 @@
-"""Judges candidates: two judge processes and two guarded runners each, forked from servers that have imported torch."""
+"""Judges candidates: two judge processes and two guarded runners, forked from servers that have imported torch."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ MEMORY_SHARE = 0.8
 LOADED_AHEAD = 2  #: candidates for each device that may have it or wait for it, beyond the builds under way
 DESCRIBE_SECONDS = 300.0
 FACTS_SECONDS = 600.0
-CANDIDATE, BASELINE = "candidate", "baseline"  #: the private folders of the two runners
+CANDIDATE = "candidate"  #: the private folder of its runner
 DEVICE_CODE = "device_code"  #: beside them: copies of what the candidate built, for the tools that read them
 
 #: glibc gives large freed blocks back to the system or not, by the history of its heap; a fresh page then costs more
@@ -120,7 +120,7 @@ class Evaluator:
         self._judges = ForkServer("hkbench.judge.worker", kept_environment() | own)
         self._runners = ForkServer("hkbench.runner.main", kept_environment() | STEADY_MALLOC | QUIET_KINETO)
         self._memory = int((settings.memory_gib or 0) * GIB) or int(MEMORY_SHARE * psutil.virtual_memory().total)
-        self._measuring = Judges(self._judges, ())
+        self._measuring = self._judges_of(())
         self.devices: tuple[DeviceFacts, ...] = ()
 
     async def __aenter__(self) -> Evaluator:
@@ -145,6 +145,7 @@ class Evaluator:
         prepares = self._prepares and kind is not DeviceKind.CPU
         self._preparation = Preparation(self.isolation, self._cages, self._slots, self._settings, prepares)
         self._guards = Guards(self._cages, self.device, self._memory, self._preparation)
+        self._measuring = self._judges_of(self.devices)
         self._measuring.start()
         return self
 
@@ -153,12 +154,14 @@ class Evaluator:
         self._slots = BuildSlots(self._builds, exclusive_measurement=self.device.kind is DeviceKind.CPU)
         self._loaded = asyncio.Semaphore(self._builds + LOADED_AHEAD * len(self.devices))
         self._lent = Devices([facts.index for facts in self.devices])
-        self._measuring = Judges(self._judges, self.devices)
+
+    def _judges_of(self, devices: tuple[DeviceFacts, ...]) -> Judges:
+        return Judges((self._judges, self._runners), lambda folder: self._guards.baseline(folder), devices)
 
     async def __aexit__(self, *_: object) -> None:
         if self._preparation is not None:
             await self._preparation.close()
-        self._measuring.close()
+        await asyncio.to_thread(self._measuring.close)
         await asyncio.to_thread(self._judges.close)
         await asyncio.to_thread(self._runners.close)
 
@@ -365,23 +368,21 @@ class Evaluator:
                 return message
 
     async def _start(self, job: EvaluateJob) -> tuple[Channel, Spare, Ends]:
-        """Forks a judge and two runners, candidate's and baseline's, with the sockets and files between them.
+        """Forks a judge and the candidate's runner, with the sockets and files between them.
 
         The judge has it loaded; its ends of the sockets are kept for the one that measures.
 
-        A third runner, for a profiler, has its sockets and is forked when the judge asks for it.
+        Another runner, for a profiler, has its sockets and is forked when the judge asks for it.
         """
         engine, judge_engine = socket.socketpair()
         pairs = [socket.socketpair() for _ in range(SOCKETS)]
         inbox, outbox, loaded = (memory_file(name) for name in ("inbox", "outbox", "loaded"))
         ends = Ends(tuple(ours for ours, _ in pairs), (inbox, outbox, loaded))
-        *theirs, channel_end, control_end = (there for _, there in pairs)
+        channel, control, channel_end, control_end = (there for _, there in pairs)
         profiler = Spare(self._runners, (control_end, channel_end), self._guards.profiler(job))
-        private = {Path(job.folder): job.code, Path(job.folder).with_name(BASELINE): str(job.problem.path)}
         try:
-            for (folder, code), channel, control in zip(private.items(), theirs[::2], theirs[1::2], strict=True):
-                guard = self._guards.runner(folder, code)
-                self._runners.fork([control.fileno(), channel.fileno(), inbox, outbox], guard)
+            guard = self._guards.runner(Path(job.folder), job.code)
+            self._runners.fork([control.fileno(), channel.fileno(), inbox, outbox], guard)
             self._judges.fork([judge_engine.fileno(), *ends.descriptors])
         except ForkServerLost as error:
             engine.close()
@@ -389,7 +390,7 @@ class Evaluator:
             ends.close()
             raise errors.WorkerLost(f"{error}; start the command again") from error
         finally:
-            for sock in (*theirs, judge_engine):
+            for sock in (channel, control, judge_engine):
                 sock.close()
         judge = await Channel.open(engine)
         await judge.send(self._asked(job))

@@ -19,6 +19,9 @@ from hkbench.sandbox.environment import runner_environment
 QUIET_KINETO = {"KINETO_LOG_LEVEL": "99"}
 
 
+ENDLESS_SECONDS = 1e9  #: of processor time: a batch's
+
+
 class Guards:
     """For the runners of one machine. `memory_bytes`: of each runner's process tree."""
 
@@ -32,6 +35,12 @@ class Guards:
         """For a runner that imports `code` in its private `folder`, which is made."""
         environment = runner_environment(folder) | self._common
         return self._described(folder, environment, asdict(self._cages.cage(folder, code, self._readable)))
+
+    def baseline(self, folder: Path) -> dict[str, Any]:
+        """For a runner that is sent one problem after another, as long as the run takes."""
+        environment = runner_environment(folder) | self._common
+        guard = self._described(folder, environment, asdict(self._cages.cage(folder, None, self._readable)))
+        return guard | {"limits": self._limits | {"cpu_seconds": ENDLESS_SECONDS}}
 
     def profiler(self, job: EvaluateJob) -> dict[str, Any]:
         """For a profiler of the job's candidate. Made before the candidate runs, which could put links in its folder.

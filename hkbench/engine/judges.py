@@ -1,14 +1,20 @@
 """The judges that measure: one stays with each GPU for all candidates, on a CPU each measurement has its own.
 
-A judge that stays has its context, and has loaded its kernels while the first candidates were built: together half a
-second to a second of a verdict on an H200. Whoever ends an evaluation otherwise than with a result that says so has
-another judge for the next one; so does what a problem's code has changed for good (judge/footprint.py).
+With it stays a runner, for the baselines. Both have their contexts, and the judge has loaded its kernels, while the
+first candidates were built: together a second of a verdict on an H200. Whoever ends an evaluation otherwise than with
+a result that says so has another pair for the next one; so does a problem whose code changes something for good
+(judge/footprint.py).
 """
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from hkbench.errors import WorkerLost
 from hkbench.judge.job import StayJob
@@ -16,14 +22,24 @@ from hkbench.records import DeviceFacts, DeviceKind
 from hkbench.runner import wire
 from hkbench.sandbox.client import ForkServer, ForkServerLost
 
+END_SECONDS = 5.0  #: until a judge has ended its runner and itself
+
 
 class Judges:
-    """For the devices of one run. `server` forks them."""
+    """For the devices of one run. `servers` fork judges and runners; `guard`: of a baseline's, with its folder."""
 
-    def __init__(self, server: ForkServer, devices: Sequence[DeviceFacts]) -> None:
-        self._server = server
+    def __init__(
+        self,
+        servers: tuple[ForkServer, ForkServer],
+        guard: Callable[[Path], dict[str, Any]],
+        devices: Sequence[DeviceFacts],
+    ) -> None:
+        self._judges, self._runners = servers
+        self._guard = guard
         self._devices = {facts.index: facts for facts in devices}
         self._doors: dict[int, socket.socket] = {}
+        self._folders: dict[int, tempfile.TemporaryDirectory[str]] = {}
+        self._left: list[_Left] = []
 
     def start(self) -> None:
         """Those of GPUs begin to take them, beside what else there is to do.
@@ -56,11 +72,18 @@ class Judges:
     def leave(self, index: int) -> None:
         """The judge of a device gets nothing more, and ends when it has done what it has."""
         if index in self._doors:
-            self._doors.pop(index).close()
+            left = _Left(self._doors.pop(index), self._folders.pop(index))
+            left.dismiss()
+            self._left.append(left)
 
     def close(self) -> None:
+        """All of them end, with their runners, and so do the folders of these. Waits `END_SECONDS` for each at most."""
         for index in list(self._doors):
             self.leave(index)
+        for left in self._left:
+            left.wait(END_SECONDS)
+            left.close()
+        self._left.clear()
 
     def _stays(self, index: int) -> bool:
         return self._devices[index].kind is not DeviceKind.CPU
@@ -79,14 +102,51 @@ class Judges:
 
     def _door(self, index: int) -> socket.socket:
         if index not in self._doors:
-            ours, theirs = socket.socketpair()
+            self._tidy()
+            (ours, theirs), (channel, runner), (control, guard) = (socket.socketpair() for _ in range(3))
+            folder = tempfile.TemporaryDirectory(prefix="hkbench-baseline-", ignore_cleanup_errors=True)
             try:
-                self._server.fork([theirs.fileno()])
+                self._runners.fork([guard.fileno(), runner.fileno()], self._guard(Path(folder.name)))
+                self._judges.fork([theirs.fileno(), channel.fileno(), control.fileno()])
                 wire.send(ours, StayJob(facts=self._devices[index]).model_dump(mode="json"))
             except ForkServerLost as error:
                 ours.close()
+                folder.cleanup()
                 raise WorkerLost(f"{error}; start the command again") from error
             finally:
-                theirs.close()
-            self._doors[index] = ours
+                for sock in (theirs, channel, runner, control, guard):
+                    sock.close()
+            self._doors[index], self._folders[index] = ours, folder
         return self._doors[index]
+
+    def _tidy(self) -> None:
+        ended = [left for left in self._left if left.wait(0.0)]
+        for left in ended:
+            left.close()
+            self._left.remove(left)
+
+
+@dataclass(frozen=True, eq=False)
+class _Left:
+    """A judge that gets nothing more: its door, and the folder of its runner."""
+
+    door: socket.socket
+    folder: tempfile.TemporaryDirectory[str]
+
+    def dismiss(self) -> None:
+        with suppress(OSError):  # it may have ended by itself
+            self.door.shutdown(socket.SHUT_WR)
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it has ended within some time, and its runner with it."""
+        self.door.settimeout(seconds)
+        try:
+            return not self.door.recv(1)  # it says nothing by its door
+        except (TimeoutError, BlockingIOError):
+            return False
+        except OSError:
+            return True
+
+    def close(self) -> None:
+        self.door.close()
+        self.folder.cleanup()

@@ -55,14 +55,17 @@ class Evaluation:
         self,
         job: EvaluateJob,
         link: RunnerLink,
-        baseline: RunnerLink,
+        baseline: RunnerLink | None,
         profiler: Spare,
         files: tuple[int, int],
         enter: Callable[[Stage], None],
         memory_bytes: int,
         loaded: Loaded | None = None,
     ) -> None:
-        """`loaded`: what another process's `load` came to, by `loaded` there; then `run` may follow at once."""
+        """`loaded`: what another process's `load` came to, by `loaded` there; then `run` may follow at once.
+
+        `baseline` has the device, and is needed by `run` alone.
+        """
         self._job = job
         self._link = link
         self._baseline = baseline
@@ -205,6 +208,7 @@ class Evaluation:
         with self._timed(Stage.LOAD):
             weights_seed = draw_seed()
             self._reference = Reference(job.problem, job.sizes, torch_device(facts), weights_seed)
+            assert self._baseline is not None
             baseline = BaselineSide(self._baseline, job.settings, str(job.problem.path))
             sides = (Side(self._link, job.settings), baseline)
             self._session = Session(self._reference, sides, facts, job.settings, self._files, weights_seed)
@@ -231,12 +235,11 @@ class Evaluation:
         seen = timing.witness()
         agreed = compare_clocks(evidence, measured, seen)
         if agreed.agree:  # so it is not measured once more
-            self._begin_ends(measured)
+            self._begin_end(measured)
         return measured, weigh(evidence, measured, seen, agreed)
 
-    def _begin_ends(self, measured: Measurement) -> None:
-        """Of the runners that are not needed any more: either takes a GPU's driver 0.1 s, beside what is left to do."""
-        self._baseline.begin_end()
+    def _begin_end(self, measured: Measurement) -> None:
+        """Of the candidate's runner, if it is not needed any more: that takes a GPU's driver 0.1 s."""
         if not self._profiles(measured):
             self._link.begin_end()
 
@@ -251,7 +254,7 @@ class Evaluation:
         owner_of = owner_of_operator if on_cpu else owner_of_kernel(self._text, self._evidence.built)
         choice = chosen(self._job, self._facts)
         if choice.profiler is not Profiler.TORCH:
-            self._baseline.end()  # it is not needed any more, and the profiled process wants memory
+            self._session.baseline.must("reset")  # it is not needed any more, and the profiled process wants memory
             torch.cuda.empty_cache()
             device = str(self._session.reference.device)
             try:
@@ -277,18 +280,16 @@ class Evaluation:
     def built(self) -> dict[str, Any]:
         """What came of a build that is not measured; ends the runners."""
         end = self._link.end()
-        self._baseline.end()
         return {"extensions": self.extensions, "launched": self.launched, "output": end.output}
 
     def release(self) -> None:
-        """Gives the device's memory back, in a process that goes on without this evaluation.
+        """Gives back what it has of the device, in a process that goes on without this evaluation.
 
         Raises:
-            RuntimeError: the driver refuses.
+            WorkerLost, RuntimeError: of the baseline's runner, of the driver.
         """
         if self._session is not None:
-            self._session.regions.release()
-            self._session.reference.forget()
+            self._session.release()
 
     def verdict(
         self,
@@ -302,9 +303,7 @@ class Evaluation:
         Raises:
             DeviceUnavailable: a process of the candidate could not be killed, so the device is not free.
         """
-        self._baseline.begin_end()
         end = self._link.end()
-        self._baseline.end()
         if end.survivors:
             raise DeviceUnavailable(
                 f"{end.survivors} processes of {self._job.code} cannot be killed (a hung driver call?); "

@@ -22,9 +22,9 @@ from hkbench.records import (
 PROFILE_FOLDER = "profile"
 
 
-#: What a judge is given for one evaluation: channel and control of candidate, baseline and profiler, and after them the
-#: files inbox, outbox and `Loaded`.
-SOCKETS, FILES = 6, 3
+#: What a judge is given for one evaluation: channel and control of candidate and profiler, and after them the files
+#: inbox, outbox and `Loaded`.
+SOCKETS, FILES = 4, 3
 ENDS = SOCKETS + FILES
 
 
@@ -58,7 +58,10 @@ class Loaded(Record):
 
 
 class StayJob(Record):
-    """Stay with a device and measure what comes by the door: see `judge/worker.py`."""
+    """Stay with a device and measure what comes by the door: see `judge/worker.py`.
+
+    Beside the door the process has channel and control of a runner for the baseline, which stays too.
+    """
 
     job: Literal["stay"] = "stay"
     facts: DeviceFacts

@@ -70,12 +70,13 @@ class Regions:
 
     @property
     def descriptors(self) -> tuple[int, ...]:
-        """What follows that description to a runner, if the regions lie on the device."""
-        return tuple(arena.descriptor for arena in (self._inbox, self._outbox) if arena.descriptor is not None)
+        """What follows that description to a runner that was not forked with the files."""
+        found = tuple(arena.descriptor for arena in (self._inbox, self._outbox) if arena.descriptor is not None)
+        return found or self._files
 
     @property
     def on_device(self) -> bool:
-        return bool(self.descriptors)
+        return all(arena.descriptor is not None for arena in self._arenas)
 
     def put_state(self, state: dict[str, torch.Tensor]) -> None:
         """Parameters and buffers, by the reference's names."""

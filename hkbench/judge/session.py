@@ -44,8 +44,8 @@ def draw_seed() -> int:
     return secrets.randbits(31)
 
 
-def take_device(side: Side, device: torch.device, facts: DeviceFacts) -> None:
-    """Has a runner take its device, which takes a GPU's driver some 0.3 s; `Side.finish` waits for it.
+def device_request(device: torch.device, facts: DeviceFacts) -> Message:
+    """What a runner is told that is to take its device, for which a GPU's driver needs some 0.3 s.
 
     On a machine with several NVIDIA GPUs the runner hides the others from itself first: the driver opens all that it
     sees, which takes 0.2 s for each.
@@ -54,7 +54,7 @@ def take_device(side: Side, device: torch.device, facts: DeviceFacts) -> None:
     only = None
     if facts.kind is DeviceKind.CUDA and facts.uuid is not None:
         only = {"visible": (visible[facts.index] if visible[0] else str(facts.index)).strip(), "uuid": facts.uuid}
-    side.begin("device", device=str(device), threads=torch.get_num_threads(), only=only)
+    return {"device": str(device), "threads": torch.get_num_threads(), "only": only}
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Session:
         self.settings = settings
         self._weights_seed = weights_seed
         self.quiet = Quiet(reference.device)  # learns what is usual before the candidate has the device
-        take_device(self.side, reference.device, facts)
+        self.side.begin("device", **device_request(reference.device, facts))
         self.flush_bytes = flush_bytes(facts)
         self.tolerances: dict[str, Tolerance] = {}
         self.seeds: list[int] = []
@@ -131,21 +131,26 @@ class Session:
         """Gives the candidate's runner its device and memory, has it make ModelNew, and binds inputs and outputs."""
         self._drawn = self._draw_ahead()
         taken = self.side.finish()
-        take_device(self.baseline, self.reference.device, self.facts)  # now: a driver gives one after the other
         if not taken["ok"]:
             raise failures.from_exception(Stage.LOAD, taken)
-        opened = self.side.try_ask(Stage.LOAD, "regions", descriptors=self.regions.descriptors, **self._regions())
+        opened = self._open(self.side)
         if not opened["ok"] and self.regions.on_device:
             # The judge could make it, but what confines the runner keeps it from opening it.
             self.notes.append(f"device memory cannot be shared here ({opened.get('message')}); copies go by the host")
             self.regions.allocate(by_host=True)
-            opened = self.side.try_ask(Stage.LOAD, "regions", descriptors=self.regions.descriptors, **self._regions())
+            opened = self._open(self.side)
         if not opened["ok"]:
             raise failures.from_exception(Stage.LOAD, opened)
         made = self.side.ask(Stage.LOAD, "construct", **self._construct())
         self._fit_parameters(made)
         self._load_parameters()
         self.side.ask(Stage.LOAD, "bind", **self._bind())
+
+    def _open(self, side: Side) -> Message:
+        """Maps the regions. The candidate's runner was forked with files of the host's; the baseline's is older."""
+        sent = self.regions.on_device or side is self.baseline
+        descriptors = self.regions.descriptors if sent else ()
+        return side.try_ask(Stage.LOAD, "regions", descriptors=descriptors, sent=sent, **self._regions())
 
     def _draw_ahead(self) -> tuple[int, Drawn] | None:
         """Seed and inputs of the first trial, while the candidate's runner takes the device; they stay in the judge."""
@@ -187,14 +192,23 @@ class Session:
 
     def prepare_baseline(self) -> None:
         problem = self.reference.problem
-        self.baseline.finish()
         overrides = problem.cpu_sizes if self.reference.sizes is SizeSet.CPU and problem.cpu_sizes else {}
         load = {"path": str(problem.path.resolve()), "class": "Model", "capture": False, "overrides": overrides}
-        self.baseline.must("load", None, **load)
-        self.baseline.must("regions", None, descriptors=self.regions.descriptors, **self._regions())
+        self.baseline.must("load", None, text=problem.source, **load)
+        self.baseline.succeeded(lambda: self._open(self.baseline))
         self.baseline.must("construct", None, **self._construct())
         self.baseline.must("parameters", None, state=self.regions.state)
         self.baseline.must("bind", None, **self._bind())
+
+    def release(self) -> None:
+        """Gives back what the baseline's runner and this process have of the device.
+
+        Raises:
+            WorkerLost, RuntimeError
+        """
+        self.baseline.must("reset")
+        self.regions.release()
+        self.reference.forget()
 
     def forget_suspicions(self) -> None:
         """Before a measurement that is made once more."""

@@ -146,18 +146,10 @@ class BaselineSide(Side):
             self._show(reveal)
             return self.try_ask(Stage.LOAD, op, Stamps(), prepare=prepare, **fields)
 
-        return self._succeeded(ask)
+        return self.succeeded(ask)
 
-    def begin(self, op: str, **fields: Any) -> None:
-        """As `Side.begin`. Raises as `must` does."""
-        with self._named():
-            super().begin(op, **fields)
-
-    def finish(self) -> Message:
-        """As `Side.finish`. Raises as `must` does."""
-        return self._succeeded(super().finish)
-
-    def _succeeded(self, ask: Callable[[], Message]) -> Message:
+    def succeeded(self, ask: Callable[[], Message]) -> Message:
+        """The answer that `ask` gets. Raises as `must` does."""
         with self._named():
             answer = ask()
         if not answer["ok"]:

@@ -11,7 +11,6 @@ on which it is told the job and answers. Its result says whether it `stays`; oth
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import socket
@@ -40,9 +39,12 @@ from hkbench.judge.job import (
 )
 from hkbench.judge.link import RunnerLink
 from hkbench.judge.profiling import Spare
+from hkbench.judge.session import device_request
 from hkbench.judge.warm import warm
 from hkbench.records import DeviceFacts, DeviceKind, Stage, Verdict
 from hkbench.runner import wire
+
+TAKING_SECONDS = 300.0  #: a device, by the baseline's runner
 
 
 def serve(engine_fd: int, *fds: int) -> None:
@@ -82,7 +84,12 @@ def _dispatch(engine: socket.socket, message: wire.Message, fds: tuple[int, ...]
         case "audit":
             return {"result": _audit(AuditJob.model_validate(message))}
         case "stay":
-            _stay(engine, StayJob.model_validate(message).facts)
+            channel, control = (socket.socket(fileno=fd) for fd in fds)
+            baseline = RunnerLink(channel, control)
+            try:
+                _stay(engine, StayJob.model_validate(message).facts, baseline)
+            finally:
+                baseline.end()
             os._exit(0)  # the door is closed, and nobody behind it
         case _:
             return _load(engine, message, fds)
@@ -122,15 +129,15 @@ def _evaluation(
     message: wire.Message,
     sockets: list[socket.socket],
     files: tuple[int, int],
+    baseline: RunnerLink | None = None,
     loaded: Loaded | None = None,
 ) -> Evaluation:
     memory_bytes = message["memory_bytes"]
     job = EvaluateJob.model_validate({name: value for name, value in message.items() if name != "memory_bytes"})
-    channel, control, baseline_channel, baseline_control, profiler_channel, profiler_control = sockets
+    channel, control, profiler_channel, profiler_control = sockets
     link = RunnerLink(channel, control)
     if loaded is not None:
         link = RunnerLink(channel, control, loaded.said.encode(), loaded.build_seconds)
-    baseline = RunnerLink(baseline_channel, baseline_control)
     profiler = Spare(RunnerLink(profiler_channel, profiler_control), lambda: wire.send(engine, {"profiler": True}))
 
     def enter(stage: Stage) -> None:
@@ -139,11 +146,11 @@ def _evaluation(
     return Evaluation(job, link, baseline, profiler, files, enter, memory_bytes, loaded)
 
 
-def _stay(door: socket.socket, facts: DeviceFacts) -> None:
+def _stay(door: socket.socket, facts: DeviceFacts, baseline: RunnerLink) -> None:
     """Measures what comes by the door, until that is closed or an evaluation leaves more behind than it may."""
     first: Footprint | Exception | None
     try:
-        first = _taken(facts)
+        first = _taken(facts, baseline)
     except Exception as error:  # noqa: BLE001 - of the device; whoever wants to measure on it is told
         first = error
     while True:
@@ -152,22 +159,32 @@ def _stay(door: socket.socket, facts: DeviceFacts) -> None:
             descriptors = wire.receive_descriptors(door, 1 + ENDS)
         except wire.PeerClosed:
             return
-        if not _measured(descriptors, facts, first):
+        if not _measured(descriptors, facts, baseline, first):
             return
 
 
-def _taken(facts: DeviceFacts) -> Footprint | None:
+def _taken(facts: DeviceFacts, baseline: RunnerLink) -> Footprint | None:
     """Takes a GPU; what it is like then. A CPU's judge has one evaluation only, with a heap as after a fork."""
-    if facts.kind is DeviceKind.CPU:
-        return None
     device = torch_device(facts)
-    torch.cuda.set_device(device)
-    warm(device, facts)
-    gc.freeze()  # else each look for garbage goes through all of torch
-    return Footprint.of(device)
+    first = None
+    if facts.kind is DeviceKind.CPU:
+        baseline.post("device", **device_request(device, facts))
+    else:
+        torch.cuda.set_device(device)
+        torch.zeros(1, device=device)  # the judge's context first: a driver gives one after the other
+        baseline.post("device", **device_request(device, facts))
+        warm(device, facts)
+        first = Footprint.of(device)
+    answer = baseline.answer(TAKING_SECONDS)
+    if not answer["ok"]:
+        raise errors.DeviceUnavailable(f"the baseline's process cannot use {facts.name}: {answer.get('message')}")
+    baseline.freeze()
+    return first
 
 
-def _measured(descriptors: list[int], facts: DeviceFacts, first: Footprint | Exception | None) -> bool:
+def _measured(
+    descriptors: list[int], facts: DeviceFacts, baseline: RunnerLink, first: Footprint | Exception | None
+) -> bool:
     """One evaluation; whether this process may have another one."""
     stays = False
     with ExitStack() as stack:
@@ -179,9 +196,9 @@ def _measured(descriptors: list[int], facts: DeviceFacts, first: Footprint | Exc
             if isinstance(first, Exception):
                 raise first
             known = Loaded.model_validate_json(_whole(loaded))
-            result = _measure(engine, sockets, (inbox.fileno(), outbox.fileno()), known, facts)
-            if first is not None:
-                stays = first.allows(Footprint.of(torch_device(facts)))
+            files = (inbox.fileno(), outbox.fileno())
+            result, clean = _measure(engine, sockets, files, known, facts, baseline, first is not None)
+            stays = first is not None and clean and first.allows(Footprint.of(torch_device(facts)))
             return {**result, "stays": stays}
 
         _reported(engine, work)
@@ -189,15 +206,31 @@ def _measured(descriptors: list[int], facts: DeviceFacts, first: Footprint | Exc
 
 
 def _measure(
-    engine: socket.socket, sockets: list[socket.socket], files: tuple[int, int], loaded: Loaded, facts: DeviceFacts
-) -> dict[str, Any]:
+    engine: socket.socket,
+    sockets: list[socket.socket],
+    files: tuple[int, int],
+    loaded: Loaded,
+    facts: DeviceFacts,
+    baseline: RunnerLink,
+    stays: bool,
+) -> tuple[dict[str, Any], bool]:
+    """The verdict, and whether everything was given back to a process that `stays`."""
     message = wire.receive(engine)
     if facts.kind is not DeviceKind.CPU:
         torch.cuda.set_device(torch_device(facts))  # what names no device, a problem's code too, means this one
-    evaluation = _evaluation(engine, message, sockets, files, loaded)
+    evaluation = _evaluation(engine, message, sockets, files, baseline, loaded)
     result = _result(evaluation.run(facts))
-    evaluation.release()
-    return result
+    if not stays:
+        baseline.end()  # before anything else is measured
+    return result, stays and _given_back(evaluation)
+
+
+def _given_back(evaluation: Evaluation) -> bool:
+    try:
+        evaluation.release()
+    except (errors.HkbenchError, RuntimeError):
+        return False  # the verdict stands; the next one has another judge
+    return True
 
 
 def _whole(file: IO[bytes]) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import socket
 import sys
@@ -20,9 +21,10 @@ from hkbench.runner.load import load_file
 from hkbench.runner.trace import traced_call
 
 TRACEBACK_LIMIT = 64 * 1024
+MODULE = "candidate"
 OPERATIONS = (
     "load", "device", "regions", "construct", "parameters", "state", "bind", "watch", "prepare", "call", "trace",
-    "profile", "command", "launch", "part",
+    "profile", "command", "launch", "part", "reset",
 )  # fmt: skip
 
 
@@ -32,11 +34,17 @@ class Runner:
     def __init__(self, sock: socket.socket, inbox: int, outbox: int) -> None:
         self._sock = sock
         self._fds = {"inbox": inbox, "outbox": outbox}
+        self._device = torch.device("cpu")
+        self._announces = False  # builds, and makes them quick: for good
+        self._forget()
+
+    def _forget(self) -> None:
+        """As it is before a candidate is loaded; the device stays."""
         self._class: Any = None
         self._model: Any = None
-        self._device = torch.device("cpu")
         self._flush: Flusher | None = None
         self._regions: dict[str, torch.Tensor] = {}
+        self._shared = False  # whether these lie on the device
         self._staged: list[tuple[torch.Tensor, torch.Tensor]] = []  # (inbox, device) pairs, of regions on the host
         self._inputs: list[Any] = []
         self._outputs: dict[str, torch.Tensor] = {}
@@ -56,10 +64,11 @@ class Runner:
             self._launches = Launches(message["gpu"], lambda event: wire.send(self._sock, {"event": event}))
         if message["capture"]:
             capture.record_extension_calls(calls)
-        else:
+        elif not self._announces:
+            self._announces = True
             capture.announce_builds(lambda event: wire.send(self._sock, {"event": event}))
             builds.quicken_if_offered(capture.cpp_extension)
-        module = load_file("candidate", message["path"], message["overrides"])
+        module = load_file(MODULE, message["path"], message["overrides"], message.get("text"))
         self._class = getattr(module, message["class"], None)
         return {"has_class": isinstance(self._class, type), "extensions": calls}
 
@@ -89,13 +98,16 @@ class Runner:
         return {}
 
     def regions(self, message: wire.Message) -> wire.Message:
-        """Maps the two regions; those that are `shared` lie on the device, and two files follow."""
-        fds = dict(zip(self._fds, wire.receive_descriptors(self._sock, 2), strict=True)) if message["shared"] else {}
-        for name in self._fds:
-            if fds:
-                self._regions[name] = device_memory.open_shared(message[name], fds[name], self._device)
+        """Maps the two regions, on the device if they are `shared`. Their files follow if they are `sent`."""
+        self._shared = message["shared"]
+        files = wire.receive_descriptors(self._sock, 2) if message["sent"] else self._fds.values()
+        for name, fd in zip(self._fds, files, strict=True):
+            if self._shared:
+                self._regions[name] = device_memory.open_shared(message[name], fd, self._device)
             else:
-                self._regions[name] = memory.map_host(self._fds[name], message[name]["size"])
+                self._regions[name] = memory.map_host(fd, message[name]["size"])
+                if message["sent"]:
+                    os.close(fd)
         if message["flush_bytes"]:
             self._flush = Flusher(self._device, message["flush_bytes"])
         return {}
@@ -194,6 +206,20 @@ class Runner:
     def _finish(self) -> None:
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
+
+    def reset(self, _message: wire.Message) -> wire.Message:
+        """Forgets the model, and gives back what it had: the baseline's runner stays for the next problem."""
+        regions = list(self._regions.values()) if self._shared else []
+        self._forget()
+        sys.modules.pop(MODULE, None)
+        gc.collect()
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+            torch._C._cuda_clearCublasWorkspaces()
+            torch.cuda.empty_cache()
+        for region in regions:
+            device_memory.release(region)
+        return {}
 
     def profile(self, _message: wire.Message) -> wire.Message:
         """Kernels of one forward pass as torch's profiler sees them."""

@@ -8,6 +8,7 @@ since it never touched a GPU, a child gets a device context of its own.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -29,6 +30,7 @@ def main() -> None:
     """Serves until the other end closes."""
     requests = socket.socket(fileno=int(sys.argv[1]))
     serve: Callable[..., None] = importlib.import_module(sys.argv[2]).serve
+    gc.freeze()  # what is imported is no garbage: a child that looks for some need not go through it
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children are nobody's zombies
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the engine, which then closes the socket
     requests.send(b"ready")

@@ -12,7 +12,7 @@ from support.small_problems import AFFINE, candidate_file, forward, problem_file
 
 from hkbench.engine.evaluator import Evaluator
 from hkbench.engine.judges import Judges
-from hkbench.records import Backend, DeviceKind, FailureKind, JudgeSettings, Problem, Stage, Track, Verdict
+from hkbench.records import Backend, DeviceFacts, DeviceKind, FailureKind, JudgeSettings, Problem, Stage, Track, Verdict
 from hkbench.sandbox.client import ForkServer
 from hkbench.sandbox.environment import kept_environment
 
@@ -45,14 +45,18 @@ class Staying(Evaluator):
         tests = Path(__file__).parents[1]
         environment = kept_environment() | {"PYTHONPATH": f"{tests}:{tests.parent}"}
         self._judges = self._noted = Noted("support.standins.staying_judge", environment)
+        self._runners = self._noted_runners = Noted("hkbench.runner.main", kept_environment())
 
     @property
     def forks(self) -> int:
         return self._noted.forks
 
-    def _share(self) -> None:
-        super()._share()
-        self._measuring = Faithful(self._judges, self.devices)
+    @property
+    def runners(self) -> int:
+        return self._noted_runners.forks
+
+    def _judges_of(self, devices: tuple[DeviceFacts, ...]) -> Judges:
+        return Faithful((self._judges, self._runners), lambda folder: self._guards.baseline(folder), devices)
 
 
 @pytest.fixture
@@ -72,7 +76,7 @@ async def judged(evaluator: Evaluator, folder: Path, problem: Problem, source: s
 
 async def test_one_judge_measures_one_candidate_after_another(evaluator: Staying, tmp_path: Path) -> None:
     problem = problem_file(tmp_path / "problems", AFFINE)
-    forks = evaluator.forks
+    forks, runners = evaluator.forks, evaluator.runners
     found = [
         await judged(evaluator, tmp_path / str(number), problem, source)
         for number, source in enumerate((RIGHT, WRONG, DIES, RIGHT))
@@ -81,6 +85,7 @@ async def test_one_judge_measures_one_candidate_after_another(evaluator: Staying
         None, FailureKind.WRONG_VALUES, FailureKind.CRASH, None,
     ]  # fmt: skip
     assert evaluator.forks - forks == 4, "one for each candidate's build, none to measure"
+    assert evaluator.runners - runners == 4, "the candidates', none for a baseline"
 
 
 async def test_a_problem_that_changes_torchs_settings_has_the_judge_for_itself(
@@ -88,11 +93,12 @@ async def test_a_problem_that_changes_torchs_settings_has_the_judge_for_itself(
 ) -> None:
     odd = problem_file(tmp_path / "odd", SETS_A_DEFAULT)
     usual = problem_file(tmp_path / "usual", AFFINE)
-    forks = evaluator.forks
+    forks, runners = evaluator.forks, evaluator.runners
     for number, problem in enumerate((usual, odd, usual)):
         verdict = await judged(evaluator, tmp_path / str(number), problem, RIGHT)
         assert verdict.failure is None, verdict
     assert evaluator.forks - forks == 3 + 1, "one more after the odd one"
+    assert evaluator.runners - runners == 3 + 1, "and what the odd one set in the baseline's runner is gone with it"
 
 
 async def test_a_cancelled_evaluation_takes_its_judge_with_it(evaluator: Staying, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import os
 import socket
 import threading
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -23,13 +24,18 @@ class Server:
 
     def __init__(self) -> None:
         self.facts: list[DeviceFacts] = []
+        self.folders: list[Path] = []  #: of the baselines' runners
         self.short_lived = False
         self.lost = False
         self._threads: list[threading.Thread] = []
 
-    def fork(self, fds: list[int]) -> None:
+    def fork(self, fds: list[int], guard: dict[str, str] | None = None) -> None:
         if self.lost:
             raise ForkServerLost("it died")
+        if guard is not None:
+            self.folders.append(Path(guard["folder"]))
+            return
+        assert len(fds) == 3, "the door, and a runner's channel and control"
         door = socket.socket(fileno=os.dup(fds[0]))
         thread = threading.Thread(target=self._stay, args=(door, len(self._threads)))
         self._threads.append(thread)
@@ -79,7 +85,8 @@ def ends() -> Iterator[list[int]]:
 
 def judges_of(server: Server, *kinds: DeviceKind) -> Judges:
     facts = [DeviceFacts(kind=kind, index=index, name=f"device {index}") for index, kind in enumerate(kinds)]
-    return Judges(cast(ForkServer, server), facts)
+    servers = (cast(ForkServer, server), cast(ForkServer, server))
+    return Judges(servers, lambda folder: {"folder": str(folder)}, facts)
 
 
 def measured(judges: Judges, index: int, ends: Sequence[int]) -> wire.Message:
@@ -95,7 +102,9 @@ def test_each_gpu_keeps_its_judge_from_the_start_on(server: Server, ends: list[i
     assert [message["judge"] for message in said] == [0, 1, 1, 0]
     assert {message["read"] for message in said} == {"loaded"}
     assert sorted(facts.index for facts in server.facts) == [0, 1]
+    assert len(server.folders) == 2 and all(folder.is_dir() for folder in server.folders)
     judges.close()
+    assert not any(folder.exists() for folder in server.folders)
 
 
 def test_one_that_is_left_is_followed_by_another(server: Server, ends: list[int]) -> None:
@@ -111,6 +120,10 @@ def test_on_a_cpu_each_measurement_has_its_own(server: Server, ends: list[int]) 
     judges.start()
     assert server.judges == 0, "it would be there for nothing"
     assert [measured(judges, 0, ends)["judge"] for _ in range(2)] == [0, 1]
+    server.join()
+    assert measured(judges, 0, ends)["judge"] == 2
+    assert [folder.exists() for folder in server.folders] == [False, False, True], "else a batch would fill the disk"
+    judges.close()
 
 
 def test_one_that_died_while_it_had_nothing_to_do_is_replaced(server: Server, ends: list[int]) -> None:

@@ -8,8 +8,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from hkbench.judge.session import take_device
-from hkbench.judge.side import Side
+from hkbench.judge.session import device_request
 from hkbench.records import DeviceFacts, DeviceKind
 from hkbench.runner.main import _alone
 
@@ -63,9 +62,6 @@ def test_the_judge_says_which_one_it_is(
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if environment is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", environment)
-    asked: dict[str, object] = {}
-    monkeypatch.setattr(Side, "begin", lambda _side, op, **fields: asked.update(fields, op=op))
-    facts = DeviceFacts(kind=kind, index=1, name="a GPU", uuid=uuid)
-    take_device(Side.__new__(Side), torch.device("cuda:1"), facts)
-    assert (asked["op"], asked["device"]) == ("device", "cuda:1")
+    asked = device_request(torch.device("cuda:1"), DeviceFacts(kind=kind, index=1, name="a GPU", uuid=uuid))
+    assert asked["device"] == "cuda:1"
     assert asked["only"] == (None if visible is None else {"visible": visible, "uuid": uuid})

@@ -1,0 +1,98 @@
+"""A runner that stays, as a baseline's does, for one problem after another."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import weakref
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+
+from hkbench.judge.arena import Arena, Layout, fill
+from hkbench.runner import capture, wire
+from hkbench.runner.main import MODULE, Runner
+from hkbench.sandbox.client import memory_file
+
+TIMES = """
+import torch
+FACTOR = 1.0
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return FACTOR * x
+"""
+X = torch.arange(6.0).reshape(2, 3)
+
+
+class Judge:
+    """In place of one: asks a runner in this process, with regions on the host."""
+
+    def __init__(self) -> None:
+        self._sock, self._theirs = socket.socketpair()
+        self.runner = Runner(self._theirs, -1, -1)
+
+    def close(self) -> None:
+        self._sock.close()
+        self._theirs.close()
+
+    def answer(self, factor: float) -> torch.Tensor:
+        """Of a problem that takes its input times `factor`, whose file the runner cannot read."""
+        runner = self.runner
+        constants = {"FACTOR": factor}
+        runner.load({"path": "/nowhere.py", "text": TIMES, "class": "Model", "capture": False, "overrides": constants})
+        inputs, outputs = Layout(), Layout()
+        given, wanted = inputs.argument(X), outputs.place(X)
+        files = [memory_file(name) for name in ("inbox", "outbox")]
+        inbox, outbox = (Arena.on_host(fd, layout.size) for fd, layout in zip(files, (inputs, outputs), strict=True))
+        wire.send_descriptors(self._sock, files)
+        regions = {"inbox": inbox.description, "outbox": outbox.description}
+        runner.regions({**regions, "shared": False, "sent": True, "flush_bytes": 0})
+        runner.construct({"seed": 0, "init_inputs": []})
+        runner.bind({"inputs": [given], "outputs": {"output": wanted}})
+        fill(inbox, given, X)
+        runner.call({})
+        assert wire.receive(self._sock) == {"event": "end"}
+        for fd in files:
+            os.close(fd)
+        return outbox.get(wanted).clone()
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[str], None]]:
+    """Who wants to hear of builds; as it is, that would go on for the rest of this process."""
+    found: list[Callable[[str], None]] = []
+    monkeypatch.setattr(capture, "announce_builds", found.append)
+    return found
+
+
+@pytest.fixture
+def judge(watched: object) -> Iterator[Judge]:
+    judge = Judge()
+    yield judge
+    judge.close()
+    sys.modules.pop(MODULE, None)
+
+
+def test_one_problem_is_followed_by_another(judge: Judge, watched: list[object]) -> None:
+    for factor in (2.0, 3.0):
+        assert torch.equal(judge.answer(factor), factor * X)
+        judge.runner.reset({})
+    assert len(watched) == 1, "told twice of one build, the judge would take the second end for an answer"
+
+
+def test_nothing_of_the_one_before_is_kept(judge: Judge) -> None:
+    open_files = len(os.listdir("/proc/self/fd"))
+    judge.answer(2.0)
+    model = weakref.ref(judge.runner._model)
+    region = weakref.ref(judge.runner._regions["inbox"])
+    judge.runner.reset({})
+    assert model() is None and region() is None
+    assert MODULE not in sys.modules
+    assert len(os.listdir("/proc/self/fd")) == open_files
+
+
+def test_one_that_was_asked_nothing_has_nothing_to_forget(judge: Judge) -> None:
+    judge.runner.reset({})
+    assert torch.equal(judge.answer(2.0), 2.0 * X)
