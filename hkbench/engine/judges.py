@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import socket
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from hkbench.records import DeviceFacts, DeviceKind
 from hkbench.runner import wire
 from hkbench.sandbox.client import ForkServer, ForkServerLost
 
-END_SECONDS = 5.0  #: until a judge has ended its runner and itself
+END_SECONDS = 2.0  #: for judges that have nothing to do to end, with their runners; others are killed with their server
 
 
 class Judges:
@@ -77,11 +78,12 @@ class Judges:
             self._left.append(left)
 
     def close(self) -> None:
-        """All of them end, with their runners, and so do the folders of these. Waits `END_SECONDS` for each at most."""
+        """All of them end, with their runners, and so do the folders of these. Waits `END_SECONDS` at most."""
         for index in list(self._doors):
             self.leave(index)
+        deadline = time.monotonic() + END_SECONDS
         for left in self._left:
-            left.wait(END_SECONDS)
+            left.wait(max(0.0, deadline - time.monotonic()))
             left.close()
         self._left.clear()
 
