@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import median
 from typing import Any, Literal
 
 import torch
@@ -38,6 +39,7 @@ from hkbench.runner.profile import FORWARDS as PROFILED_FORWARDS
 from hkbench.runner.wire import Message
 
 Weights = Literal["state_dict", "order", "none"]
+COPIES = 9
 
 
 def draw_seed() -> int:
@@ -200,15 +202,16 @@ class Session:
         self.baseline.must("parameters", None, state=self.regions.state)
         self.baseline.must("bind", None, **self._bind())
 
-    def release(self) -> None:
-        """Gives back what the baseline's runner and this process have of the device.
+    def release(self) -> Message:
+        """Gives back what the baseline's runner and this process have of the device; what that runner still has.
 
         Raises:
             WorkerLost, RuntimeError
         """
-        self.baseline.must("reset")
+        held = self.baseline.must("reset")
         self.regions.release()
         self.reference.forget()
+        return held
 
     def forget_suspicions(self) -> None:
         """Before a measurement that is made once more."""
@@ -443,15 +446,15 @@ def _forms_of(made: Message) -> dict[str, Form]:
 
 
 def _copy_seconds(target: torch.Tensor, source: torch.Tensor) -> float:
-    """The least of some tries."""
+    """The median of some tries: on a machine with other work a copy's threads nearly always wait for one another."""
     tries = []
-    for _ in range(5):
+    for _ in range(COPIES):
         start = time.perf_counter()
         target.copy_(source)
         if target.is_cuda:
             torch.cuda.synchronize(target.device)
         tries.append(time.perf_counter() - start)
-    return min(tries)
+    return median(tries)
 
 
 def _tensors(leaves: Leaves) -> dict[str, torch.Tensor]:

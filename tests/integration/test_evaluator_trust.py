@@ -229,6 +229,18 @@ async def test_kernels_of_pytorch_are_refused_in_the_track_of_own_ones(bench: Be
     assert verdict.work is not None and verdict.work.pytorch > 0.5
 
 
+async def test_work_that_looked_like_pytorchs_once_is_looked_at_again(bench: Bench, tmp_path: Path) -> None:
+    """As when a machine with other work stops a traced call within an operator: the traced calls of the first time."""
+    forward = """
+        if torch.autograd._profiler_enabled() and len(TRACED) < 3:
+            TRACED.append([x * self.gain + self.bias for _ in range(6)])
+        return scale(x, self.gain, self.bias)
+    """
+    verdict = await bench.judge(own(forward, before="TRACED = []"), tmp_path)
+    assert verdict.status in CORRECT, verdict.failure
+    assert verdict.work is not None and verdict.work.pytorch < 0.15
+
+
 async def test_kernels_of_pytorch_are_reported_in_the_track_of_any(tmp_path: Path) -> None:
     settings = SETTINGS.model_copy(update={"track": Track.ANY})
     async with Evaluator(DeviceKind.CPU, settings) as evaluator:
