@@ -88,7 +88,7 @@ def _noted(judge: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 for _part, (_owner, _name) in PARTS.items():
     setattr(_owner, _name, _clocked(_part, getattr(_owner, _name)))
-worker._load = _noted(LOADS, worker._load)
-worker._measure = _noted(MEASURES, worker._measure)
+for _owner, _name, _judge in ((worker, "_load", LOADS), (worker.Staying, "_measure", MEASURES)):
+    setattr(_owner, _name, _noted(_judge, getattr(_owner, _name)))
 
 serve = worker.serve

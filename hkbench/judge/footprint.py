@@ -1,9 +1,10 @@
-"""What one evaluation may leave behind in a judge that stays with its GPU for the next one: nothing that matters."""
+"""What one evaluation may leave behind in the judge and the runner that stay with a GPU: nothing that matters."""
 
 from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,26 +13,30 @@ import psutil
 import torch
 
 MOST_HOST_BYTES = 1 << 30  #: more of the host's memory than at first: something is kept that nobody needs
+MOST_DEVICE_BYTES = 1 << 28  #: likewise of the device's, by the runner, where libraries may keep a workspace
 
 
 @dataclass(frozen=True)
 class Footprint:
-    """A judge between two evaluations: torch's settings, and the memory that it has."""
+    """A judge between two evaluations: torch's settings, the memory that it has, and that of the baselines' runner."""
 
     settings: dict[str, Any]
     device_bytes: int  #: of torch's allocator
     host_bytes: int
+    runner_device_bytes: int
+    runner_host_bytes: int
 
     @classmethod
-    def of(cls, device: torch.device) -> Footprint:
-        """As it is now, with everything given back that nobody refers to any more."""
+    def of(cls, device: torch.device, runner: Mapping[str, Any]) -> Footprint:
+        """As it is now, with everything given back that nobody refers to any more. `runner`: what its `reset` says."""
         gc.collect()
         if device.type == "cuda":
             torch.cuda.synchronize(device)
             torch._C._cuda_clearCublasWorkspaces()
             torch.cuda.empty_cache()
         held = torch.cuda.memory_reserved(device) if device.type == "cuda" else 0
-        return cls(settings(), held, psutil.Process().memory_info().rss)
+        resident = psutil.Process().memory_info().rss
+        return cls(settings(), held, resident, runner["device_bytes"], runner["host_bytes"])
 
     def allows(self, now: Footprint) -> bool:
         """Whether a judge that began like this may go on as it is `now`."""
@@ -39,6 +44,8 @@ class Footprint:
             now.settings == self.settings
             and now.device_bytes <= self.device_bytes
             and now.host_bytes <= self.host_bytes + MOST_HOST_BYTES
+            and now.runner_device_bytes <= self.runner_device_bytes + MOST_DEVICE_BYTES
+            and now.runner_host_bytes <= self.runner_host_bytes + MOST_HOST_BYTES
         )
 
 

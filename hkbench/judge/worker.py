@@ -87,7 +87,7 @@ def _dispatch(engine: socket.socket, message: wire.Message, fds: tuple[int, ...]
             channel, control = (socket.socket(fileno=fd) for fd in fds)
             baseline = RunnerLink(channel, control)
             try:
-                _stay(engine, StayJob.model_validate(message).facts, baseline)
+                Staying(StayJob.model_validate(message).facts, baseline).serve(engine)
             finally:
                 baseline.end()
             os._exit(0)  # the door is closed, and nobody behind it
@@ -146,91 +146,96 @@ def _evaluation(
     return Evaluation(job, link, baseline, profiler, files, enter, memory_bytes, loaded)
 
 
-def _stay(door: socket.socket, facts: DeviceFacts, baseline: RunnerLink) -> None:
-    """Measures what comes by the door, until that is closed or an evaluation leaves more behind than it may."""
-    first: Footprint | Exception | None
-    try:
-        first = _taken(facts, baseline)
-    except Exception as error:  # noqa: BLE001 - of the device; whoever wants to measure on it is told
-        first = error
-    while True:
+class Staying:
+    """A judge that stays with a device, and with it the runner of its baselines."""
+
+    def __init__(self, facts: DeviceFacts, baseline: RunnerLink) -> None:
+        self._facts = facts
+        self._baseline = baseline
+        self._first: Footprint | None = None  # None: for one evaluation only
+        self._held: wire.Message = {}  # by the runner, before its first baseline
+        self._error: Exception | None = None  # of the device; whoever wants to measure on it is told
+
+    def serve(self, door: socket.socket) -> None:
+        """Measures what comes by the door, until that is closed or an evaluation leaves more behind than it may."""
         try:
-            wire.receive(door)
-            descriptors = wire.receive_descriptors(door, 1 + ENDS)
-        except wire.PeerClosed:
-            return
-        if not _measured(descriptors, facts, baseline, first):
-            return
+            self._take()
+        except Exception as error:  # noqa: BLE001 - as above
+            self._error = error
+        while True:
+            try:
+                wire.receive(door)
+                descriptors = wire.receive_descriptors(door, 1 + ENDS)
+            except wire.PeerClosed:
+                return
+            if not self._evaluated(descriptors):
+                return
+
+    def _take(self) -> None:
+        device = torch_device(self._facts)
+        gpu = self._facts.kind is not DeviceKind.CPU
+        if gpu:
+            torch.cuda.set_device(device)
+            torch.zeros(1, device=device)  # the judge's context first: a driver gives one after the other
+        self._baseline.post("device", **device_request(device, self._facts))
+        if gpu:
+            warm(device, self._facts)
+        self._baselines_answer()
+        if stays(self._facts):
+            self._baseline.post("reset")
+            self._held = self._baselines_answer()
+            self._first = Footprint.of(device, self._held)
+        self._baseline.freeze()
+
+    def _baselines_answer(self) -> wire.Message:
+        answer = self._baseline.answer(TAKING_SECONDS)
+        if not answer["ok"]:
+            name = self._facts.name
+            raise errors.DeviceUnavailable(f"the baseline's process cannot use {name}: {answer.get('message')}")
+        return answer
+
+    def _evaluated(self, descriptors: list[int]) -> bool:
+        """One evaluation; whether this process may have another one."""
+        message: dict[str, Any] = {}
+        with ExitStack() as stack:
+            engine, *sockets = (stack.enter_context(socket.socket(fileno=fd)) for fd in descriptors[:-FILES])
+            inbox, outbox, loaded = (stack.enter_context(os.fdopen(fd, "rb")) for fd in descriptors[-FILES:])
+
+            def work() -> dict[str, Any]:
+                if self._error is not None:
+                    raise self._error
+                known = Loaded.model_validate_json(_whole(loaded))
+                message.update(self._measure(engine, sockets, (inbox.fileno(), outbox.fileno()), known))
+                return message
+
+            _reported(engine, work)
+        return bool(message.get("stays"))
+
+    def _measure(
+        self, engine: socket.socket, sockets: list[socket.socket], files: tuple[int, int], loaded: Loaded
+    ) -> dict[str, Any]:
+        """The verdict, and whether this process `stays`."""
+        message = wire.receive(engine)
+        if self._facts.kind is not DeviceKind.CPU:
+            torch.cuda.set_device(torch_device(self._facts))  # what names no device, a problem's code too, means this
+        evaluation = _evaluation(engine, message, sockets, files, self._baseline, loaded)
+        result = _result(evaluation.run(self._facts))
+        if self._first is None:
+            self._baseline.end()  # before anything else is measured
+            return {**result, "stays": False}
+        return {**result, "stays": self._given_back(evaluation, self._first)}
+
+    def _given_back(self, evaluation: Evaluation, first: Footprint) -> bool:
+        try:
+            held = evaluation.release() or self._held
+        except (errors.HkbenchError, RuntimeError):
+            return False  # the verdict stands; the next one has another judge
+        return first.allows(Footprint.of(torch_device(self._facts), held))
 
 
-def _taken(facts: DeviceFacts, baseline: RunnerLink) -> Footprint | None:
-    """Takes a GPU; what it is like then. A CPU's judge has one evaluation only, with a heap as after a fork."""
-    device = torch_device(facts)
-    first = None
-    if facts.kind is DeviceKind.CPU:
-        baseline.post("device", **device_request(device, facts))
-    else:
-        torch.cuda.set_device(device)
-        torch.zeros(1, device=device)  # the judge's context first: a driver gives one after the other
-        baseline.post("device", **device_request(device, facts))
-        warm(device, facts)
-        first = Footprint.of(device)
-    answer = baseline.answer(TAKING_SECONDS)
-    if not answer["ok"]:
-        raise errors.DeviceUnavailable(f"the baseline's process cannot use {facts.name}: {answer.get('message')}")
-    baseline.freeze()
-    return first
-
-
-def _measured(
-    descriptors: list[int], facts: DeviceFacts, baseline: RunnerLink, first: Footprint | Exception | None
-) -> bool:
-    """One evaluation; whether this process may have another one."""
-    stays = False
-    with ExitStack() as stack:
-        engine, *sockets = (stack.enter_context(socket.socket(fileno=fd)) for fd in descriptors[:-FILES])
-        inbox, outbox, loaded = (stack.enter_context(os.fdopen(fd, "rb")) for fd in descriptors[-FILES:])
-
-        def work() -> dict[str, Any]:
-            nonlocal stays
-            if isinstance(first, Exception):
-                raise first
-            known = Loaded.model_validate_json(_whole(loaded))
-            files = (inbox.fileno(), outbox.fileno())
-            result, clean = _measure(engine, sockets, files, known, facts, baseline, first is not None)
-            stays = first is not None and clean and first.allows(Footprint.of(torch_device(facts)))
-            return {**result, "stays": stays}
-
-        _reported(engine, work)
-    return stays
-
-
-def _measure(
-    engine: socket.socket,
-    sockets: list[socket.socket],
-    files: tuple[int, int],
-    loaded: Loaded,
-    facts: DeviceFacts,
-    baseline: RunnerLink,
-    stays: bool,
-) -> tuple[dict[str, Any], bool]:
-    """The verdict, and whether everything was given back to a process that `stays`."""
-    message = wire.receive(engine)
-    if facts.kind is not DeviceKind.CPU:
-        torch.cuda.set_device(torch_device(facts))  # what names no device, a problem's code too, means this one
-    evaluation = _evaluation(engine, message, sockets, files, baseline, loaded)
-    result = _result(evaluation.run(facts))
-    if not stays:
-        baseline.end()  # before anything else is measured
-    return result, stays and _given_back(evaluation)
-
-
-def _given_back(evaluation: Evaluation) -> bool:
-    try:
-        evaluation.release()
-    except (errors.HkbenchError, RuntimeError):
-        return False  # the verdict stands; the next one has another judge
-    return True
+def stays(facts: DeviceFacts) -> bool:
+    """On a CPU there is nothing to keep, and each evaluation has processes with a heap as after a fork."""
+    return facts.kind is not DeviceKind.CPU
 
 
 def _whole(file: IO[bytes]) -> bytes:

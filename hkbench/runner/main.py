@@ -208,7 +208,10 @@ class Runner:
             torch.cuda.synchronize(self._device)
 
     def reset(self, _message: wire.Message) -> wire.Message:
-        """Forgets the model, and gives back what it had: the baseline's runner stays for the next problem."""
+        """Forgets the model, and gives back what it had: the baseline's runner stays for the next problem.
+
+        Says what it has then, in bytes: of the device by torch's allocator, and of the host.
+        """
         regions = list(self._regions.values()) if self._shared else []
         self._forget()
         sys.modules.pop(MODULE, None)
@@ -219,7 +222,8 @@ class Runner:
             torch.cuda.empty_cache()
         for region in regions:
             device_memory.release(region)
-        return {}
+        held = torch.cuda.memory_reserved(self._device) if self._device.type == "cuda" else 0
+        return {"device_bytes": held, "host_bytes": memory.resident_bytes()}
 
     def profile(self, _message: wire.Message) -> wire.Message:
         """Kernels of one forward pass as torch's profiler sees them."""

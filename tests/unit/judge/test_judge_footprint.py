@@ -10,11 +10,12 @@ import pytest
 import torch
 
 from hkbench.devices.probe import probe
-from hkbench.judge.footprint import MOST_HOST_BYTES, Footprint
+from hkbench.judge.footprint import MOST_DEVICE_BYTES, MOST_HOST_BYTES, Footprint
 from hkbench.judge.warm import warm
 from hkbench.records import DeviceKind
 
 CPU = torch.device("cpu")
+RUNNER = {"device_bytes": 1000, "host_bytes": 2000}
 
 
 @pytest.fixture(autouse=True)
@@ -32,10 +33,10 @@ def restored() -> Iterator[None]:
 
 
 def test_who_measures_on_a_tiny_problem_leaves_nothing_behind() -> None:
-    first = Footprint.of(CPU)
+    first = Footprint.of(CPU, RUNNER)
     (facts,) = probe(DeviceKind.CPU)
     warm(CPU, facts)
-    assert first.allows(Footprint.of(CPU))
+    assert first.allows(Footprint.of(CPU, RUNNER))
 
 
 @pytest.mark.parametrize(
@@ -52,13 +53,22 @@ def test_who_measures_on_a_tiny_problem_leaves_nothing_behind() -> None:
     ],
 )
 def test_a_setting_that_is_another_one_now_ends_it(change: Callable[[], object]) -> None:
-    first = Footprint.of(CPU)
+    first = Footprint.of(CPU, RUNNER)
     change()
-    assert not first.allows(Footprint.of(CPU))
+    assert not first.allows(Footprint.of(CPU, RUNNER))
 
 
-def test_so_does_memory_that_is_kept() -> None:
-    first = Footprint.of(CPU)
-    assert not first.allows(replace(first, device_bytes=first.device_bytes + 1))
-    assert first.allows(replace(first, host_bytes=first.host_bytes + MOST_HOST_BYTES))
-    assert not first.allows(replace(first, host_bytes=first.host_bytes + MOST_HOST_BYTES + 1))
+@pytest.mark.parametrize(
+    ("who", "most"),
+    [
+        ("device_bytes", 0),
+        ("host_bytes", MOST_HOST_BYTES),
+        ("runner_device_bytes", MOST_DEVICE_BYTES),
+        ("runner_host_bytes", MOST_HOST_BYTES),
+    ],
+)
+def test_so_does_memory_that_is_kept(who: str, most: int) -> None:
+    first = Footprint.of(CPU, RUNNER)
+    for more, allowed in ((most, True), (most + 1, False)):
+        now = replace(first, **{who: getattr(first, who) + more})
+        assert first.allows(now) == allowed

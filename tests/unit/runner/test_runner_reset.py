@@ -93,6 +93,14 @@ def test_nothing_of_the_one_before_is_kept(judge: Judge) -> None:
     assert len(os.listdir("/proc/self/fd")) == open_files
 
 
+def test_it_says_what_it_has_then(judge: Judge) -> None:
+    before = judge.runner.reset({})
+    kept = torch.ones(1 << 25)
+    after = judge.runner.reset({})
+    assert before["device_bytes"] == after["device_bytes"] == 0
+    assert after["host_bytes"] - before["host_bytes"] == pytest.approx(kept.nbytes, rel=0.1)
+
+
 def test_one_that_was_asked_nothing_has_nothing_to_forget(judge: Judge) -> None:
     judge.runner.reset({})
     assert torch.equal(judge.answer(2.0), 2.0 * X)
