@@ -17,8 +17,6 @@ from hkbench.sandbox.environment import runner_environment
 
 #: What the tracer says of itself would stand in the candidate's output. Read once, when torch is imported.
 QUIET_KINETO = {"KINETO_LOG_LEVEL": "99"}
-
-
 ENDLESS_SECONDS = 1e9  #: of processor time: a batch's
 
 

@@ -37,7 +37,7 @@ from hkbench.judge.job import (
     Loaded,
     StayJob,
 )
-from hkbench.judge.link import RunnerLink
+from hkbench.judge.link import RunnerBabble, RunnerGone, RunnerLink, RunnerTimeout
 from hkbench.judge.profiling import Spare
 from hkbench.judge.session import device_request
 from hkbench.judge.warm import warm
@@ -160,6 +160,9 @@ class Staying:
         """Measures what comes by the door, until that is closed or an evaluation leaves more behind than it may."""
         try:
             self._take()
+        except (RunnerGone, RunnerTimeout, RunnerBabble) as error:
+            why = f"the process that times baselines did not take {self._facts.name}: {error}"
+            self._error = errors.WorkerLost(f"{why}; `hkbench doctor` shows whether candidates can be confined here")
         except Exception as error:  # noqa: BLE001 - as above
             self._error = error
         while True:
