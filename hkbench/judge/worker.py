@@ -16,7 +16,7 @@ import signal
 import socket
 import traceback
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import IO, Any
 
 import torch  # forks share it
@@ -58,11 +58,11 @@ def serve(engine_fd: int, *fds: int) -> None:
 def _reported(engine: socket.socket, work: Callable[[], dict[str, Any]]) -> None:
     """Tells the engine what came of `work`, or how it failed."""
     try:
-        wire.send(engine, work())
+        answer = work()
     except wire.PeerClosed:
-        pass  # the engine is gone: nobody wants the result
+        return  # the engine is gone: nobody wants the result
     except errors.HkbenchError as error:
-        wire.send(engine, {"error": type(error).__name__, "message": str(error)})
+        answer = {"error": type(error).__name__, "message": str(error)}
     except Exception as error:  # noqa: BLE001 - the end of a process; the engine is told everything
         detail = "".join(traceback.format_exception(error))[-8000:]
         name = (
@@ -70,7 +70,9 @@ def _reported(engine: socket.socket, work: Callable[[], dict[str, Any]]) -> None
             if isinstance(error, torch.AcceleratorError | torch.OutOfMemoryError)
             else "InternalError"
         )
-        wire.send(engine, {"error": name, "message": f"{error!r}\n{detail}"})
+        answer = {"error": name, "message": f"{error!r}\n{detail}"}
+    with suppress(wire.PeerClosed):
+        wire.send(engine, answer)
 
 
 def _dispatch(engine: socket.socket, message: wire.Message, fds: tuple[int, ...]) -> dict[str, Any]:
