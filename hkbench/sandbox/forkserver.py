@@ -34,6 +34,12 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children are nobody's zombies
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the engine, which then closes the socket
     requests.send(b"ready")
+    _answer(requests, serve)
+    # Not by the interpreter's end, at which extension modules report as leaked what is frozen (nanobind, in Triton).
+    os._exit(0)
+
+
+def _answer(requests: socket.socket, serve: Callable[..., None]) -> None:
     while True:
         try:
             data, fds, _, _ = socket.recv_fds(requests, MAX_REQUEST, MAX_FDS)
