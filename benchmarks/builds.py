@@ -5,6 +5,10 @@
     python benchmarks/builds.py --compiler nvcc --repeats 5 --json builds.json
     python benchmarks/builds.py --compiler nvcc --candidate benchmarks/candidates/kernelbench_level1/23_Softmax.py
     python benchmarks/builds.py --compiler hipcc --arch gfx942
+    python benchmarks/builds.py --compiler hipcc-torch --broken
+
+"hipcc" is the builder of `--build-only`, "hipcc-torch" torch's own `load_inline` as it is on ROCm, whether or not the
+installed torch is built for that. With `--broken` the sources do not compile, and the messages have to be the same.
 
 Each build is made in a process and a folder of its own; importing torch is outside of the figures. Medians of wall
 clock and of CPU time (user and system) of everything that the build started. The machine code of the kernels has to be
@@ -33,13 +37,15 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.hip_builds import HipBuilds
+from benchmarks.hip_builds import HipBuilds, device_text, offer_hipcc, rocm_home
 from benchmarks.nvcc_builds import UNCOMPRESSED, calls_of, offer_nvcc
 from benchmarks.object_code import device_functions, differences, own_functions
-from hkbench.engine.kits import Kits, wishes
-from hkbench.runner.builds import KITS, WISHES
+from hkbench.engine.hip_store import HipStore
+from hkbench.engine.kits import Kits
+from hkbench.engine.preparation import Store
 from hkbench.store.files import write_atomic
 from hkbench.toolchain.extension import ExtensionCall
+from hkbench.toolchain.hip import find_hip
 
 HOST_FLAGS = ["-O3", "-march=native", "-fopenmp"]
 HOST = r"""
@@ -85,10 +91,13 @@ torch::Tensor scaled_relu(torch::Tensor x, double scale) {
 """
 DECLARED = "torch::Tensor scaled_relu(torch::Tensor x, double scale);"
 EXTENSION = "#include <torch/extension.h>"
+BROKEN = "\nint broken() { return no_such_name; }\n"
+ARCH = "HKBENCH_BENCH_ARCH"  #: of hipcc's builds in torch
+MESSAGE = "message of the build"
 
 #: Host functions that are kernels. Others hold what GCC inlines of PyTorch's headers, and that
 #: depends on how much else it compiles. Device code is compared whole.
-KERNELS = re.compile(r"_omp_fn|device code|^main\.o: scaled_relu\(unsigned long")
+KERNELS = re.compile(rf"_omp_fn|device code|^main\.o: scaled_relu\(unsigned long|^{MESSAGE}")
 
 #: compiler -> what is included -> arguments of load_inline
 CASES: dict[str, dict[str, dict[str, Any]]] = {
@@ -104,6 +113,12 @@ CASES: dict[str, dict[str, dict[str, Any]]] = {
         "torch/extension.h": {
             "cpp_sources": DECLARED, "cuda_sources": f"{EXTENSION}\n{DEVICE}", "functions": ["scaled_relu"],
             "extra_cuda_cflags": ["-O3", UNCOMPRESSED],
+        },
+    },
+    "hipcc-torch": {
+        "torch/extension.h": {
+            "cpp_sources": DECLARED, "cuda_sources": f"{EXTENSION}\n{DEVICE}", "functions": ["scaled_relu"],
+            "extra_cuda_cflags": ["-O3"],
         },
     },
 }  # fmt: skip
@@ -152,31 +167,44 @@ class Row:
         }
 
 
-def build_here(arguments: dict[str, Any]) -> dict[str, float]:
-    """In a process of its own: one call of load_inline."""
+def build_here(arguments: dict[str, Any]) -> dict[str, Any]:
+    """In a process of its own: one call of load_inline, and what it said if it failed."""
     from hkbench.runner import builds, capture  # imports torch
 
-    if arguments.get("cuda_sources"):
+    if ARCH in os.environ:
+        offer_hipcc(capture.cpp_extension, os.environ[ARCH])
+    elif arguments.get("cuda_sources"):
         offer_nvcc(capture.cpp_extension)
-    if KITS in os.environ:
-        builds.quicken(capture.cpp_extension, Path(os.environ[KITS]))
+    builds.quicken_if_offered(capture.cpp_extension)
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    capture.cpp_extension.load_inline(**{"name": "scaled_relu"} | arguments)
+    said = ""
+    try:
+        capture.cpp_extension.load_inline(**{"name": "scaled_relu"} | arguments)
+    except RuntimeError as error:
+        said = str(error)
     wall, after = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
-    return {"wall": wall, "cpu": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime}
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {"wall": wall, "cpu": cpu, "said": said}
 
 
-def build(case: dict[str, Any], store: Path | None, folder: Path) -> dict[str, float]:
-    """The same in a child, with its caches in `folder`."""
+def build(case: dict[str, Any], offered: dict[str, str], folder: Path) -> dict[str, Any]:
+    """The same in a child, with its caches in `folder`, and with `offered` in its environment."""
     (folder / "tmp").mkdir(parents=True)
     environment = dict(os.environ) | {"TMPDIR": str(folder / "tmp"), "TORCH_EXTENSIONS_DIR": str(folder / "extensions")}
-    environment |= {KITS: str(store)} if store is not None else {}
     command = [sys.executable, __file__, "--one", json.dumps(case)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=environment | offered, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(f"the build failed:\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
-    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    if figures["said"] and "no_such_name" not in figures["said"]:
+        raise SystemExit(f"the build failed:\n{figures['said'][-4000:]}")
     return figures
+
+
+def result_of(figures: dict[str, Any], folder: Path) -> dict[str, list[str]]:
+    """What has to be the same on both sides: the message of a build that failed, the code of any other."""
+    said = figures["said"].replace(str(folder), "FOLDER")
+    return {MESSAGE: said.splitlines()} if said else code_of(folder)
 
 
 def code_of(folder: Path) -> dict[str, list[str]]:
@@ -185,33 +213,47 @@ def code_of(folder: Path) -> dict[str, list[str]]:
     for path in sorted(folder.rglob("*.o")):
         functions = own_functions(path) | device_functions(path)
         found |= {f"{path.name}: {name}": code for name, code in functions.items()}
+    for library in folder.rglob("*.so") if ARCH in os.environ else ():
+        found |= device_text(library, os.environ[ARCH])
     return found
 
 
-def prepare(kits: Kits, case: dict[str, Any], scratch: Path) -> float:
+def prepare(stores: Sequence[Store], case: dict[str, Any], scratch: Path) -> float:
     """Makes what a first build of the case wished for; the seconds that takes."""
     folder = scratch / "first"
-    build(case, kits.store, folder)
+    build(case, offered_by(stores), folder)
     begin = time.monotonic()
-    for wish in wishes(folder / WISHES):
-        kits.make(wish)
+    for store in stores:
+        for wish in store.wished(folder):
+            store.make(wish, (), store.new_folder(), None)
     return time.monotonic() - begin
 
 
+def offered_by(stores: Sequence[Store]) -> dict[str, str]:
+    """What a quick build finds in its environment."""
+    return {name: value for store in stores for name, value in store.environment.items()}
+
+
+def broken(case: dict[str, Any]) -> dict[str, Any]:
+    """The case with a source that does not compile: the device's where there is one."""
+    name = "cuda_sources" if "cuda_sources" in case else "cpp_sources"
+    return case | {name: case[name] + BROKEN}
+
+
 def measure(
-    name: str, case: dict[str, Any], kits: Kits, repeats: int, scratch: Path, say: Callable[[str], None]
+    name: str, case: dict[str, Any], stores: Sequence[Store], repeats: int, scratch: Path, say: Callable[[str], None]
 ) -> Row:
     """Builds the case in turn, stock and quick."""
-    made = prepare(kits, case, scratch)
+    made = prepare(stores, case, scratch)
     say(f"{name}: prepared in {made:.1f} s" if made > 0.1 else f"{name}: was prepared")
     row = Row(name, Side(), Side())
     for number in range(repeats):
-        for side, store in ((row.stock, None), (row.quick, kits.store)):
-            folder = scratch / f"{number}{'' if store is None else '_quick'}"
-            figures = build(case, store, folder)
+        for side, offered in ((row.stock, {}), (row.quick, offered_by(stores))):
+            folder = scratch / f"{number}{'_quick' if offered else ''}"
+            figures = build(case, offered, folder)
             side.wall.append(figures["wall"])
             side.cpu.append(figures["cpu"])
-            side.code = code_of(folder)
+            side.code = result_of(figures, folder)
         say(f"{name}: {row.stock.wall[-1]:.1f} s, quick {row.quick.wall[-1]:.1f} s")
     return row
 
@@ -263,6 +305,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--compiler", choices=[*CASES, "hipcc"], default="g++")
     parser.add_argument("--arch", default="gfx942", help="for hipcc")
+    parser.add_argument("--broken", action="store_true", help="sources that do not compile")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--store", type=Path, help="where prepared files are kept (default: the user's cache)")
     parser.add_argument("--json", type=Path)
@@ -275,6 +318,10 @@ def main() -> int:
         print(json.dumps(build_here(json.loads(options.one))))
         return 0
     rows = []
+    stores: list[Store] = [Kits(options.store)]
+    if options.compiler == "hipcc-torch":
+        os.environ.update(rocm_home() | {ARCH: options.arch})
+        stores = [Kits(options.store), HipStore(find_hip(), options.store, os.environ)]
     cases = CASES.get(options.compiler, {"": {}})
     if options.candidate:
         cases = {f"{path.name} ({call['name']})": call for path in options.candidate for call in calls_of(path)}
@@ -283,7 +330,8 @@ def main() -> int:
             if options.compiler == "hipcc":
                 rows.append(measure_hip(options.arch, options.repeats, options.store, Path(scratch), _say))
             else:
-                rows.append(measure(name, case, Kits(options.store), options.repeats, Path(scratch), _say))
+                wanted = broken(case) if options.broken else case
+                rows.append(measure(name, wanted, stores, options.repeats, Path(scratch), _say))
     print(table(rows))
     for row in rows:
         for name in row.different_kernels:

@@ -1,10 +1,13 @@
-"""The hipcc side of benchmarks/builds.py: `build_hip`, as `--build-only` calls it, with and without kits."""
+"""The hipcc side of builds.py: `build_hip`, as `--build-only` calls it, and hipcc beside a torch without ROCm."""
 
 from __future__ import annotations
 
+import os
 import resource
 import time
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 from benchmarks.object_code import own_functions
 from hkbench.engine.hip_kits import HipKits
@@ -16,6 +19,7 @@ from hkbench.toolchain.hip import HipToolchain, find_hip
 
 TOOL_SECONDS = 120.0
 BUILD_SECONDS = 1800.0
+_NO_LIBRARY = ("-lc10_hip", "-ltorch_hip")
 
 
 class HipBuilds:
@@ -53,9 +57,45 @@ class HipBuilds:
         found: dict[str, list[str]] = {}
         for path in sorted(folder.glob("*.o")):
             found |= {f"{path.name}: {name}": code for name, code in own_functions(path).items()}
-        tools = Tools(self._toolchain, folder / "compared", time.monotonic() + TOOL_SECONDS)
-        for number, image in enumerate(code_objects(folder / f"{self._call.name}.so", self._arch, tools)):
-            text = image.with_suffix(".text")
-            tools.run("llvm-objcopy", "-O", "binary", "--only-section=.text", str(image), str(text))
-            found[f"device code {number}, .text"] = [text.read_bytes().hex()]
-        return found
+        return found | device_text(folder / f"{self._call.name}.so", self._arch)
+
+
+def device_text(library: Path, arch: str) -> dict[str, list[str]]:
+    """The bytes of .text of each code object in a library."""
+    found: dict[str, list[str]] = {}
+    tools = Tools(find_hip(), library.parent / "compared", time.monotonic() + TOOL_SECONDS)
+    for number, image in enumerate(code_objects(library, arch, tools)):
+        text = image.with_suffix(".text")
+        tools.run("llvm-objcopy", "-O", "binary", "--only-section=.text", str(image), str(text))
+        found[f"device code {number}, .text"] = [text.read_bytes().hex()]
+    return found
+
+
+def rocm_home() -> dict[str, str]:
+    """The environment in which torch and the harness look for HIP where `find_hip` has found it."""
+    return {"ROCM_HOME": str(find_hip().root)}
+
+
+def offer_hipcc(cpp_extension: ModuleType, arch: str) -> None:
+    """Lets a torch that is built without ROCm hipify and compile with hipcc, as one that is built with it would.
+
+    To objects and a library that is not loaded. Where torch has ROCm nothing is changed. $ROCM_HOME names HIP.
+    """
+    import torch
+
+    if torch.version.hip is not None:
+        return
+    os.environ.setdefault("PYTORCH_ROCM_ARCH", arch)
+    prepare = cpp_extension._prepare_ldflags
+    folders = [f"-L{folder}" for folder in find_hip().library_folders()]
+
+    def without_libraries(*arguments: Any, **named: Any) -> list[str]:
+        return [flag for flag in prepare(*arguments, **named) if flag not in _NO_LIBRARY] + folders
+
+    vars(torch.version).update(hip="6.4")
+    vars(cpp_extension).update(
+        IS_HIP_EXTENSION=True,
+        ROCM_HOME=os.environ["ROCM_HOME"],
+        _prepare_ldflags=without_libraries,
+        _import_module_from_library=lambda *_arguments: None,
+    )

@@ -8,7 +8,9 @@ stream" in the ROCm documentation of 7.14.0 and 10.0.0.
 
 from __future__ import annotations
 
+import importlib.util
 import re
+import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -38,6 +40,24 @@ def rocm_version(environment: Mapping[str, str], default: Path = DEFAULT) -> str
         if match := _RELEASE.match(text.strip()):
             return match[0]
     return None
+
+
+def include_folders(environment: Mapping[str, str]) -> list[str]:
+    """Where PyTorch may look for HIP's headers, under the names that it would give."""
+    roots = [*rocm_roots(environment), *filter(None, (sdk_core(), _of_program(environment)))]
+    return list(dict.fromkeys(str(root / "include") for root in roots))
+
+
+def sdk_core() -> Path | None:
+    """The folder of ROCm's Core SDK where it was installed as a Python package, with PyTorch's ROCm wheels."""
+    spec = importlib.util.find_spec("_rocm_sdk_core")
+    return None if spec is None or spec.origin is None else Path(spec.origin).parent.resolve()
+
+
+def _of_program(environment: Mapping[str, str]) -> Path | None:
+    hipcc = shutil.which("hipcc", path=environment.get("PATH"))
+    root = None if hipcc is None else Path(hipcc).resolve().parents[1]
+    return root.parent if root is not None and root.name == "hip" else root
 
 
 def core_and_itself(folder: Path) -> Iterator[Path]:

@@ -143,7 +143,7 @@ class Evaluator:
         kind = self.device.kind
         # On a CPU nothing is measured meanwhile: that takes longer than a short run gains.
         prepares = self._prepares and kind is not DeviceKind.CPU
-        self._preparation = Preparation(self.isolation, self._cages, self._slots, self._settings, prepares)
+        self._preparation = Preparation(self.isolation, self._cages, self._slots, self._settings, kind, prepares)
         self._guards = Guards(self._cages, self.device, self._memory, self._preparation)
         self._measuring = self._judges_of(self.devices)
         self._measuring.start()

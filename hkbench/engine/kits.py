@@ -7,6 +7,7 @@ list and flags from a list.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -18,12 +19,15 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hkbench.errors import ToolchainUnavailable
+from hkbench.rocm import include_folders
 from hkbench.runner import compile as use
+from hkbench.runner.builds import KITS, WISHES
 from hkbench.toolchain.hip import TorchFiles, find_torch
 from hkbench.toolchain.process import run_tool
 
@@ -66,8 +70,22 @@ class Kits:
         self._folders = [str(path) for path in torch.includes]
         self.store = (root or default_root()) / _fingerprint(self.compiler, torch)
         self.store.mkdir(parents=True, exist_ok=True)
-        described = {"compiler": str(self.compiler), "folders": self._folders, "also": _cuda_folders()}
-        _replace(self.store / use.TOOLCHAIN, json.dumps(described))
+        described = {"compiler": str(self.compiler), "folders": self._folders, "also": _gpu_folders(torch)}
+        replace(self.store / use.TOOLCHAIN, json.dumps(described))
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a runner has to know."""
+        return {KITS: str(self.store)}
+
+    @property
+    def reads(self) -> tuple[Path, ...]:
+        """What has to be in sight where kits are made, beyond the system."""
+        return ()
+
+    def wished(self, folder: Path) -> list[Wish]:
+        """What the builds in a candidate's private folder wished for."""
+        return wishes(folder / WISHES)
 
     def has(self, wish: Wish) -> bool:
         return (self.store / wish.name / use.PRECOMPILED).is_file()
@@ -154,6 +172,15 @@ def default_root() -> Path:
 def wishes(folder: Path) -> list[Wish]:
     """What a candidate's builds wished for. Its own process wrote this: names and flags are checked against lists."""
     found = []
+    for wish in written(folder):
+        with contextlib.suppress(KeyError, TypeError):
+            if use.acceptable(wish["kit"], wish["flags"]):
+                found.append(Wish(wish["kit"], tuple(wish["flags"])))
+    return found
+
+
+def written(folder: Path) -> Iterator[Any]:
+    """The JSON of up to MAX_WISHES wishes in a folder that a candidate may have made into anything."""
     names = os.listdir(folder)[:64] if folder.is_dir() and not folder.is_symlink() else []
     for name in sorted(filter(_WISH.fullmatch, names))[:MAX_WISHES]:
         try:
@@ -162,13 +189,8 @@ def wishes(folder: Path) -> list[Wish]:
             continue
         with os.fdopen(fd, "rb") as file:
             text = file.read(_WISH_BYTES) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
-        try:
-            wish = json.loads(text)
-            if use.acceptable(wish["kit"], wish["flags"]):
-                found.append(Wish(wish["kit"], tuple(wish["flags"])))
-        except (ValueError, KeyError, TypeError):
-            continue
-    return found
+        with contextlib.suppress(ValueError):
+            yield json.loads(text)
 
 
 def _compiler() -> Path:
@@ -206,15 +228,17 @@ def _fingerprint(compiler: Path, torch: TorchFiles) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
-def _cuda_folders() -> list[str]:
-    """Where torch may find CUDA's headers: they are passed beside its own, and hold none of the kits'."""
+def _gpu_folders(torch: TorchFiles) -> list[str]:
+    """Where torch may find CUDA's or HIP's headers: they are passed beside its own, and hold none of the kits'."""
     homes = [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)] + ["/usr/local/cuda"]
     nvcc = shutil.which("nvcc")
     homes += [str(Path(nvcc).parents[1])] if nvcc else []
-    return [str(Path(home) / "include") for home in dict.fromkeys(homes)]
+    cuda = [str(Path(home) / "include") for home in dict.fromkeys(homes)]
+    return [*cuda, str(torch.root / "include" / "THH"), *include_folders(os.environ)]
 
 
-def _replace(path: Path, text: str) -> None:
+def replace(path: Path, text: str) -> None:
+    """Writes a small file of a store in one step: runs beside this one read it."""
     handle, name = tempfile.mkstemp(dir=path.parent)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(text)

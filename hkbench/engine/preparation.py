@@ -3,15 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
+from collections.abc import Hashable, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any, Protocol
 
 from hkbench.engine.confinement import Cages
-from hkbench.engine.kits import Kits, NotMade, Wish, wishes
+from hkbench.engine.hip_store import HipStore
+from hkbench.engine.kits import Kits, NotMade
 from hkbench.engine.slots import BuildSlots
 from hkbench.errors import ToolchainUnavailable
-from hkbench.records import Isolation, JudgeSettings, Protection
-from hkbench.runner.builds import KITS, WISHES
+from hkbench.records import DeviceKind, Isolation, JudgeSettings, Protection
+from hkbench.toolchain.hip import find_hip
+
+
+class Store(Protocol):
+    """The kits of one compiler. A wish is what a kit is made for, of the store's own type."""
+
+    store: Path
+
+    @property
+    def environment(self) -> dict[str, str]: ...
+    @property
+    def reads(self) -> tuple[Path, ...]: ...
+    def wished(self, folder: Path) -> Sequence[Hashable]: ...
+    def has(self, wish: Any, /) -> bool: ...
+    def new_folder(self) -> Path: ...
+    def make(self, wish: Any, prefix: Sequence[str], folder: Path, stop: threading.Event | None, /) -> None: ...
 
 
 class Preparation:
@@ -22,42 +42,50 @@ class Preparation:
     """
 
     def __init__(
-        self, isolation: Isolation, cages: Cages, slots: BuildSlots, settings: JudgeSettings, makes: bool
+        self,
+        isolation: Isolation,
+        cages: Cages,
+        slots: BuildSlots,
+        settings: JudgeSettings,
+        device: DeviceKind,
+        makes: bool,
     ) -> None:
         self._cages = cages
         self._slots = slots
         self._waits = settings.prepare_builds
         self._makes = makes or self._waits
-        self._kits: Kits | None = None
-        self._tasks: dict[Wish, asyncio.Task[None]] = {}
+        self._stores: list[Store] = []
+        self._tasks: dict[Hashable, asyncio.Task[None]] = {}
         self._stop = threading.Event()
-        if not settings.stock_builds and Protection.FILES in isolation.holds:
-            try:
-                self._kits = Kits()
-            except (ToolchainUnavailable, OSError):  # a missing compiler is said where something is built with it
-                return
+        if settings.stock_builds or Protection.FILES not in isolation.holds:
+            return
+        # A missing compiler is said where something is built with it.
+        with suppress(ToolchainUnavailable, OSError):
+            self._stores.append(Kits())
+        if device is DeviceKind.ROCM:
+            with suppress(ToolchainUnavailable, OSError):
+                self._stores.append(HipStore(find_hip(), environment=os.environ))
 
     def environment(self) -> dict[str, str]:
         """What a runner has to know."""
-        return {} if self._kits is None else {KITS: str(self._kits.store)}
+        return {name: value for store in self._stores for name, value in store.environment.items()}
 
     def readable(self) -> tuple[str, ...]:
         """What a runner has to see beyond the rest."""
-        return () if self._kits is None else (str(self._kits.store),)
+        return tuple(str(store.store) for store in self._stores)
 
     def note(self, folder: Path) -> None:
         """Has the kits made that the builds in this private folder could have used."""
-        if self._kits is None or not self._makes:
-            return
-        for wish in wishes(folder / WISHES):
-            if wish not in self._tasks and not self._kits.has(wish):
-                self._tasks[wish] = asyncio.create_task(self._make(self._kits, wish))
+        for store in self._stores if self._makes else ():
+            for wish in store.wished(folder):
+                if wish not in self._tasks and not store.has(wish):
+                    self._tasks[wish] = asyncio.create_task(self._make(store, wish))
 
-    async def _make(self, kits: Kits, wish: Wish) -> None:
+    async def _make(self, store: Store, wish: Hashable) -> None:
         async with self._slots.build():
-            folder = kits.new_folder()
+            folder = store.new_folder()
             try:
-                await asyncio.to_thread(kits.make, wish, self._cages.tool(folder), folder, self._stop)
+                await asyncio.to_thread(store.make, wish, self._cages.tool(folder, *store.reads), folder, self._stop)
             except NotMade:
                 return  # builds go on without it; it is not tried again in this run
 

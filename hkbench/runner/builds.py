@@ -1,9 +1,10 @@
 """Makes the candidate's own `load_inline` and `load` calls quick: all of torch's steps, with another way to compile.
 
 torch writes build.ninja and runs it. Here a first attempt runs it with `compile.py` before each command of the C++
-compiler, which uses what the harness has compiled beforehand, and with `nvcc.py` before each of nvcc's. Where that
-fails, for whatever reason, the attempt is forgotten and torch's own way is gone: a message that a model sees is always
-that of the usual build.
+compiler, which uses what the harness has compiled beforehand, and with `nvcc.py` or `hipcc.py` before each of the
+device compiler's. Where that fails, the attempt is forgotten and torch's own way is gone: a message that a model sees
+is always that of the usual build. Only where hipcc's own passes have refused a source, which they would do again, its
+message is theirs from the attempt.
 """
 
 from __future__ import annotations
@@ -12,58 +13,92 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from hkbench.runner import compile as compile_command
-from hkbench.runner import nvcc
+from hkbench.runner import hipcc, nvcc
 
-KITS = "HKBENCH_KITS"  #: names the folder of precompiled headers; without it builds are as torch makes them
-WISHES = "wishes"  #: in the private folder: kits that were not there
-_OBJECTS = ("*.o", f"*{compile_command.MARK}", ".ninja_log", ".ninja_deps")
+KITS = "HKBENCH_KITS"  #: names the folder of g++'s precompiled headers; without it builds are as torch makes them
+HIP_KITS = "HKBENCH_HIP_KITS"  #: likewise of hipcc's
+WISHES, HIP_WISHES = "wishes", "hip_wishes"  #: in the private folder: kits that were not there
+_OBJECTS = ("*.o", f"*{compile_command.MARK}", f"*{hipcc.REFUSED}", ".ninja_log", ".ninja_deps")
+_FAILED = re.compile(r"^FAILED: ", re.MULTILINE)
 
 
 def quicken_if_offered(cpp_extension: Any) -> None:
     """Does so where the environment of this process names a store of kits."""
-    if KITS in os.environ:
-        quicken(cpp_extension, Path(os.environ[KITS]))
+    if KITS in os.environ or HIP_KITS in os.environ:
+        quicken(cpp_extension, *(Path(os.environ[name]) if name in os.environ else None for name in (KITS, HIP_KITS)))
 
 
-def quicken(cpp_extension: Any, store: Path) -> None:
-    """Replaces the function that runs ninja by one that tries the kits of `store` first."""
+def quicken(cpp_extension: Any, store: Path | None, hip_store: Path | None = None) -> None:
+    """Replaces the function that runs ninja by one that tries the kits of these stores first."""
     stock: Callable[..., None] = cpp_extension._run_ninja_build
 
     def run(build_directory: str, verbose: bool, error_prefix: str) -> None:
-        if not _attempt(stock, Path(build_directory), error_prefix, store):
+        folder = Path(build_directory)
+        if not _attempt(stock, folder, verbose, error_prefix, _launchers(folder, store, hip_store)):
             stock(build_directory, verbose, error_prefix)
 
     cpp_extension._run_ninja_build = run
 
 
-def _attempt(stock: Callable[..., None], folder: Path, error_prefix: str, store: Path) -> bool:
-    """Whether the build came to its end with kits; if not, nothing of the attempt is left in `folder`."""
+def _launchers(folder: Path, store: Path | None, hip_store: Path | None) -> dict[str, str]:
+    """What to put before the compiler that each variable of build.ninja names."""
+    private = Path(os.environ["TMPDIR"]).parent if "TMPDIR" in os.environ else folder
+    scripts = {"nvcc": [nvcc.__file__]}
+    if store is not None:
+        scripts["cxx"] = [compile_command.__file__, str(store), str(private / WISHES)]
+    if hip_store is not None:  # torch's own name for hipcc, too
+        scripts["nvcc"] = [hipcc.__file__, str(hip_store), str(private / HIP_WISHES)]
+    return {name: shlex.join([sys.executable, "-I", "-S", *script]) for name, script in scripts.items()}
+
+
+def _attempt(
+    stock: Callable[..., None], folder: Path, verbose: bool, error_prefix: str, launchers: Mapping[str, str]
+) -> bool:
+    """Whether the build came to its end with kits; if not, nothing of the attempt is left in `folder`.
+
+    Raises RuntimeError: the build fails in whichever way.
+    """
     rules = folder / "build.ninja"
     usual = rules.read_text(encoding="utf-8")
-    wishes = Path(os.environ["TMPDIR"]).with_name(WISHES) if "TMPDIR" in os.environ else folder / WISHES
-    launchers = {"cxx": [compile_command.__file__, str(store), str(wishes)], "nvcc": [nvcc.__file__]}
     quick = usual
-    for name, script in launchers.items():
-        quick = _launched_by([sys.executable, "-I", "-S", *script], name, quick)
+    for name, words in launchers.items():
+        quick = _launched_by(words, name, quick)
     rules.write_text(quick, encoding="utf-8")
     try:
         stock(str(folder), False, error_prefix)
-    except (RuntimeError, OSError):
-        for pattern in _OBJECTS:
-            for path in folder.glob(pattern):
-                path.unlink()
+    except (RuntimeError, OSError) as error:
+        said = _without(launchers.values(), str(error))
+        refused = len(list(folder.glob(f"*{hipcc.REFUSED}")))
+        _forget(folder)
+        if 0 < refused == len(_FAILED.findall(said)):
+            if verbose:  # torch then prints what ninja says
+                os.write(1, said.removeprefix(f"{error_prefix}: ").encode())
+                said = error_prefix
+            raise RuntimeError(said) from error.__cause__
         return False
     finally:
         rules.write_text(usual, encoding="utf-8")
     return True
 
 
-def _launched_by(launcher: Sequence[str], variable: str, rules: str) -> str:
+def _forget(folder: Path) -> None:
+    for pattern in _OBJECTS:
+        for path in folder.glob(pattern):
+            path.unlink()
+
+
+def _without(launchers: Iterable[str], text: str) -> str:
+    for words in launchers:
+        text = text.replace(f"{words} ", "")
+    return text
+
+
+def _launched_by(launcher: str, variable: str, rules: str) -> str:
     """The rules with `launcher` before the compiler that a variable of theirs names."""
-    words = shlex.join(launcher).replace("$", "$$")
+    words = launcher.replace("$", "$$")
     return re.sub(rf"^{variable} = ", lambda found: f"{found[0]}{words} ", rules, count=1, flags=re.MULTILINE)

@@ -32,8 +32,10 @@ _WORKER = Path(__file__).with_name("hipify_worker.py")
 class Kits(Protocol):
     """What may do the work of a compile command more quickly, to the same end (engine/hip_kits.py)."""
 
-    def compile(self, run: Callable[[Sequence[str]], ToolResult], command: Sequence[str], source: Path) -> str | None:
-        """The tools' output, or None: the command itself has to run."""
+    def compile(
+        self, run: Callable[[Sequence[str]], ToolResult], command: Sequence[str], source: Path
+    ) -> ToolResult | None:
+        """What the command would come to, or None: it has to run."""
         ...
 
     def support(self, objects: Sequence[Path]) -> list[str]:
@@ -92,7 +94,9 @@ class _Build:
 
     def run(self, what: str, command: Sequence[str]) -> ToolResult:
         """Runs one tool in what is left of the time. Raises _Failed when it fails, and stops the tools beside it."""
-        result = self._tool(command)
+        return self._came_to(what, self._tool(command))
+
+    def _came_to(self, what: str, result: ToolResult) -> ToolResult:
         shown = "" if what == _HIPIFY and result.returncode == 0 else result.output
         self.log.append(f"== {what} ({result.seconds:.1f} s)\n{shown}")
         if result.returncode == 0:
@@ -109,13 +113,8 @@ class _Build:
 
     def compile(self, what: str, command: Sequence[str], source: Path) -> str:
         """Runs one compile command, with a kit if one fits; the compiler's output. Raises _Failed as `run` does."""
-        if self.kits is not None:
-            begin = time.monotonic()
-            output = self.kits.compile(self._tool, command, source)
-            if output is not None:
-                self.log.append(f"== {what} ({time.monotonic() - begin:.1f} s)\n{output}")
-                return output
-        return self.run(what, command).output
+        quick = None if self.kits is None else self.kits.compile(self._tool, command, source)
+        return (self.run(what, command) if quick is None else self._came_to(what, quick)).output
 
     def _tool(self, command: Sequence[str]) -> ToolResult:
         return run_tool(command, self.folder, self.deadline - time.monotonic(), self._stop, self.prefix)

@@ -63,6 +63,12 @@ def first_error_line(output: str) -> str | None:
     return None if line is None else re.sub(r"^(?:/[^\s:(]*/)+", "", line.strip())
 
 
+def begins_at_own_line(output: str) -> bool:
+    """Whether the first error is at a line of the candidate's own source, not in a header that it includes."""
+    line = next(filter(_is_error, output.splitlines()), None)
+    return line is not None and _is_ours(line)
+
+
 def without_commands(output: str, limit: int) -> str:
     """The lines of a build's output that are neither a command nor ninja's, up to `limit` characters."""
     lines = [line for line in output.splitlines() if not _COMMAND.match(line) and len(line) < _LONGEST_LINE]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hkbench.errors import ToolchainUnavailable
-from hkbench.rocm import DEFAULT, VARIABLES, core_and_itself
+from hkbench.rocm import DEFAULT, VARIABLES, core_and_itself, sdk_core
 
 ARCHITECTURES = ("gfx942", "gfx950")  #: MI300X/MI325X and MI350X/MI355X
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -92,7 +92,8 @@ def find_torch() -> TorchFiles:
 
 
 def find_hip() -> HipToolchain:
-    """The first HIP compiler of: $ROCM_HOME, $ROCM_PATH, hipcc on PATH, /opt/rocm, $HKBENCH_HIP_PREFIX, .hip.
+    """The first HIP compiler of: $ROCM_HOME, $ROCM_PATH, the package rocm-sdk-core, hipcc on PATH, /opt/rocm,
+    $HKBENCH_HIP_PREFIX, .hip.
 
     Where ROCm is the Core SDK, it is found below `core` or `core-X.Y` of these folders, too (hkbench/rocm.py).
 
@@ -116,6 +117,9 @@ def _places() -> Iterator[tuple[Path, bool]]:
         if os.environ.get(name):
             for root in core_and_itself(Path(os.environ[name])):
                 yield root, not (root / STAMP).is_file()
+    packaged = sdk_core()
+    if packaged is not None:
+        yield packaged, True
     on_path = shutil.which("hipcc")
     if on_path is not None:
         root = Path(on_path).resolve().parents[1]

@@ -1,0 +1,238 @@
+"""Runs one compile command of hipcc with headers that were compiled before, where that changes nothing.
+
+`python -I -S hipcc.py STORE WISHES COMPILER ARGUMENT...` stands in build.ninja for COMPILER (runner/builds.py). hipcc
+cannot be told of precompiled headers, so its two compilations are run as hipcc itself would run them (`-###` prints the
+commands), each with its header. Whatever hipcc does otherwise than expected is left to hipcc. Of errors clang says the
+same with and without such a header, since it is that of the very headers that the source includes: where the first
+error is in the source itself, the file `OUTPUT.refused` says that hipcc need not be asked. Standard library only.
+
+STORE is made by the harness (engine/hip_kits.py) and is read only here:
+
+    STORE/toolchain.json                    {"compiler": hipcc's real path, "folders": [system include folders],
+                                             "environment": {what of it hipcc looks at}}
+    STORE/<digest>/device.pch, host.pch     of one list of headers and set of flags, for the two compilations
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+TOOLCHAIN = "toolchain.json"
+DEVICE, HOST = "device.pch", "host.pch"
+REFUSED = ".refused"  #: behind an object's name: its source does not compile, in whichever way
+ERRORS = 1  #: clang's exit status for errors in a source
+SHOW_SECONDS = 60.0
+OUTPUTS = frozenset({"-emit-obj", "-emit-llvm-bc"})  #: of the device's compilation; the latter by clang's newer driver
+_GENERATED = "torch_hip"  #: a folder that each build makes for itself (toolchain/build_hip.py)
+_NAME = "-DTORCH_EXTENSION_NAME="
+_SHARED = re.compile(r"(torch|ATen|c10|pybind11|hip)/[\w/]+\.h|[a-z_]+")  #: headers that a kit may hold
+_WORTH = re.compile(r"(torch|ATen|pybind11)/.*")
+#: Names that an include folder of the candidate's must not hold: they would be found in place of a kit's headers.
+_SHADOWED = {"torch", "ATen", "c10", "caffe2", "pybind11", "hip", "Python.h", "thrust", "rocprim", "bits", "cuda.h"}
+_INCLUDE = re.compile(r"#\s*include\s*[<\"]([^>\"]+)[>\"]\s*(//.*)?")
+_SKIPPED = re.compile(r"//.*|#\s*line\b.*")
+_ERROR = re.compile(r"(.*?):\d+:\d+: (?:fatal )?error: ")
+_MAX_FLAGS, _MAX_HEADERS = 64, 64
+
+#: Flags that a kit may be made for. A candidate chooses them, so they are a list.
+_FLAG = re.compile(
+    r"-O([0-3sz]|fast)?|-std=(c|gnu)\+\+\w{1,4}|-g0?|-w|-pthread|-fPIC|-W(?![alp],)[\w+=-]{0,64}"
+    r"|--offload-arch=gfx[0-9a-f]{2,8}(:(sramecc|xnack)[+-]){0,2}|-fno-gpu-rdc|-x|hip"
+    r"|-m(no-)?(unsafe-fp-atomics|cumode|wavefrontsize64)|-march=native|-Rpass-analysis=kernel-resource-usage"
+    r"|-f(no-)?(fast-math|unroll-loops|math-errno|trapping-math|signed-zeros|finite-math-only|associative-math"
+    r"|reciprocal-math|strict-aliasing|inline-functions|slp-vectorize|vectorize|openmp|gpu-flush-denormals-to-zero)"
+    r"|-ffp-contract=(fast|on|off|fast-honor-pragmas)"
+    r"|-D(WITH_HIP|TORCH_API_INCLUDE_EXTENSION_H|NDEBUG|HIPBLAS_V2|_GLIBCXX_USE_CXX11_ABI=[01]"
+    r"|(__HIP_PLATFORM_AMD__|USE_ROCM|CUDA_HAS_FP16|__HIP_NO_HALF_OPERATORS__|__HIP_NO_HALF_CONVERSIONS__"
+    r"|__HIP_NO_BFLOAT16_CONVERSIONS__|__HIP_NO_BFLOAT162_OPERATORS__|HIP_ENABLE_WARP_SYNC_BUILTINS)=1)"
+)
+#: They would change what hipcc or clang finds or does.
+_STEERING = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "COMPILER_PATH", "CCC_OVERRIDE_OPTIONS",
+             "HIPCC_COMPILE_FLAGS_APPEND", "HIP_CLANG_PATH", "HIP_DEVICE_LIB_PATH")  # fmt: skip
+ASKED = ("ROCM_HOME", "ROCM_PATH", "HIP_PATH")  #: they say where HIP lies, and have to be as where a kit was made
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a kit is made for: hipcc's words without source, output and name, and the headers in their order."""
+
+    flags: tuple[str, ...]
+    headers: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Of the kit's folder."""
+        return hashlib.sha256(json.dumps([self.flags, self.headers]).encode()).hexdigest()[:32]
+
+
+def wanted(command: Sequence[str], text: str) -> Wanted | None:
+    """The kit for a compile command of a source with this text; None where none is worth it, or sure to fit."""
+    found = Wanted(_flags(command), _shared_headers(text))
+    return found if any(map(_WORTH.fullmatch, found.headers)) and not shadows(command) else None
+
+
+def acceptable(flags: object, headers: object, folders: Sequence[str]) -> bool:
+    """Whether a kit may be made for what a candidate chose; `folders` are the system's, the only ones to be named."""
+    if not isinstance(flags, (list, tuple)) or not isinstance(headers, (list, tuple)):
+        return False
+    if len(flags) > _MAX_FLAGS or not 0 < len(headers) <= _MAX_HEADERS:
+        return False
+    if not all(isinstance(word, str) for word in (*flags, *headers)):
+        return False
+    words = iter(flags)
+    fitting = all(next(words, "") in folders if word == "-isystem" else _FLAG.fullmatch(word) for word in words)
+    return fitting and all(_SHARED.fullmatch(header) for header in headers)
+
+
+def asked(environment: Mapping[str, str]) -> dict[str, str]:
+    """What hipcc looks at."""
+    return {name: environment[name] for name in ASKED if name in environment}
+
+
+def steps_of(shown: str) -> list[list[str]] | None:
+    """The commands that `-###` shows, if they are the device's compilation, what follows it, and the host's, last."""
+    steps = [shlex.split(line) for line in shown.splitlines() if line.startswith(' "')]
+    compilations = [step for step in steps if step[1:2] == ["-cc1"]]
+    as_expected = (
+        len(compilations) == 2
+        and "-fcuda-is-device" in compilations[0]
+        and "-fcuda-is-device" not in compilations[1]
+        and steps[-1] is compilations[1]
+        and OUTPUTS.intersection(compilations[0])
+        and "-emit-obj" in compilations[1]
+    )
+    return steps if as_expected else None
+
+
+def is_device(step: Sequence[str]) -> bool:
+    """Whether a compilation is the device's."""
+    return "-fcuda-is-device" in step
+
+
+def with_kit(step: Sequence[str], kit: Path) -> list[str]:
+    """A step with its header, where it is a compilation."""
+    if step[1] != "-cc1":
+        return list(step)
+    return [*step[:2], "-include-pch", str(kit / (DEVICE if is_device(step) else HOST)), *step[2:]]
+
+
+def _flags(command: Sequence[str]) -> tuple[str, ...]:
+    """What a kit depends on: all but names of files, the extension's name, and folders of one build."""
+    kept: list[str] = []
+    words = iter(command[1:])
+    for word in words:
+        if word in ("-c", "-o", "-I"):
+            next(words, "")
+        elif word == "-isystem":
+            folder = next(words, "")
+            kept += [word, folder] if Path(folder).name != _GENERATED else []
+        elif not word.startswith((_NAME, "-I")):
+            kept.append(word)
+    return tuple(kept)
+
+
+def _shared_headers(text: str) -> tuple[str, ...]:
+    """The headers that a source includes first of all, up to one that no kit holds."""
+    found: dict[str, None] = {}
+    for line in text.splitlines():
+        include = _INCLUDE.fullmatch(line.strip())
+        if include is not None and _SHARED.fullmatch(include[1]):
+            found[include[1]] = None
+        elif include is not None or (line.strip() and not _SKIPPED.fullmatch(line.strip())):
+            break
+    return tuple(found)
+
+
+def shadows(command: Sequence[str]) -> bool:
+    """Whether a folder of the candidate's own could hold headers in place of a kit's."""
+    folders = [command[at + 1] for at, word in enumerate(command[:-1]) if word == "-I"]
+    folders += [word[2:] for word in command if word.startswith("-I") and len(word) > len("-I")]
+    return any(_SHADOWED.intersection(os.listdir(folder)) for folder in folders if Path(folder).is_dir())
+
+
+def compile_quickly(store: Path, wishes: Path, command: Sequence[str]) -> int | None:
+    """Compiles with a kit; the exit status. None: no kit fits, and nothing was compiled.
+
+    A kit that is not in the store is put down among `wishes`.
+    """
+    toolchain = json.loads((store / TOOLCHAIN).read_text(encoding="utf-8"))
+    program = shutil.which(command[0])
+    if program is None or os.path.realpath(program) != toolchain["compiler"] or "-c" not in command[:-1]:
+        return None
+    if any(name in os.environ for name in _STEERING) or asked(os.environ) != toolchain["environment"]:
+        return None
+    source = command[command.index("-c") + 1]
+    found = wanted(command, Path(source).read_text(encoding="utf-8", errors="replace"))
+    if found is None or not acceptable(found.flags, found.headers, toolchain["folders"]):
+        return None
+    kit = store / found.name
+    if not (kit / HOST).is_file():
+        wishes.mkdir(exist_ok=True)
+        wish = json.dumps({"flags": found.flags, "headers": found.headers})
+        (wishes / f"{found.name}.json").write_text(wish, encoding="utf-8")
+        return None
+    with tempfile.TemporaryDirectory(prefix="hipcc-", ignore_cleanup_errors=True) as folder:
+        environment = dict(os.environ) | {"TMPDIR": folder}
+        shown = _run([*command, "-###"], environment, SHOW_SECONDS)
+        steps = steps_of(shown.stdout) if shown.returncode == 0 else None
+        return None if steps is None else _run_all([with_kit(step, kit) for step in steps], command, environment)
+
+
+def _run_all(steps: Sequence[Sequence[str]], command: Sequence[str], environment: dict[str, str]) -> int:
+    """The first exit status that is not 0, with what the steps print; says when it is final."""
+    for step in steps:
+        done = _run(step, environment, None)
+        sys.stdout.write(done.stdout)
+        if done.returncode == ERRORS and _begins_in(command[command.index("-c") + 1], done.stdout):
+            Path(command[command.index("-o") + 1] + REFUSED).touch()
+        if done.returncode != 0:
+            return done.returncode if done.returncode > 0 else ERRORS
+    return 0
+
+
+def _begins_in(source: str, output: str) -> bool:
+    """Whether the first error is at a line of the source itself, not in a header that it includes."""
+    first = next(filter(None, map(_ERROR.match, output.splitlines())), None)
+    return first is not None and first[1] == source
+
+
+def _run(words: Sequence[str], environment: dict[str, str], seconds: float | None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        words,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        timeout=seconds,
+        check=False,
+    )
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The exit status; becomes the compiler itself where nothing is to be gained."""
+    store, wishes, *command = arguments
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    with contextlib.suppress(OSError, ValueError, subprocess.SubprocessError):
+        status = compile_quickly(Path(store), Path(wishes), command)
+        if status is not None:
+            return status
+    return os.execvp(command[0], command)  # noqa: S606 - no shell: the words are the command
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

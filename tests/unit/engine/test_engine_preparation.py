@@ -1,0 +1,67 @@
+"""Kits that are made beside a run, in a cage, for what builds wished for."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from support.compilers import hip_or_skip
+
+from hkbench.engine.confinement import Cages, survey
+from hkbench.engine.hip_store import HipStore
+from hkbench.engine.preparation import Preparation
+from hkbench.engine.slots import BuildSlots
+from hkbench.records import DeviceKind, JudgeSettings, Protection
+from hkbench.runner.builds import HIP_KITS, HIP_WISHES, KITS
+from hkbench.runner.hipcc import Wanted
+from hkbench.toolchain.hip import find_torch
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def preparation(device: DeviceKind, *, stock: bool = False) -> Preparation:
+    isolation = asyncio.run(survey())
+    if Protection.FILES not in isolation.holds:
+        pytest.skip("candidates are not kept from files here, so kits are not shared, and that is NOT tested")
+    settings = JudgeSettings(prepare_builds=True, stock_builds=stock)
+    return Preparation(isolation, Cages(isolation), BuildSlots(1, False), settings, device, makes=True)
+
+
+def test_only_builds_for_amd_gpus_get_kits_of_hipcc(cache: Path) -> None:
+    hip_or_skip("that builds for an AMD GPU find kits of hipcc is not tested")
+    assert list(preparation(DeviceKind.CUDA).environment()) == [KITS]
+    shared = preparation(DeviceKind.ROCM)
+    assert list(shared.environment()) == [KITS, HIP_KITS]
+    assert shared.readable() == tuple(shared.environment().values())
+    assert not preparation(DeviceKind.ROCM, stock=True).environment()
+
+
+def test_what_a_build_for_an_amd_gpu_wished_for_is_made_in_a_cage(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toolchain = hip_or_skip("kits of hipcc are not made in a cage")
+    monkeypatch.setenv("ROCM_HOME", str(toolchain.root))
+    system = [word for folder in find_torch().includes for word in ("-isystem", str(folder))]
+    flags = ["--offload-arch=gfx942", "-fno-gpu-rdc", *system]
+    wish = Wanted(tuple(flags), ("hip/hip_runtime.h", "pybind11/pybind11.h"))
+    (tmp_path / HIP_WISHES).mkdir()
+    written = json.dumps({"flags": wish.flags, "headers": wish.headers})
+    (tmp_path / HIP_WISHES / f"{wish.name}.json").write_text(written)
+
+    async def run() -> None:
+        shared.note(tmp_path)
+        shared.note(tmp_path)
+        await shared.close()
+
+    shared = preparation(DeviceKind.ROCM)
+    asyncio.run(run())
+    store = HipStore(toolchain, environment={"ROCM_HOME": str(toolchain.root)})
+    assert str(store.store) == shared.environment()[HIP_KITS]
+    assert store.has(wish)
+    assert len(list(store.store.glob("kit-*"))) == 1
