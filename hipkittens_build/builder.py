@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -108,13 +109,18 @@ def _torch_libraries() -> list[Path]:
 
 
 def _hip_root() -> Path:
-    """The folder with bin/hipcc: $ROCM_HOME, $ROCM_PATH, that of hipcc on PATH, /opt/rocm."""
-    on_path = shutil.which("hipcc")
+    """The folder with bin/hipcc: $ROCM_HOME, $ROCM_PATH, the package of ROCm's Core SDK, that on PATH, /opt/rocm.
+
+    In each, the link `core` leads to the newest Core SDK, which is a folder of its own from ROCm 7.13 on.
+    """
+    on_path, package = shutil.which("hipcc"), importlib.util.find_spec("_rocm_sdk_core")
     places = [Path(os.environ[name]) for name in ("ROCM_HOME", "ROCM_PATH") if os.environ.get(name)]
+    places += [Path(package.origin).parent] if package is not None and package.origin is not None else []
     places += [Path(on_path).resolve().parents[1]] if on_path else []
-    for root in (*places, Path("/opt/rocm")):
-        if (root / "bin" / "hipcc").is_file():
-            return root
+    for place in (*places, Path("/opt/rocm")):
+        for root in (place, place / "core"):
+            if (root / "bin" / "hipcc").is_file():
+                return root
     raise BuildError("there is no hipcc here: install ROCm and set ROCM_PATH to its folder")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hkbench.rocm import rocm_roots, rocm_version
+from hkbench.rocm import include_folders, rocm_roots, rocm_version
 
 
 def test_what_the_variables_name_comes_before_the_default(tmp_path: Path) -> None:
@@ -53,3 +53,16 @@ def test_setup_finds_the_same_release(tmp_path: Path, named: str, places: tuple[
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=environment, check=True)
     assert (done.stdout.strip() or None) == rocm_version(environment, Path("/opt/rocm"))
     assert bool(done.stdout.strip()) is bool(places)
+
+
+def test_hips_headers_may_lie_where_any_of_them_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in ("old/hip/bin", "packages/_rocm_sdk_core"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "packages/_rocm_sdk_core/__init__.py").touch()
+    program = tmp_path / "old/hip/bin/hipcc"
+    program.touch(mode=0o755)
+    monkeypatch.syspath_prepend(tmp_path / "packages")
+    found = include_folders({"ROCM_HOME": "/a", "PATH": str(program.parent)})
+    package, beside = tmp_path / "packages/_rocm_sdk_core/include", tmp_path / "old/include"
+    assert found[:2] == ["/a/include", "/a/core/include"]
+    assert found[-2:] == [str(package), str(beside)] and "/opt/rocm/include" in found

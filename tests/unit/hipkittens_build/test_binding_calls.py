@@ -211,9 +211,12 @@ def test_multiples_of_a_number_are_refused(extension: Extension) -> None:
         Extension("unit", extension.library, read_functions("unit", {"fails": {"kind": (8,)}}), lambda: (-1, 0))
 
 
-def test_a_machine_without_compiler_checkout_or_gpu_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "rocm" / "bin").mkdir(parents=True)
-    (tmp_path / "rocm" / "bin" / "hipcc").touch()
+@pytest.mark.parametrize("below", ["rocm", "rocm/core"])
+def test_a_machine_without_compiler_checkout_or_gpu_is_named(
+    below: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / below / "bin").mkdir(parents=True)
+    (tmp_path / below / "bin" / "hipcc").touch()
     monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path / "extensions"))
     for name in ("HIPKITTENS_ROOT", "THUNDERKITTENS_ROOT", "ROCM_HOME"):
         monkeypatch.delenv(name, raising=False)

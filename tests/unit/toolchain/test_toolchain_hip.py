@@ -66,6 +66,17 @@ def test_hipcc_on_the_path_is_found(bare_machine: Path, tmp_path: Path, monkeypa
     assert hip.find_hip().root == rocm
 
 
+def test_rocm_from_a_python_package_comes_before_the_path(
+    bare_machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = _make_root(tmp_path / "rocm", stamp=False)
+    monkeypatch.setenv("PATH", f"{other / 'bin'}:/usr/bin:/bin")
+    core = _make_root(tmp_path / "packages" / "_rocm_sdk_core", stamp=False)
+    (core / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path / "packages")
+    assert (hip.find_hip().root, hip.find_hip().is_rocm) == (core, True)
+
+
 @pytest.mark.parametrize("variable", ["ROCM_PATH", None])
 def test_the_core_sdk_below_rocms_folder_is_found(
     bare_machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str | None
