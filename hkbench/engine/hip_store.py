@@ -19,7 +19,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from hkbench.engine.kits import NotMade, default_root, replace, written
+from hkbench.engine.kits import NotMade, default_root, describe, forget_unused, written
 from hkbench.rocm import include_folders
 from hkbench.runner import hipcc
 from hkbench.runner.builds import HIP_KITS, HIP_WISHES
@@ -58,11 +58,12 @@ class HipStore:
         self._toolchain = toolchain
         self.store = (root or default_root()) / "hip" / hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
         self.store.mkdir(parents=True, exist_ok=True)
+        forget_unused(self.store.parent)
         own = [*torch.includes, torch.root / "include" / "THH", toolchain.include]
         self._folders = [*map(str, own), *include_folders(os.environ)]
         compiler = os.path.realpath(toolchain.hipcc)
         described = {"compiler": compiler, "folders": self._folders, "environment": self._asked}
-        replace(self.store / hipcc.TOOLCHAIN, json.dumps(described))
+        describe(self.store / hipcc.TOOLCHAIN, described, "folders")
 
     @property
     def environment(self) -> dict[str, str]:

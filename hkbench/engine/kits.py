@@ -34,6 +34,8 @@ from hkbench.toolchain.process import run_tool
 MAKE_SECONDS = 300.0
 MAX_KITS = 12  #: of one toolchain; each takes some 0.5 GB, and the one that was used least recently goes first
 MAX_WISHES = 2  #: of one candidate
+MAX_FOLDERS = 32
+UNUSED_DAYS = 30  #: after which the store of a toolchain goes: an upgrade leaves gigabytes behind
 _WISH_BYTES = 4096
 _WISH = re.compile(r"[0-9a-f]{32}\.json")
 
@@ -70,8 +72,9 @@ class Kits:
         self._folders = [str(path) for path in torch.includes]
         self.store = (root or default_root()) / _fingerprint(self.compiler, torch)
         self.store.mkdir(parents=True, exist_ok=True)
+        forget_unused(self.store.parent)
         described = {"compiler": str(self.compiler), "folders": self._folders, "also": _gpu_folders(torch)}
-        replace(self.store / use.TOOLCHAIN, json.dumps(described))
+        describe(self.store / use.TOOLCHAIN, described, "also")
 
     @property
     def environment(self) -> dict[str, str]:
@@ -169,6 +172,15 @@ def default_root() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").resolve() / "hkbench" / "kits"
 
 
+def forget_unused(stores: Path) -> None:
+    """Removes the stores in a folder that no run has begun with for `UNUSED_DAYS`: each run writes TOOLCHAIN anew."""
+    oldest = time.time() - UNUSED_DAYS * 86_400
+    for described in stores.glob(f"*/{use.TOOLCHAIN}"):
+        with contextlib.suppress(OSError):  # another run may do the same
+            if described.stat().st_mtime < oldest:
+                shutil.rmtree(described.parent, ignore_errors=True)
+
+
 def wishes(folder: Path) -> list[Wish]:
     """What a candidate's builds wished for. Its own process wrote this: names and flags are checked against lists."""
     found = []
@@ -237,10 +249,17 @@ def _gpu_folders(torch: TorchFiles) -> list[str]:
     return [*cuda, str(torch.root / "include" / "THH"), *include_folders(os.environ)]
 
 
-def replace(path: Path, text: str) -> None:
-    """Writes a small file of a store in one step: runs beside this one read it."""
+def describe(path: Path, described: dict[str, Any], folders: str) -> None:
+    """Writes a store's description in one step: runs beside this one read it.
+
+    `folders` names a list that depends on a run's environment. What other runs have put there stays, up to MAX_FOLDERS.
+    """
+    known: list[str] = []
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        known = json.loads(path.read_text(encoding="utf-8"))[folders]
+    listed = list(dict.fromkeys([*described[folders], *known]))[:MAX_FOLDERS]
     handle, name = tempfile.mkstemp(dir=path.parent)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
+        json.dump(described | {folders: listed}, file)
     Path(name).chmod(0o644)
     Path(name).replace(path)

@@ -57,7 +57,8 @@ _FLAG = re.compile(
     r"-O([0-3sz]|fast)?|-std=(c|gnu)\+\+\w{1,4}|-g0?|-w|-pthread|-fPIC|-m(arch|tune)=[\w.-]{1,32}|-mfma|-mavx[\w.]{0,16}"
     r"|-f(no-)?(openmp|openmp-simd|fast-math|unroll-loops|math-errno|trapping-math|signed-zeros|finite-math-only"
     r"|associative-math|reciprocal-math|tree-vectorize|strict-aliasing|omit-frame-pointer)|-ffp-contract=(fast|on|off)"
-    r"|-D(TORCH_API_INCLUDE_EXTENSION_H|NDEBUG|_GLIBCXX_USE_CXX11_ABI=[01]|__HIP_PLATFORM_AMD__=1|USE_ROCM=1|HIPBLAS_V2)"
+    r"|-D(TORCH_API_INCLUDE_EXTENSION_H|NDEBUG|_GLIBCXX_USE_CXX11_ABI=[01]|__HIP_PLATFORM_AMD__=1|USE_ROCM=1|HIPBLAS_V2"
+    r'|PYBIND11_(COMPILER_TYPE|STDLIB|BUILD_ABI)="\w{1,32}")'  # of torch up to 2.8
 )
 _WARNING = re.compile(r"-W(?![alp],)[\w+=-]*")
 _NAME = re.compile(r"-DTORCH_EXTENSION_NAME=\w+")

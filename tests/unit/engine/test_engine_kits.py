@@ -7,12 +7,13 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from benchmarks.object_code import differences, own_functions
-from hkbench.engine.kits import Kits, NotMade, Wish, wishes
+from hkbench.engine.kits import UNUSED_DAYS, Kits, NotMade, Wish, wishes
 from hkbench.runner import compile as use
 from hkbench.runner.builds import WISHES
 
@@ -128,3 +129,31 @@ def test_a_kit_that_cannot_be_made_says_why_and_leaves_nothing(kits: Kits) -> No
     with pytest.raises(NotMade, match=r"march|arch"):
         kits.make(Wish("pybind11", ("-march=no-such-cpu",)))
     assert not list(kits.store.glob("making-*"))
+
+
+def test_stores_of_toolchains_that_are_gone_are_removed_after_a_month(kits: Kits, tmp_path: Path) -> None:
+    for name, days in (("recent", UNUSED_DAYS - 1), ("old", UNUSED_DAYS + 1)):
+        (tmp_path / name / "kit").mkdir(parents=True)
+        described = tmp_path / name / use.TOOLCHAIN
+        described.write_text("{}")
+        before = time.time() - days * 86_400
+        os.utime(described, (before, before))
+    (tmp_path / "something else").mkdir()
+    there = Kits(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"recent", "something else", there.store.name}
+    assert there.store.name == kits.store.name
+
+
+def test_runs_in_other_environments_do_not_take_each_other_s_folders_away(
+    kits: Kits, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_HOME", "/one")
+    store = Kits(tmp_path).store
+    monkeypatch.setenv("CUDA_HOME", "/another")
+    assert Kits(tmp_path).store == store
+    known = json.loads((store / use.TOOLCHAIN).read_text())["also"]
+    assert known[0] == "/another/include" and "/one/include" in known
+    for number in range(50):
+        monkeypatch.setenv("CUDA_HOME", f"/{number}")
+        Kits(tmp_path)
+    assert json.loads((store / use.TOOLCHAIN).read_text())["also"][0] == "/49/include"

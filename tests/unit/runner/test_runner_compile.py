@@ -11,7 +11,7 @@ import pytest
 
 from hkbench.runner import compile as use
 
-FLAGS = ["-DTORCH_API_INCLUDE_EXTENSION_H", "-fPIC", "-std=c++20", "-O3"]
+FLAGS = ["-DTORCH_API_INCLUDE_EXTENSION_H", '-DPYBIND11_BUILD_ABI="_cxxabi1016"', "-fPIC", "-std=c++20", "-O3"]
 BINDING = "#include <cmath>\n// a comment\n#include <pybind11/pybind11.h>\nint answer() { return 42; }\n"
 
 

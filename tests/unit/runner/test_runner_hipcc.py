@@ -21,7 +21,14 @@ SOURCE = """// made from cuda.cu
 #include <ATen/ATen.h>
 """
 FLAGS = ["-DWITH_HIP", "-isystem", "/torch", "-D__HIP_PLATFORM_AMD__=1", "-fPIC", "-std=c++20", "-O3"]
-FLAGS += ["--offload-arch=gfx942", "-fno-gpu-rdc", "-ffast-math", "-Wno-unused"]
+FLAGS += [
+    '-DPYBIND11_COMPILER_TYPE="_gcc"',
+    "-D_GLIBCXX_USE_CXX11_ABI=1",
+    "--offload-arch=gfx942",
+    "-fno-gpu-rdc",
+    "-ffast-math",
+    "-Wno-unused",
+]
 
 #: What `-###` prints: Debian's clang 22, its older and its newer driver, cut to what is read.
 SHOWN = """Debian clang version 22.1.8
