@@ -237,7 +237,8 @@ def offered_by(stores: Sequence[Store]) -> dict[str, str]:
 def broken(case: dict[str, Any]) -> dict[str, Any]:
     """The case with a source that does not compile: the device's where there is one."""
     name = "cuda_sources" if "cuda_sources" in case else "cpp_sources"
-    return case | {name: case[name] + BROKEN}
+    sources = case[name]
+    return case | {name: [*([sources] if isinstance(sources, str) else sources), BROKEN]}
 
 
 def measure(

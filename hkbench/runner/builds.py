@@ -3,8 +3,8 @@
 torch writes build.ninja and runs it. Here a first attempt runs it with `compile.py` before each command of the C++
 compiler, which uses what the harness has compiled beforehand, and with `nvcc.py` or `hipcc.py` before each of the
 device compiler's. Where that fails, the attempt is forgotten and torch's own way is gone: a message that a model sees
-is always that of the usual build. Only where hipcc's own passes have refused a source, which they would do again, its
-message is theirs from the attempt.
+is always that of the usual build. Only where the same headers were read, and compiling once more would say the same,
+it is that of the attempt, the scripts left out.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hkbench.runner import hipcc, nvcc
 KITS = "HKBENCH_KITS"  #: names the folder of g++'s precompiled headers; without it builds are as torch makes them
 HIP_KITS = "HKBENCH_HIP_KITS"  #: likewise of hipcc's
 WISHES, HIP_WISHES = "wishes", "hip_wishes"  #: in the private folder: kits that were not there
-_OBJECTS = ("*.o", f"*{compile_command.MARK}", f"*{hipcc.REFUSED}", ".ninja_log", ".ninja_deps")
+_OBJECTS = ("*.o", f"*{compile_command.MARK}", f"*{compile_command.REFUSED}", ".ninja_log", ".ninja_deps")
 _FAILED = re.compile(r"^FAILED: ", re.MULTILINE)
 
 
@@ -73,7 +73,7 @@ def _attempt(
         stock(str(folder), False, error_prefix)
     except (RuntimeError, OSError) as error:
         said = _without(launchers.values(), str(error))
-        refused = len(list(folder.glob(f"*{hipcc.REFUSED}")))
+        refused = len(list(folder.glob(f"*{compile_command.REFUSED}")))
         _forget(folder)
         if 0 < refused == len(_FAILED.findall(said)):
             if verbose:  # torch then prints what ninja says

@@ -2,8 +2,9 @@
 
 `python -I -S compile.py STORE WISHES COMPILER ARGUMENT...` stands in build.ninja for COMPILER (runner/builds.py). A
 compile command that a kit of STORE fits gets the kit's precompiled header put before it, and a link command the kit's
-own object; every other command runs as it is. Standard library only, and no import of hkbench: it starts in a few
-milliseconds.
+own object; every other command runs as it is. Where a kit's headers are the very ones that the source includes, an
+error in the source itself is what it would be without: the file `OUTPUT.refused` says that there is no need to compile
+it again. Standard library only, and no import of hkbench: it starts in a few milliseconds.
 
 STORE is made by the harness (engine/kits.py) and is read only here:
 
@@ -21,6 +22,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,6 +33,8 @@ HEADER = "kit.h"
 PRECOMPILED = "kit.h.gch"
 SUPPORT = "support.o"
 INCLUDE = "include"
+REFUSED = ".refused"  #: behind an object's name: its source does not compile, in whichever way
+ERRORS = 1  #: the exit status of compilers for errors in a source
 MARK = ".kit"  #: behind an object's name: a file that names the kit it was compiled with
 
 #: Kits by name, best first, and the headers that a source has to include to get one. "extension" has what kernels use
@@ -41,6 +45,9 @@ KITS: dict[str, frozenset[str]] = {
     "torch": frozenset({"torch/types.h", "torch/csrc/utils/pybind.h", "torch/csrc/Exceptions.h"}),
     "pybind11": frozenset({"pybind11/pybind11.h"}),
 }
+
+#: Of these the headers are those that the source includes, and so are the errors in it.
+EXACT = frozenset({"torch", "pybind11"})
 
 #: What stands for larger headers, by kit; of "extension" also where nvcc compiles (nvcc_headers.py).
 INSTEAD: dict[str, dict[str, tuple[str, ...]]] = {
@@ -67,6 +74,7 @@ _MAX_FLAGS = 24
 #: They would change what a compiler finds or does.
 _STEERING = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "OBJC_INCLUDE_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH",
              "DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES", "LIBRARY_PATH", "GCC_COMPARE_DEBUG")  # fmt: skip
+_ERROR = re.compile(r"(.*?):\d+:\d+: (?:fatal )?error: ")
 _INCLUDE = re.compile(r"#\s*include\s*[<\"]([^>\"]+)[>\"]\s*(//.*)?")
 _BETWEEN = re.compile(r"(//.*|/\*.*\*/|#\s*pragma\s+once|#\s*line\b.*)?")
 
@@ -146,6 +154,10 @@ def kit_for(included: frozenset[str]) -> str | None:
     return next((name for name, wanted in KITS.items() if wanted <= included), None)
 
 
+def _kit_of(command: Command) -> str | None:
+    return kit_for(leading_includes(Path(command.source).read_text(encoding="utf-8", errors="replace")))
+
+
 def fast_command(store: Path, wishes: Path, command: Sequence[str]) -> list[str] | None:
     """The command with a kit, or None where none fits; one that is not in the store is put down among `wishes`."""
     toolchain = json.loads((store / TOOLCHAIN).read_text(encoding="utf-8"))
@@ -159,8 +171,7 @@ def fast_command(store: Path, wishes: Path, command: Sequence[str]) -> list[str]
         return _link_command(store, command) if "-c" not in command else None
     if [folder for folder in parsed.folders if folder not in toolchain["also"]] != toolchain["folders"]:
         return None
-    included = leading_includes(Path(parsed.source).read_text(encoding="utf-8", errors="replace"))
-    kit = kit_for(included)
+    kit = _kit_of(parsed)
     if kit is None:
         return None
     folder = store / digest(kit, parsed.flags)
@@ -186,12 +197,39 @@ def _link_command(store: Path, command: Sequence[str]) -> list[str] | None:
     return [*command, *(str(store / name / SUPPORT) for name in names)] if names else None
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Becomes the compiler."""
+def begins_in(source: str, output: str) -> bool:
+    """Whether the first error that a compiler reports is at a line of the source itself, not in a header."""
+    first = next(filter(None, map(_ERROR.match, output.splitlines())), None)
+    return first is not None and first[1] == source
+
+
+def _run(quick: Sequence[str], compiled: Command) -> int:
+    """Compiles with a kit; the exit status. Says when it is final."""
+    done = subprocess.run(
+        quick,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    sys.stdout.write(done.stdout)
+    if done.returncode == ERRORS and begins_in(compiled.source, done.stdout):
+        Path(compiled.output + REFUSED).touch()
+    return done.returncode if done.returncode >= 0 else ERRORS
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The exit status; becomes the compiler itself where a failure is not final."""
     store, wishes, *command = arguments
-    command = fast_command(Path(store), Path(wishes), command) or command
-    os.execvp(command[0], command)  # noqa: S606 - no shell: the words are the command
+    quick = fast_command(Path(store), Path(wishes), command)
+    compiled = parse(command[1:])
+    if quick is not None and compiled is not None and _kit_of(compiled) in EXACT:
+        return _run(quick, compiled)
+    command = quick or command
+    return os.execvp(command[0], command)  # noqa: S606 - no shell: the words are the command
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))

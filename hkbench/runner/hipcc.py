@@ -32,7 +32,7 @@ from pathlib import Path
 
 TOOLCHAIN = "toolchain.json"
 DEVICE, HOST = "device.pch", "host.pch"
-REFUSED = ".refused"  #: behind an object's name: its source does not compile, in whichever way
+REFUSED = ".refused"  #: as in compile.py, which cannot be imported where this runs
 ERRORS = 1  #: clang's exit status for errors in a source
 SHOW_SECONDS = 60.0
 OUTPUTS = frozenset({"-emit-obj", "-emit-llvm-bc"})  #: of the device's compilation; the latter by clang's newer driver

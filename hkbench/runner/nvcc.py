@@ -4,7 +4,8 @@
 parses a source twice, for the host and for each architecture, one after the other. Here the steps that
 `nvcc --dryrun` prints run side by side, each as soon as what it reads is there, and read lighter headers
 (`nvcc_headers.py`). A dry run that looks otherwise than expected leaves all to nvcc; a step that fails ends the build,
-which is then made in the usual way. Standard library only.
+which is then made in the usual way, unless it read the usual headers: then the file `OUTPUT.refused` says that nvcc
+need not be asked. Standard library only.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -33,6 +34,7 @@ if __name__ == "__main__":
         sys.modules[_package] = ModuleType(_package)
         sys.modules[_package].__path__ = [_place]
 
+from hkbench.runner.compile import REFUSED
 from hkbench.runner.nvcc_headers import write_lighter_headers
 
 DRYRUN_SECONDS = 60.0
@@ -207,35 +209,52 @@ def _needs(steps: Sequence[Step]) -> tuple[frozenset[int], ...]:
     return tuple(needs)
 
 
-def execute(made: Plan) -> int:
-    """Runs the steps; the first exit status that is not 0, after which the others are ended."""
+def execute(made: Plan) -> tuple[int, Step | None]:
+    """Runs the steps, and prints what nvcc would: what they say in its own order, up to the first that fails.
+
+    Returns that one and its exit status, after which later ones are ended; 0 and None where none fails.
+    """
     environment = dict(os.environ) | dict(made.environment)
     waiting = list(range(len(made.steps)))
     running: dict[int, subprocess.Popen[bytes]] = {}
     done: set[int] = set()
+    failed, status = len(made.steps), 0
     atmost = max(2, len(os.sched_getaffinity(0)))
-    try:
-        while waiting or running:
-            for at in [at for at in waiting if made.needs[at] <= done][: atmost - len(running)]:
+    with contextlib.ExitStack() as stack:
+        stack.callback(lambda: _end(running.values()))
+        said = [stack.enter_context(tempfile.TemporaryFile()) for _ in made.steps]
+        while any(at < failed for at in (*waiting, *running)):
+            ready = [at for at in waiting if at < failed and made.needs[at] <= done]
+            for at in ready[: atmost - len(running)]:
                 waiting.remove(at)
                 running[at] = subprocess.Popen(
-                    made.steps[at].words, env=environment, stdin=subprocess.DEVNULL, process_group=0
+                    made.steps[at].words,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=said[at],
+                    stderr=subprocess.STDOUT,
+                    process_group=0,
                 )
             time.sleep(_LOOK_SECONDS)
-            for at, process in list(running.items()):
-                status = process.poll()
-                if status:
-                    return status if status > 0 else 1
-                if status == 0:
-                    del running[at]
-                    done.add(at)
-    finally:
-        for process in running.values():
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # with the compiler proper that gcc has started
-        for process in running.values():
-            process.wait()
-    return 0
+            for at in [at for at, process in running.items() if process.poll() is not None]:
+                code = running.pop(at).returncode
+                done.add(at)
+                if code != 0 and at < failed:
+                    failed, status = at, code
+                    _end([process for later, process in running.items() if later > at])
+        for file in said[: failed + 1]:
+            file.seek(0)
+            sys.stdout.buffer.write(file.read())
+        sys.stdout.flush()
+    return status, made.steps[failed] if status else None
+
+
+def _end(processes: Iterable[subprocess.Popen[bytes]]) -> None:
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # with the compiler proper that gcc has started
+    for process in processes:
+        process.wait()
 
 
 def compile_quickly(compiler: str, command: Command) -> int:
@@ -257,12 +276,15 @@ def compile_quickly(compiler: str, command: Command) -> int:
         made = plan(shown.stderr + shown.stdout)
         module = module_id(command)
         Path(made.module_id).write_text(module, encoding="utf-8")
-        status = execute(made)
+        status, failed = execute(made)
         if status == 0 and not _took(made, module):
             return 1
+        if failed is not None and status > 0 and not lighter:
+            # The steps are nvcc's own, and read what they would in it.
+            Path(command.output + REFUSED).touch()
         if status == 0 and command.dependencies:
             Path(command.dependencies).write_text(f"{command.output}: {command.source}\n", encoding="utf-8")
-        return status
+        return status if status >= 0 else 1
 
 
 def module_id(command: Command) -> str:

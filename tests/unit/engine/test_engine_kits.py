@@ -76,6 +76,13 @@ def test_a_build_wishes_and_later_ones_get_the_same_code_from_the_kit(kits: Kits
     assert len(stock) >= 2
     assert differences(stock, quick) == []
 
+    wrong = SOURCE.replace("std::sqrt", "std::no_such_function")
+    said = [
+        done.stderr[done.stderr.rindex("RuntimeError") :].replace("tried", "usual")
+        for done in (built(tmp_path / "tried", kits.store, wrong), built(tmp_path / "usual", "", wrong))
+    ]
+    assert said[0] == said[1] and "no_such_function" in said[0]
+
 
 def test_what_fails_with_a_kit_is_built_as_usual_and_fails_with_the_usual_words(kits: Kits, tmp_path: Path) -> None:
     wish = wishes_of(kits, tmp_path)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -108,3 +110,30 @@ def test_flags_that_no_kit_is_made_for(flags: object) -> None:
     assert use.acceptable("torch", ["-O3", "-fopenmp"])
     assert not use.acceptable("torch", flags)
     assert not use.acceptable("other", ["-O3"])
+
+
+@pytest.mark.parametrize(
+    ("kit", "place", "final"), [("pybind11", "", True), ("pybind11", "/torch/ATen.h", False), ("extension", "", False)]
+)
+def test_an_error_is_final_where_the_headers_are_the_source_s_own(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kit: str, place: str, final: bool
+) -> None:
+    header = {"pybind11": "pybind11/pybind11.h", "extension": "torch/extension.h"}[kit]
+    words = command(tmp_path, text=f"#include <{header}>\nint x = y;\n")
+    said = f"{place or tmp_path / 'main.cpp'}:2:9: error: 'y' was not declared\n"
+    compiler = tmp_path / "bin" / "c++"
+    compiler.parent.mkdir()
+    compiler.write_text(f'#!/bin/sh\nprintf "%s" "{said}"\necho "$*" >> {tmp_path}/calls\nexit 1\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("PATH", str(compiler.parent), prepend=os.pathsep)
+    described = json.loads((store / use.TOOLCHAIN).read_text())
+    (store / use.TOOLCHAIN).write_text(json.dumps(described | {"compiler": str(compiler)}))
+    folder = store / use.digest(kit, FLAGS)
+    folder.mkdir(exist_ok=True)
+    (folder / use.PRECOMPILED).touch()
+    launcher = [sys.executable, "-I", "-S", use.__file__, str(store), str(tmp_path / "wishes")]
+    done = subprocess.run([*launcher, *words], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, said)
+    (call,) = (tmp_path / "calls").read_text().splitlines()
+    assert call.startswith(f"-include {folder / use.HEADER} ")
+    assert (tmp_path / f"main.o{use.REFUSED}").exists() == final

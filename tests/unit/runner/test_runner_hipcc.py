@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from hkbench.runner import compile as use
 from hkbench.runner import hipcc
 
 SOURCE = """// made from cuda.cu
@@ -48,6 +49,10 @@ def command(folder: Path, *more: str, text: str = SOURCE) -> list[str]:
     source = folder / "hip.hip"
     source.write_text(text)
     return ["hipcc", "-DTORCH_EXTENSION_NAME=x", *FLAGS, *more, "-c", str(source), "-o", str(folder / "hip.cuda.o")]
+
+
+def test_what_the_scripts_say_to_the_build_is_the_same() -> None:
+    assert (hipcc.REFUSED, hipcc.ERRORS) == (use.REFUSED, use.ERRORS)
 
 
 def test_a_kit_is_for_flags_and_the_headers_that_stand_first(tmp_path: Path) -> None:

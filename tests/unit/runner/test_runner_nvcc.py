@@ -124,20 +124,32 @@ def test_steps_run_as_soon_as_they_can(tmp_path: Path) -> None:
     last = ["sh", "-c", f"test -e {tmp_path}/a -a -e {tmp_path}/b && echo $NAME > {tmp_path}/c"]
     steps = (step("cicc", *begin), step("cudafe++", *meet), step("compile", *last))
     made = nvcc.Plan(steps, (frozenset(), frozenset(), frozenset({0, 1})), {"NAME": "value"})
-    assert nvcc.execute(made) == 0
+    assert nvcc.execute(made) == (0, None)
     assert (tmp_path / "c").read_text() == "value\n"
 
 
-def test_the_first_failure_ends_the_others(tmp_path: Path) -> None:
+def test_a_failure_ends_what_nvcc_would_not_have_begun(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     steps = (
+        step("cudafe++", "sh", "-c", "sleep 0.2; echo first; exit 3"),
         step("cicc", "sleep", "60"),
-        step("cudafe++", "sh", "-c", "exit 3"),
         step("compile", "touch", str(tmp_path / "c")),
     )
     begin = time.monotonic()
-    assert nvcc.execute(nvcc.Plan(steps, (frozenset(), frozenset(), frozenset({0, 1})))) == 3
+    made = nvcc.Plan(steps, (frozenset(), frozenset(), frozenset({0, 1})))
+    assert nvcc.execute(made) == (3, steps[0])
     assert time.monotonic() - begin < 30
+    assert capfd.readouterr().out == "first\n"
     assert not (tmp_path / "c").exists()
+
+
+def test_of_two_failures_the_one_counts_that_nvcc_would_have_met(capfd: pytest.CaptureFixture[str]) -> None:
+    steps = (
+        step("preprocess", "sh", "-c", "sleep 0.3; echo one"),
+        step("cudafe++", "sh", "-c", "echo two; exit 4"),
+        step("cicc", "sh", "-c", "echo three; exit 5"),
+    )
+    assert nvcc.execute(nvcc.Plan(steps, (frozenset(), frozenset({0}), frozenset()))) == (4, steps[1])
+    assert capfd.readouterr().out == "one\ntwo\n"
 
 
 def test_a_compiler_that_shows_nothing_is_run_as_it_is(tmp_path: Path) -> None:
@@ -176,12 +188,43 @@ def test_kernels_are_the_same_as_nvcc_makes_them(tmp_path: Path) -> None:
 
 
 @needs_nvcc
-def test_an_error_of_either_half_fails(tmp_path: Path) -> None:
-    for number, wrong in enumerate(("void f() { no_such_name(); }", '__global__ void k() { asm("no_such_ptx;"); }')):
-        (tmp_path / "cuda.cu").write_text(f"{KERNELS}\n{wrong}\n")
-        command = _in(tmp_path, ["-arch=sm_90", "-c", "cuda.cu", "-o", f"{number}.o"])
-        assert nvcc.compile_quickly(shutil.which("nvcc") or "", command) != 0
-        assert not (tmp_path / f"{number}.o").exists()
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "void f() { no_such_name(); }",
+        "__global__ void k() { printf(no_such_name); }",
+        "__global__ void k() { host_only(); }",
+        "#include <no_such_header.h>",
+    ],
+)
+def test_a_source_that_fails_is_refused_with_nvcc_s_own_words(wrong: str, tmp_path: Path) -> None:
+    (tmp_path / "cuda.cu").write_text(f"void host_only();\n{KERNELS}\n{wrong}\n")
+    words = ["-arch=sm_90", "-c", str(tmp_path / "cuda.cu"), "-o", str(tmp_path / "cuda.o")]
+    stock, quick = (
+        subprocess.run([*before, "nvcc", *words], capture_output=True, text=True, check=False)
+        for before in ([], [sys.executable, "-I", "-S", nvcc.__file__])
+    )
+    assert stock.returncode != 0
+    assert (quick.returncode, quick.stdout + quick.stderr) == (stock.returncode, stock.stdout + stock.stderr)
+    assert (tmp_path / "cuda.o.refused").is_file() and not (tmp_path / "cuda.o").exists()
+
+
+@needs_nvcc
+def test_an_error_below_lighter_headers_is_not_final(tmp_path: Path) -> None:
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "types.h").write_text("")
+    (tmp_path / "cuda.cu").write_text("#include <torch/types.h>\nvoid f() { no_such_name(); }\n")
+    words = ["-arch=sm_90", "-isystem", str(tmp_path), "-c", "cuda.cu", "-o", "cuda.o"]
+    assert nvcc.compile_quickly(shutil.which("nvcc") or "", _in(tmp_path, words)) != 0
+    assert not (tmp_path / "cuda.o.refused").exists()
+
+
+@needs_nvcc
+def test_an_error_of_the_assembler_fails(tmp_path: Path) -> None:
+    (tmp_path / "cuda.cu").write_text('__global__ void k() { asm("no_such_ptx;"); }\n')
+    command = _in(tmp_path, ["-arch=sm_90", "-c", "cuda.cu", "-o", "cuda.o"])
+    assert nvcc.compile_quickly(shutil.which("nvcc") or "", command) != 0
+    assert not (tmp_path / "cuda.o").exists()
 
 
 def _in(folder: Path, words: list[str]) -> nvcc.Command:
