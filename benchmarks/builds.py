@@ -44,6 +44,7 @@ from hkbench.engine.hip_store import HipStore
 from hkbench.engine.kits import Kits
 from hkbench.engine.preparation import Store
 from hkbench.store.files import write_atomic
+from hkbench.toolchain.diagnostics import without_commands
 from hkbench.toolchain.extension import ExtensionCall
 from hkbench.toolchain.hip import find_hip
 
@@ -94,6 +95,7 @@ EXTENSION = "#include <torch/extension.h>"
 BROKEN = "\nint broken() { return no_such_name; }\n"
 ARCH = "HKBENCH_BENCH_ARCH"  #: of hipcc's builds in torch
 MESSAGE = "message of the build"
+MESSAGE_LIMIT = 1 << 20
 
 #: Host functions that are kernels. Others hold what GCC inlines of PyTorch's headers, and that
 #: depends on how much else it compiles. Device code is compared whole.
@@ -203,7 +205,8 @@ def build(case: dict[str, Any], offered: dict[str, str], folder: Path) -> dict[s
 
 def result_of(figures: dict[str, Any], folder: Path) -> dict[str, list[str]]:
     """What has to be the same on both sides: the message of a build that failed, the code of any other."""
-    said = figures["said"].replace(str(folder), "FOLDER")
+    said = figures["said"].replace(str(folder), "FOLDER").partition(": ")[2]  # torch's "Error building extension"
+    said = without_commands(said, MESSAGE_LIMIT)
     return {MESSAGE: said.splitlines()} if said else code_of(folder)
 
 

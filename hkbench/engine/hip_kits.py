@@ -11,6 +11,7 @@ from hkbench.engine.kits import Kits, NotMade, Wish
 from hkbench.errors import ToolchainUnavailable
 from hkbench.runner import compile as use
 from hkbench.runner import hipcc
+from hkbench.runner.tried import ERRORS
 from hkbench.toolchain.diagnostics import begins_at_own_line
 from hkbench.toolchain.hip import HipToolchain
 from hkbench.toolchain.process import ToolResult
@@ -78,7 +79,7 @@ class HipKits:
         done = ToolResult(0, "", shown.seconds)
         for step in steps:
             one = run(hipcc.with_kit(step, self._store.store / wanted.name))
-            if one.returncode not in (0, hipcc.ERRORS) or (one.returncode and not begins_at_own_line(one.output)):
+            if one.returncode not in (0, ERRORS) or (one.returncode and not begins_at_own_line(one.output)):
                 return None
             done = ToolResult(one.returncode, done.output + one.output, done.seconds + one.seconds)
             if one.returncode != 0:

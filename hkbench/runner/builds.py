@@ -1,10 +1,9 @@
 """Makes the candidate's own `load_inline` and `load` calls quick: all of torch's steps, with another way to compile.
 
-torch writes build.ninja and runs it. Here a first attempt runs it with `compile.py` before each command of the C++
-compiler, which uses what the harness has compiled beforehand, and with `nvcc.py` or `hipcc.py` before each of the
-device compiler's. Where that fails, the attempt is forgotten and torch's own way is gone: a message that a model sees
-is always that of the usual build. Only where the same headers were read, and compiling once more would say the same,
-it is that of the attempt, the scripts left out.
+torch writes build.ninja and runs it. Here a first attempt runs it with `launch.py` before each command of a compiler,
+which uses what the harness has compiled beforehand, or runs nvcc's steps side by side. A command that fails so runs as
+it is, and what that says, the script left out, is the message that a model sees. Where the attempt fails otherwise it
+is forgotten, and torch's own way is gone.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from hkbench.runner import compile as compile_command
-from hkbench.runner import hipcc, nvcc
+from hkbench.runner import launch
 
 KITS = "HKBENCH_KITS"  #: names the folder of g++'s precompiled headers; without it builds are as torch makes them
 HIP_KITS = "HKBENCH_HIP_KITS"  #: likewise of hipcc's
 WISHES, HIP_WISHES = "wishes", "hip_wishes"  #: in the private folder: kits that were not there
-_OBJECTS = ("*.o", f"*{compile_command.MARK}", f"*{compile_command.REFUSED}", ".ninja_log", ".ninja_deps")
+_OBJECTS = ("*.o", f"*{compile_command.MARK}", f"*{launch.REFUSED}", ".ninja_log", ".ninja_deps")
 _FAILED = re.compile(r"^FAILED: ", re.MULTILINE)
 
 
@@ -48,12 +47,12 @@ def quicken(cpp_extension: Any, store: Path | None, hip_store: Path | None = Non
 def _launchers(folder: Path, store: Path | None, hip_store: Path | None) -> dict[str, str]:
     """What to put before the compiler that each variable of build.ninja names."""
     private = Path(os.environ["TMPDIR"]).parent if "TMPDIR" in os.environ else folder
-    scripts = {"nvcc": [nvcc.__file__]}
+    ways = {"nvcc": ["nvcc"]}
     if store is not None:
-        scripts["cxx"] = [compile_command.__file__, str(store), str(private / WISHES)]
+        ways["cxx"] = ["compile", str(store), str(private / WISHES)]
     if hip_store is not None:  # torch's own name for hipcc, too
-        scripts["nvcc"] = [hipcc.__file__, str(hip_store), str(private / HIP_WISHES)]
-    return {name: shlex.join([sys.executable, "-I", "-S", *script]) for name, script in scripts.items()}
+        ways["nvcc"] = ["hipcc", str(hip_store), str(private / HIP_WISHES)]
+    return {name: shlex.join([sys.executable, "-I", "-S", launch.__file__, *way]) for name, way in ways.items()}
 
 
 def _attempt(
@@ -73,7 +72,7 @@ def _attempt(
         stock(str(folder), False, error_prefix)
     except (RuntimeError, OSError) as error:
         said = _without(launchers.values(), str(error))
-        refused = len(list(folder.glob(f"*{compile_command.REFUSED}")))
+        refused = len(list(folder.glob(f"*{launch.REFUSED}")))
         _forget(folder)
         if 0 < refused == len(_FAILED.findall(said)):
             if verbose:  # torch then prints what ninja says

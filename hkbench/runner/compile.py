@@ -1,10 +1,8 @@
-"""Runs one command of an extension's build with headers that were compiled before, where that changes nothing.
+"""The quick way of a C++ compiler's command in an extension's build: headers that were compiled before.
 
-`python -I -S compile.py STORE WISHES COMPILER ARGUMENT...` stands in build.ninja for COMPILER (runner/builds.py). A
-compile command that a kit of STORE fits gets the kit's precompiled header put before it, and a link command the kit's
-own object; every other command runs as it is. Where a kit's headers are the very ones that the source includes, an
-error in the source itself is what it would be without: the file `OUTPUT.refused` says that there is no need to compile
-it again. Standard library only, and no import of hkbench: it starts in a few milliseconds.
+`launch.py` asks for it. A compile command that a kit of STORE fits gets the kit's precompiled header put before it, and
+a link command the kit's own object. Where the kit's headers are the very ones that the source includes, an error in the
+source itself is final. Standard library only.
 
 STORE is made by the harness (engine/kits.py) and is read only here:
 
@@ -22,19 +20,17 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+from hkbench.runner.tried import Tried, refuses, run
 
 TOOLCHAIN = "toolchain.json"
 HEADER = "kit.h"
 PRECOMPILED = "kit.h.gch"
 SUPPORT = "support.o"
 INCLUDE = "include"
-REFUSED = ".refused"  #: behind an object's name: its source does not compile, in whichever way
-ERRORS = 1  #: the exit status of compilers for errors in a source
 MARK = ".kit"  #: behind an object's name: a file that names the kit it was compiled with
 
 #: Kits by name, best first, and the headers that a source has to include to get one. "extension" has what kernels use
@@ -74,7 +70,6 @@ _MAX_FLAGS = 24
 #: They would change what a compiler finds or does.
 _STEERING = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "OBJC_INCLUDE_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH",
              "DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES", "LIBRARY_PATH", "GCC_COMPARE_DEBUG")  # fmt: skip
-_ERROR = re.compile(r"(.*?):\d+:\d+: (?:fatal )?error: ")
 _INCLUDE = re.compile(r"#\s*include\s*[<\"]([^>\"]+)[>\"]\s*(//.*)?")
 _BETWEEN = re.compile(r"(//.*|/\*.*\*/|#\s*pragma\s+once|#\s*line\b.*)?")
 
@@ -197,39 +192,13 @@ def _link_command(store: Path, command: Sequence[str]) -> list[str] | None:
     return [*command, *(str(store / name / SUPPORT) for name in names)] if names else None
 
 
-def begins_in(source: str, output: str) -> bool:
-    """Whether the first error that a compiler reports is at a line of the source itself, not in a header."""
-    first = next(filter(None, map(_ERROR.match, output.splitlines())), None)
-    return first is not None and first[1] == source
-
-
-def _run(quick: Sequence[str], compiled: Command) -> int:
-    """Compiles with a kit; the exit status. Says when it is final."""
-    done = subprocess.run(
-        quick,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        check=False,
-    )
-    sys.stdout.write(done.stdout)
-    if done.returncode == ERRORS and begins_in(compiled.source, done.stdout):
-        Path(compiled.output + REFUSED).touch()
-    return done.returncode if done.returncode >= 0 else ERRORS
-
-
-def main(arguments: Sequence[str]) -> int:
-    """The exit status; becomes the compiler itself where a failure is not final."""
-    store, wishes, *command = arguments
-    quick = fast_command(Path(store), Path(wishes), command)
+def attempt(store: Path, wishes: Path, command: Sequence[str]) -> Tried | list[str] | None:
+    """Compiles with a kit. The words of a link command with kits: without them it would fail. None: no kit fits."""
+    quick = fast_command(store, wishes, command)
     compiled = parse(command[1:])
-    if quick is not None and compiled is not None and _kit_of(compiled) in EXACT:
-        return _run(quick, compiled)
-    command = quick or command
-    return os.execvp(command[0], command)  # noqa: S606 - no shell: the words are the command
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    if quick is None or compiled is None:
+        return quick
+    done = run(quick)
+    if done.status != 0:
+        Path(compiled.output + MARK).unlink(missing_ok=True)
+    return replace(done, final=_kit_of(compiled) in EXACT and refuses(done, compiled.source))

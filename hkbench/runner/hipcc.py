@@ -1,10 +1,9 @@
-"""Runs one compile command of hipcc with headers that were compiled before, where that changes nothing.
+"""The quick way of hipcc's command in an extension's build: headers that were compiled before.
 
-`python -I -S hipcc.py STORE WISHES COMPILER ARGUMENT...` stands in build.ninja for COMPILER (runner/builds.py). hipcc
-cannot be told of precompiled headers, so its two compilations are run as hipcc itself would run them (`-###` prints the
-commands), each with its header. Whatever hipcc does otherwise than expected is left to hipcc. Of errors clang says the
-same with and without such a header, since it is that of the very headers that the source includes: where the first
-error is in the source itself, the file `OUTPUT.refused` says that hipcc need not be asked. Standard library only.
+`launch.py` asks for it. hipcc cannot be told of precompiled headers, so its two compilations are run as hipcc itself
+would run them (`-###` prints the commands), each with its header. Whatever hipcc does otherwise than expected is left
+to it. Of errors clang says the same with and without such a header, since it is that of the very headers that the
+source includes: they are final where the first is in the source itself. Standard library only.
 
 STORE is made by the harness (engine/hip_kits.py) and is read only here:
 
@@ -22,18 +21,16 @@ import os
 import re
 import shlex
 import shutil
-import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from hkbench.runner.tried import Tried, refuses, run
+
 TOOLCHAIN = "toolchain.json"
 DEVICE, HOST = "device.pch", "host.pch"
-REFUSED = ".refused"  #: as in compile.py, which cannot be imported where this runs
-ERRORS = 1  #: clang's exit status for errors in a source
 SHOW_SECONDS = 60.0
 OUTPUTS = frozenset({"-emit-obj", "-emit-llvm-bc"})  #: of the device's compilation; the latter by clang's newer driver
 _GENERATED = "torch_hip"  #: a folder that each build makes for itself (toolchain/build_hip.py)
@@ -44,7 +41,6 @@ _WORTH = re.compile(r"(torch|ATen|pybind11)/.*")
 _SHADOWED = {"torch", "ATen", "c10", "caffe2", "pybind11", "hip", "Python.h", "thrust", "rocprim", "bits", "cuda.h"}
 _INCLUDE = re.compile(r"#\s*include\s*[<\"]([^>\"]+)[>\"]\s*(//.*)?")
 _SKIPPED = re.compile(r"//.*|#\s*line\b.*")
-_ERROR = re.compile(r"(.*?):\d+:\d+: (?:fatal )?error: ")
 _MAX_FLAGS, _MAX_HEADERS = 64, 64
 
 #: Flags that a kit may be made for. A candidate chooses them, so they are a list.
@@ -164,11 +160,14 @@ def shadows(command: Sequence[str]) -> bool:
     return any(_SHADOWED.intersection(os.listdir(folder)) for folder in folders if Path(folder).is_dir())
 
 
-def compile_quickly(store: Path, wishes: Path, command: Sequence[str]) -> int | None:
-    """Compiles with a kit; the exit status. None: no kit fits, and nothing was compiled.
+def attempt(store: Path, wishes: Path, command: Sequence[str]) -> Tried | None:
+    """Compiles with a kit. None: none fits, and nothing was compiled; it is put down among `wishes`."""
+    with contextlib.suppress(OSError, ValueError, subprocess.SubprocessError):
+        return _attempt(store, wishes, command)
+    return None
 
-    A kit that is not in the store is put down among `wishes`.
-    """
+
+def _attempt(store: Path, wishes: Path, command: Sequence[str]) -> Tried | None:
     toolchain = json.loads((store / TOOLCHAIN).read_text(encoding="utf-8"))
     program = shutil.which(command[0])
     if program is None or os.path.realpath(program) != toolchain["compiler"] or "-c" not in command[:-1]:
@@ -187,53 +186,17 @@ def compile_quickly(store: Path, wishes: Path, command: Sequence[str]) -> int | 
         return None
     with tempfile.TemporaryDirectory(prefix="hipcc-", ignore_cleanup_errors=True) as folder:
         environment = dict(os.environ) | {"TMPDIR": folder}
-        shown = _run([*command, "-###"], environment, SHOW_SECONDS)
-        steps = steps_of(shown.stdout) if shown.returncode == 0 else None
-        return None if steps is None else _run_all([with_kit(step, kit) for step in steps], command, environment)
+        shown = run([*command, "-###"], environment, SHOW_SECONDS)
+        steps = steps_of(shown.output) if shown.status == 0 else None
+        return None if steps is None else _run_all([with_kit(step, kit) for step in steps], source, environment)
 
 
-def _run_all(steps: Sequence[Sequence[str]], command: Sequence[str], environment: dict[str, str]) -> int:
-    """The first exit status that is not 0, with what the steps print; says when it is final."""
+def _run_all(steps: Sequence[Sequence[str]], source: str, environment: Mapping[str, str]) -> Tried:
+    """The steps, up to the first that fails."""
+    said = ""
     for step in steps:
-        done = _run(step, environment, None)
-        sys.stdout.write(done.stdout)
-        if done.returncode == ERRORS and _begins_in(command[command.index("-c") + 1], done.stdout):
-            Path(command[command.index("-o") + 1] + REFUSED).touch()
-        if done.returncode != 0:
-            return done.returncode if done.returncode > 0 else ERRORS
-    return 0
-
-
-def _begins_in(source: str, output: str) -> bool:
-    """Whether the first error is at a line of the source itself, not in a header that it includes."""
-    first = next(filter(None, map(_ERROR.match, output.splitlines())), None)
-    return first is not None and first[1] == source
-
-
-def _run(words: Sequence[str], environment: dict[str, str], seconds: float | None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        words,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        timeout=seconds,
-        check=False,
-    )
-
-
-def main(arguments: Sequence[str]) -> int:
-    """The exit status; becomes the compiler itself where nothing is to be gained."""
-    store, wishes, *command = arguments
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    with contextlib.suppress(OSError, ValueError, subprocess.SubprocessError):
-        status = compile_quickly(Path(store), Path(wishes), command)
-        if status is not None:
-            return status
-    return os.execvp(command[0], command)  # noqa: S606 - no shell: the words are the command
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+        done = run(step, environment)
+        said += done.output
+        if done.status != 0:
+            return Tried(done.status, said, refuses(done, source))
+    return Tried(0, said)

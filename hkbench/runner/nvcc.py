@@ -1,11 +1,9 @@
-"""Runs one compile command of nvcc in less time, to an object whose kernels are the same; runs any other as it is.
+"""The quick way of nvcc's command for one source: an object whose kernels are the same, in less time.
 
-`python -I -S nvcc.py COMPILER ARGUMENT...` stands in build.ninja for COMPILER (runner/builds.py). nvcc preprocesses and
-parses a source twice, for the host and for each architecture, one after the other. Here the steps that
-`nvcc --dryrun` prints run side by side, each as soon as what it reads is there, and read lighter headers
-(`nvcc_headers.py`). A dry run that looks otherwise than expected leaves all to nvcc; a step that fails ends the build,
-which is then made in the usual way, unless it read the usual headers: then the file `OUTPUT.refused` says that nvcc
-need not be asked. Standard library only.
+`launch.py` asks for it. nvcc preprocesses and parses a source twice, for the host and for each architecture, one after
+the other. Here the steps that `nvcc --dryrun` prints run side by side, each as soon as what it reads is there, and read
+lighter headers (`nvcc_headers.py`). A dry run that looks otherwise than expected leaves all to nvcc, and so does a step
+that fails, unless it read the usual headers: then that is final. Standard library only.
 """
 
 from __future__ import annotations
@@ -18,24 +16,15 @@ import shlex
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import ModuleType
+from typing import IO
 
-if __name__ == "__main__":
-    # As a script it does not know where hkbench lies, and the cage lets nobody list the folders above this one, as an
-    # ordinary import of the package would.
-    _folder = str(Path(__file__).resolve().parent)
-    for _package, _place in (("hkbench", str(Path(_folder).parent)), ("hkbench.runner", _folder)):
-        sys.modules[_package] = ModuleType(_package)
-        sys.modules[_package].__path__ = [_place]
-
-from hkbench.runner.compile import REFUSED
 from hkbench.runner.nvcc_headers import write_lighter_headers
+from hkbench.runner.tried import Tried
 
 DRYRUN_SECONDS = 60.0
 _LOOK_SECONDS = 0.005
@@ -209,11 +198,8 @@ def _needs(steps: Sequence[Step]) -> tuple[frozenset[int], ...]:
     return tuple(needs)
 
 
-def execute(made: Plan) -> tuple[int, Step | None]:
-    """Runs the steps, and prints what nvcc would: what they say in its own order, up to the first that fails.
-
-    Returns that one and its exit status, after which later ones are ended; 0 and None where none fails.
-    """
+def execute(made: Plan) -> Tried:
+    """Runs the steps, and says what nvcc would: what they print in its own order, up to the first that fails."""
     environment = dict(os.environ) | dict(made.environment)
     waiting = list(range(len(made.steps)))
     running: dict[int, subprocess.Popen[bytes]] = {}
@@ -242,11 +228,12 @@ def execute(made: Plan) -> tuple[int, Step | None]:
                 if code != 0 and at < failed:
                     failed, status = at, code
                     _end([process for later, process in running.items() if later > at])
-        for file in said[: failed + 1]:
-            file.seek(0)
-            sys.stdout.buffer.write(file.read())
-        sys.stdout.flush()
-    return status, made.steps[failed] if status else None
+        return Tried(status, "".join(map(_text, said[: failed + 1])))
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode("utf-8", errors="replace")
 
 
 def _end(processes: Iterable[subprocess.Popen[bytes]]) -> None:
@@ -257,11 +244,8 @@ def _end(processes: Iterable[subprocess.Popen[bytes]]) -> None:
         process.wait()
 
 
-def compile_quickly(compiler: str, command: Command) -> int:
-    """nvcc's compilation in a private folder, both halves side by side; its exit status.
-
-    Raises NotUnderstood: nothing was compiled.
-    """
+def compile_quickly(compiler: str, command: Command) -> Tried:
+    """nvcc's compilation in a private folder, both halves side by side. Raises NotUnderstood: nothing was compiled."""
     source = Path(command.source).read_text(encoding="utf-8", errors="replace")
     with tempfile.TemporaryDirectory(prefix="nvcc-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
@@ -276,15 +260,14 @@ def compile_quickly(compiler: str, command: Command) -> int:
         made = plan(shown.stderr + shown.stdout)
         module = module_id(command)
         Path(made.module_id).write_text(module, encoding="utf-8")
-        status, failed = execute(made)
-        if status == 0 and not _took(made, module):
-            return 1
-        if failed is not None and status > 0 and not lighter:
-            # The steps are nvcc's own, and read what they would in it.
-            Path(command.output + REFUSED).touch()
-        if status == 0 and command.dependencies:
+        tried = execute(made)
+        if tried.status != 0:  # the steps are nvcc's own; without stand-ins they read what they would in it
+            return replace(tried, final=tried.status > 0 and not lighter)
+        if not _took(made, module):
+            return Tried(1, "")
+        if command.dependencies:
             Path(command.dependencies).write_text(f"{command.output}: {command.source}\n", encoding="utf-8")
-        return status if status >= 0 else 1
+        return tried
 
 
 def module_id(command: Command) -> str:
@@ -300,16 +283,10 @@ def _took(made: Plan, module: str) -> bool:
     return f"_GLOBAL__N_{module}" in Path(host.outputs[0]).read_text(encoding="utf-8", errors="replace")
 
 
-def main(arguments: Sequence[str]) -> int:
-    """The exit status; becomes the compiler itself where nothing is to be gained."""
-    compiler, *words = arguments
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # ends the steps too: they are in groups of their own
-    program = shutil.which(compiler)
+def attempt(command: Sequence[str]) -> Tried | None:
+    """Compiles in the quick way. None: there is nothing to be gained, and nothing was compiled."""
+    program = shutil.which(command[0])
     if program is not None and Path(program).name == "nvcc":
         with contextlib.suppress(NotUnderstood, OSError, subprocess.SubprocessError):
-            return compile_quickly(program, parse(words))
-    return os.execvp(compiler, [compiler, *words])  # noqa: S606 - no shell: the words are the command
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+            return compile_quickly(program, parse(command[1:]))
+    return None

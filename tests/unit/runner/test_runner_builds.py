@@ -9,8 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from hkbench.runner import builds, hipcc, nvcc
-from hkbench.runner import compile as compile_command
+from hkbench.runner import builds, launch
 
 RULES = """ninja_required_version = 1.3
 cxx = c++
@@ -40,7 +39,7 @@ class Torch:
         (self._folder / "cuda.o").touch()
         if len(self.seen) <= self._failures:
             for number in range(self._refused):
-                (self._folder / f"cuda{number}.o{hipcc.REFUSED}").touch()
+                (self._folder / f"cuda{number}.o{launch.REFUSED}").touch()
             compiler = re.search(r"^nvcc = (.*)$", self.seen[-1], re.MULTILINE)
             assert compiler is not None
             failed = "".join(f"FAILED: cuda.o\n{compiler[1]} -c cuda.cu\nit is wrong\n" for _ in range(self._steps))
@@ -54,13 +53,13 @@ def build(torch: Torch, folder: Path, hip_store: Path | None = None, verbose: bo
     return torch
 
 
-def test_both_compilers_are_launched_by_a_script(tmp_path: Path) -> None:
+def test_both_compilers_are_launched_by_the_script(tmp_path: Path) -> None:
     torch = build(Torch(tmp_path, failures=0), tmp_path)
     (rules,) = torch.seen
     lines = dict(line.split(" = ", 1) for line in rules.splitlines() if " = " in line)
     cxx, cuda = shlex.split(lines["cxx"]), shlex.split(lines["nvcc"])
-    assert cxx[3:5] == [compile_command.__file__, str(tmp_path / "a store")] and cxx[-1] == "c++"
-    assert cuda[1:] == ["-I", "-S", nvcc.__file__, "/usr/local/cuda/bin/nvcc"]
+    assert cxx[3:6] == [launch.__file__, "compile", str(tmp_path / "a store")] and cxx[-1] == "c++"
+    assert cuda[1:] == ["-I", "-S", launch.__file__, "nvcc", "/usr/local/cuda/bin/nvcc"]
     assert lines["  command"] == "$nvcc $cuda_cflags -c $in -o $out"
     assert (tmp_path / "build.ninja").read_text() == RULES
     assert (tmp_path / "cuda.o").exists()
@@ -77,14 +76,14 @@ def test_the_failure_that_is_told_is_that_of_torch_s_own_rules(tmp_path: Path) -
     assert (tmp_path / "build.ninja").read_text() == RULES
 
 
-def test_hipcc_has_a_script_of_its_own(tmp_path: Path) -> None:
+def test_hipcc_has_a_way_of_its_own(tmp_path: Path) -> None:
     (rules,) = build(Torch(tmp_path, failures=0), tmp_path, tmp_path / "of hipcc").seen
     lines = dict(line.split(" = ", 1) for line in rules.splitlines() if " = " in line)
-    assert shlex.split(lines["nvcc"])[3:5] == [hipcc.__file__, str(tmp_path / "of hipcc")]
+    assert shlex.split(lines["nvcc"])[3:6] == [launch.__file__, "hipcc", str(tmp_path / "of hipcc")]
 
 
 @pytest.mark.parametrize("verbose", [False, True])
-def test_what_hipcc_s_passes_have_refused_is_not_built_again(
+def test_what_is_refused_for_good_is_not_built_again(
     tmp_path: Path, verbose: bool, capfd: pytest.CaptureFixture[str]
 ) -> None:
     torch = Torch(tmp_path, failures=2, refused=1)
@@ -100,4 +99,4 @@ def test_what_hipcc_s_passes_have_refused_is_not_built_again(
 def test_where_something_else_fails_too_torch_s_own_rules_decide(tmp_path: Path) -> None:
     torch = build(Torch(tmp_path, failures=1, steps=2, refused=1), tmp_path, tmp_path / "of hipcc")
     assert torch.seen[1:] == [RULES]
-    assert not list(tmp_path.glob(f"*{hipcc.REFUSED}"))
+    assert not list(tmp_path.glob(f"*{launch.REFUSED}"))

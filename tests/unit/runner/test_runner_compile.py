@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from hkbench.runner import compile as use
+from hkbench.runner import launch
 
 FLAGS = ["-DTORCH_API_INCLUDE_EXTENSION_H", '-DPYBIND11_BUILD_ABI="_cxxabi1016"', "-fPIC", "-std=c++20", "-O3"]
 BINDING = "#include <cmath>\n// a comment\n#include <pybind11/pybind11.h>\nint answer() { return 42; }\n"
@@ -131,9 +132,12 @@ def test_an_error_is_final_where_the_headers_are_the_source_s_own(
     folder = store / use.digest(kit, FLAGS)
     folder.mkdir(exist_ok=True)
     (folder / use.PRECOMPILED).touch()
-    launcher = [sys.executable, "-I", "-S", use.__file__, str(store), str(tmp_path / "wishes")]
+    launcher = [sys.executable, "-I", "-S", launch.__file__, "compile", str(store), str(tmp_path / "wishes")]
     done = subprocess.run([*launcher, *words], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, said)
-    (call,) = (tmp_path / "calls").read_text().splitlines()
-    assert call.startswith(f"-include {folder / use.HEADER} ")
-    assert (tmp_path / f"main.o{use.REFUSED}").exists() == final
+    calls = [
+        call.startswith(f"-include {folder / use.HEADER} ") for call in (tmp_path / "calls").read_text().splitlines()
+    ]
+    assert calls == ([True] if final else [True, False])
+    assert (tmp_path / f"main.o{launch.REFUSED}").exists()
+    assert not (tmp_path / f"main.o{use.MARK}").exists()

@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.object_code import device_functions, differences
-from hkbench.runner import nvcc
+from hkbench.runner import launch, nvcc
+from hkbench.runner.tried import Tried
 
+LAUNCHER = [sys.executable, "-I", "-S", launch.__file__, "nvcc"]
 DATA = Path(__file__).parent / "data"
 WORDS = [
     "-MD",
@@ -124,11 +126,11 @@ def test_steps_run_as_soon_as_they_can(tmp_path: Path) -> None:
     last = ["sh", "-c", f"test -e {tmp_path}/a -a -e {tmp_path}/b && echo $NAME > {tmp_path}/c"]
     steps = (step("cicc", *begin), step("cudafe++", *meet), step("compile", *last))
     made = nvcc.Plan(steps, (frozenset(), frozenset(), frozenset({0, 1})), {"NAME": "value"})
-    assert nvcc.execute(made) == (0, None)
+    assert nvcc.execute(made) == Tried(0, "")
     assert (tmp_path / "c").read_text() == "value\n"
 
 
-def test_a_failure_ends_what_nvcc_would_not_have_begun(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_failure_ends_what_nvcc_would_not_have_begun(tmp_path: Path) -> None:
     steps = (
         step("cudafe++", "sh", "-c", "sleep 0.2; echo first; exit 3"),
         step("cicc", "sleep", "60"),
@@ -136,20 +138,19 @@ def test_a_failure_ends_what_nvcc_would_not_have_begun(tmp_path: Path, capfd: py
     )
     begin = time.monotonic()
     made = nvcc.Plan(steps, (frozenset(), frozenset(), frozenset({0, 1})))
-    assert nvcc.execute(made) == (3, steps[0])
+    assert nvcc.execute(made) == Tried(3, "first\n")
     assert time.monotonic() - begin < 30
-    assert capfd.readouterr().out == "first\n"
     assert not (tmp_path / "c").exists()
 
 
-def test_of_two_failures_the_one_counts_that_nvcc_would_have_met(capfd: pytest.CaptureFixture[str]) -> None:
+def test_of_two_failures_the_one_counts_that_nvcc_would_have_met() -> None:
     steps = (
         step("preprocess", "sh", "-c", "sleep 0.3; echo one"),
         step("cudafe++", "sh", "-c", "echo two; exit 4"),
         step("cicc", "sh", "-c", "echo three; exit 5"),
     )
-    assert nvcc.execute(nvcc.Plan(steps, (frozenset(), frozenset({0}), frozenset()))) == (4, steps[1])
-    assert capfd.readouterr().out == "one\ntwo\n"
+    made = nvcc.Plan(steps, (frozenset(), frozenset({0}), frozenset()))
+    assert nvcc.execute(made) == Tried(4, "one\ntwo\n")
 
 
 def test_a_compiler_that_shows_nothing_is_run_as_it_is(tmp_path: Path) -> None:
@@ -157,7 +158,7 @@ def test_a_compiler_that_shows_nothing_is_run_as_it_is(tmp_path: Path) -> None:
     compiler.write_text('#!/bin/sh\ncase "$*" in *--dryrun*) exit 1;; esac\necho "$@" > said\n')
     compiler.chmod(0o755)
     (tmp_path / "cuda.cu").write_text("int x;")
-    done = subprocess.run([sys.executable, "-I", "-S", nvcc.__file__, str(compiler), *WORDS], cwd=tmp_path, check=False)
+    done = subprocess.run([*LAUNCHER, str(compiler), *WORDS], cwd=tmp_path, check=False)
     assert done.returncode == 0
     assert (tmp_path / "said").read_text().split() == WORDS
 
@@ -181,7 +182,7 @@ def test_kernels_are_the_same_as_nvcc_makes_them(tmp_path: Path) -> None:
     ]
     stock = subprocess.run(["nvcc", *words, "-o", "stock.o"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert stock.returncode == 0, stock.stderr
-    assert nvcc.compile_quickly(shutil.which("nvcc") or "", _in(tmp_path, [*words, "-o", "quick.o"])) == 0
+    assert nvcc.compile_quickly(shutil.which("nvcc") or "", _in(tmp_path, [*words, "-o", "quick.o"])).status == 0
     usual, quick = (device_functions(tmp_path / f"{name}.o") for name in ("stock", "quick"))
     assert len(usual) == 6
     assert differences(usual, quick) == []
@@ -202,11 +203,11 @@ def test_a_source_that_fails_is_refused_with_nvcc_s_own_words(wrong: str, tmp_pa
     words = ["-arch=sm_90", "-c", str(tmp_path / "cuda.cu"), "-o", str(tmp_path / "cuda.o")]
     stock, quick = (
         subprocess.run([*before, "nvcc", *words], capture_output=True, text=True, check=False)
-        for before in ([], [sys.executable, "-I", "-S", nvcc.__file__])
+        for before in ([], LAUNCHER)
     )
     assert stock.returncode != 0
     assert (quick.returncode, quick.stdout + quick.stderr) == (stock.returncode, stock.stdout + stock.stderr)
-    assert (tmp_path / "cuda.o.refused").is_file() and not (tmp_path / "cuda.o").exists()
+    assert (tmp_path / f"cuda.o{launch.REFUSED}").is_file() and not (tmp_path / "cuda.o").exists()
 
 
 @needs_nvcc
@@ -215,15 +216,15 @@ def test_an_error_below_lighter_headers_is_not_final(tmp_path: Path) -> None:
     (tmp_path / "torch" / "types.h").write_text("")
     (tmp_path / "cuda.cu").write_text("#include <torch/types.h>\nvoid f() { no_such_name(); }\n")
     words = ["-arch=sm_90", "-isystem", str(tmp_path), "-c", "cuda.cu", "-o", "cuda.o"]
-    assert nvcc.compile_quickly(shutil.which("nvcc") or "", _in(tmp_path, words)) != 0
-    assert not (tmp_path / "cuda.o.refused").exists()
+    tried = nvcc.compile_quickly(shutil.which("nvcc") or "", _in(tmp_path, words))
+    assert tried.status > 0 and not tried.final
 
 
 @needs_nvcc
 def test_an_error_of_the_assembler_fails(tmp_path: Path) -> None:
     (tmp_path / "cuda.cu").write_text('__global__ void k() { asm("no_such_ptx;"); }\n')
     command = _in(tmp_path, ["-arch=sm_90", "-c", "cuda.cu", "-o", "cuda.o"])
-    assert nvcc.compile_quickly(shutil.which("nvcc") or "", command) != 0
+    assert nvcc.compile_quickly(shutil.which("nvcc") or "", command).status != 0
     assert not (tmp_path / "cuda.o").exists()
 
 

@@ -1,0 +1,73 @@
+"""Stands in build.ninja for a compiler: has its quick way tried, and does what is left.
+
+    python -I -S launch.py compile STORE WISHES COMPILER ARGUMENT...
+    python -I -S launch.py hipcc STORE WISHES COMPILER ARGUMENT...
+    python -I -S launch.py nvcc COMPILER ARGUMENT...
+
+The first word names the module of this package that knows the way. Where there is none, and where it fails and that is
+not final, the command itself runs. What is refused for good is marked by the file `OUTPUT.refused`: building once more
+without this script would come to the same. Standard library only: it starts in some hundredths of a second.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+
+if __name__ == "__main__":
+    # As a script it does not know where hkbench lies, and the cage lets nobody list the folders above this one, as an
+    # ordinary import of the package would.
+    _folder = str(Path(__file__).resolve().parent)
+    for _package, _place in (("hkbench", str(Path(_folder).parent)), ("hkbench.runner", _folder)):
+        sys.modules[_package] = ModuleType(_package)
+        sys.modules[_package].__path__ = [_place]
+
+from hkbench.runner.tried import Tried
+
+REFUSED = ".refused"
+
+
+def attempt(way: str, arguments: Sequence[str]) -> tuple[list[str], Tried | list[str] | None]:
+    """The command, and what became of its quick way; a list of words is to be run in the command's place."""
+    if way == "nvcc":
+        from hkbench.runner import nvcc
+
+        return list(arguments), nvcc.attempt(arguments)
+    store, wishes, *command = arguments
+    if way == "hipcc":
+        from hkbench.runner import hipcc
+
+        return command, hipcc.attempt(Path(store), Path(wishes), command)
+    from hkbench.runner import compile as gcc
+
+    return command, gcc.attempt(Path(store), Path(wishes), command)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The exit status, that of the command if it would fail."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # ends what is in process groups of its own, too
+    command, tried = attempt(arguments[0], arguments[1:])
+    if isinstance(tried, list):
+        os.execvp(tried[0], tried)  # noqa: S606 - no shell: the words are the command
+    if tried is not None and (tried.status == 0 or tried.final):
+        sys.stdout.write(tried.output)
+        status = tried.status
+    else:
+        status = subprocess.run(command, stdin=subprocess.DEVNULL, check=False).returncode
+    if status != 0:
+        _mark(command)
+    return status if status >= 0 else 128 - status
+
+
+def _mark(command: Sequence[str]) -> None:
+    if "-o" in command[:-1]:
+        Path(command[command.index("-o") + 1] + REFUSED).touch()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
