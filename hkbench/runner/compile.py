@@ -15,6 +15,7 @@ STORE is made by the harness (engine/kits.py) and is read only here:
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -194,6 +195,12 @@ def _link_command(store: Path, command: Sequence[str]) -> list[str] | None:
 
 def attempt(store: Path, wishes: Path, command: Sequence[str]) -> Tried | list[str] | None:
     """Compiles with a kit. The words of a link command with kits: without them it would fail. None: no kit fits."""
+    with contextlib.suppress(OSError, ValueError):
+        return _attempt(store, wishes, command)
+    return None
+
+
+def _attempt(store: Path, wishes: Path, command: Sequence[str]) -> Tried | list[str] | None:
     quick = fast_command(store, wishes, command)
     compiled = parse(command[1:])
     if quick is None or compiled is None:

@@ -167,10 +167,11 @@ def test_a_process_that_it_starts_may_take_a_gpu(cage: Cage) -> None:
     assert (code, text.strip()) == (0, "named")
 
 
-def test_what_stands_before_a_compiler_finds_its_modules(cage: Cage) -> None:
-    """The scripts in a build.ninja of ours import each other, where nobody may list the project's folders."""
-    script = str(ROOT / "hkbench/runner/nvcc.py")
-    assert program(cage, sys.executable, "-I", "-S", script, "/bin/echo", "compiled") == (0, "compiled\n")
+@pytest.mark.parametrize("way", [["nvcc"], ["hipcc", "/store", "/wishes"], ["compile", "/store", "/wishes"]])
+def test_what_stands_before_a_compiler_finds_its_modules(cage: Cage, way: list[str]) -> None:
+    """The script in a build.ninja of ours imports others, where nobody may list the project's folders."""
+    words = [sys.executable, "-I", "-S", str(ROOT / "hkbench/runner/launch.py"), *way]
+    assert program(cage, *words, "/bin/echo", "compiled") == (0, "compiled\n")
 
 
 def test_tmp_is_its_own(cage: Cage) -> None:
