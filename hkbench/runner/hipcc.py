@@ -52,9 +52,9 @@ _FLAG = re.compile(
     r"|reciprocal-math|strict-aliasing|inline-functions|slp-vectorize|vectorize|openmp|gpu-flush-denormals-to-zero)"
     r"|-ffp-contract=(fast|on|off|fast-honor-pragmas)"
     r"|-D(WITH_HIP|TORCH_API_INCLUDE_EXTENSION_H|NDEBUG|HIPBLAS_V2|_GLIBCXX_USE_CXX11_ABI=[01]"
-    r"|(__HIP_PLATFORM_AMD__|USE_ROCM|CUDA_HAS_FP16|__HIP_NO_HALF_OPERATORS__|__HIP_NO_HALF_CONVERSIONS__"
-    r"|__HIP_NO_BFLOAT16_CONVERSIONS__|__HIP_NO_BFLOAT162_OPERATORS__|HIP_ENABLE_WARP_SYNC_BUILTINS)=1"
+    r"|(__HIP_PLATFORM_AMD__|USE_ROCM|CUDA_HAS_FP16|HIP_ENABLE_WARP_SYNC_BUILTINS|__HIP_NO_\w{1,32}__)(=1)?"
     r'|PYBIND11_(COMPILER_TYPE|STDLIB|BUILD_ABI)="\w{1,32}")'  # of torch up to 2.8
+    r"|-U__HIP_NO_\w{1,32}__"
 )
 #: They would change what hipcc or clang finds or does.
 _STEERING = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "COMPILER_PATH", "CCC_OVERRIDE_OPTIONS",

@@ -28,6 +28,7 @@ FLAGS += [
     "--offload-arch=gfx942",
     "-fno-gpu-rdc",
     "-ffast-math",
+    "-U__HIP_NO_HALF_CONVERSIONS__",
     "-Wno-unused",
 ]
 
