@@ -23,8 +23,8 @@ each verdict, so its candidates wait, loaded and frozen, until they are measured
 evaluation without that wait and without the verdict's stage `build`, which is the call of `load_inline`; what was done
 before the wait ran beside other builds. eval.py builds alone, some 50 s with nvcc, and its stage `build` is taken off.
 
-With `--apart N` on two GPUs, KernelBench judges on the first, N candidates at once, while hkbench judges one at a time
-on the second: most of KernelBench's time is spent on the host, a core for each of its processes.
+With `--apart N` KernelBench judges N candidates at once: most of its time is spent on the host, a core for each of its
+processes. hkbench judges one at a time, on two GPUs on the second meanwhile, on one GPU before, with nothing beside it.
 
 With --cold each side builds from nothing, one at a time (of KernelBench N with `--apart N`), and everything counts.
 hkbench's kits of precompiled headers are not there either. Such verdicts also give both sides' seconds without the
@@ -102,17 +102,16 @@ async def run(options: argparse.Namespace, checkout: Path, deadline: Deadline) -
         runs = options.timing_runs
         builds = max(len(order), os.cpu_count() or 1)
         evaluator = TakingTurns(DeviceKind(options.device), settings(runs), SizeSet.FULL, builds)
-        evaluator.spared = 1 if options.apart else 0
+        evaluator.spares = bool(options.apart)
         async with evaluator:
-            if len(evaluator.devices) <= evaluator.spared:
-                raise SystemExit("--apart needs two GPUs, one for each side")
             record = Record(options.json, about(evaluator, runs) | {"apart": options.apart})
             theirs = KernelBench(checkout, evaluator.device, scratch / "kernelbench", runs, options.apart or 1)
             ours = Ours(evaluator, scratch / "hkbench", runs)
             try:
                 async with asyncio.timeout(deadline.left):
                     if options.apart:
-                        await measure_apart(order, options.cold, theirs, ours, record, deadline)
+                        beside = not evaluator.shared
+                        await measure_apart(order, options.cold, beside, theirs, ours, record, deadline)
                     else:
                         await measure(order, processes, options.cold, theirs, ours, record, deadline)
             except TimeoutError:
@@ -149,11 +148,15 @@ async def measure(
 
 
 async def measure_apart(
-    order: Sequence[Task], cold: bool, theirs: KernelBench, ours: Ours, record: Record, deadline: Deadline
+    order: Sequence[Task],
+    cold: bool,
+    beside: bool,
+    theirs: KernelBench,
+    ours: Ours,
+    record: Record,
+    deadline: Deadline,
 ) -> None:
-    """All verdicts of each side, side by side. The first problem's repeats come right after every problem's first."""
-    first = order[0].problem.name
-    order = sorted(order, key=lambda task: task.number > 0 and task.problem.name != first)
+    """All verdicts of each side: `beside` each other, else hkbench's and then KernelBench's."""
     broken = {} if cold else await build_all(order, theirs, ours, deadline)
 
     async def kernelbench(task: Task) -> None:
@@ -165,7 +168,10 @@ async def measure_apart(
 
     for name, reason in broken.items():
         record.add([failed(KERNELBENCH, name, False, False, 0.0, f"it was not built: {reason}")])
-    await asyncio.gather(hkbench(), *(kernelbench(task) for task in order if task.problem.name not in broken))
+    hkbench_done = asyncio.create_task(hkbench())
+    if not beside:
+        await hkbench_done
+    await asyncio.gather(hkbench_done, *(kernelbench(task) for task in order if task.problem.name not in broken))
 
 
 async def build_all(order: Sequence[Task], theirs: KernelBench, ours: Ours, deadline: Deadline) -> dict[str, str]:
@@ -219,7 +225,10 @@ def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--repeats", type=positive, default=1, metavar="N", help="verdicts of each side on each")
     parser.add_argument("--processes", nargs="*", metavar="N", help="problems that eval.py judges too (no number: all)")
     parser.add_argument(
-        "--apart", type=positive, metavar="N", help="a GPU for each side; N verdicts of KernelBench at once"
+        "--apart",
+        type=positive,
+        metavar="N",
+        help="N verdicts of KernelBench at once; where there are two GPUs, one a side",
     )
     parser.add_argument("--cold", action="store_true", help="count the builds, each made alone and from nothing")
     parser.add_argument("--time-limit", type=seconds, metavar="S", help="end before S seconds are over")

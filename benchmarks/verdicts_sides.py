@@ -74,11 +74,14 @@ class Lending(Devices):
 class TakingTurns(Evaluator):
     """hkbench's evaluator, in which a candidate that is built waits until it is told to go on."""
 
-    spared = 0  #: how many of the devices, from the first on, are left to the other side
+    spares = False  #: whether the first of several devices is left to the other side
+    shared = True  #: whether the other side has none of its own
 
     async def __aenter__(self) -> TakingTurns:
         await super().__aenter__()
-        self._lent = self.turns = Lending([facts.index for facts in self.devices[self.spared :]])
+        self.shared = not self.spares or len(self.devices) == 1
+        own = self.devices if self.shared else self.devices[1:]
+        self._lent = self.turns = Lending([facts.index for facts in own])
         # Each build has two cores for its two halves, and what is counted beside it need not wait for others' builds.
         builds = max(1, len(os.sched_getaffinity(0)) // 2)
         self._slots = BuildSlots(builds, exclusive_measurement=self.device.kind is DeviceKind.CPU)

@@ -182,37 +182,46 @@ class AskedOurs(Asked):
 
     async def judge_cold(self, task: Task) -> Figure:
         self.note("cold", task)
+        await asyncio.sleep(0)
         return ours(task.problem.name, 50.0, 40.0, cold=True)
 
 
-async def apart(folder: Path, cold: bool) -> tuple[dict[str, list[str]], str]:
-    """What both sides were asked for three problems three times, and the table."""
+async def apart(folder: Path, cold: bool, beside: bool = True) -> tuple[dict[str, list[str]], list[Figure]]:
+    """What both sides were asked for three problems three times, and the figures in the order in which they came."""
     said: dict[str, list[str]] = {}
     problems = [SimpleNamespace(name=name) for name in ("19_A", "1_B", "4_C")]
     tasks = repeated([Task(problem, folder, 0) for problem in cast("Any", problems)], 3)
     record = verdicts.Record(None, {})
     others: Any = AskedTheirs("kernelbench", said)
     own: Any = AskedOurs("hkbench", said)
-    await verdicts.measure_apart(tasks, cold, others, own, record, Deadline(None))
-    return said, summary(record.figures)
+    await verdicts.measure_apart(tasks, cold, beside, others, own, record, Deadline(None))
+    return said, record.figures
 
 
-IN_TURN = ["19_A#0", "1_B#0", "4_C#0", "19_A#1", "19_A#2", "1_B#1", "4_C#1", "1_B#2", "4_C#2"]
+IN_TURN = [f"{name}#{number}" for number in range(3) for name in ("19_A", "1_B", "4_C")]
 
 
-async def test_apart_each_side_judges_all_and_the_first_problem_is_repeated_first(tmp_path: Path) -> None:
-    said, text = await apart(tmp_path, cold=False)
+async def test_apart_each_side_judges_all(tmp_path: Path) -> None:
+    said, figures = await apart(tmp_path, cold=False)
     assert said["hkbench builds"] == said["hkbench judges"] == IN_TURN
     assert said["kernelbench judges"] == [name for name in IN_TURN if not name.startswith("4_C")]
     assert len(said["kernelbench builds"]) == 3  # their build cache serves the repeats
+    text = summary(figures)
     assert "| 19_A | 3, 3 | 60.0 | 6.0 | 10.0 |" in text
     assert "left out: kernelbench, 4_C: no verdict it was not built: no compiler" in text
 
 
+@pytest.mark.parametrize("beside", [True, False])
+async def test_where_there_is_one_gpu_the_other_side_waits(tmp_path: Path, beside: bool) -> None:
+    _, figures = await apart(tmp_path, cold=True, beside=beside)
+    first = [figure.judge for figure in figures[: len(IN_TURN)]]
+    assert (first == [HKBENCH] * len(IN_TURN)) is not beside
+
+
 async def test_apart_and_cold_nothing_is_built_before(tmp_path: Path) -> None:
-    said, text = await apart(tmp_path, cold=True)
+    said, figures = await apart(tmp_path, cold=True)
     assert said == {"kernelbench cold": IN_TURN, "hkbench cold": IN_TURN}
-    assert "| 4_C | 3, 3 | 105.0 | 50.0 | 2.1 |" in text
+    assert "| 4_C | 3, 3 | 105.0 | 50.0 | 2.1 |" in summary(figures)
 
 
 def test_apart_takes_no_processes() -> None:
