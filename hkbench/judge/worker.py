@@ -223,19 +223,23 @@ class Staying:
         message = wire.receive(engine)
         if self._facts.kind is not DeviceKind.CPU:
             torch.cuda.set_device(torch_device(self._facts))  # what names no device, a problem's code too, means this
-        evaluation = _evaluation(engine, message, sockets, files, self._baseline, loaded)
-        result = _result(evaluation.run(self._facts))
+        result, held = self._run(_evaluation(engine, message, sockets, files, self._baseline, loaded))
         if self._first is None:
             self._baseline.end()  # before anything else is measured
             return {**result, "stays": False}
-        return {**result, "stays": self._given_back(evaluation, self._first)}
+        # Nothing refers to the evaluation any more, nor to what it had of the device.
+        now = None if held is None else Footprint.of(torch_device(self._facts), held)
+        return {**result, "stays": now is not None and self._first.allows(now)}
 
-    def _given_back(self, evaluation: Evaluation, first: Footprint) -> bool:
+    def _run(self, evaluation: Evaluation) -> tuple[dict[str, Any], wire.Message | None]:
+        """The verdict, and what the baseline's runner has then; `None`: not everything could be given back."""
+        result = _result(evaluation.run(self._facts))
+        if self._first is None:
+            return result, None
         try:
-            held = evaluation.release() or self._held
+            return result, evaluation.release() or self._held
         except (errors.HkbenchError, RuntimeError):
-            return False  # the verdict stands; the next one has another judge
-        return first.allows(Footprint.of(torch_device(self._facts), held))
+            return result, None  # the verdict stands; the next one has another judge
 
 
 def stays(facts: DeviceFacts) -> bool:
