@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from hkbench.judge.link import Stamps
-from hkbench.judge.stability import stability
+from hkbench.judge.stability import stability, unsteady_ratios
 from hkbench.records import DeviceKind, Interval, Timing
 from hkbench.stats import median_interval, ratio_of_medians
 
@@ -129,6 +129,14 @@ def conclude(left: Samples, right: Samples, clock: str, warmups: int, kind: Devi
     """Medians with intervals, their ratio, and what makes the figures doubtful."""
     warnings = []
     sampled = ratio_of_medians(left.seconds, right.seconds)
+    parts = unsteady_ratios(left.seconds, right.seconds)
+    if parts:
+        lowest, highest = min(parts), max(parts)
+        sampled = Interval(value=sampled.value, low=min(sampled.low, lowest), high=max(sampled.high, highest))
+        warnings.append(
+            f"the speed-up went between {lowest:.3g} and {highest:.3g} during the measurement, and the interval holds "
+            "both: one side was slowed down for a while that the other was not; is something else running here?"
+        )
     speedup = _resolved(sampled, (median(left.seconds), median(right.seconds)), kind)
     if not _is_settled(speedup):
         warnings.append("the interval of the speed-up holds 1.0: whether the candidate is faster is not settled")

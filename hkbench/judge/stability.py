@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import math
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -14,6 +15,9 @@ from typing import Any
 MOST_SPREAD = 0.10  #: median absolute deviation over median
 FEWEST_SAMPLES = 10
 MOST_DRIFT = 0.05  #: between the medians of the first and the last third
+FEWEST_PARTS, MOST_PARTS = 3, 10  #: of a series
+LEAST_APART = 0.01  #: of their ratios; less is within what two processes differ by anyway (measure.APART)
+MOST_APART = 10.0  #: between parts, in median absolute deviations of a pair over the root of the pairs in a part
 MOST_CLOCK_CHANGE = 0.10
 QUERY_SECONDS = 5.0
 
@@ -47,6 +51,28 @@ def stability(name: str, samples: Sequence[float]) -> tuple[str, ...]:
             "the device warmed up or its clock changed"
         )
     return tuple(warnings)
+
+
+def unsteady_ratios(left: Sequence[float], right: Sequence[float]) -> tuple[float, ...]:
+    """The ratio of the medians in each part of the pairs, where these differ more than the pairs' scatter explains.
+
+    What slows both sides down alike cancels in a pair. But a process whose core somebody else uses too for a while is
+    slower than the other one for as long, where the host takes the time: of 770 equal launches on an H200 one side took
+    7.5 ms and the other 5.4, until both took 5.2. Pairs are no independent samples then, and the bootstrap, which takes
+    them as such, is far too sure: where equal sides change between those times every 50 calls or so, at random, it
+    leaves out 1 in two of three cases, and in one of three (40 pairs) to one of fifty (300) with these ratios within.
+    Of independent pairs one series in thirty has any.
+    """
+    count = min(MOST_PARTS, len(left) // FEWEST_SAMPLES)
+    if len(left) != len(right) or count < FEWEST_PARTS or not min(right) > 0.0:
+        return ()
+    pairs = [one / other for one, other in zip(left, right, strict=True)]
+    cuts = [slice(at * len(left) // count, (at + 1) * len(left) // count) for at in range(count)]
+    parts = [median(left[cut]) / median(right[cut]) for cut in cuts]
+    # The usual one: within a part in which a side changes, pairs scatter over both.
+    scatter = median(_deviation(pairs[cut]) for cut in cuts)
+    least = max(LEAST_APART * median(parts), MOST_APART * scatter / math.sqrt(len(left) / count))
+    return tuple(parts) if max(parts) - min(parts) > least else ()
 
 
 def _deviation(samples: Sequence[float]) -> float:
