@@ -252,7 +252,7 @@ async def finish(command: Sequence[object], environment: Mapping[str, str], limi
 async def _kill(process: asyncio.subprocess.Process) -> None:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    await process.wait()
+    await process.communicate()  # to the end of its pipes, which the event loop would otherwise find open when it ends
 
 
 def repeated(tasks: Sequence[Task], repeats: int) -> list[Task]:

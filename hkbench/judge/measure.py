@@ -131,11 +131,12 @@ def conclude(left: Samples, right: Samples, clock: str, warmups: int, kind: Devi
     sampled = ratio_of_medians(left.seconds, right.seconds)
     parts = unsteady_ratios(left.seconds, right.seconds)
     if parts:
-        lowest, highest = min(parts), max(parts)
-        sampled = Interval(value=sampled.value, low=min(sampled.low, lowest), high=max(sampled.high, highest))
+        usual = median_interval(parts)
+        sampled = Interval(value=sampled.value, low=min(sampled.low, usual.low), high=max(sampled.high, usual.high))
         warnings.append(
-            f"the speed-up went between {lowest:.3g} and {highest:.3g} during the measurement, and the interval holds "
-            "both: one side was slowed down for a while that the other was not; is something else running here?"
+            f"the speed-up went between {min(parts):.3g} and {max(parts):.3g} during the measurement, which its "
+            "interval allows for: one side was slowed down for a while that the other was not; is something else "
+            "running here?"
         )
     speedup = _resolved(sampled, (median(left.seconds), median(right.seconds)), kind)
     if not _is_settled(speedup):

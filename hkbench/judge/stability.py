@@ -60,8 +60,8 @@ def unsteady_ratios(left: Sequence[float], right: Sequence[float]) -> tuple[floa
     slower than the other one for as long, where the host takes the time: of 770 equal launches on an H200 one side took
     7.5 ms and the other 5.4, until both took 5.2. Pairs are no independent samples then, and the bootstrap, which takes
     them as such, is far too sure: where equal sides change between those times every 50 calls or so, at random, it
-    leaves out 1 in two of three cases, and in one of three (40 pairs) to one of fifty (300) with these ratios within.
-    Of independent pairs one series in thirty has any.
+    leaves out 1 in two of three cases; with the interval of these ratios' median within, in one of three (40 pairs) to
+    one of nine (300). Of independent pairs one series in thirty has any.
     """
     count = min(MOST_PARTS, len(left) // FEWEST_SAMPLES)
     if len(left) != len(right) or count < FEWEST_PARTS or not min(right) > 0.0:

@@ -79,11 +79,15 @@ def test_what_no_number_of_runs_tells_apart_is_in_the_interval() -> None:
 def test_a_side_that_was_slow_for_a_while_makes_the_interval_hold_what_it_was_without() -> None:
     usual = [5.2, 5.21, 5.19] * 20
     slowed = [7.5, 7.51, 7.49] * 14 + usual[:18]
+    once = [7.5, 7.51, 7.49] * 4 + usual * 2
     found = conclude(samples(slowed), samples(usual), "device events", 3, DeviceKind.CUDA)
     assert found.speedup.value == pytest.approx(7.5 / 5.2, rel=0.01)
     assert found.speedup.low < 1.0 < 7.5 / 5.2 < found.speedup.high
     assert any("went between 1 and 1.44 during the measurement" in warning for warning in found.warnings)
     assert not found.settled and not found.enough(40), "so it is measured for longer"
+    brief = conclude(samples(once[:120]), samples(usual * 2), "device events", 3, DeviceKind.CUDA)
+    assert brief.speedup.high < 1.01, "a part of ten is no usual one"
+    assert any("went between 1 and 1.44" in warning for warning in brief.warnings)
 
 
 def test_rounds_end_when_more_runs_would_add_nothing() -> None:
