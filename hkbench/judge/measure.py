@@ -25,8 +25,10 @@ NARROWEST = 0.002  #: not even where it is not settled which side is faster
 RESOLUTION = {DeviceKind.CPU: 0.0, DeviceKind.CUDA: 5e-7, DeviceKind.ROCM: 1e-6}
 #: Share by which two processes with the same kernel differ, in 95 of 100 cases, however often it is run: in 155
 #: verdicts on equals on an H200 the speed-up was 0.15 % from 1 (root of the mean square), a part of which is the
-#: clock's and the runs'; on some problems the same way each time. Of AMD's GPUs nothing was measured.
-APART = {DeviceKind.CPU: 0.0, DeviceKind.CUDA: 0.003, DeviceKind.ROCM: 0.003}
+#: clock's and the runs'; on some problems the same way each time. Of AMD's GPUs nothing was measured. On a CPU a
+#: process has its memory at other physical addresses, and so other luck with the caches: of 59 verdicts on nine
+#: problems 5 missed 1 without a share, 1 with this one. A tenth problem differs by up to 30 %.
+APART = {DeviceKind.CPU: 0.02, DeviceKind.CUDA: 0.003, DeviceKind.ROCM: 0.003}
 FEWEST_RUNS = 5
 WIDE_INTERVAL = 0.1
 
