@@ -110,8 +110,7 @@ async def run(options: argparse.Namespace, checkout: Path, deadline: Deadline) -
             try:
                 async with asyncio.timeout(deadline.left):
                     if options.apart:
-                        beside = not evaluator.shared
-                        await measure_apart(order, options.cold, beside, theirs, ours, record, deadline)
+                        await measure_apart(order, options.cold, evaluator.beside, theirs, ours, record, deadline)
                     else:
                         await measure(order, processes, options.cold, theirs, ours, record, deadline)
             except TimeoutError:

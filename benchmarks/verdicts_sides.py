@@ -75,12 +75,15 @@ class TakingTurns(Evaluator):
     """hkbench's evaluator, in which a candidate that is built waits until it is told to go on."""
 
     spares = False  #: whether the first of several devices is left to the other side
-    shared = True  #: whether the other side has none of its own
+
+    @property
+    def beside(self) -> bool:
+        """Whether both sides can judge at once, the other one on the device that is left to it."""
+        return self.spares and len(self.devices) > 1
 
     async def __aenter__(self) -> TakingTurns:
         await super().__aenter__()
-        self.shared = not self.spares or len(self.devices) == 1
-        own = self.devices if self.shared else self.devices[1:]
+        own = self.devices[1:] if self.beside else self.devices
         self._lent = self.turns = Lending([facts.index for facts in own])
         # Each build has two cores for its two halves, and what is counted beside it need not wait for others' builds.
         builds = max(1, len(os.sched_getaffinity(0)) // 2)

@@ -224,17 +224,16 @@ class Staying:
         if self._facts.kind is not DeviceKind.CPU:
             torch.cuda.set_device(torch_device(self._facts))  # what names no device, a problem's code too, means this
         result, held = self._run(_evaluation(engine, message, sockets, files, self._baseline, loaded))
-        if self._first is None:
-            self._baseline.end()  # before anything else is measured
+        if self._first is None or held is None:
             return {**result, "stays": False}
         # Nothing refers to the evaluation any more, nor to what it had of the device.
-        now = None if held is None else Footprint.of(torch_device(self._facts), held)
-        return {**result, "stays": now is not None and self._first.allows(now)}
+        return {**result, "stays": self._first.allows(Footprint.of(torch_device(self._facts), held))}
 
     def _run(self, evaluation: Evaluation) -> tuple[dict[str, Any], wire.Message | None]:
-        """The verdict, and what the baseline's runner has then; `None`: not everything could be given back."""
+        """The verdict, and what the baseline's runner has then; `None`: another evaluation needs another process."""
         result = _result(evaluation.run(self._facts))
         if self._first is None:
+            self._baseline.end()  # before anything else is measured
             return result, None
         try:
             return result, evaluation.release() or self._held

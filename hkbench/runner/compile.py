@@ -15,7 +15,6 @@ STORE is made by the harness (engine/kits.py) and is read only here:
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
@@ -194,13 +193,10 @@ def _link_command(store: Path, command: Sequence[str]) -> list[str] | None:
 
 
 def attempt(store: Path, wishes: Path, command: Sequence[str]) -> Tried | list[str] | None:
-    """Compiles with a kit. The words of a link command with kits: without them it would fail. None: no kit fits."""
-    with contextlib.suppress(OSError, ValueError):
-        return _attempt(store, wishes, command)
-    return None
+    """Compiles with a kit. The words of a link command with kits: without them it would fail. None: no kit fits.
 
-
-def _attempt(store: Path, wishes: Path, command: Sequence[str]) -> Tried | list[str] | None:
+    Raises OSError, ValueError: as None.
+    """
     quick = fast_command(store, wishes, command)
     compiled = parse(command[1:])
     if quick is None or compiled is None:
@@ -208,4 +204,4 @@ def _attempt(store: Path, wishes: Path, command: Sequence[str]) -> Tried | list[
     done = run(quick)
     if done.status != 0:
         Path(compiled.output + MARK).unlink(missing_ok=True)
-    return replace(done, final=_kit_of(compiled) in EXACT and refuses(done, compiled.source))
+    return replace(done, final=refuses(done, compiled.source) and _kit_of(compiled) in EXACT)

@@ -14,14 +14,12 @@ STORE is made by the harness (engine/hip_kits.py) and is read only here:
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
 import re
 import shlex
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -161,13 +159,10 @@ def shadows(command: Sequence[str]) -> bool:
 
 
 def attempt(store: Path, wishes: Path, command: Sequence[str]) -> Tried | None:
-    """Compiles with a kit. None: none fits, and nothing was compiled; it is put down among `wishes`."""
-    with contextlib.suppress(OSError, ValueError, subprocess.SubprocessError):
-        return _attempt(store, wishes, command)
-    return None
+    """Compiles with a kit. None: none fits, and nothing was compiled; it is put down among `wishes`.
 
-
-def _attempt(store: Path, wishes: Path, command: Sequence[str]) -> Tried | None:
+    Raises OSError, ValueError, subprocess.SubprocessError: as None.
+    """
     toolchain = json.loads((store / TOOLCHAIN).read_text(encoding="utf-8"))
     program = shutil.which(command[0])
     if program is None or os.path.realpath(program) != toolchain["compiler"] or "-c" not in command[:-1]:

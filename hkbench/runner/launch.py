@@ -11,11 +11,12 @@ without this script would come to the same. Standard library only: it starts in 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -34,18 +35,27 @@ REFUSED = ".refused"
 
 def attempt(way: str, arguments: Sequence[str]) -> tuple[list[str], Tried | list[str] | None]:
     """The command, and what became of its quick way; a list of words is to be run in the command's place."""
+    quick = _quick_way(way)
+    count = 0 if way == "nvcc" else 2
+    folders, command = map(Path, arguments[:count]), list(arguments[count:])
+    with contextlib.suppress(OSError, ValueError, subprocess.SubprocessError):
+        return command, quick(*folders, command)
+    return command, None
+
+
+def _quick_way(way: str) -> Callable[..., Tried | list[str] | None]:
+    """Imports that module alone: this script starts anew for each command of a build."""
     if way == "nvcc":
         from hkbench.runner import nvcc
 
-        return list(arguments), nvcc.attempt(arguments)
-    store, wishes, *command = arguments
+        return nvcc.attempt
     if way == "hipcc":
         from hkbench.runner import hipcc
 
-        return command, hipcc.attempt(Path(store), Path(wishes), command)
+        return hipcc.attempt
     from hkbench.runner import compile as gcc
 
-    return command, gcc.attempt(Path(store), Path(wishes), command)
+    return gcc.attempt
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -284,9 +284,12 @@ def _took(made: Plan, module: str) -> bool:
 
 
 def attempt(command: Sequence[str]) -> Tried | None:
-    """Compiles in the quick way. None: there is nothing to be gained, and nothing was compiled."""
+    """Compiles in the quick way. None: there is nothing to be gained, and nothing was compiled.
+
+    Raises OSError, subprocess.SubprocessError: as None.
+    """
     program = shutil.which(command[0])
     if program is not None and Path(program).name == "nvcc":
-        with contextlib.suppress(NotUnderstood, OSError, subprocess.SubprocessError):
+        with contextlib.suppress(NotUnderstood):
             return compile_quickly(program, parse(command[1:]))
     return None
