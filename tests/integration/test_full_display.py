@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import psutil
@@ -115,13 +114,11 @@ def test_a_batch_that_is_killed_takes_its_screen_along(run: Run) -> None:
         batch = screen.parent()
         assert batch is not None
         os.kill(batch.pid, signal.SIGKILL)
-        pane.sees("ENDED WITH 137")
-        psutil.wait_procs([screen], timeout=30)
+        psutil.wait_procs([screen], timeout=60)
         assert not screen.is_running()
-        deadline = time.monotonic() + 30
-        while TITLE in "\n".join(pane.lines()):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        # The shell goes on at once: what it says may stand in the screen's buffer, which is left after that.
+        pane.wait(lambda shown: TITLE not in shown, f"no {TITLE}")
+        assert pane.modes() == "0 0 0"
 
 
 def test_without_a_terminal_it_is_refused(run: Run) -> None:
