@@ -73,7 +73,7 @@ from hkbench.records import (
     VerdictReached,
 )
 from hkbench.stats import median_interval
-from hkbench.store.events import Damage, read_events
+from hkbench.store.events import read_history
 from hkbench.store.files import write_atomic
 from hkbench.store.layout import RunPaths
 from hkbench.store.recorder import Recorder
@@ -207,7 +207,7 @@ async def batch(
         try:
             resumed = recorder.begin(config, facts)
             prompter = Prompter(book, Backend.CPP, evaluator, settings)
-            history = [event for event in read_events(recorder.paths.journal) if not isinstance(event, Damage)]
+            history = read_history(recorder.paths.journal)
             finished = finished_problems(recorder.paths, history)
             runs = Batch(config, recorder, evaluator, Talker(), prompter, 8, finished=finished)
             await run_batch(runs, problems, resumed)

@@ -52,7 +52,7 @@ from hkbench.prompts import PromptBook, load_prompts
 from hkbench.records import AnyEvent, Backend, DeviceKind, JudgeSettings, Price, RunConfig, RunFacts
 from hkbench.report import Report, words, write_reports
 from hkbench.store.costs import spent_before
-from hkbench.store.events import Damage, read_events
+from hkbench.store.events import read_history
 from hkbench.store.fold import folded
 from hkbench.store.layout import RunPaths
 from hkbench.store.recorder import Recorder
@@ -210,7 +210,7 @@ async def _run(
             facts = _facts(evaluator, plan, *prices)
             resumed = recorder.begin(config, facts)
             stack.callback(lambda: written.append(write_reports(options.results)))
-            history = [event for event in read_events(paths.journal) if not isinstance(event, Damage)]
+            history = read_history(paths.journal)
             log = stack.enter_context(paths.log.open("a", encoding="utf-8"))
             name = str(options.results)
             stack.callback(audience.close)

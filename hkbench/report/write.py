@@ -20,6 +20,7 @@ from hkbench.report.scores import write_scores
 from hkbench.report.side_by_side import SideBySide, side_by_side
 from hkbench.report.text import render_text
 from hkbench.report.usage import usage_text
+from hkbench.store.collector import collector_paused
 from hkbench.store.files import write_atomic
 from hkbench.store.layout import RunPaths
 from hkbench.store.plain import one_line
@@ -30,6 +31,7 @@ COMPARISON_SCHEMA = Path(__file__).with_name("comparison.schema.json")
 COMPARISON = "comparison.html"
 
 
+@collector_paused()
 def write_reports(results: Path) -> Report:
     """Write summaries, detailed reports, report.html, usage.csv and what a strategy has besides; return the report.
 
@@ -56,6 +58,7 @@ def read_side_by_side(folders: Sequence[Path], *, force: bool = False) -> SideBy
     return side_by_side([(str(folder), detail(read_run(RunPaths(folder)))) for folder in folders], force=force)
 
 
+@collector_paused()
 def write_comparison(
     folders: Sequence[Path], output: Path | None = None, *, force: bool = False
 ) -> tuple[SideBySide, Path]:

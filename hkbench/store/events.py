@@ -12,6 +12,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from hkbench.records import AnyEvent
+from hkbench.store.collector import collector_paused
 
 _EVENT: TypeAdapter[AnyEvent] = TypeAdapter(AnyEvent)
 
@@ -40,6 +41,12 @@ def read_events(path: Path) -> Iterator[AnyEvent | Damage]:
             found = _parse(line, path.name, number)
             if found is not None:
                 yield found
+
+
+@collector_paused()
+def read_history(path: Path) -> list[AnyEvent]:
+    """The journal's events in order, without what is damaged."""
+    return [event for event in read_events(path) if not isinstance(event, Damage)]
 
 
 @dataclass(frozen=True)

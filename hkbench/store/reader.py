@@ -37,6 +37,7 @@ from hkbench.records import (
     Usage,
     Verdict,
 )
+from hkbench.store.collector import collector_paused
 from hkbench.store.events import Damage, JournalTail, News, read_events
 from hkbench.store.fold import JournalFold
 from hkbench.store.layout import AdvicePaths, RunPaths, SamplePaths
@@ -173,6 +174,7 @@ def read_run_file(paths: RunPaths) -> RunFile:
         ) from None
 
 
+@collector_paused()
 def read_run(paths: RunPaths) -> RunView:
     """The whole folder. Damaged files and lines are listed in `damage`, and otherwise passed over."""
     run = read_run_file(paths)

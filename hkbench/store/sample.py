@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from hkbench.records import AnyEvent, ExtractionRule, SampleKey, Verdict
-from hkbench.store.events import Damage, read_events
+from hkbench.records import ExtractionRule, SampleKey, Verdict
+from hkbench.store.events import read_history
 from hkbench.store.fold import folded
 from hkbench.store.layout import RunPaths
 
@@ -55,11 +54,7 @@ def read_sample(paths: RunPaths, key: SampleKey) -> WholeSample:
 
 def parents(paths: RunPaths, problem: str) -> dict[int, SampleKey]:
     """By attempt, the sample that its prompt tells of; see `fold.ProblemFold`."""
-    return folded(_events(paths)).problem(problem).parents
-
-
-def _events(paths: RunPaths) -> Iterator[AnyEvent]:
-    return (event for event in read_events(paths.journal) if not isinstance(event, Damage))
+    return folded(read_history(paths.journal)).problem(problem).parents
 
 
 def _text(path: Path) -> str | None:

@@ -7,7 +7,7 @@ import pytest
 from support.run_folder import RunFolder, sample_run
 
 from hkbench.records import ProblemStarted, RunStarted, VerdictReached
-from hkbench.store.events import Damage, JournalTail, read_events
+from hkbench.store.events import Damage, JournalTail, read_events, read_history
 
 
 def test_every_event_of_a_run_comes_back(tmp_path: Path) -> None:
@@ -52,6 +52,7 @@ def test_damaged_lines_are_numbered_and_passed_over(tmp_path: Path) -> None:
     run.begin("1_ReLU")
     found = list(read_events(run.paths.journal))
     assert [item.line for item in found if isinstance(item, Damage)] == [2, 4, 5, 6]
+    assert read_history(run.paths.journal) == [item for item in found if not isinstance(item, Damage)]
     assert isinstance(found[-1], ProblemStarted)
 
 
