@@ -167,10 +167,13 @@ async def measure_apart(
 
     for name, reason in broken.items():
         record.add([failed(KERNELBENCH, name, False, False, 0.0, f"it was not built: {reason}")])
-    hkbench_done = asyncio.create_task(hkbench())
-    if not beside:
-        await hkbench_done
-    await asyncio.gather(hkbench_done, *(kernelbench(task) for task in order if task.problem.name not in broken))
+    async with asyncio.TaskGroup() as group:  # at the time limit it waits until the processes of each have ended
+        own = group.create_task(hkbench())
+        if not beside:
+            await own
+        for task in order:
+            if task.problem.name not in broken:
+                group.create_task(kernelbench(task))
 
 
 async def build_all(order: Sequence[Task], theirs: KernelBench, ours: Ours, deadline: Deadline) -> dict[str, str]:
@@ -180,12 +183,14 @@ async def build_all(order: Sequence[Task], theirs: KernelBench, ours: Ours, dead
     for task in order:
         ours.start(task)
     once = {task.problem.name: task for task in order}
-    failures = await asyncio.gather(*(theirs.build(task, deadline.left) for task in once.values()))
+    async with asyncio.TaskGroup() as group:
+        builds = {name: group.create_task(theirs.build(task, deadline.left)) for name, task in once.items()}
+    failures = {name: build.result() for name, build in builds.items()}
     for task in order:
         if not await ours.built(task):
             say(f"hkbench: {task.name} came to its end before it was measured")
     say(f"built in {time.monotonic() - started:.0f} s")
-    return {name: reason for name, reason in zip(once, failures, strict=True) if reason is not None}
+    return {name: reason for name, reason in failures.items() if reason is not None}
 
 
 def about(evaluator: TakingTurns, runs: int) -> dict[str, Any]:

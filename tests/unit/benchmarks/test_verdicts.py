@@ -224,6 +224,28 @@ async def test_apart_and_cold_nothing_is_built_before(tmp_path: Path) -> None:
     assert "| 4_C | 3, 3 | 105.0 | 50.0 | 2.1 |" in summary(figures)
 
 
+async def test_at_the_time_limit_it_waits_for_what_it_ends(tmp_path: Path) -> None:
+    turns, ended = asyncio.Semaphore(1), list[str]()
+
+    class Slow(AskedTheirs):
+        async def judge(self, task: Task, _limit: float | None, cold: bool) -> list[Figure]:
+            async with turns:  # those that wait for their turn are cancelled at once, before the one that has it
+                try:
+                    await asyncio.sleep(60.0)
+                finally:
+                    await asyncio.sleep(0.2)  # as killing a process and reading the end of its pipes does
+                    ended.append(task.name)
+            return theirs(task.problem.name, 105.0, cold)
+
+    tasks = repeated([Task(cast("Any", SimpleNamespace(name="19_A")), tmp_path, 0)], 3)
+    others: Any = Slow("kernelbench", {})
+    own: Any = AskedOurs("hkbench", {})
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.2):
+            await verdicts.measure_apart(tasks, True, True, others, own, verdicts.Record(None, {}), Deadline(None))
+    assert ended == ["19_A#0"]
+
+
 def test_apart_takes_no_processes() -> None:
     with pytest.raises(SystemExit, match="leave out --processes"):
         verdicts.main(["--apart", "2", "--processes", "19"])
