@@ -23,9 +23,9 @@ check:
 	$(PY) -m mypy
 	.venv/bin/lint-imports
 
-# A/A: each problem's own reference as its candidate, on the best device that torch sees.
+# Every benchmark that this machine can run, half an hour on two cores; BENCH="--only NAME..." for some of them.
 bench: setup
-	$(PY) benchmarks/reference_times.py
+	$(PY) benchmarks/bench.py $(BENCH)
 
 # Every attack and every honest candidate on the CPU: about five minutes on two cores.
 corpus:

@@ -45,6 +45,7 @@ from benchmarks import kernelbench_batch
 from benchmarks.batch_figures import Judged, Run, kinds_of_verdicts, scaling, table
 from benchmarks.kernelbench_batch import LIMIT, Outcome, Task, precision_of
 from benchmarks.replies import Kind, write_replies
+from benchmarks.runs import interruptible
 from benchmarks.utilisation import Utilisation
 from hkbench.cli.arguments import positive, seconds
 from hkbench.llm.extract import extract
@@ -126,8 +127,7 @@ def run_batch(plan: Plan, gpus: int, results: Path, limit: float | None) -> Run:
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
             env=environment(plan.device, gpus),
-            # A shell's background job ignores Ctrl-C and hands that down.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+            preexec_fn=interruptible,
         )
         try:
             follow(process, plan, gpus, RunPaths(results), began, limit)

@@ -28,11 +28,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.equals_figures import Figure, of_means, of_verdict, schedule, summary
-from benchmarks.runs import Deadline, load_runs
+from benchmarks.runs import Deadline, add_judge_of_equals, load_runs
 from hkbench.cli.arguments import (
     DEFAULT_BACKEND,
-    add_device,
-    add_judge,
     chosen_sizes,
     device_kind,
     judge_settings,
@@ -198,10 +196,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--time-limit", type=seconds, metavar="S", help="end before S seconds are over")
     parser.add_argument("--json", type=Path, metavar="F", help="write the raw figures, anew after each verdict")
     parser.add_argument("--combine", type=Path, nargs="+", metavar="F", help="sum up these files and judge nothing")
-    add_device(parser)
-    add_judge(parser)
-    # PyTorch's kernels do the work, here on purpose; and a slow equal is nothing to be profiled.
-    parser.set_defaults(track="any", no_profile=True)
+    add_judge_of_equals(parser)
     return parser.parse_args()
 
 

@@ -19,7 +19,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from hkbench.cli.arguments import DEFAULT_BACKEND, add_device, add_judge, chosen_sizes, device_kind, judge_settings
+from benchmarks.runs import add_judge_of_equals
+from hkbench.cli.arguments import DEFAULT_BACKEND, chosen_sizes, device_kind, judge_settings
 from hkbench.engine import Evaluator
 from hkbench.errors import HkbenchError
 from hkbench.problems import find_problems, problems_root, select
@@ -83,8 +84,7 @@ def main() -> int:
     parser.add_argument("--level", type=int)
     parser.add_argument("--match")
     parser.add_argument("--output", type=Path)
-    add_device(parser)
-    add_judge(parser)
+    add_judge_of_equals(parser)
     return asyncio.run(run(parser.parse_args()))
 
 

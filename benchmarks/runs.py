@@ -1,12 +1,16 @@
-"""What benchmarks that take a while share: when to stop, and several runs summed up."""
+"""What benchmarks that take a while share: when to stop, how to be stopped, and several runs summed up."""
 
 from __future__ import annotations
 
+import argparse
 import json
+import signal
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from hkbench.cli.arguments import add_device, add_judge
 
 SHUTDOWN_SECONDS = 10.0
 FIRST_GUESS = 30.0  #: seconds that a step may take before one has been seen
@@ -33,6 +37,19 @@ class Deadline:
 
     def took(self, problem: str, duration: float) -> None:
         self._longest[problem] = max(duration, self._longest.get(problem, 0.0))
+
+
+def interruptible() -> None:
+    """For a child before its program starts: a shell's background job ignores Ctrl-C and hands that down."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def add_judge_of_equals(parser: argparse.ArgumentParser) -> None:
+    """The options of device and judge, for references that are judged as their own candidates."""
+    add_device(parser)
+    add_judge(parser)
+    # PyTorch's kernels do the work, here on purpose; and a slow equal is nothing to be profiled.
+    parser.set_defaults(track="any", no_profile=True)
 
 
 def load_runs(paths: Sequence[Path], facts: Sequence[str]) -> list[dict[str, Any]]:
