@@ -16,27 +16,23 @@ from pydantic import AfterValidator, Field, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from hkbench.errors import ConfigurationError
-from hkbench.prompts import error_classes
+from hkbench.prompts import hint_keys
 from hkbench.prompts.environment import check_template, environment
 from hkbench.records import Backend, FailureKind, QuestionKind, Record
 
 CONFIG = "config.json"
-_CLASSES_OF = FailureKind.BUILD_ERROR  #: the kind of failure whose hints may be given for one class of errors
 
 
-def _hint_key(key: str) -> str:
-    kind, dot, error_class = key.partition(".")
-    if kind not in set(FailureKind) or (dot and kind != _CLASSES_OF):
-        known = f"{', '.join(FailureKind)} or {_CLASSES_OF}.CLASS"
-        raise PydanticCustomError("hint_key", "no such failure kind; use one of {known}", {"known": known})
-    if dot and error_class not in error_classes.KEYS:
-        known = ", ".join(error_classes.KEYS)
-        raise PydanticCustomError("hint_key", "no such class of errors; use one of {known}", {"known": known})
-    return key
+def _hint_key(name: str) -> str:
+    try:
+        hint_keys.keys_of(name)
+    except ValueError as error:
+        raise PydanticCustomError("hint_key", "{says}", {"says": str(error)}) from None
+    return name
 
 
-#: A failure kind, or "build_error.CLASS" with a class of error_classes.
-HintKey = Annotated[str, AfterValidator(_hint_key)]
+#: By failure kind, or by "build_error.CLASS" with a class of error_classes; the file may use aliases (hint_keys).
+Hints = Annotated[dict[Annotated[str, AfterValidator(_hint_key)], tuple[str, ...]], AfterValidator(hint_keys.canonical)]
 
 
 class BackendRules(Record):
@@ -44,16 +40,16 @@ class BackendRules(Record):
 
     default_prompt: str | None = None
     patterns: dict[str, str] = Field(default_factory=dict)
-    reflection_hints: dict[HintKey, tuple[str, ...]] = Field(default_factory=dict)
+    reflection_hints: Hints = Field(default_factory=dict)
 
 
 class PromptConfig(Record):
     """prompts/config.json."""
 
     default_prompt: str
-    #: regular expression on the problem's name -> prompt file; the order in the file counts
+    #: regular expression on the problem's name, upper and lower case alike -> prompt file; the order in the file counts
     patterns: dict[str, str] = Field(default_factory=dict)
-    reflection_hints: dict[HintKey, tuple[str, ...]] = Field(default_factory=dict)
+    reflection_hints: Hints = Field(default_factory=dict)
     backends: dict[Backend, BackendRules] = Field(default_factory=dict)
     judge: dict[QuestionKind, str] = Field(default_factory=dict)  #: what is asked for -> prompt file
 
@@ -79,11 +75,11 @@ class PromptBook:
         return sorted(name for name in self.templates if not name.startswith("_") and name not in questions)
 
     def choose(self, problem_name: str, backend: Backend) -> str:
-        """The template for a problem: the first pattern that is found in its name, else the default."""
+        """The template for a problem: the first pattern that is found in its name (in any case), else the default."""
         own = self.config.backends.get(backend, BackendRules())
         for patterns in (own.patterns, self.config.patterns):
             for pattern, template in patterns.items():
-                if re.search(pattern, problem_name):
+                if re.search(pattern, problem_name, re.IGNORECASE):
                     return template
         return own.default_prompt or self.config.default_prompt
 
@@ -102,7 +98,7 @@ class PromptBook:
 
     def class_hints(self, classes: Sequence[str], backend: Backend) -> list[str]:
         """The hints for classes of compiler errors, in their order, the backend's own first in each, none twice."""
-        found = [hint for one in classes for hint in self._hints(f"{_CLASSES_OF}.{one}", backend)]
+        found = [hint for one in classes for hint in self._hints(f"{hint_keys.CLASSES_OF}.{one}", backend)]
         return list(dict.fromkeys(found))
 
     def _hints(self, key: str, backend: Backend) -> list[str]:
@@ -185,7 +181,7 @@ def _named_templates(path: Path, config: PromptConfig) -> Iterator[tuple[str, st
                 re.compile(pattern)
             except re.error as error:
                 raise ConfigurationError(
-                    f"{path}: {prefix}patterns: {pattern!r} is no regular expression: {error}; mend it"
+                    f"{path}: {prefix}patterns: {pattern!r} is not a valid regular expression: {error}; fix it"
                 ) from error
             yield f"{prefix}patterns[{pattern!r}]", template
     for kind, template in config.judge.items():

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+from prompts_samples import PROMPTS
 
 from hkbench.errors import ConfigurationError
-from hkbench.prompts import load_prompts
+from hkbench.prompts import hint_keys, load_prompts
 from hkbench.records import Backend, FailureKind
 
 
@@ -49,10 +51,10 @@ def write(folder: Path, config: dict[str, Any] | str) -> Path:
         ({"default_prompt": "a.txt", "reflection_hints": {"build_error.": ["x"]}}, "no such class of errors"),
         ({"default_prompt": "a.txt", "reflection_hints": {"slow": "x"}}, "'reflection_hints.slow'"),
         ({"default_prompt": 3}, "'default_prompt'"),
-        ({"default_prompt": "a.txt", "patterns": {"(": "b.txt"}}, "patterns: '(' is no regular expression"),
+        ({"default_prompt": "a.txt", "patterns": {"(": "b.txt"}}, "patterns: '(' is not a valid regular expression"),
         (
             {"default_prompt": "a.txt", "backends": {"cpp": {"patterns": {"[z-a]": "b.txt"}}}},
-            "backends.cpp.patterns: '[z-a]' is no regular expression",
+            "backends.cpp.patterns: '[z-a]' is not a valid regular expression",
         ),
         ({"default_prompt": "none.txt"}, "config.json: default_prompt names it: create it"),
         ({"default_prompt": "a.txt", "patterns": {"x": "none.txt"}}, "patterns['x'] names it"),
@@ -168,3 +170,68 @@ def test_hints_of_classes_come_in_order_with_the_backends_own_first(folder: Path
     assert book.class_hints(("undeclared",), Backend.CPP) == ["name", "both"]
     assert book.class_hints((), Backend.HIP) == book.class_hints(("narrowing",), Backend.HIP) == []
     assert book.hints(FailureKind.BUILD_ERROR, Backend.HIP) == []
+
+
+#: As a HipKittens batch harness documents its own file, but for the texts of the hints.
+OTHERS = """{"default_prompt": "elementwise_bf16.txt",
+       "patterns": {"relu|sigmoid|tanh": "elementwise_bf16.txt", "matmul|gemm": "gemm_rocblas.txt",
+                    "attention": "gemm_hipkittens.txt"},
+       "reflection_hints": {"PERFORMANCE TOO SLOW": ["fuse", "vectorise"],
+                            "Compile error": ["includes", "types"]}}"""
+
+
+def test_another_harness_config_loads_as_it_stands(tmp_path: Path) -> None:
+    shutil.copytree(PROMPTS, tmp_path / "prompts")
+    book = load_prompts(write(tmp_path / "prompts", OTHERS))
+    chosen = {
+        name: book.choose(name, Backend.HIP)
+        for name in ("19_ReLU", "21_Sigmoid", "6_Matmul_with_large_K", "23_Softmax")
+    }
+    assert chosen == {
+        "19_ReLU": "elementwise_bf16.txt",
+        "21_Sigmoid": "elementwise_bf16.txt",
+        "6_Matmul_with_large_K": "gemm_rocblas.txt",
+        "23_Softmax": "elementwise_bf16.txt",
+    }
+    assert book.hints(FailureKind.SLOW, Backend.HIP) == ["fuse", "vectorise"]
+    assert book.hints(FailureKind.BUILD_ERROR, Backend.HIP) == ["includes", "types"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("Performance too slow:", FailureKind.SLOW),
+        ("COMPILATION_ERROR", FailureKind.BUILD_ERROR),
+        ("Compile error.", FailureKind.BUILD_ERROR),
+        ("Build Error", FailureKind.BUILD_ERROR),
+        ("Core dumped!", FailureKind.CRASH),
+        ("GPU memory-access fault", FailureKind.CRASH),
+        ("Correctness", FailureKind.WRONG_VALUES),
+        ("Correctness", FailureKind.NOT_FINITE),
+        ("Correctness", FailureKind.WRONG_SHAPE),
+        ("not_own", FailureKind.NOT_OWN),
+    ],
+)
+def test_case_and_punctuation_of_a_failure_kind_make_no_difference(folder: Path, name: str, kind: FailureKind) -> None:
+    book = load_prompts(write(folder, {"default_prompt": "a.txt", "reflection_hints": {name: ["x"]}}))
+    assert book.hints(kind, Backend.CPP) == ["x"]
+
+
+def test_two_names_of_one_failure_kind_add_up(folder: Path) -> None:
+    hints = {"incorrect": ["one"], "wrong_values": ["two", "one"], "Compile error.SYNTAX": ["three"]}
+    book = load_prompts(write(folder, {"default_prompt": "a.txt", "reflection_hints": hints}))
+    assert book.hints(FailureKind.WRONG_VALUES, Backend.CPP) == ["one", "two"]
+    assert book.hints(FailureKind.WRONG_SHAPE, Backend.CPP) == ["one"]
+    assert book.class_hints(("syntax",), Backend.CPP) == ["three"]
+
+
+def test_a_mistyped_failure_kind_names_the_nearest(folder: Path) -> None:
+    config = {"default_prompt": "a.txt", "reflection_hints": {"PERFORMENCE TO SLOW": ["x"]}}
+    with pytest.raises(ConfigurationError, match="did you mean 'performance too slow'"):
+        load_prompts(write(folder, config))
+
+
+def test_the_documented_aliases_are_those_of_the_code() -> None:
+    page = (PROMPTS.parent / "docs" / "prompts.md").read_text()
+    own = {hint_keys.plain(kind) for kind in FailureKind}
+    assert [alias for alias in hint_keys.NAMES if alias not in own and f"`{alias}`" not in page] == []
