@@ -17,7 +17,7 @@ from textual.strip import Strip
 
 from hkbench.monitor.cells import attempt_cells, attempt_widths, name_style
 from hkbench.monitor.state import ProblemState, RunState
-from hkbench.monitor.words import ratio
+from hkbench.store.figures import speedup
 from hkbench.store.plain import one_line
 
 _MARK = 2  # columns before a name, for the cursor
@@ -131,7 +131,7 @@ class Grid(ScrollView, can_focus=True):
     def _fixed(self, name: str, problem: ProblemState, base: Style, *, at_cursor: bool) -> list[Segment]:
         turned = Style(reverse=at_cursor and self.has_focus)
         shown = set_cell_size(one_line(name, 200), self._left - _MARK - _BEST)
-        best = ratio(problem.best) if problem.best is not None else ""
+        best = speedup(problem.best) if problem.best is not None else ""
         colour = Style.parse("green" if problem.solved else "yellow")
         return [
             Segment("> " if at_cursor else "  ", base + Style(bold=True)),

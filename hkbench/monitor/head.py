@@ -8,9 +8,10 @@ from rich.text import Text
 
 from hkbench.monitor.cells import CELLS
 from hkbench.monitor.state import Phase, RunState, SampleState
-from hkbench.monitor.words import count, duration, ratio
+from hkbench.monitor.words import count, duration
 from hkbench.records import FailureKind, RunFacts, SampleKey, Status
 from hkbench.store.costs import money
+from hkbench.store.figures import speedup
 from hkbench.store.plain import one_line
 
 _BAR = 24  # characters of the progress bar
@@ -59,7 +60,7 @@ def full_head(
         _failures(state),
         line(
             ("best         ", "bold"),
-            (", ".join(f"{one_line(problem, 30)} {ratio(best)}" for problem, best in state.best[:8]) or "none", ""),
+            (", ".join(f"{one_line(problem, 30)} {speedup(best)}" for problem, best in state.best[:8]) or "none", ""),
         ),
     ]  # fmt: skip
 

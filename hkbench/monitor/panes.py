@@ -14,8 +14,9 @@ from rich.text import Text
 from hkbench.monitor.files import SampleFiles, Unreadable
 from hkbench.monitor.histogram import histogram
 from hkbench.monitor.verdict import verdict_view
-from hkbench.monitor.words import ratio, si_interval, si_seconds
+from hkbench.monitor.words import si_interval, si_seconds
 from hkbench.records import KernelProfile, KernelResources, SampleKey, Verdict
+from hkbench.store.figures import speedup, speedup_interval
 from hkbench.store.plain import one_line, strip_escapes
 
 _HIGHLIGHTED = 60_000  # characters: beyond, colours take longer than a person waits
@@ -114,7 +115,7 @@ def _timing(look: Look) -> RenderableType:
 
 def _speedup(verdict: Verdict | None) -> str:
     found = verdict.speedup if verdict is not None else None
-    return f"{ratio(found.value)} [{ratio(found.low)}, {ratio(found.high)}]" if found is not None else "none"
+    return speedup_interval(found.value, found.low, found.high) if found is not None else "none"
 
 
 def _profile(look: Look) -> RenderableType:
@@ -159,7 +160,7 @@ def _worth(side: SampleFiles) -> str:
     except Unreadable:
         return "no verdict"
     if verdict.speedup is not None:
-        return ratio(verdict.speedup.value)
+        return speedup(verdict.speedup.value)
     return str(verdict.failure.kind if verdict.failure is not None else verdict.status)
 
 

@@ -17,8 +17,8 @@ from hkbench.monitor.panes import VIEWS, Look, show
 from hkbench.monitor.screens import RunScreen
 from hkbench.monitor.state import ProblemState, SampleState
 from hkbench.monitor.timeline import sample_line
-from hkbench.monitor.words import ratio
 from hkbench.records import SampleKey
+from hkbench.store.figures import speedup
 from hkbench.store.plain import one_line
 
 _NAMES = list(VIEWS)
@@ -85,7 +85,7 @@ class ProblemScreen(RunScreen):
         self._look(state)
 
     def _show_title(self, state: ProblemState) -> None:
-        best = f", best {ratio(state.best)}" if state.best is not None else ""
+        best = f", best {speedup(state.best)}" if state.best is not None else ""
         word = "not solved" if state.closed else "open" if state.started else "waiting"
         word = "solved" if state.solved else "compiled, not measured" if state.compiled else word
         error = f", ended early: {one_line(state.error, 200)}" if state.error is not None else ""

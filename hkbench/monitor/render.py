@@ -14,8 +14,8 @@ from rich.text import Text
 from hkbench.monitor.cells import LEGEND, attempt_cells, attempt_widths, name_style
 from hkbench.monitor.head import line, plain_head
 from hkbench.monitor.state import ProblemState, RunState
-from hkbench.monitor.words import ratio
 from hkbench.records import RunFacts
+from hkbench.store.figures import speedup
 from hkbench.store.plain import one_line
 
 _GAP = 2  # columns before an attempt
@@ -101,7 +101,7 @@ class _Table:
             for letters, style in attempt_cells(problem, k + 1, drawn):
                 yield Segment(letters, _style(style))
             yield Segment(" " * (widths[k] - drawn))
-        best = ratio(problem.best) if problem.best is not None else ""
+        best = speedup(problem.best) if problem.best is not None else ""
         yield Segment(best.rjust(_BEST), _style("green" if problem.solved else "yellow"))
 
 

@@ -6,7 +6,8 @@ from rich.text import Text
 
 from hkbench.monitor.cells import cell
 from hkbench.monitor.state import RUNNING, Phase, ProblemState, SampleState
-from hkbench.monitor.words import duration, ratio
+from hkbench.monitor.words import duration
+from hkbench.store.figures import speedup
 
 _WORD = 17  # columns of what it came to
 _LEAST = 8  # columns of a bar: with less room there is none
@@ -34,7 +35,7 @@ def _word(sample: SampleState) -> str:
     if sample.phase is not Phase.JUDGED:
         return str(sample.stage if sample.stage is not None else sample.phase)
     if sample.speedup is not None:
-        return f"{sample.status} {ratio(sample.speedup)}"
+        return f"{sample.status} {speedup(sample.speedup)}"
     return str(sample.kind if sample.kind is not None else sample.status)
 
 

@@ -11,8 +11,9 @@ from rich.text import Text
 
 from hkbench.monitor.cells import CELLS
 from hkbench.monitor.files import SampleFiles, Unreadable
-from hkbench.monitor.words import duration, ratio, si_interval, si_seconds
+from hkbench.monitor.words import duration, si_interval, si_seconds
 from hkbench.records import Failure, Mismatch, Severity, StageTime, Verdict
+from hkbench.store.figures import speedup_interval
 from hkbench.store.plain import one_line, strip_escapes
 
 _BAR = 30  # columns of the longest stage
@@ -48,7 +49,7 @@ def _result(verdict: Verdict) -> Iterator[tuple[str, Text]]:
     yield "status", Text(str(verdict.status), style=CELLS[verdict.status][1])
     if verdict.speedup is not None:
         found = verdict.speedup
-        yield "speed-up", Text(f"{ratio(found.value)} [{ratio(found.low)}, {ratio(found.high)}]")
+        yield "speed-up", Text(speedup_interval(found.value, found.low, found.high))
     for name, timing in (("baseline", verdict.baseline), ("candidate", verdict.candidate)):
         if timing is not None:
             yield name, Text(f"{si_interval(timing.median)}, {len(timing.samples)} runs")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hkbench.records import Interval
 
-_PREFIXES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
+_PREFIXES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
 def duration(seconds: float) -> str:
@@ -26,11 +26,6 @@ def si_seconds(value: float) -> str:
 def si_interval(interval: Interval) -> str:
     """ "1.23 ms [1.20 ms, 1.30 ms]"."""
     return f"{si_seconds(interval.value)} [{si_seconds(interval.low)}, {si_seconds(interval.high)}]"
-
-
-def ratio(value: float) -> str:
-    """A speed-up, with three digits below 0.1 so that it does not read as nothing: "1.31x", "0.091x"."""
-    return f"{value:.2f}x" if value >= 0.1 else f"{value:.3f}x"
 
 
 def count(value: int | None) -> str:

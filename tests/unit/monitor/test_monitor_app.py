@@ -264,7 +264,7 @@ async def test_opening_a_problem_and_going_back(folder: Path) -> None:
         ]
         assert "output[0] at (3, 7): expected 1.0" in text
         assert "error: expected ';'" in await person.press("down")
-        assert "1.25x [1.12x, 1.38x]" in await person.press("down")
+        assert "1.25x [1.12, 1.38]" in await person.press("down")
         await person.press("escape")
         assert isinstance(person.app.screen, OverviewScreen)
 
@@ -278,7 +278,7 @@ async def test_views_of_a_sample_by_key(folder: Path) -> None:
         await person.press("enter")
         text = await person.press("right")
         assert "import torch  # mine" in text and "\x1b" not in text
-        assert "median 500 us" in await person.press("5")
+        assert "median 500 µs" in await person.press("5")
         assert "there is no profile" in await person.press("6")
         assert "Here it is." in await person.press("7")
         assert "Write it." in await person.press("right")

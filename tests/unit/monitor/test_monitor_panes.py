@@ -77,7 +77,7 @@ def test_a_correct_verdict_with_its_call(run: RunFolder) -> None:
     folder = run.paths.problem("1_ReLU").sample(1, 1)
     folder.extraction.write_text(f'{{"rule": "{ExtractionRule.UNCLOSED_BLOCK}", "note": "never closed"}}')
     text = shown(run, "verdict")
-    assert "speed-up   2.00x [1.80x, 2.20x]" in text
+    assert "speed-up   2.00x [1.80, 2.20]" in text
     assert "reply      m, 10 input tokens, 5 output tokens, 3 s, ended by length" in text
     assert "code       found by rule unclosed_block: never closed" in text
 
@@ -132,7 +132,7 @@ def test_timing_has_a_histogram_of_each_side(run: RunFolder) -> None:
     verdict_of(run, correct("1_ReLU", 2.0))
     text = shown(run, "timing")
     assert "baseline: median 1 ms [1 ms, 1 ms] of 3 runs, perf_counter" in text
-    assert "candidate: median 500 us" in text
+    assert "candidate: median 500 µs" in text
     assert "█" in text
 
 

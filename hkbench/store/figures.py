@@ -1,0 +1,31 @@
+"""Speed-ups as every report, screen and message prints them, so that the same number looks the same everywhere."""
+
+from __future__ import annotations
+
+
+def speedup(value: float) -> str:
+    """Format a speed-up: "0.091x", "0.98x", "2.60x", "13.4x", "124x".
+
+    Two decimals below 10, so that columns line up; one from 10 and none from 100, where more would be noise; three
+    below 0.1, where two would hide the digits.
+    """
+    return f"{_digits(value)}x"
+
+
+def speedup_interval(value: float, low: float | None, high: float | None) -> str:
+    """Format a speed-up with its interval: "2.48x [0.96, 5.53]"; the value alone where there is no interval."""
+    return speedup(value) if low is None or high is None else f"{speedup(value)} {interval(low, high)}"
+
+
+def interval(low: float, high: float) -> str:
+    """Format the interval of a speed-up: "[0.96, 5.53]"."""
+    return f"[{_digits(low)}, {_digits(high)}]"
+
+
+def _digits(value: float) -> str:
+    # A bound is where the next form begins to print the same number: 9.996 is "10.0", not "10.00".
+    if value >= 99.95:
+        return f"{value:.0f}"
+    if value >= 9.995:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if value >= 0.0995 else f"{value:.3f}"
