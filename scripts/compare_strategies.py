@@ -43,7 +43,8 @@ from benchmarks.replies import Kind, made  # noqa: E402
 from hkbench.cli.arguments import positive  # noqa: E402
 from hkbench.errors import HkbenchError  # noqa: E402
 from hkbench.lab.advice import CALLS  # noqa: E402
-from hkbench.llm import ReplayClient, read_answer  # noqa: E402
+from hkbench.llm.replay import ReplayClient  # noqa: E402
+from hkbench.llm.structured import read_answer  # noqa: E402
 from hkbench.problems import chosen_problems  # noqa: E402
 from hkbench.records import (  # noqa: E402
     FORMS,

@@ -13,7 +13,7 @@ from hkbench.errors import HkbenchError, Interrupted, ModelUnavailable, RunStopp
 from hkbench.lab import Lab, Plan, Stop
 from hkbench.lab.advice import Adviser
 from hkbench.lab.prompting import Prompter
-from hkbench.llm import ModelClient
+from hkbench.llm.client import ModelClient
 from hkbench.records import Problem, ProblemClosed, ProblemStarted, RunClosed, RunConfig, RunStarted
 from hkbench.store.recorder import Recorder
 from hkbench.strategies import STRATEGIES

@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
 from hkbench.errors import UsageError
 from hkbench.judge.tolerances import RTOL_BY_NAME
 from hkbench.records import Backend, DeviceKind, IsolationLevel, JudgeSettings, SizeSet, Track
 
 PROMPTS = Path(__file__).resolve().parents[2] / "prompts"
-
-
-class Parser(argparse.ArgumentParser):
-    """argparse ends with 2 for a wrong argument, which here means "not correct"; this one ends with 64."""
-
-    def error(self, message: str) -> NoReturn:
-        self.print_usage(sys.stderr)
-        self.exit(UsageError.exit_code, f"{self.prog}: {message}\n")
 
 
 def positive(text: str) -> int:

@@ -50,7 +50,9 @@ from hkbench.lab.prompting import Prompter
 from hkbench.monitor import Display, make_display
 from hkbench.prompts import PromptBook, load_prompts
 from hkbench.records import AnyEvent, Backend, DeviceKind, JudgeSettings, Price, RunConfig, RunFacts
-from hkbench.report import Report, words, write_reports
+from hkbench.report import words
+from hkbench.report.model import Report
+from hkbench.report.write import write_reports
 from hkbench.store.costs import spent_before
 from hkbench.store.events import read_history
 from hkbench.store.fold import folded

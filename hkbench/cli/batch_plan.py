@@ -14,7 +14,7 @@ from hkbench.categories import CategoryBook, load_categories
 from hkbench.cli.arguments import positive
 from hkbench.errors import UsageError
 from hkbench.lab import Plan
-from hkbench.llm import ReplayClient
+from hkbench.llm.replay import ReplayClient
 from hkbench.problems import chosen_problems
 from hkbench.prompts import PromptBook
 from hkbench.records import Backend

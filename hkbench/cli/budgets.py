@@ -10,7 +10,7 @@ from pathlib import Path
 from hkbench.batch.budget import FEWEST, Limits
 from hkbench.cli.arguments import positive
 from hkbench.errors import UsageError
-from hkbench.llm import find_price
+from hkbench.llm.prices import find_price
 from hkbench.records import Price
 from hkbench.store.layout import RunPaths
 from hkbench.store.reader import read_run_file

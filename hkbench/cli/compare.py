@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from hkbench.report import read_side_by_side
 from hkbench.report.compare_text import side_by_side_lines
-from hkbench.report.write import json_text
+from hkbench.report.write import json_text, read_side_by_side
 from hkbench.store.plain import strip_escapes
 
 WORSE = 1

@@ -11,7 +11,7 @@ from hkbench.cli.models import check_model, make_client
 from hkbench.engine import Evaluator
 from hkbench.errors import InputMissing
 from hkbench.lab.prompting import Prompter
-from hkbench.llm import extract
+from hkbench.llm.extract import extract
 from hkbench.problems import load_problem
 from hkbench.prompts import load_prompts
 from hkbench.records import JudgeSettings, Reply, SampleKey

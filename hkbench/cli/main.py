@@ -1,4 +1,7 @@
-"""`hkbench COMMAND`; the scripts at the top of the project are the same commands."""
+"""`hkbench COMMAND`; the scripts at the top of the project are the same commands.
+
+A command is imported when it is asked for, so that `--help`, `--version` and the readers of a run start at once.
+"""
 
 from __future__ import annotations
 
@@ -6,46 +9,44 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from types import ModuleType
+from typing import NamedTuple
 
 from hkbench import __version__
-from hkbench.cli import (
-    audit,
-    batch,
-    classify,
-    compare,
-    doctor,
-    evaluate,
-    export,
-    generate,
-    imports,
-    monitor,
-    regrade,
-    report,
-    rerun,
-    show,
-)
-from hkbench.cli.arguments import Parser
+from hkbench.cli.parser import Parser
 from hkbench.errors import HkbenchError
 from hkbench.llm.key import KEY_VARIABLES
 from hkbench.sandbox import linux
 from hkbench.store.plain import strip_escapes
 
-COMMANDS: dict[str, ModuleType] = {
-    "generate": generate,
-    "eval": evaluate,
-    "run": batch,
-    "report": report,
-    "monitor": monitor,
-    "show": show,
-    "compare": compare,
-    "export": export,
-    "import": imports,
-    "rerun": rerun,
-    "regrade": regrade,
-    "audit": audit,
-    "classify": classify,
-    "doctor": doctor,
+
+class Command(NamedTuple):
+    """A command that is not imported yet."""
+
+    module: str  #: in hkbench.cli; it has DESCRIPTION, add_arguments(parser) and run(options)
+    help: str  #: the first line of its DESCRIPTION
+
+    def load(self) -> ModuleType:
+        """Import the command's module."""
+        return import_module(f"hkbench.cli.{self.module}")
+
+
+COMMANDS = {
+    "generate": Command("generate", "ask a model once for a kernel and write the code of its reply to a file"),
+    "eval": Command("evaluate", "judge one candidate: build it, compare it with the reference, time both"),
+    "run": Command("batch", "run a batch of problems; each failure becomes a hint in the next prompt"),
+    "report": Command("report", "write the report of a run, or of several side by side"),
+    "monitor": Command("monitor", "watch a run, live or finished"),
+    "show": Command("show", "print a run as a table, one problem, or everything about one sample"),
+    "compare": Command("compare", "is run B better than run A, or is the difference chance?"),
+    "export": Command("export", "write a run in the layout of KernelBench's run folders"),
+    "import": Command("imports", "turn the kernels of a KernelBench run into recorded replies"),
+    "rerun": Command("rerun", "judge samples of a run again from their recorded code, without a model"),
+    "regrade": Command("regrade", "hold the recorded verdicts of a run against other rules"),
+    "audit": Command("audit", "which answers pass a problem's check that were made without doing the work?"),
+    "classify": Command("classify", "which category of categories.toml each problem belongs to, and why"),
+    "doctor": Command("doctor", "what this machine can do and what is missing for a run"),
 }
 INTERNAL = 70
 INTERRUPTED = 130
@@ -53,24 +54,33 @@ PIPE_CLOSED = 141  #: what a shell reports of a command that SIGPIPE ended
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The console command."""
+    """Run the console command."""
+    given = sys.argv[1:] if arguments is None else arguments
+    chosen = next((word for word in given if not word.startswith("-")), None)  # no option before it takes a value
     parser = Parser(prog="hkbench", description="Measures how well language models write GPU kernels.")
     parser.add_argument("--version", action="version", version=f"hkbench {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, module in COMMANDS.items():
-        help_line = module.DESCRIPTION.partition("\n")[0]
-        module.add_arguments(commands.add_parser(name, help=help_line, description=module.DESCRIPTION))
-    options = parser.parse_args(arguments)
-    return _guarded(lambda: int(COMMANDS[options.command].run(options)))
+    for name, command in COMMANDS.items():
+        its_parser = commands.add_parser(name, help=command.help)
+        if name == chosen:
+            _prepare(its_parser, command)
+    options = parser.parse_args(given)
+    return _guarded(lambda: int(COMMANDS[options.command].load().run(options)))
 
 
 def door(name: str, arguments: Sequence[str] | None = None) -> int:
-    """One command as a script of its own."""
-    module = COMMANDS[name]
-    parser = Parser(description=module.DESCRIPTION)
-    module.add_arguments(parser)
+    """Run one command as a script of its own."""
+    command = COMMANDS[name]
+    parser = Parser()
+    _prepare(parser, command)
     options = parser.parse_args(arguments)
-    return _guarded(lambda: int(module.run(options)))
+    return _guarded(lambda: int(command.load().run(options)))
+
+
+def _prepare(parser: Parser, command: Command) -> None:
+    module = command.load()
+    parser.description = module.DESCRIPTION
+    module.add_arguments(parser)
 
 
 def _guarded(command: Callable[[], int]) -> int:

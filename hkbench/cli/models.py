@@ -6,7 +6,11 @@ import argparse
 from urllib.parse import urlsplit
 
 from hkbench.errors import UsageError
-from hkbench.llm import ModelClient, ModelSettings, OpenAIClient, ReplayClient, api_key, base_url
+from hkbench.llm.client import ModelClient
+from hkbench.llm.key import api_key, base_url
+from hkbench.llm.openai_client import OpenAIClient
+from hkbench.llm.replay import ReplayClient
+from hkbench.llm.settings import ModelSettings
 from hkbench.records import Backend
 
 

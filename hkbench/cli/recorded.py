@@ -13,7 +13,7 @@ from hkbench.engine import BuildEvaluator, Evaluating, Evaluator
 from hkbench.errors import InputMissing, RunMismatch, UsageError
 from hkbench.problems import find_problems, problems_root
 from hkbench.records import FailureKind, Problem, RunConfig, SampleKey, Stage, Status, Verdict
-from hkbench.report import write_reports
+from hkbench.report.write import write_reports
 from hkbench.store.layout import RunPaths
 from hkbench.store.reader import RunView, SampleView, read_run_file
 from hkbench.store.recorder import Recorder

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from hkbench.cli.compare import add_force
 from hkbench.errors import UsageError
-from hkbench.report import write_comparison, write_reports
 from hkbench.report.compare_text import side_by_side_lines
+from hkbench.report.write import write_comparison, write_reports
 from hkbench.store.plain import strip_escapes
 
 DESCRIPTION = """Write summary.json, summary.csv, detailed_report.json, detailed_report.txt, usage.csv and

@@ -8,7 +8,8 @@ from typing import Any
 from hkbench.errors import HkbenchError, RunStopped
 from hkbench.lab.prompting import Prompter
 from hkbench.lab.stop import Stop, Turn
-from hkbench.llm import ModelClient, ReadAnswer, read_answer, shape_of
+from hkbench.llm.client import ModelClient
+from hkbench.llm.structured import ReadAnswer, read_answer, shape_of
 from hkbench.prompts import Question, Reflection
 from hkbench.records import (
     FORMS,

@@ -24,7 +24,8 @@ from hkbench.lab.advice import Adviser
 from hkbench.lab.prompting import Prompter
 from hkbench.lab.samples import Sample, best_of, replaces
 from hkbench.lab.stop import Stop, Turn
-from hkbench.llm import ModelClient, extract
+from hkbench.llm.client import ModelClient
+from hkbench.llm.extract import extract
 from hkbench.prompts import Reflection, StageSheet, reflect_on, with_advice
 from hkbench.records import (
     AttemptClosed,

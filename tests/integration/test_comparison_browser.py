@@ -8,7 +8,7 @@ import pytest
 from support.browser import CHROMIUM, DARK, SAY, asked, look, violations
 from support.compared_runs import EVIL, compared_run
 
-from hkbench.report import write_comparison, write_reports
+from hkbench.report.write import write_comparison, write_reports
 
 pytestmark = [
     pytest.mark.slow,

@@ -16,7 +16,8 @@ import pytest
 from support.model_server import ModelServer, Request, Scripted, prompt_of, script
 
 from hkbench.errors import BudgetReached, ModelUnavailable
-from hkbench.llm import ModelSettings, OpenAIClient
+from hkbench.llm.openai_client import OpenAIClient
+from hkbench.llm.settings import ModelSettings
 from hkbench.records import AdviceKey, RepairAdvice, Reply, SampleKey, Usage
 
 KEY = "sk-test-0123456789abcdef"

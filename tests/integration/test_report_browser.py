@@ -8,7 +8,7 @@ import pytest
 from support.browser import CHROMIUM, DARK, SAY, asked, look, violations
 from support.report_page import page_run
 
-from hkbench.report import write_reports
+from hkbench.report.write import write_reports
 from hkbench.store.layout import RunPaths
 
 pytestmark = [

@@ -19,8 +19,8 @@ from support.strategy_examples import BACKENDS, CORRECT, EXAMPLES, ROOT, Row, re
 
 from hkbench.categories import Situation, load_categories
 from hkbench.lab import Lab, Plan
-from hkbench.llm import read_answer
 from hkbench.llm.extract import extract
+from hkbench.llm.structured import read_answer
 from hkbench.records import FORMS, AnswerForm, FailureKind, OperatorClass, QuestionKind, Reply
 from hkbench.strategies import staged
 

@@ -19,7 +19,7 @@ from hkbench.engine import Evaluator
 from hkbench.errors import BudgetReached, Interrupted, ModelUnavailable, RunStopped, WorkerLost
 from hkbench.lab import Lab, Plan, Sample, Stop
 from hkbench.lab.prompting import Prompter
-from hkbench.llm import ModelClient
+from hkbench.llm.client import ModelClient
 from hkbench.records import (
     AnyEvent,
     DevicePlace,

@@ -14,8 +14,8 @@ from benchmarks.batch_figures import Judged, Run, busy_seconds, idle_share, long
 from benchmarks.kernelbench_batch import Outcome, precision_of
 from benchmarks.replies import Kind, made, write_replies
 from benchmarks.utilisation import Utilisation, samples
-from hkbench.llm import ReplayClient
 from hkbench.llm.extract import extract
+from hkbench.llm.replay import ReplayClient
 from hkbench.problems import find_problems
 from hkbench.records import Backend, DeviceKind, Interval, SampleKey, Turns
 

@@ -13,7 +13,7 @@ from support.run_folder import RunFolder, compiled, correct, incorrect, run_conf
 from hkbench.cli.imports import fenced, find_kernels, model_of
 from hkbench.cli.main import main
 from hkbench.errors import InputMissing, UsageError
-from hkbench.llm import extract
+from hkbench.llm.extract import extract
 from hkbench.records import FailureKind, SampleKey, Stage
 from hkbench.report.kernelbench import Which, eval_result, exported
 from hkbench.store.reader import read_run

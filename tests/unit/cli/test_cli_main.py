@@ -35,7 +35,7 @@ def test_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(SystemExit) as left:
             call()
         assert left.value.code == 0
-        assert COMMANDS[command].DESCRIPTION.split()[0] in capsys.readouterr().out
+        assert COMMANDS[command].load().DESCRIPTION.split()[0] in capsys.readouterr().out
 
 
 def test_a_readers_missing_folder_is_66(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -62,7 +62,7 @@ def test_what_goes_wrong_is_never_a_verdict(
     def fail(_: argparse.Namespace) -> int:
         raise error
 
-    monkeypatch.setattr(COMMANDS["report"], "run", fail)
+    monkeypatch.setattr(COMMANDS["report"].load(), "run", fail)
     copy = os.dup(1)  # a closed pipe makes standard output the null device
     try:
         assert door("report", ["folder"]) == code

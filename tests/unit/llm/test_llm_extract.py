@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hkbench.llm import extract
+from hkbench.llm.extract import extract
 from hkbench.records import ExtractionRule as Rule
 
 MODEL = "import torch\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return x + 1\n"

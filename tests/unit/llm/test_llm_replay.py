@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hkbench.errors import ReplayMissing
-from hkbench.llm import ReplayClient
+from hkbench.llm.replay import ReplayClient
 from hkbench.records import Backend, Reply, SampleKey, Usage
 
 KEY = SampleKey(problem="1_Add", attempt=2, sample=3)

@@ -7,8 +7,7 @@ import json
 import jsonschema
 import pytest
 
-from hkbench.llm import read_answer, shape_of
-from hkbench.llm.structured import schema_of
+from hkbench.llm.structured import read_answer, schema_of, shape_of
 from hkbench.records import AnswerForm, OptimisationAdvice, RepairAdvice
 
 FIELDS = {"critical_issue": "the last row is left out", "why_it_matters": "it stays NaN", "minimal_fix_hint": "use <="}

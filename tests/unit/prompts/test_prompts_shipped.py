@@ -8,7 +8,7 @@ import re
 import pytest
 from prompts_samples import DEVICES, PROMPTS, ROOT, context, problem, timed, verdict_of
 
-from hkbench.llm import shape_of
+from hkbench.llm.structured import shape_of
 from hkbench.prompts import Question, StageSheet, load_prompts, reflect_on, render, with_advice
 from hkbench.records import FORMS, Backend, FailureKind, QuestionKind, RepairAdvice
 

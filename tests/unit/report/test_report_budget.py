@@ -9,7 +9,7 @@ from support.run_folder import sample_run
 from support.strategy_runs import staged_run
 
 from hkbench.records import SampleKey
-from hkbench.report import detail
+from hkbench.report.build import detail
 from hkbench.report.model import Saved, StageBudget
 from hkbench.report.text import render_text
 from hkbench.report.words import WIDTH

@@ -19,8 +19,8 @@ from hkbench.records import (
     Status,
     Usage,
 )
-from hkbench.report import Report, detail
-from hkbench.report.model import FailureCount, PassAtK, ProblemState
+from hkbench.report.build import detail
+from hkbench.report.model import FailureCount, PassAtK, ProblemState, Report
 from hkbench.report.text import render_text
 from hkbench.store.reader import read_run
 

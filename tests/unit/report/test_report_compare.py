@@ -11,10 +11,11 @@ import pytest
 from support.run_folder import FACTS, RunFolder, correct, incorrect, run_config
 
 from hkbench.records import Backend, JudgeSettings, SizeSet
-from hkbench.report import Report, detail
+from hkbench.report.build import detail
 from hkbench.report.compare import Comparison, Outcome, compare, differences, left_out_of, obstacles
 from hkbench.report.compare_text import comparison_lines
 from hkbench.report.compare_words import caveats, conclusion
+from hkbench.report.model import Report
 from hkbench.store.reader import read_run
 
 Speeds = Sequence[float | None]

@@ -7,7 +7,7 @@ from typing import Any
 from support.run_folder import RunFolder, sample_run
 from support.strategy_runs import NAME, judged_run, staged_run
 
-from hkbench.report import write_reports
+from hkbench.report.write import write_reports
 
 
 def files(run: RunFolder, problem: str) -> list[dict[str, Any]]:

@@ -12,8 +12,8 @@ from support.compared_runs import EVIL, compared_run
 from support.html_page import LOADS, Page
 
 from hkbench.records import JudgeSettings
-from hkbench.report import write_comparison, write_reports
 from hkbench.report.page.svg import RUNS
+from hkbench.report.write import write_comparison, write_reports
 
 MODEL = f"model {EVIL}\x1b[31m"
 

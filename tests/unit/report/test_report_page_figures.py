@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.run_folder import RunFolder, compiled, sample_run
 
-from hkbench.report import detail
+from hkbench.report.build import detail
 from hkbench.report.page.figures import _ks, figures
 from hkbench.store.reader import read_run
 

@@ -14,8 +14,9 @@ from support.run_folder import RunFolder, correct, incorrect, run_config, sample
 from support.strategy_runs import NAME, judged_run, staged_run
 
 from hkbench.records import GenerationFailed, JudgeSettings, SampleKey, Status
-from hkbench.report import detail, write_reports
+from hkbench.report.build import detail
 from hkbench.report.page import render, render_page
+from hkbench.report.write import write_reports
 from hkbench.store.layout import RunPaths
 from hkbench.store.reader import read_run
 

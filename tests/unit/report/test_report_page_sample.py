@@ -5,7 +5,8 @@ from pathlib import Path
 from support.report_page import page_run
 from support.run_folder import RunFolder
 
-from hkbench.report import Report, detail
+from hkbench.report.build import detail
+from hkbench.report.model import Report
 from hkbench.report.page import sample as page_sample
 from hkbench.report.page.sample import Content, chosen, conditions, read_content
 from hkbench.store.reader import read_run

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from support.run_folder import RunFolder, correct, incorrect, run_config, sample_run
 
-from hkbench.report import Report, detail
+from hkbench.report.build import detail
+from hkbench.report.model import Report
 from hkbench.report.page import scores
 from hkbench.report.page.scores import score_figure
 from hkbench.store.reader import read_run

@@ -10,8 +10,8 @@ from support.run_folder import RunFolder
 from support.strategy_runs import NAME, judged_run
 
 from hkbench.records import QuestionKind, Role, SampleKey
-from hkbench.report import Report, detail
-from hkbench.report.model import DecisionReport, Place
+from hkbench.report.build import detail
+from hkbench.report.model import DecisionReport, Place, Report
 from hkbench.report.text import render_text
 from hkbench.store.reader import read_run
 

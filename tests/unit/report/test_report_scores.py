@@ -7,8 +7,9 @@ import matplotlib as mpl
 from support.run_folder import sample_run
 from support.strategy_runs import staged_run
 
-from hkbench.report import detail, write_reports
+from hkbench.report.build import detail
 from hkbench.report.scores import Score, bounds, scores
+from hkbench.report.write import write_reports
 from hkbench.store.reader import read_run
 
 PNG = b"\x89PNG\r\n\x1a\n"

@@ -12,11 +12,12 @@ from support.run_folder import FACTS, RunFolder, run_config
 
 from hkbench.errors import UsageError
 from hkbench.records import Price, Rates, SizeSet
-from hkbench.report import Report, SideBySide, detail
+from hkbench.report.build import detail
 from hkbench.report.compare import compare
 from hkbench.report.compare_text import side_by_side_lines
 from hkbench.report.compare_words import conclusion
-from hkbench.report.side_by_side import NAMES, side_by_side
+from hkbench.report.model import Report
+from hkbench.report.side_by_side import NAMES, SideBySide, side_by_side
 from hkbench.store.reader import read_run
 
 

@@ -7,8 +7,8 @@ from support.run_folder import RunFolder, sample_run
 from support.strategy_runs import judged_run
 
 from hkbench.records import SampleKey
-from hkbench.report import write_reports
 from hkbench.report.usage import COLUMNS
+from hkbench.report.write import write_reports
 
 
 def rows(run: RunFolder) -> list[dict[str, str]]:

@@ -11,9 +11,10 @@ from support.run_folder import RunFolder, incorrect, run_config, sample_run
 
 from hkbench.errors import InputMissing, UsageError
 from hkbench.records import FailureKind, Stage
-from hkbench.report import SideBySide, detail, summarise, write_comparison, write_reports
+from hkbench.report.build import detail, summarise
+from hkbench.report.side_by_side import SideBySide
 from hkbench.report.words import WIDTH
-from hkbench.report.write import COMPARISON_SCHEMA, SCHEMA, csv_text, schema_text
+from hkbench.report.write import COMPARISON_SCHEMA, SCHEMA, csv_text, schema_text, write_comparison, write_reports
 from hkbench.store.reader import read_run
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "detailed_report.txt"
