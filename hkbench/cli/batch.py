@@ -144,7 +144,7 @@ def run(options: argparse.Namespace) -> int:
         print_plan(plan_of(options, book, backend), backend)
         return 0
     outcome, report = asyncio.run(_run(options, book, categories, prices))
-    print(f"spent: {words.spent(report.overall)}")
+    print(f"spent: {words.spent(report)}")
     print(f"report: {options.results / 'detailed_report.txt'}, {options.results / 'report.html'}")
     for name, error in outcome.errors.items():
         print(f"hkbench: {name} is not finished: {error}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM while a batch goes on."""
+"""Ctrl-C, SIGTERM and a closed terminal (SIGHUP) while a batch runs."""
 
 from __future__ import annotations
 
@@ -6,16 +6,23 @@ import asyncio
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from hkbench.errors import Interrupted
 from hkbench.lab import Stop
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def _interrupted() -> Interrupted:
     return Interrupted("interrupted; the same command resumes the run, and asks for no reply twice")
+
+
+def _stopping(calls: int) -> str:
+    if not calls:
+        return "Stopping. Press Ctrl-C again to stop at once."
+    waiting = f"waiting for {calls} model call{'s' if calls > 1 else ''} (already paid for)"
+    return f"Stopping: {waiting}. Press Ctrl-C again to stop at once."
 
 
 @contextmanager
@@ -44,8 +51,8 @@ def stopped_by_signals(stop: Stop) -> Iterator[None]:
             task.cancel()
             return
         stop.abandon(_interrupted)
-        calls = f"{stop.calls} model calls are under way and waited for" if stop.calls else "nothing is waited for"
-        print(f"hkbench: ending: {calls}; the same signal again ends at once", file=sys.stderr, flush=True)
+        with suppress(OSError):  # after a hang-up there is no terminal to write to
+            print(f"hkbench: {_stopping(stop.calls)}", file=sys.stderr, flush=True)
 
     for number in before:
         loop.add_signal_handler(number, on_signal)

@@ -253,19 +253,21 @@ class Lab:
                 speedup=verdict.speedup.value if verdict.speedup else None,
                 seconds=sum(stage.seconds for stage in verdict.stages),  # work, without waiting for a turn
                 turns=turns,
+                copy_of=verdict.copy_of,
             )
         )
         return verdict
 
     async def _judged_once(self, sample: Sample, sha256: str) -> tuple[Verdict, Turns | None]:
-        """Models repeat themselves: the same code for the same problem has the verdict of its first sample.
+        """Models repeat themselves: the same code has one verdict, that of its first sample, in all attempts.
 
-        Not where a busy machine may have made it what it is: correct but slow, or out of time or memory.
+        Measuring it again would let the luckier of two measurements count. Only failures that a busy machine can cause
+        are judged anew.
         """
         if sha256 in self._judged:
             first, judging = self._judged[sha256]
             verdict = _verdict_of(await judging)
-            if verdict.status is not Status.SLOW and (verdict.failure is None or verdict.failure.kind not in _BY_LOAD):
+            if verdict.failure is None or verdict.failure.kind not in _BY_LOAD:
                 return _repeated(verdict, first), None
         self._judged[sha256] = sample.key, asyncio.ensure_future(self._judge(sample))
         evaluated = await self._judged[sha256][1]
@@ -275,7 +277,7 @@ class Lab:
         if sample.candidate is not None and sample.candidate.sha256 not in self._judged:
             reached: asyncio.Future[Evaluated] = asyncio.get_running_loop().create_future()
             reached.set_result(Evaluated(verdict))
-            self._judged[sample.candidate.sha256] = sample.key, reached
+            self._judged[sample.candidate.sha256] = verdict.copy_of or sample.key, reached
 
     async def _judge(self, sample: Sample) -> Evaluated:
         paths = self._recorder.sample(sample.key)
@@ -402,9 +404,11 @@ def _verdict_of(evaluated: Evaluated) -> Verdict:
 
 def _repeated(verdict: Verdict, first: SampleKey) -> Verdict:
     """The verdict for another sample with the same code; it took no work."""
-    said = f"the same code as attempt {first.attempt}, sample {first.sample}: this is its verdict"
+    if verdict.copy_of is not None:
+        return verdict
+    said = f"same code as {first.attempt}.{first.sample}, whose verdict this is"
     conditions = verdict.conditions.model_copy(update={"warnings": (*verdict.conditions.warnings, said)})
-    return verdict.model_copy(update={"conditions": conditions, "stages": ()})
+    return verdict.model_copy(update={"conditions": conditions, "copy_of": first, "stages": ()})
 
 
 def _raise_failures(results: Sequence[object]) -> None:

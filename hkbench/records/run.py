@@ -227,6 +227,7 @@ class VerdictReached(Event):
     speedup: float | None
     seconds: float
     turns: Turns | None = None  #: `None`: an older run, or nothing was run (no code, or a verdict reached before)
+    copy_of: SampleKey | None = None  #: the sample with the same code whose verdict it is
 
 
 class EvaluationFailed(Event):

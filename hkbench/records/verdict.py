@@ -9,6 +9,7 @@ from pydantic import model_validator
 
 from hkbench.records.base import Backend, DeviceKind, Record
 from hkbench.records.device import DeviceFacts
+from hkbench.records.generation import SampleKey
 from hkbench.records.problem import SizeSet
 from hkbench.records.profile import KernelProfile, KernelResources
 from hkbench.records.trust import Clocks, Finding, Floor, Isolation, KernelLanguage, Rule, Track, Work
@@ -220,6 +221,7 @@ class Verdict(Record):
     resources: tuple[KernelResources, ...] = ()  #: from the compiler, where it reports them
     stages: tuple[StageTime, ...] = ()
     conditions: Conditions
+    copy_of: SampleKey | None = None  #: the sample with the same code whose verdict this is; `None`: its own
     output: str | None = None  #: what the candidate printed, capped
 
     @model_validator(mode="after")

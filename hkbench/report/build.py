@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from hkbench.records import Decided, Interval, MachineFailed, RunFacts, SampleKey, Usage
 from hkbench.report import tally
 from hkbench.report.budget import budget_of
+from hkbench.report.disagreements import disagreements
 from hkbench.report.model import (
     DEFINITIONS,
     FAST_P,
@@ -44,6 +45,7 @@ def detail(run: RunView) -> Report:
         facts=run.facts,
         overall=_overall(run),
         problems=tuple(_problem(run, problem) for problem in run.problems),
+        disagreements=disagreements(run),
         damage=tuple(DamageReport(file=d.file, line=d.line, message=d.message) for d in run.damage),
         definitions=DEFINITIONS,
     )
@@ -109,7 +111,7 @@ def _incomplete_because(run: RunView) -> str | None:
         return tally.message_of(closed.reason) if closed.reason else "the run ended before its plan did"
     open_ = sum(not problem.closed for problem in run.problems)
     if open_:
-        return f"{open_} of {len(run.problems)} problems are not finished: the run goes on, or was stopped"
+        return f"{open_} of {len(run.problems)} problems are unfinished (run still active or interrupted)"
     failed = sum(problem.error is not None for problem in run.problems)
     if failed:
         return f"{failed} of {len(run.problems)} problems were ended by the machine or the service"
@@ -216,6 +218,7 @@ def _sample(sample: SampleView, facts: RunFacts) -> SampleReport:
         generation_seconds=tally.seconds([sample.generation_seconds]),
         evaluation_seconds=tally.seconds([sample.evaluation_seconds]),
         warnings=tuple(map(tally.message_of, verdict.warnings)) if verdict is not None else (),
+        copy_of=place(verdict.copy_of) if verdict is not None else None,
     )
 
 

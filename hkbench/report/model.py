@@ -163,6 +163,13 @@ class MachineFailure(ReportRecord):
     last_message: str
 
 
+class Place(ReportRecord):
+    """A sample of the same problem."""
+
+    attempt: int
+    sample: int
+
+
 class SampleReport(ReportRecord):
     """One sample; `status` is `None` when it was not judged."""
 
@@ -183,13 +190,7 @@ class SampleReport(ReportRecord):
     generation_seconds: float | None
     evaluation_seconds: float | None
     warnings: tuple[str, ...]
-
-
-class Place(ReportRecord):
-    """A sample of the same problem."""
-
-    attempt: int
-    sample: int
+    copy_of: Place | None = None  #: the sample with the same code whose verdict this is; `None`: its own
 
 
 class AdviceReport(ReportRecord):
@@ -373,6 +374,22 @@ class DamageReport(ReportRecord):
     message: str
 
 
+class Measured(ReportRecord):
+    """What one measurement of a source gave."""
+
+    attempt: int
+    sample: int
+    speedup: Estimate
+
+
+class Disagreement(ReportRecord):
+    """Two measurements of one source whose 95 % intervals exclude each other."""
+
+    problem: str
+    slower: Measured
+    faster: Measured
+
+
 class Report(ReportRecord):
     """detailed_report.json."""
 
@@ -384,6 +401,7 @@ class Report(ReportRecord):
     overall: Overall
     problems: tuple[ProblemReport, ...]
     damage: tuple[DamageReport, ...]
+    disagreements: tuple[Disagreement, ...] = ()  #: of the machine's measurements with themselves, by problem
     definitions: dict[str, str]
 
 

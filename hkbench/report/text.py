@@ -181,7 +181,7 @@ def _tokens(report: Report) -> list[str]:
             "Calls",
             f"{calls.made} made, {calls.replayed} replayed, {calls.retries} retries, {calls.failed} given up",
         ),
-        ("Cost", words.whole_cost(report.overall)),
+        ("Cost", words.whole_cost(report)),
         *([("Price", words.price(report.facts.price))] if report.facts.price is not None else []),
         *(
             [("Judge's", f"price {words.price(report.facts.judge_price)}")]

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from hkbench.records import Interval, JudgeSettings, Price, Status
-from hkbench.report.model import CategoryBudget, Cost, Estimate, Overall, ProblemReport, Report, RoleReport, TokenCount
+from hkbench.report.model import CategoryBudget, Cost, Estimate, ProblemReport, Report, RoleReport, TokenCount
 from hkbench.store.costs import money
 from hkbench.store.plain import one_line
 
@@ -124,17 +124,19 @@ def price(found: Price) -> str:
     )
 
 
-def whole_cost(overall: Overall) -> str:
+def whole_cost(report: Report) -> str:
     """The cost of a run, what a solved problem cost, and why a part is not known."""
+    overall = report.overall
     found = overall.cost
     if not overall.calls.made:
-        return "nothing, no model was called"
+        return "0: no model calls (recorded replies)" if report.config.replay is not None else "0: no model calls"
+    if found.currency is None:
+        models = [report.config.model, *filter(None, [report.config.judge_model])]
+        return f"unknown: no price for {one_line(' and '.join(dict.fromkeys(models)), 200)} (see --prices)"
     parts = [cost(found)]
     if overall.cost_per_solved is not None:
         parts.append(f"{money(overall.cost_per_solved, found.currency)} a solved problem")
-    if found.currency is None:
-        parts.append("the price of the model is not known (--prices)")
-    elif found.unpriced_replies:
+    if found.unpriced_replies:
         parts.append(f"{found.unpriced_replies} replies did not say their tokens, or their model has no price")
     return "; ".join(parts)
 
@@ -196,10 +198,12 @@ def not_profiled(status: Status, settings: JudgeSettings) -> str:
     return "not profiled"
 
 
-def spent(overall: Overall) -> str:
-    """A run's tokens and money in a line."""
-    tokens = f"{count(overall.tokens.input)} input and {count(overall.tokens.output)} output tokens"
-    return f"{tokens}, cost {whole_cost(overall)}"
+def spent(report: Report) -> str:
+    """A run's tokens and money in a line; tokens of recorded replies as they were recorded."""
+    found = report.overall.tokens
+    if not (report.overall.calls.made or found.input.total or found.output.total):
+        return f"cost {whole_cost(report)}"
+    return f"{count(found.input)} input and {count(found.output)} output tokens, cost {whole_cost(report)}"
 
 
 def duration(value: float | None) -> str:

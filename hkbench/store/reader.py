@@ -72,6 +72,8 @@ class VerdictView:
     device_name: str
     warnings: tuple[str, ...]
     not_checked: tuple[str, ...]
+    code_sha256: str | None = None  #: of the candidate; `None`: there is none
+    copy_of: SampleKey | None = None  #: the sample with the same code whose verdict this is
 
 
 @dataclass(frozen=True)
@@ -335,6 +337,8 @@ def _verdict(paths: RunPaths, folder: SamplePaths, damage: list[Damage]) -> Verd
         device_name=verdict.conditions.device_name,
         warnings=verdict.conditions.warnings,
         not_checked=verdict.conditions.not_checked,
+        code_sha256=verdict.conditions.candidate_sha256,
+        copy_of=verdict.copy_of,
     )
 
 

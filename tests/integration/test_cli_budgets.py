@@ -259,7 +259,7 @@ def test_recorded_replies_cost_nothing(bench: Bench, tmp_path: Path) -> None:
     words = (1, 1, "--problems", bench.problems, "--replay", replies, "--results", bench.results, "--device", "cpu")
     done = doors.run("run_batch", *words, *doors.QUICK, "--prices", bench.prices, "--max-cost", 1, "--max-tokens", 1)
     assert done.returncode == 0, done.stderr
-    assert "spent: 11 input and 29 output tokens, cost nothing, no model was called" in done.stdout
+    assert "spent: 11 input and 29 output tokens, cost 0: no model calls (recorded replies)" in done.stdout
     overall = bench.report()["overall"]
     assert overall["cost"] == {"total": 0.0, "currency": None, "unpriced_replies": 0}
     assert overall["cost_per_solved"] == 0.0

@@ -17,7 +17,7 @@ from hkbench.lab import Stop
 @pytest.fixture(autouse=True)
 def handlers() -> Iterator[None]:
     """As they were, whatever a test does. A shell's background job ignores Ctrl-C, and hands that down to the tests."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     for number, handler in before.items():
@@ -33,7 +33,7 @@ async def test_the_first_tells_and_the_second_cancels(capsys: pytest.CaptureFixt
             os.kill(os.getpid(), signal.SIGTERM)
             with pytest.raises(Interrupted):
                 await stop.wait(60.0)
-            assert "2 model calls are under way and waited for" in capsys.readouterr().err
+            assert "waiting for 2 model calls" in capsys.readouterr().err
             os.kill(os.getpid(), signal.SIGINT)
             await asyncio.sleep(60.0)
 
@@ -42,6 +42,15 @@ async def test_the_first_tells_and_the_second_cancels(capsys: pytest.CaptureFixt
     task = asyncio.current_task()
     assert task is not None and not task.cancelling()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+async def test_a_hang_up_is_as_sigterm(capsys: pytest.CaptureFixture[str]) -> None:
+    stop = Stop()
+    with stopped_by_signals(stop):
+        os.kill(os.getpid(), signal.SIGHUP)
+        with pytest.raises(Interrupted):
+            await stop.wait(60.0)
+    assert stop.abandoned and "Stopping." in capsys.readouterr().err
 
 
 async def test_handlers_are_given_back() -> None:

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 from support import doors
-from support.run_folder import FACTS, correct, run_config
+from support.run_folder import FACTS, correct, incorrect, run_config
 
 from hkbench.engine.evaluator import Evaluated
 from hkbench.errors import BudgetReached, Interrupted, WorkerLost
@@ -24,12 +24,14 @@ from hkbench.records import (
     Backend,
     CallKey,
     EvaluationFailed,
+    FailureKind,
     GenerationFailed,
     GenerationStarted,
     Problem,
     Prompt,
     Reply,
     SampleKey,
+    Stage,
     Turns,
     VerdictReached,
 )
@@ -56,8 +58,9 @@ class Client:
 class Judge:
     """Gives each candidate another speed-up, and counts; fails as often as told."""
 
-    def __init__(self, failures: int = 0, slowest: float = 1.5) -> None:
+    def __init__(self, failures: int = 0, slowest: float = 1.5, late: int = 0) -> None:
         self.codes: list[str] = []
+        self.late = late  # candidates that run out of time, the first ones
         self.failures = failures
         self.slowest = slowest
 
@@ -68,6 +71,8 @@ class Judge:
         if number <= self.failures:
             raise WorkerLost("gone")
         found = correct(problem.name, self.slowest * number)
+        if number <= self.late:
+            found = incorrect(problem.name, FailureKind.TIMEOUT, Stage.RUN)
         digest = sha256(code.read_bytes()).hexdigest()
         conditions = found.conditions.model_copy(update={"candidate_sha256": digest})
         turns = Turns(asked=1.0, building=2.0, loaded=3.0, device=0, lent=4.0, returned=4.0 + number)
@@ -100,7 +105,8 @@ async def test_the_same_code_is_judged_once_and_says_so(bench: Bench) -> None:
     assert len(judge.codes) == 2
     assert first.verdict is not None and other.verdict is not None and again.verdict is not None
     assert first.verdict.speedup == again.verdict.speedup != other.verdict.speedup
-    assert again.verdict.conditions.warnings == ("the same code as attempt 1, sample 1: this is its verdict",)
+    assert again.verdict.conditions.warnings == ("same code as 1.1, whose verdict this is",)
+    assert again.verdict.copy_of == first.key and first.verdict.copy_of is None
     assert not first.verdict.conditions.warnings
     returned = [event.turns and event.turns.returned for event in bench.events if isinstance(event, VerdictReached)]
     assert sorted(returned, key=lambda end: end or 0.0) == [None, 5.0, 6.0]  # the repeated one had no device
@@ -114,7 +120,8 @@ async def test_a_later_attempt_and_a_resume_know_it_too(bench: Bench) -> None:
     await resumed.evaluate(await resumed.generate(PROMPT, 1, 3))
     (later,) = await resumed.evaluate(await resumed.generate(PROMPT, 2, 1))
     assert judge.codes == []
-    assert later.verdict is not None and "attempt 1, sample 1" in later.verdict.conditions.warnings[-1]
+    assert later.verdict is not None and later.verdict.copy_of == SampleKey(problem=NAME, attempt=1, sample=1)
+    assert len(later.verdict.conditions.warnings) == 1
 
 
 async def test_a_failure_of_the_machine_is_no_verdict_for_either(bench: Bench) -> None:
@@ -127,13 +134,25 @@ async def test_a_failure_of_the_machine_is_no_verdict_for_either(bench: Bench) -
     assert len(judge.codes) == 2 and all(sample.verdict is not None for sample in judged)
 
 
-async def test_a_slow_one_is_measured_anew(bench: Bench) -> None:
+async def test_a_slow_one_has_one_verdict_too(bench: Bench) -> None:
+    """A second measurement would let the luckier of the two count."""
     judge = Judge(slowest=0.25)
     lab = bench.lab(judge)
     first, _, again = await lab.evaluate(await lab.generate(PROMPT, 1, 3))
-    assert len(judge.codes) == 3
+    assert len(judge.codes) == 2
     assert first.verdict is not None and again.verdict is not None
-    assert first.verdict.speedup != again.verdict.speedup and not again.verdict.conditions.warnings
+    assert first.verdict.speedup == again.verdict.speedup
+    copied = [event for event in bench.events if isinstance(event, VerdictReached) and event.copy_of is not None]
+    assert [(event.key, event.copy_of) for event in copied] == [(again.key, first.key)]
+
+
+async def test_what_a_busy_machine_can_have_caused_is_judged_anew(bench: Bench) -> None:
+    judge = Judge(late=1)
+    lab = bench.lab(judge)
+    first, _, again = await lab.evaluate(await lab.generate(PROMPT, 1, 3))
+    assert len(judge.codes) == 3
+    assert first.verdict is not None and first.verdict.failure is not None
+    assert again.verdict is not None and again.verdict.failure is None and again.verdict.copy_of is None
 
 
 class EndsAfter(Stop):

@@ -199,7 +199,7 @@ def test_a_killed_run_says_how_far_it_came(tmp_path: Path) -> None:
     run.asked("2_Sum", 1, 1)
     report = report_of(run)
     assert report.incomplete_because is not None
-    assert report.incomplete_because.startswith("1 of 2 problems are not finished")
+    assert report.incomplete_because.startswith("1 of 2 problems are unfinished")
     assert [problem.state for problem in report.problems] == ["finished", "unfinished"]
     mean = report.overall.geometric_mean_speedup
     assert mean is not None

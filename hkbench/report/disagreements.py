@@ -1,0 +1,52 @@
+"""Measurements of one source that contradict each other: the sign of a machine that was not quiet."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from hkbench.records import Interval
+from hkbench.report.model import Disagreement, Estimate, Measured
+from hkbench.store.reader import ProblemView, RunView, SampleView
+
+
+def disagreements(run: RunView) -> tuple[Disagreement, ...]:
+    """The sources that were measured more than once in a run, with speed-ups whose 95 % intervals exclude each other.
+
+    One for each source, in the order of the plan: its slowest and its fastest measurement. A verdict that a sample has
+    from another one with the same code (`copy_of`) is no measurement of its own.
+    """
+    return tuple(found for problem in run.problems for found in _of_problem(problem))
+
+
+def _of_problem(problem: ProblemView) -> Iterator[Disagreement]:
+    sources: defaultdict[str, list[tuple[SampleView, Interval]]] = defaultdict(list)
+    for sample in problem.samples:
+        verdict = sample.verdict
+        if verdict is None or verdict.speedup is None or verdict.code_sha256 is None or verdict.copy_of is not None:
+            continue
+        sources[verdict.code_sha256].append((sample, verdict.speedup))
+    for measured in sources.values():
+        slower = min(measured, key=lambda pair: pair[1].high)
+        faster = max(measured, key=lambda pair: pair[1].low)
+        if slower[1].high < faster[1].low:
+            yield Disagreement(problem=problem.name, slower=_measured(*slower), faster=_measured(*faster))
+
+
+def _measured(sample: SampleView, found: Interval) -> Measured:
+    speedup = Estimate(value=found.value, low=found.low, high=found.high)
+    return Measured(attempt=sample.key.attempt, sample=sample.key.sample, speedup=speedup)
+
+
+def warnings_of(found: Iterable[Disagreement]) -> tuple[str, ...]:
+    """A sentence for each, for the headline of a report: which samples, and both speed-ups with their intervals."""
+    return tuple(
+        f"{one.problem}: the same code was measured at {_said(one.slower)} and at {_said(one.faster)}: "
+        "the machine was not quiet, and speed-ups of this run are less certain than their intervals say"
+        for one in found
+    )
+
+
+def _said(found: Measured) -> str:
+    interval = found.speedup
+    return f"{interval.value:.2f}x [{interval.low:.2f}, {interval.high:.2f}] (sample {found.attempt}.{found.sample})"
