@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
 from collections.abc import Callable
@@ -31,6 +30,7 @@ from hkbench.records import (
 )
 from hkbench.store.files import write_atomic
 from hkbench.store.layout import AdvicePaths, RunPaths, SamplePaths
+from hkbench.store.lock import take
 from hkbench.store.reader import RunFile, read_run_file, without_request
 
 
@@ -242,12 +242,9 @@ def _open_journal(path: Path) -> int:
 
 
 def _lock(path: Path) -> int:
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        os.close(fd)
+    descriptor = take(path)
+    if descriptor is None:
         raise UsageError(
             f"{path.parent} is in use by another hkbench; wait for it, or name another folder with --results"
-        ) from error
-    return fd
+        )
+    return descriptor
