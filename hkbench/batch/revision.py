@@ -91,19 +91,7 @@ def replace_verdict(
     conditions = verdict.conditions.model_copy(update={"warnings": (*verdict.conditions.warnings, said)})
     verdict = verdict.model_copy(update={"conditions": conditions})
     recorder.save_verdict(key, verdict)
-    failure = verdict.failure
-    recorder.event(
-        VerdictReached(
-            time=time.time(),
-            key=key,
-            status=verdict.status,
-            kind=failure.kind if failure else None,
-            stage=failure.stage if failure else None,
-            speedup=verdict.speedup.value if verdict.speedup else None,
-            seconds=sum(stage.seconds for stage in verdict.stages),
-            turns=turns,
-        )
-    )
+    recorder.event(VerdictReached.of(time.time(), key, verdict, turns))
     return verdict
 
 

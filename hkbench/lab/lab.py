@@ -242,20 +242,7 @@ class Lab:
         else:
             verdict, turns = await self._judged_once(sample, sample.candidate.sha256)
         self._recorder.save_verdict(sample.key, verdict)
-        failure = verdict.failure
-        self._recorder.event(
-            VerdictReached(
-                time=time.time(),
-                key=sample.key,
-                status=verdict.status,
-                kind=failure.kind if failure else None,
-                stage=failure.stage if failure else None,
-                speedup=verdict.speedup.value if verdict.speedup else None,
-                seconds=sum(stage.seconds for stage in verdict.stages),  # work, without waiting for a turn
-                turns=turns,
-                copy_of=verdict.copy_of,
-            )
-        )
+        self._recorder.event(VerdictReached.of(time.time(), sample.key, verdict, turns))
         return verdict
 
     async def _judged_once(self, sample: Sample, sha256: str) -> tuple[Verdict, Turns | None]:

@@ -24,8 +24,8 @@ from typing import Any
 
 from hkbench.profile.names import Built, base, defined_kernels, qualified
 from hkbench.records import Owner, Track, Work
+from hkbench.records.trust import OWN_SHARE
 
-OWN_SHARE = 0.5  #: of the work (own + PyTorch's + libraries'), at least
 MOST_OTHER = 0.9  #: of a GPU's time; beyond it the candidate's own kernels have to have a share at all
 LEAST_OWN_BESIDE_OTHER = 0.05
 MOST_COPIES = 0.5  #: of a CPU pass, without anything of the candidate's own

@@ -24,6 +24,7 @@ from hkbench.records.generation import (
     Usage,
 )
 from hkbench.records.money import Price, Rates
+from hkbench.records.outcome import CORRECT, Outcome, outcome_of, problem_outcome
 from hkbench.records.problem import (
     Convolution,
     GraphFacts,
@@ -119,6 +120,10 @@ __all__ = [
     "Convolution",
     "GraphFacts",
     "OperatorClass",
+    "CORRECT",
+    "Outcome",
+    "outcome_of",
+    "problem_outcome",
     "Price",
     "Rates",
     "Problem",

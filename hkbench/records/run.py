@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
@@ -13,7 +13,7 @@ from hkbench.records.generation import AdviceKey, ExtractionRule, SampleKey, Usa
 from hkbench.records.money import Price
 from hkbench.records.problem import SizeSet
 from hkbench.records.trust import IsolationLevel, Track
-from hkbench.records.verdict import FailureKind, Stage, Status
+from hkbench.records.verdict import FailureKind, Stage, Status, Verdict
 
 
 class JudgeSettings(Record):
@@ -225,9 +225,33 @@ class VerdictReached(Event):
     kind: FailureKind | None
     stage: Stage | None
     speedup: float | None
+    low: float | None = None  #: the 95 % interval of the speed-up; `None`: there is none, or an older run
+    high: float | None = None
+    own: float | None = None  #: `Work.own_share`; `None`: not traced, or an older run
+    language: Backend | None = None  #: of its kernels; `None`: not known, or an older run
     seconds: float
     turns: Turns | None = None  #: `None`: an older run, or nothing was run (no code, or a verdict reached before)
     copy_of: SampleKey | None = None  #: the sample with the same code whose verdict it is
+
+    @classmethod
+    def of(cls, time: float, key: SampleKey, verdict: Verdict, turns: Turns | None = None) -> Self:
+        """The event of a verdict at a time, in seconds since the epoch."""
+        failure, speedup = verdict.failure, verdict.speedup
+        return cls(
+            time=time,
+            key=key,
+            status=verdict.status,
+            kind=failure.kind if failure is not None else None,
+            stage=failure.stage if failure is not None else None,
+            speedup=speedup.value if speedup is not None else None,
+            low=speedup.low if speedup is not None else None,
+            high=speedup.high if speedup is not None else None,
+            own=verdict.work.own_share if verdict.work is not None else None,
+            language=verdict.language.backend if verdict.language is not None else None,
+            seconds=sum(stage.seconds for stage in verdict.stages),  # work, without waiting for a turn
+            turns=turns,
+            copy_of=verdict.copy_of,
+        )
 
 
 class EvaluationFailed(Event):

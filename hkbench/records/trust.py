@@ -55,6 +55,11 @@ class Isolation(Record):
     missing: tuple[str, ...] = ()  #: why a protection does not hold here, and what would change it
 
 
+OWN_SHARE = (
+    0.5  #: of the work (own, PyTorch's and libraries' kernels), that a candidate's own have to do in track `own`
+)
+
+
 class Track(StrEnum):
     """Whose kernels have to do the work."""
 
@@ -71,6 +76,12 @@ class Work(Record):
     other: float = 0.0  #: interpreter, C library, operating system: nobody's kernel
     source: str  #: the witness: "kineto", "instruction pointers sampled from outside"
     kernels: tuple[str, ...] = ()  #: the longest ones that are not the candidate's
+
+    @property
+    def own_share(self) -> float | None:
+        """Own kernels' share of the work alone, without `other`: what the track weighs. `None` where nothing worked."""
+        weighed = self.own + self.pytorch + self.library
+        return self.own / weighed if weighed > 0.0 else None
 
 
 class KernelLanguage(Record):

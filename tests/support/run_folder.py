@@ -222,14 +222,7 @@ class RunFolder:
         folder = self.paths.problem(key.problem).sample(key.attempt, key.sample)
         folder.root.mkdir(parents=True, exist_ok=True)
         folder.result.write_text(verdict.model_dump_json())
-        failure = verdict.failure
-        self.emit(
-            VerdictReached(
-                time=self.tick(), key=key, status=verdict.status, kind=failure.kind if failure else None,
-                stage=failure.stage if failure else None,
-                speedup=verdict.speedup.value if verdict.speedup else None, seconds=4.0,
-            )
-        )  # fmt: skip
+        self.emit(VerdictReached.of(self.tick(), key, verdict).model_copy(update={"seconds": 4.0}))
 
     def chosen(self, key: SampleKey) -> None:
         """Its attempt is closed with it as the best."""

@@ -1,0 +1,129 @@
+"""The title of a run and the sentence that states its result, in the same words in every report and display."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from hkbench.records import CORRECT, Backend, DeviceKind, Outcome, RunConfig, RunFacts
+from hkbench.records.trust import OWN_SHARE
+
+SEPARATOR = " · "
+REPLAYED = "replay"  #: the model of a run whose replies were recorded, where nobody named one
+
+_BACKENDS = {
+    Backend.HIPKITTENS: "HipKittens",
+    Backend.HIP: "HIP",
+    Backend.CUDA: "CUDA",
+    Backend.TRITON: "Triton",
+    Backend.CPP: "C++",
+}
+_DEVICES = {DeviceKind.ROCM: "AMD GPU", DeviceKind.CUDA: "NVIDIA GPU", DeviceKind.CPU: "CPU"}
+#: What a device's name holds beyond the name that people use: maker, kind of memory, trade marks, number of cores.
+_NOISE = re.compile(
+    r"\((?:R|TM)\)|\b(?:NVIDIA|AMD|Intel|Instinct|GeForce|HBM\d\w*|OAM|CPU|Processor|\d+-Core)\b|@.*$", re.IGNORECASE
+)
+
+
+def device_name(name: str) -> str:
+    """The short name of a device: "H100 80GB" of "NVIDIA H100 80GB HBM3", "MI300X" of "AMD Instinct MI300X"."""
+    return " ".join(_NOISE.sub(" ", name).split()) or name
+
+
+def model_name(config: RunConfig) -> str:
+    """The model that was asked, or that the replies were recorded."""
+    if config.replay is None:
+        return config.model
+    return "recorded replies" if config.model == REPLAYED else f"{config.model} (recorded replies)"
+
+
+def title(config: RunConfig, facts: RunFacts | None = None) -> str:
+    """One line, 1x1 being samples x attempts: `NAME · CUDA on H100 80GB · level 1, 100 problems · 1x1 · track any`."""
+    return SEPARATOR.join(title_parts(config, facts))
+
+
+def title_parts(config: RunConfig, facts: RunFacts | None = None) -> tuple[str, ...]:
+    """Model; backend and device; problems; samples x attempts; track. `facts` as far as they are known."""
+    return (
+        model_name(config),
+        f"{_BACKENDS[config.backend]} {_where(config, facts)}",
+        _problems(config),
+        f"{config.samples}x{config.attempts}",
+        f"track {config.judge.track.value}",
+    )
+
+
+def _where(config: RunConfig, facts: RunFacts | None) -> str:
+    if config.compiled_for is not None:
+        return f"compiled for {config.compiled_for}, not run"
+    if facts is not None and facts.device is not None:
+        return f"on {device_name(facts.device.name)}"
+    told = facts.hardware.get("device") if facts is not None else None
+    return f"on {device_name(told) if told else _DEVICES[config.device]}"
+
+
+def _problems(config: RunConfig) -> str:
+    count = plural(len(config.problems), "problem")
+    return count if config.level is None else f"level {config.level}, {count}"
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 problem`, `2 problems`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def sentence(problems: Mapping[Outcome, int]) -> str:
+    """State the result of a run in one sentence. `problems`: their number by class.
+
+    Shares are of the judged problems, with Wilson's 95 % interval.
+    """
+    # numpy, which the table of a monitor's runs does without
+    from hkbench.stats import share_interval
+
+    if problems.get(Outcome.COMPILED):
+        whole = sum(problems.values())
+        return f"A kernel of {problems[Outcome.COMPILED]} of {plural(whole, 'problem')} compiles; nothing is measured."
+    judged = sum(count for outcome, count in problems.items() if outcome is not Outcome.NOT_JUDGED)
+    unjudged = problems.get(Outcome.NOT_JUDGED, 0)
+    if not judged:
+        return f"No problem of {unjudged} is judged yet." if unjudged else "The run has no problem."
+    faster = problems.get(Outcome.FASTER, 0)
+    share = share_interval(faster, judged)
+    kind = "judged problem" if unjudged else "problem"
+    interval = f"{_percent(share.value)} %, {_percent(share.low)} to {_percent(share.high)} %"
+    parts = [f"Faster than PyTorch on {faster} of {plural(judged, kind)} ({interval})"]
+    parts += [f"{outcome.label} on {problems[outcome]}" for outcome in CORRECT[1:] if problems.get(outcome)]
+    correct = sum(problems.get(outcome, 0) for outcome in CORRECT)
+    parts.append(f"correct on {correct}")
+    return "; ".join(parts) + "."
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}"
+
+
+def own_kernels(faster: Sequence[tuple[float | None, Backend | None]], asked: Backend) -> str | None:
+    """State whose kernels the faster ones are, where that has to be said; `None` where all are what was asked for.
+
+    `faster`: of the best sample of each faster problem, the share of the work that its own kernels did (`None`: not
+    profiled) and the language of its kernels. Own kernels are those that do as much of it as the track `own` demands.
+    """
+    if not faster:
+        return None
+    unknown = sum(share is None for share, _ in faster)
+    own = sum(share is not None and share >= OWN_SHARE for share, _ in faster)
+    parts = []
+    if own < len(faster):
+        noted = f" ({unknown} not profiled)" if unknown else ""
+        parts.append(f"Of these with own kernels: {own} of {len(faster)}{noted}.")
+    others = _languages(language for _, language in faster if language is not None and language is not asked)
+    if others:
+        parts.append(f"Not written in {_BACKENDS[asked]} as asked: {others}.")
+    return " ".join(parts) or None
+
+
+def _languages(found: Iterable[Backend]) -> str:
+    counts: dict[Backend, int] = {}
+    for language in found:
+        counts[language] = counts.get(language, 0) + 1
+    return ", ".join(f"{count} in {_BACKENDS[language]}" for language, count in counts.items())

@@ -1,0 +1,66 @@
+"""The title of a run and the sentence of its result."""
+
+from __future__ import annotations
+
+import pytest
+from support.run_folder import FACTS, run_config
+
+from hkbench.headline import device_name, own_kernels, sentence, title
+from hkbench.records import Backend, DeviceFacts, DeviceKind, JudgeSettings, Outcome, Track
+
+H100 = DeviceFacts(kind=DeviceKind.CUDA, index=0, name="NVIDIA H100 80GB HBM3")
+
+
+def test_the_title_names_model_language_device_problems_samples_and_track() -> None:
+    config = run_config(("1_ReLU", "2_GELU"), samples=1, attempts=3).model_copy(
+        update={"backend": Backend.CUDA, "device": DeviceKind.CUDA, "judge": JudgeSettings(track=Track.ANY)}
+    )
+    facts = FACTS.model_copy(update={"device": H100})
+    assert title(config, facts) == "test-model · CUDA on H100 80GB · level 1, 2 problems · 1x3 · track any"
+    assert title(config) == "test-model · CUDA on NVIDIA GPU · level 1, 2 problems · 1x3 · track any"
+
+
+def test_the_title_says_what_was_not_a_model_or_not_run() -> None:
+    config = run_config().model_copy(update={"model": "replay", "replay": "examples/replies"})
+    assert title(config).startswith("recorded replies · C++ on CPU · level 1, 1 problem · ")
+    named = config.model_copy(update={"model": "NAME", "compiled_for": "gfx942", "backend": Backend.HIP})
+    assert title(named).startswith("NAME (recorded replies) · HIP compiled for gfx942, not run · ")
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("NVIDIA H100 80GB HBM3", "H100 80GB"),
+        ("NVIDIA H100 PCIe", "H100 PCIe"),
+        ("NVIDIA GeForce RTX 4090", "RTX 4090"),
+        ("AMD Instinct MI300X OAM", "MI300X"),
+        ("AMD EPYC 7763 64-Core Processor", "EPYC 7763"),
+        ("Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz", "Xeon Platinum 8481C"),
+        ("AMD", "AMD"),
+    ],
+)
+def test_a_device_has_a_short_name(name: str, short: str) -> None:
+    assert device_name(name) == short
+
+
+def test_the_sentence_counts_the_classes_over_the_judged_problems() -> None:
+    found = {Outcome.FASTER: 6, Outcome.ON_PAR: 11, Outcome.SLOWER: 2, Outcome.WRONG: 20, Outcome.REFUSED: 1}
+    whole = "Faster than PyTorch on 6 of 40 problems (15 %, 7 to 29 %); on a par on 11; slower on 2; correct on 19."
+    assert sentence(found) == whole
+    assert " of 40 judged problems (15 %, " in sentence({**found, Outcome.NOT_JUDGED: 60})
+    assert " on 0 of 1 problem (" in sentence({Outcome.WRONG: 1})
+
+
+def test_a_run_without_a_measurement_has_a_sentence_too() -> None:
+    assert "3 of 4 problems compiles" in sentence({Outcome.COMPILED: 3, Outcome.WRONG: 1})
+    assert "No problem of 2" in sentence({Outcome.NOT_JUDGED: 2})
+    assert "no problem" in sentence({})
+
+
+def test_it_is_said_whose_kernels_the_faster_ones_are() -> None:
+    own = (1.0, Backend.CUDA)
+    assert own_kernels([], Backend.CUDA) is None
+    assert own_kernels([own, own], Backend.CUDA) is None
+    said = own_kernels([own, (0.2, Backend.CUDA), (None, None)], Backend.CUDA)
+    assert said == "Of these with own kernels: 1 of 3 (1 not profiled)."
+    assert own_kernels([own, (1.0, Backend.CPP)], Backend.CUDA) == "Not written in CUDA as asked: 1 in C++."
