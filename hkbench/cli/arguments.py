@@ -32,7 +32,6 @@ def add_device(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--device",
         choices=["auto", *(kind.value for kind in DeviceKind)],
-        default="auto",
         help="where candidates are measured; auto takes a GPU that torch sees, else the CPU (default: auto)",
     )
     group.add_argument(
@@ -202,12 +201,20 @@ def rtol_by_dtype(texts: Sequence[str]) -> dict[str, float]:
 
 
 def add_base_url(group: argparse._ActionsContainer) -> None:
-    group.add_argument("--base-url", metavar="URL", help="an OpenAI-compatible endpoint (default: $OPENAI_BASE_URL)")
+    group.add_argument(
+        "--base-url",
+        metavar="URL",
+        help="an OpenAI-compatible endpoint (default: $LLM_GATEWAY_URL, $OPENAI_BASE_URL, base_url in hkbench.toml)",
+    )
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("model")
-    group.add_argument("--model", help="the model's name at the endpoint (not needed with --replay)")
+    group.add_argument(
+        "--model",
+        metavar="NAME",
+        help="the model's name at the endpoint (default: $LLM_MODEL, model in hkbench.toml; not needed with --replay)",
+    )
     add_base_url(group)
     group.add_argument(
         "--api",
@@ -248,7 +255,7 @@ def add_prompts(parser: argparse.ArgumentParser) -> None:
 
 
 def device_kind(options: argparse.Namespace) -> DeviceKind | None:
-    return None if options.device == "auto" else DeviceKind(options.device)
+    return None if options.device in (None, "auto") else DeviceKind(options.device)
 
 
 DEFAULT_BACKEND = {

@@ -39,6 +39,7 @@ from hkbench.cli.batch_plan import (
     run_folder,
 )
 from hkbench.cli.budgets import add_budgets, chosen_prices, limits
+from hkbench.cli.configuration import configure
 from hkbench.cli.models import check_model, judge_model, make_client, shown_base_url
 from hkbench.cli.signals import stopped_by_signals
 from hkbench.engine import BuildEvaluator, Evaluating, Evaluator
@@ -130,6 +131,7 @@ def run(options: argparse.Namespace) -> int:
     check_choice(options)
     check_build_only(options)
     check_unmeasured(options)
+    configure(options)
     options.results = run_folder(options, datetime.now().astimezone())
     prices: tuple[Price | None, Price | None] = (None, None)
     if not options.dry_run:
@@ -160,7 +162,7 @@ def check_unmeasured(options: argparse.Namespace) -> None:
     """Raises UsageError for what does not go with --build-only."""
     if not options.build_only:
         return
-    if options.device != "auto":
+    if options.device not in (None, "auto"):
         raise UsageError(
             f"--build-only compiles for --arch and measures on no device: leave out --device {options.device}"
         )

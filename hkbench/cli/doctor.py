@@ -15,6 +15,7 @@ from importlib import metadata
 from pathlib import Path
 
 from hkbench.cli.arguments import add_base_url, add_prompts
+from hkbench.cli.configuration import FILE, configure
 from hkbench.cli.doctor_machine import disks, gateway, memory, problems, prompts
 from hkbench.cli.doctor_row import Row, detail
 from hkbench.cli.doctor_tools import (
@@ -61,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prints; what only some runs need is shown as missing, what all need is a problem."""
-    rows = asyncio.run(_report(options))
+    rows = [*_settings(options), *asyncio.run(_report(options))]
     bad = [row for row in rows if row.problem is not None]
     if options.json:
         data = {"schema_version": 1, "problems": len(bad), "rows": [row.data() for row in rows]}
@@ -74,6 +75,15 @@ def run(options: argparse.Namespace) -> int:
         print()
         print(_sum(bad))
     return Unavailable.exit_code if bad else 0
+
+
+def _settings(options: argparse.Namespace) -> list[Row]:
+    """Takes model and address from the environment or hkbench.toml; a row where that is not possible."""
+    try:
+        configure(options)
+    except HkbenchError as error:
+        return [Row("settings", "cannot be used", problem=str(error))]
+    return [Row("settings", f"{FILE} is read")] if FILE.is_file() else []
 
 
 def _sum(bad: Sequence[Row]) -> str:

@@ -17,6 +17,7 @@ from hkbench.cli.arguments import (
     device_kind,
     judge_settings,
 )
+from hkbench.cli.configuration import configure
 from hkbench.cli.verdicts import describe
 from hkbench.engine import Evaluator
 from hkbench.engine.build_only import compile_only
@@ -47,6 +48,7 @@ def run(options: argparse.Namespace) -> int:
     if not options.code.is_file():
         raise InputMissing(f"{options.code}: there is no such file; name the candidate with --code")
     check_build_only(options)
+    configure(options)
     if options.output is not None and not options.output.absolute().parent.is_dir():
         raise InputMissing(f"{options.output.parent}: there is no such folder for --output; make it first")
     verdict = asyncio.run(_verdict(options))

@@ -7,6 +7,7 @@ import asyncio
 from pathlib import Path
 
 from hkbench.cli.arguments import add_device, add_model, add_prompts, chosen_backend, chosen_sizes, device_kind
+from hkbench.cli.configuration import configure
 from hkbench.cli.models import check_model, make_client
 from hkbench.engine import Evaluator
 from hkbench.errors import InputMissing
@@ -36,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Calls the model, keeps the reply, writes the code; says which rule found it."""
+    configure(options)
     check_model(options)
     for path in (options.output, options.response_file):
         if path is not None and not path.absolute().parent.is_dir():

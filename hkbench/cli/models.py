@@ -5,9 +5,18 @@ from __future__ import annotations
 import argparse
 from urllib.parse import urlsplit
 
+from hkbench.cli.configuration import MODEL_VARIABLE
 from hkbench.errors import UsageError
 from hkbench.llm.client import ModelClient
-from hkbench.llm.key import api_key, base_url
+from hkbench.llm.key import (
+    ADDRESS_ADVICE,
+    KEY_VARIABLES,
+    OPENAI_KEY,
+    api_key,
+    base_url,
+    known_key,
+    unaddressed,
+)
 from hkbench.llm.openai_client import OpenAIClient
 from hkbench.llm.replay import ReplayClient
 from hkbench.llm.settings import ModelSettings
@@ -15,7 +24,9 @@ from hkbench.records import Backend
 
 
 def check_model(options: argparse.Namespace) -> None:
-    """Before anything is spent or started: a model and a key, or a folder of replies.
+    """Before anything is spent or started: a model, a key and an address for it, or a folder of replies.
+
+    The options are `configure`d.
 
     Raises:
         UsageError, ReplayMissing
@@ -23,10 +34,18 @@ def check_model(options: argparse.Namespace) -> None:
     if options.replay is not None:
         ReplayClient(options.replay, Backend.CPP)
         return
-    api_key()
-    base_url(options.base_url)
+    missing = []
+    if known_key() is None:
+        missing.append(f"the key in {' or '.join(KEY_VARIABLES)} (for a local server without keys, any value works)")
     if not options.model:
-        raise UsageError("name the model with --model, or serve recorded replies with --replay DIR")
+        missing.append(f"the model in {MODEL_VARIABLE} (or --model, or model in hkbench.toml)")
+    if options.base_url is None and (known_key() is None or unaddressed(None) is not None):
+        openai = f"; with the key in {OPENAI_KEY} it is OpenAI's"
+        missing.append(f"the service's address in {ADDRESS_ADVICE}{openai}")
+    if missing:
+        raise UsageError(
+            f"which model to ask is not known: set {', '.join(missing)}. --replay DIR serves recorded replies instead"
+        )
 
 
 def shown_base_url(options: argparse.Namespace) -> str | None:
@@ -47,9 +66,10 @@ def make_client(options: argparse.Namespace, backend: Backend, model: str | None
     """A client of `model`, else of --model."""
     if options.replay is not None:
         return ReplayClient(options.replay, backend)
+    address = base_url(options.base_url)
     settings = ModelSettings(
         model=model or options.model,
-        base_url=base_url(options.base_url),
+        base_url=address,
         api=options.api,
         temperature=options.temperature,
         max_tokens=options.max_reply_tokens,
@@ -58,4 +78,4 @@ def make_client(options: argparse.Namespace, backend: Backend, model: str | None
         concurrency=options.concurrency,
         stream=not options.no_stream,
     )
-    return OpenAIClient(settings, api_key())
+    return OpenAIClient(settings, api_key(address))

@@ -6,33 +6,54 @@ import os
 
 from hkbench.errors import UsageError
 
-KEY_VARIABLES = ("LLM_GATEWAY_KEY", "OPENAI_API_KEY")
+GATEWAY_KEY, OPENAI_KEY = "LLM_GATEWAY_KEY", "OPENAI_API_KEY"
+KEY_VARIABLES = (GATEWAY_KEY, OPENAI_KEY)
+ADDRESS_VARIABLES = ("LLM_GATEWAY_URL", "OPENAI_BASE_URL")
+OPENAI_ADDRESS = "https://api.openai.com/v1"  #: of the library that calls services, where none is named
+ADDRESS_ADVICE = "LLM_GATEWAY_URL (or --base-url, or base_url in hkbench.toml)"  #: where an address is put
 SHORTEST_SECRET = 8  #: shorter keys ("EMPTY", "none") are placeholders of local servers
 
 
-def api_key() -> str:
-    """The key for the model service. Raises UsageError when neither variable holds one."""
+def api_key(address: str | None) -> str:
+    """The key for the service at `address` (None: OpenAI's own).
+
+    Raises:
+        UsageError: no variable holds a key, or it is a gateway's and no address says which one.
+    """
     found = known_key()
-    if found is not None:
-        return found
-    raise UsageError(
-        f"no key for the model service: set {' or '.join(KEY_VARIABLES)} "
-        "(a local server that needs none takes any word), or use --replay DIR for recorded replies"
+    if found is None:
+        raise UsageError(
+            f"no key for the model service: set {' or '.join(KEY_VARIABLES)} "
+            "(for a local server without keys, any value works), or use --replay DIR for recorded replies"
+        )
+    problem = unaddressed(address)
+    if problem is not None:
+        raise UsageError(problem)
+    return found
+
+
+def unaddressed(address: str | None) -> str | None:
+    """What to set where a gateway's key would go to OpenAI's address, since no other one is known; else None."""
+    if address is not None or not _variable(GATEWAY_KEY):
+        return None
+    return (
+        f"{GATEWAY_KEY} is set, and no address to send it to: set {ADDRESS_ADVICE}; for OpenAI itself put the key "
+        f"into {OPENAI_KEY} in its place"
     )
 
 
 def known_key() -> str | None:
     """The key, where a variable holds one."""
-    values = (os.environ.get(name, "").strip() for name in KEY_VARIABLES)
-    return next((value for value in values if value), None)
+    return next((value for value in map(_variable, KEY_VARIABLES) if value), None)
 
 
-def base_url(option: str | None) -> str | None:
-    """The service's address: `option` (--base-url), else OPENAI_BASE_URL, else None (the library's own).
+def base_url(option: str | None, configured: str | None = None) -> str | None:
+    """The service's address: `option` (--base-url), else LLM_GATEWAY_URL, OPENAI_BASE_URL, `configured` (hkbench.toml).
 
-    Raises UsageError when the address is not an http(s) one.
+    None where nobody names one. Raises UsageError when the address is not an http(s) one.
     """
-    for source, value in (("--base-url", option), ("OPENAI_BASE_URL", os.environ.get("OPENAI_BASE_URL"))):
+    variables = ((name, _variable(name)) for name in ADDRESS_VARIABLES)
+    for source, value in (("--base-url", option), *variables, ("base_url in hkbench.toml", configured)):
         address = (value or "").strip()
         if not address:
             continue
@@ -40,6 +61,10 @@ def base_url(option: str | None) -> str | None:
             raise UsageError(f"{source} is {address!r}: it has to begin with http:// or https://")
         return address
     return None
+
+
+def _variable(name: str) -> str:
+    return os.environ.get(name, "").strip()
 
 
 def redact(text: str, key: str) -> str:

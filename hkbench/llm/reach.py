@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from hkbench.llm.key import redact
+from hkbench.llm.key import OPENAI_ADDRESS, redact
 from hkbench.store.plain import one_line
 
 SECONDS = 5.0
@@ -48,7 +48,7 @@ def reach(base_url: str | None, key: str, seconds: float = SECONDS) -> Reached:
     worker.join(seconds + 1.0)
     if found:
         return found[0]
-    address = _shown(base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1")
+    address = _shown(base_url or OPENAI_ADDRESS)
     return Reached(address, f"no answer within {seconds:g} s", _slow(address))
 
 

@@ -104,6 +104,8 @@ def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
         "LLM_GATEWAY_KEY",
         "OPENAI_API_KEY",
         "OPENAI_BASE_URL",
+        "LLM_GATEWAY_URL",
+        "LLM_MODEL",
         "KERNELBENCH_DIR",
         "NUM_SAMPLES",
         "HKBENCH_PRICES",

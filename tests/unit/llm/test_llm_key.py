@@ -15,7 +15,7 @@ from hkbench.llm.retry import is_retried, requested_wait
 
 @pytest.fixture(autouse=True)
 def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("LLM_GATEWAY_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
+    for name in ("LLM_GATEWAY_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "LLM_GATEWAY_URL"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -27,22 +27,36 @@ def test_api_key(monkeypatch: pytest.MonkeyPatch, gateway: str | None, openai: s
     for name, value in (("LLM_GATEWAY_KEY", gateway), ("OPENAI_API_KEY", openai)):
         if value is not None:
             monkeypatch.setenv(name, value)
-    assert api_key() == key
+    assert api_key("http://gateway/v1") == key
 
 
 def test_no_key_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LLM_GATEWAY_KEY", " ")
     with pytest.raises(UsageError, match="set LLM_GATEWAY_KEY or OPENAI_API_KEY"):
-        api_key()
+        api_key("http://gateway/v1")
+
+
+def test_a_gateways_key_is_not_sent_to_openai(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "two")
+    assert api_key(None) == "two"
+    monkeypatch.setenv("LLM_GATEWAY_KEY", "one")
+    with pytest.raises(UsageError, match="LLM_GATEWAY_URL"):
+        api_key(None)
 
 
 def test_base_url(monkeypatch: pytest.MonkeyPatch) -> None:
     assert base_url(None) is None
+    assert base_url(None, "https://file/v1") == "https://file/v1"
+    with pytest.raises(UsageError, match=r"hkbench\.toml"):
+        base_url(None, "file/v1")
     monkeypatch.setenv("OPENAI_BASE_URL", " http://from-environment/v1 ")
     assert base_url(None) == "http://from-environment/v1"
+    monkeypatch.setenv("LLM_GATEWAY_URL", "https://gateway/v1")
+    assert base_url(None, "https://file/v1") == "https://gateway/v1"
     assert base_url("https://option/v1") == "https://option/v1"
     with pytest.raises(UsageError, match="--base-url is 'localhost:8000'"):
         base_url("localhost:8000")
+    monkeypatch.delenv("LLM_GATEWAY_URL")
     monkeypatch.setenv("OPENAI_BASE_URL", "ftp://x")
     with pytest.raises(UsageError, match="OPENAI_BASE_URL"):
         base_url(None)
