@@ -36,11 +36,11 @@ from hkbench.cli.batch_plan import (
     check_choice,
     plan_of,
     print_plan,
-    run_folder,
 )
 from hkbench.cli.budgets import add_budgets, chosen_prices, limits
 from hkbench.cli.configuration import configure
 from hkbench.cli.models import check_model, judge_model, make_client, shown_base_url
+from hkbench.cli.run_folder import Place, place_of
 from hkbench.cli.signals import stopped_by_signals
 from hkbench.engine import BuildEvaluator, Evaluating, Evaluator
 from hkbench.engine.build_evaluator import BACKENDS
@@ -99,10 +99,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--results",
         type=Path,
-        default=Path("results"),
         metavar="DIR",
-        help="the run folder (default: results); {time}, {model} and {strategy} in it stand for those of the start, "
-        "as in runs/{time}_{model}",
+        help="the run folder (default: results/{time}_{model}); {time}, {model} and {strategy} stand for those of the "
+        "start; a folder with {time} in its name is a new one",
     )
     parser.add_argument(
         "--record",
@@ -132,7 +131,8 @@ def run(options: argparse.Namespace) -> int:
     check_build_only(options)
     check_unmeasured(options)
     configure(options)
-    options.results = run_folder(options, datetime.now().astimezone())
+    place = place_of(options, datetime.now().astimezone())
+    options.results = place.folder
     prices: tuple[Price | None, Price | None] = (None, None)
     if not options.dry_run:
         check_model(options)
@@ -145,7 +145,7 @@ def run(options: argparse.Namespace) -> int:
         backend = _backend(options, kind or DeviceKind.CPU)
         print_plan(plan_of(options, book, backend), backend)
         return 0
-    outcome, report = asyncio.run(_run(options, book, categories, prices))
+    outcome, report = asyncio.run(_run(options, place, book, categories, prices))
     print(f"spent: {words.spent(report)}")
     print(f"report: {options.results / 'detailed_report.txt'}, {options.results / 'report.html'}")
     for name, error in outcome.errors.items():
@@ -194,6 +194,7 @@ async def _found_kind(options: argparse.Namespace) -> DeviceKind:
 
 async def _run(
     options: argparse.Namespace,
+    place: Place,
     book: PromptBook,
     categories: CategoryBook | None,
     prices: tuple[Price | None, Price | None],
@@ -207,12 +208,14 @@ async def _run(
         if categories is not None:
             config = config.model_copy(update={"categories_sha256": categories.sha256})
         with ExitStack() as stack:
+            options.results = place.make()
             paths = RunPaths(options.results)
             audience = Audience()
             recorder = Recorder(paths, audience.tell)
             stack.callback(recorder.close)
             facts = _facts(evaluator, plan, *prices)
             resumed = recorder.begin(config, facts)
+            place.keep_latest(options.results)
             stack.callback(lambda: written.append(write_reports(options.results)))
             history = read_history(paths.journal)
             log = stack.enter_context(paths.log.open("a", encoding="utf-8"))

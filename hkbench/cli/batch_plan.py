@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
-from datetime import datetime
 from pathlib import Path
 
 from hkbench.batch import RunPlan, make_plan
@@ -136,25 +134,6 @@ def check_choice(options: argparse.Namespace) -> None:
         raise UsageError(f"--exhaust belongs to --strategy reflect; {options.strategy} has its own end")
     if options.rounds and options.attempts:
         raise UsageError("--rounds N is the same as --attempts N+1: give one of them")
-
-
-def run_folder(options: argparse.Namespace, now: datetime) -> Path:
-    """--results with the start of the run, its model and its strategy in their places; local time.
-
-    Raises UsageError for a name in braces that is none of them.
-    """
-    names = {
-        "time": now.strftime("%Y%m%d-%H%M%S"),
-        "model": re.sub(r"[^\w.-]+", "-", options.model or "replay").strip("-."),
-        "strategy": options.strategy,
-    }
-    try:
-        return Path(str(options.results).format(**names))
-    except (KeyError, IndexError, ValueError, AttributeError) as error:
-        raise UsageError(
-            f"--results {options.results}: {error} is no name for the place of something; use "
-            f"{', '.join(f'{{{name}}}' for name in names)}"
-        ) from None
 
 
 def _samples_from_environment() -> int | None:

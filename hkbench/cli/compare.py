@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from hkbench.cli.runs import only_one_of
 from hkbench.report.compare_text import side_by_side_lines
 from hkbench.report.write import json_text, read_side_by_side
 from hkbench.store.plain import strip_escapes
@@ -38,7 +39,7 @@ def add_force(parser: argparse._ActionsContainer) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prints the comparison; 1 with --fail-if-worse where a run is worse than the first, else 0."""
-    found = read_side_by_side([options.a, *options.b], force=options.force)
+    found = read_side_by_side([only_one_of(folder) for folder in (options.a, *options.b)], force=options.force)
     if options.json:
         print(json_text(found), end="")
     else:

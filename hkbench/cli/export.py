@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 from hkbench.cli.arguments import positive
+from hkbench.cli.runs import only_one_of
 from hkbench.errors import UsageError
 from hkbench.report.kernelbench import (
     Exported,
@@ -49,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
     Raises:
         UsageError: DIR is not empty, the level is not known, or a problem's name does not begin with a number.
     """
-    view = read_run(RunPaths(options.results))
+    view = read_run(RunPaths(only_one_of(options.results)))
     level = options.level or view.config.level
     if level is None:
         raise UsageError("the run's problems have no level, and KernelBench's names need one: give --level")

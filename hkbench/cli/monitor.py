@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from hkbench.cli.arguments import seconds
+from hkbench.cli.runs import runs_of
 from hkbench.monitor import run_monitor
 from hkbench.store.layout import RunPaths
 
@@ -22,9 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "results",
         type=Path,
         nargs="*",
-        default=[Path("results")],
         metavar="RESULTS",
-        help="run folders (default: results); a key of the screen goes from one to the next",
+        help="run folders, or folders of runs, which are shown as a table (default: the newest run below results)",
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--once", action="store_true", help="print one plain frame of each and end")
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     run_monitor(
-        [RunPaths(folder) for folder in options.results],
+        [RunPaths(folder) for folder in runs_of(options.results)],
         once=options.once,
         as_json=options.json,
         refresh=options.refresh,

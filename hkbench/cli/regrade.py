@@ -23,6 +23,7 @@ from hkbench.cli.recorded import (
     same_device,
     tell,
 )
+from hkbench.cli.runs import only_one_of
 from hkbench.errors import InputMissing, UsageError
 from hkbench.judge.regrade import Regraded
 from hkbench.records import Problem, RunConfig, SampleKey, Track, Verdict
@@ -67,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prints a line for each sample that has another outcome, and for each that cannot be decided."""
-    view = read_run(RunPaths(options.results))
+    view = read_run(RunPaths(only_one_of(options.results)))
     if options.where and (options.track or options.rtol):
         raise UsageError("--track and --rtol hold for a whole run: leave out --where")
     config = _config(view.config, options.track, rtol_by_dtype(options.rtol))

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from hkbench.cli.compare import add_force
+from hkbench.cli.runs import newest_of, only_one_of
 from hkbench.errors import UsageError
 from hkbench.report.compare_text import side_by_side_lines
 from hkbench.report.write import write_comparison, write_reports
@@ -20,7 +21,13 @@ the first, as by hkbench compare; the folders' own reports stay as they are."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("results", type=Path, nargs="+", metavar="RESULTS", help="the run folder; or several")
+    parser.add_argument(
+        "results",
+        type=Path,
+        nargs="*",
+        metavar="RESULTS",
+        help="the run's folder, or a folder of runs, whose newest is taken (default: results); or several runs",
+    )
     parser.add_argument("--quiet", action="store_true", help="do not print the text")
     group = parser.add_argument_group("several runs")
     group.add_argument(
@@ -38,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
         return _side_by_side(options)
     if options.output is not None or options.force:
         raise UsageError("--output and --force are for several runs: the report of one lies in its folder")
-    folder = options.results[0]
+    folder = newest_of(options.results[0] if options.results else None)
     write_reports(folder)
     if not options.quiet:
         print((folder / "detailed_report.txt").read_text(encoding="utf-8"), end="")
@@ -47,7 +54,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _side_by_side(options: argparse.Namespace) -> int:
-    found, page = write_comparison(options.results, options.output, force=options.force)
+    found, page = write_comparison(
+        [only_one_of(folder) for folder in options.results], options.output, force=options.force
+    )
     if not options.quiet:
         for line in side_by_side_lines(found):
             print(strip_escapes(line).rstrip())

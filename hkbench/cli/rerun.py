@@ -20,6 +20,7 @@ from hkbench.cli.recorded import (
     same_device,
     tell,
 )
+from hkbench.cli.runs import only_one_of
 from hkbench.errors import InputMissing
 from hkbench.records import Problem, SampleKey
 from hkbench.store.layout import RunPaths
@@ -49,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prints a line a sample. 0 where all were judged, else the code of the first failure of the machine."""
-    view = read_run(RunPaths(options.results))
+    view = read_run(RunPaths(only_one_of(options.results)))
     keys = matching(view, parse_where(options.where, view.config.problems))
     if not keys:
         raise InputMissing(f"no judged sample of {options.results} with code matches {' '.join(options.where)}")

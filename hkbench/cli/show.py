@@ -12,8 +12,9 @@ from rich.console import Console
 from rich.text import Text
 
 from hkbench.cli.address import Address, find_address
+from hkbench.cli.runs import newest_of
 from hkbench.cli.verdicts import describe
-from hkbench.errors import UsageError
+from hkbench.errors import InputMissing, UsageError
 from hkbench.records import JudgeSettings, SampleKey
 from hkbench.report.build import detail, summary_of
 from hkbench.report.model import ProblemReport, Report, SampleReport
@@ -46,7 +47,13 @@ _COLOURS = {"fast": "green", "solved": "green", "slow": "yellow", "incorrect": "
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("results", type=Path, metavar="RUN", help="the run folder")
+    parser.add_argument(
+        "results",
+        type=Path,
+        nargs="?",
+        metavar="RUN",
+        help="the run's folder, or a folder of runs, whose newest is taken (default: results)",
+    )
     parser.add_argument("address", nargs="?", metavar="PROBLEM[/ATTEMPT[/SAMPLE]]", help="what to show of it")
     parser.add_argument(
         "--part",
@@ -59,8 +66,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prints what was asked for; 0 whatever the verdicts are."""
-    view = read_run(RunPaths(options.results))
-    address = find_address(view, options.address) if options.address is not None else None
+    folder, text = options.results, options.address
+    if text is None and folder is not None and not folder.exists():
+        folder, text = None, str(folder)  # `hkbench show 3/2/1`: of the newest run
+    view = read_run(RunPaths(newest_of(folder)))
+    address = None if text is None else _address(view, text, named=options.address is not None)
     if options.part and (address is None or address.key is None):
         raise UsageError(f"--part is of a sample: name one as PROBLEM/ATTEMPT/SAMPLE{_samples_of(address)}")
     console = Console(highlight=False, soft_wrap=True, emoji=False, markup=False)
@@ -73,6 +83,16 @@ def run(options: argparse.Namespace) -> int:
         chosen = list(PARTS) if not options.part or "all" in options.part else options.part
         _show_sample(console, sample, view.config.judge, chosen, options.json)
     return 0
+
+
+def _address(view: RunView, text: str, *, named: bool) -> Address:
+    """What `text` names in the run; `named`: the command names the run too. Errors as of `find_address`."""
+    try:
+        return find_address(view, text)
+    except (InputMissing, UsageError) as error:
+        if named:
+            raise
+        raise type(error)(f"{text} is not a folder; and taken as a part of {view.paths.root}: {error}") from None
 
 
 def _samples_of(address: Address | None) -> str:

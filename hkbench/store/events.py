@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from hkbench.records import AnyEvent
 from hkbench.store.collector import collector_paused
 
+_LAST = 1 << 16  #: bytes at a journal's end that surely hold its last event
 _EVENT: TypeAdapter[AnyEvent] = TypeAdapter(AnyEvent)
 
 
@@ -47,6 +48,21 @@ def read_events(path: Path) -> Iterator[AnyEvent | Damage]:
 def read_history(path: Path) -> list[AnyEvent]:
     """The journal's events in order, without what is damaged."""
     return [event for event in read_events(path) if not isinstance(event, Damage)]
+
+
+def read_last_event(path: Path) -> AnyEvent | None:
+    """The journal's last whole event, without reading the rest; `None` for one that is missing, empty or damaged."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _LAST))
+            lines = file.read().splitlines()
+    except OSError:
+        return None
+    for line in reversed(lines):
+        if line.strip():
+            found = _parse(line, path.name, 0)
+            return None if isinstance(found, Damage) else found
+    return None
 
 
 @dataclass(frozen=True)

@@ -247,4 +247,5 @@ def _lock(path: Path) -> int:
         raise UsageError(
             f"{path.parent} is in use by another hkbench; wait for it, or name another folder with --results"
         )
+    os.utime(descriptor)  # when the run was begun or resumed last, for find.py
     return descriptor

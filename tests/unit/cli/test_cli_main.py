@@ -20,7 +20,7 @@ from hkbench.monitor import Display
 from hkbench.records import AnyEvent, RunStarted
 
 
-@pytest.mark.parametrize("arguments", [[], ["fly"], ["eval"], ["run", "0", "3"], ["run", "a", "b"], ["report"]])
+@pytest.mark.parametrize("arguments", [[], ["fly"], ["eval"], ["run", "0", "3"], ["run", "a", "b"], ["export"]])
 def test_wrong_arguments_are_64(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
         main(arguments)

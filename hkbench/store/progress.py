@@ -1,0 +1,63 @@
+"""How far a run has come, from its folder alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from hkbench.records import RunClosed, RunConfig
+from hkbench.store.events import read_last_event
+from hkbench.store.layout import RunPaths
+from hkbench.store.reader import advice_folders, read_run_file, sample_folders
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a run folder holds of its plan."""
+
+    most: int  #: samples if every problem takes every attempt
+    judged: int  #: samples with a verdict
+    waiting: int  #: samples with a reply and without a verdict
+    complete: bool  #: the last session reached the end of the plan
+    answered: bool  #: there is a reply, of the model or of a judge
+
+
+def progress_of(paths: RunPaths, config: RunConfig) -> Progress:
+    """How far the run with the settings `config` has come; reads no verdict and no reply."""
+    judged = waiting = 0
+    advised = False
+    for name in config.problems:
+        problem = paths.problem(name)
+        for attempt, sample in sample_folders(problem.root):
+            place = problem.sample(attempt, sample)
+            if place.result.exists():
+                judged += 1
+            elif place.response.exists():
+                waiting += 1
+        advised = advised or any(problem.advice(*call).response.exists() for call in advice_folders(problem.root))
+    most = len(config.problems) * config.samples * config.attempts
+    return Progress(most, judged, waiting, is_complete(paths), judged + waiting > 0 or advised)
+
+
+def describe_folder(folder: Path) -> str:
+    """What running into `folder` means: "new: FOLDER", or "resumes FOLDER: 12 of up to 36 samples judged, 8 replies
+    that are not judged yet".
+
+    For the plan that a dry run prints, and for the line that a resumed run begins with. Reads only names of files,
+    run.json and the journal's last line. Errors as of `read_run_file`, for a run.json that cannot be read.
+    """
+    paths = RunPaths(folder)
+    if not paths.run.is_file():
+        return f"new: {folder}"
+    found = progress_of(paths, read_run_file(paths).config)
+    if not found.answered:
+        return f"begins again: {folder}, which holds no reply"
+    done = ", complete" if found.complete else ""
+    waiting = f", {found.waiting} replies that are not judged yet" if found.waiting else ""
+    return f"resumes {folder}: {found.judged} of up to {found.most} samples judged{waiting}{done}"
+
+
+def is_complete(paths: RunPaths) -> bool:
+    """Whether the last session came to the end of the plan."""
+    last = read_last_event(paths.journal)
+    return isinstance(last, RunClosed) and last.complete
