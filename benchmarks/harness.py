@@ -144,7 +144,12 @@ class Talker:
         self._count = 0
 
     async def complete(
-        self, _key: CallKey, prompt: str, _form: type[Advice] | None = None, permit: Permit = ALWAYS
+        self,
+        _key: CallKey,
+        prompt: str,
+        _form: type[Advice] | None = None,
+        permit: Permit = ALWAYS,
+        system: str | None = None,  # noqa: ARG002
     ) -> Reply:
         permit.begin()
         self._count += 1

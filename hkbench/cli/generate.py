@@ -14,8 +14,8 @@ from hkbench.errors import InputMissing
 from hkbench.lab.prompting import Prompter
 from hkbench.llm.extract import extract
 from hkbench.problems import load_problem
-from hkbench.prompts import load_prompts
-from hkbench.records import JudgeSettings, Reply, SampleKey
+from hkbench.prompts import PromptBook, load_prompts
+from hkbench.records import JudgeSettings, Problem, Reply, SampleKey
 from hkbench.store.files import write_atomic
 
 DESCRIPTION = """Ask a model once for a kernel and write the code of its reply to a file.
@@ -27,7 +27,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--problem", type=Path, required=True, metavar="P", help="the problem's file")
     parser.add_argument("--output", type=Path, required=True, metavar="CODE", help="where the kernel file goes")
     parser.add_argument(
-        "--prompt", type=Path, metavar="FILE", help="a template of your own instead of config.json's choice"
+        "--prompt",
+        type=Path,
+        metavar="FILE",
+        help="a prompt of your own in place of config.json's choice: a plain text is the system message, before the "
+        "problem, the rules and the answer format; a jinja2 template (name.jinja, or {# template #} as its first line) "
+        "is the whole prompt",
     )
     parser.add_argument("--response-file", type=Path, metavar="F", help="keep the whole reply here")
     add_prompts(parser)
@@ -42,7 +47,11 @@ def run(options: argparse.Namespace) -> int:
     for path in (options.output, options.response_file):
         if path is not None and not path.absolute().parent.is_dir():
             raise InputMissing(f"{path.parent}: there is no such folder; make it first")
-    reply = asyncio.run(_reply(options))
+    problem = load_problem(options.problem)
+    book = load_prompts(options.prompts)
+    if options.prompt is not None:
+        book = book.with_file(options.prompt)
+    reply = asyncio.run(_reply(options, problem, book))
     if options.response_file is not None:
         write_atomic(options.response_file, reply.text)
     extraction = extract(reply.text, None)
@@ -54,17 +63,17 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-async def _reply(options: argparse.Namespace) -> Reply:
-    problem = load_problem(options.problem)
-    book = load_prompts(options.prompts)
+async def _reply(options: argparse.Namespace, problem: Problem, book: PromptBook) -> Reply:
     settings = JudgeSettings()
     sizes = chosen_sizes(options)
     async with Evaluator(device_kind(options), settings, sizes) as evaluator:
         backend = chosen_backend(options, evaluator.device.kind)
-        prompter = Prompter(book, backend, evaluator, settings, options.prompt)
+        template = None if options.prompt is None else str(options.prompt)
+        prompter = Prompter(book, backend, evaluator, settings, template)
         prompt = await prompter.render(problem, None)
     client = make_client(options, backend)
     try:
-        return await client.complete(SampleKey(problem=problem.name, attempt=1, sample=1), prompt.text)
+        key = SampleKey(problem=problem.name, attempt=1, sample=1)
+        return await client.complete(key, prompt.text, system=prompt.system)
     finally:
         await client.close()

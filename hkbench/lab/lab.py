@@ -113,7 +113,9 @@ class Lab:
         text = self._recorder.prompt(name, attempt)
         if text is not None:
             template = book.choose(name, self._prompter.backend)
-            return Prompt(text=text, template=template, sha256=sha256(text.encode()).hexdigest())
+            system = self._recorder.system(name, attempt)
+            digest = sha256(((system or "") + text).encode()).hexdigest()
+            return Prompt(text=text, system=system, template=template, sha256=digest)
         self._stop.check()
         about = None
         if stage is not None:
@@ -160,7 +162,7 @@ class Lab:
             return known
         try:
             with Turn(self._stop, lambda: self._recorder.event(GenerationStarted(time=time.time(), key=key))) as turn:
-                reply = await self._client.complete(key, prompt.text, permit=turn)
+                reply = await self._client.complete(key, prompt.text, permit=turn, system=prompt.system)
         except RunStopped:
             raise
         except HkbenchError as error:
@@ -168,7 +170,10 @@ class Lab:
             self._recorder.event(failed)
             raise
         self.answered = True
-        request = None if self._request is None else self._request | {"prompt_sha256": prompt.sha256}
+        request = self._request
+        if request is not None:
+            system = {} if prompt.system is None else {"system": prompt.system}
+            request = request | {"prompt_sha256": prompt.sha256} | system
         self._recorder.save_reply(key, reply, request)
         self._recorder.event(
             ReplyReceived(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from hkbench.categories import CategoryBook
 from hkbench.engine import Evaluating
 from hkbench.judge.tolerances import RTOL_BY_NAME
@@ -17,7 +15,6 @@ from hkbench.prompts import (
     contract,
     dialect_of,
     render,
-    render_file,
 )
 from hkbench.records import Backend, DeviceFacts, JudgeSettings, Problem, ProblemFacts, Prompt, QuestionKind, ScalarFact
 
@@ -26,7 +23,10 @@ KIB, MIB = 1 << 10, 1 << 20
 
 
 class Prompter:
-    """Renders prompts for one backend on one device; the facts of a problem are read once."""
+    """Renders prompts for one backend on one device; the facts of a problem are read once.
+
+    `template` names the book's prompt file for all problems, in place of its choice by name.
+    """
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Prompter:
         backend: Backend,
         evaluator: Evaluating,
         settings: JudgeSettings,
-        template: Path | None = None,
+        template: str | None = None,
         categories: CategoryBook | None = None,
     ) -> None:
         self.book = book
@@ -53,9 +53,7 @@ class Prompter:
 
     async def render(self, problem: Problem, reflection: Reflection | None, stage: StageSheet | None = None) -> Prompt:
         context = (await self._context(problem, reflection)).model_copy(update={"stage": stage})
-        if self._template is not None:
-            return render_file(self.book, self._template, context)
-        return render(self.book, self.book.choose(problem.name, self.backend), context)
+        return render(self.book, self._template or self.book.choose(problem.name, self.backend), context)
 
     async def question(
         self, problem: Problem, kind: QuestionKind, reflection: Reflection, question: Question

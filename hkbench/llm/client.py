@@ -37,9 +37,16 @@ class ModelClient(Protocol):
     """Anything that answers prompts: a service, or a folder of recorded replies."""
 
     async def complete(
-        self, key: CallKey, prompt: str, form: type[Advice] | None = None, permit: Permit = ALWAYS
+        self,
+        key: CallKey,
+        prompt: str,
+        form: type[Advice] | None = None,
+        permit: Permit = ALWAYS,
+        system: str | None = None,
     ) -> Reply:
         """The reply to one prompt. Safe to call many times at once. What `permit` raises passes through.
+
+        `prompt` is the user's message, `system` the system message before it.
 
         `form`: the endpoint is asked to answer with JSON of this form, where it offers that; the reply may be
         anything still (see `read_answer`).

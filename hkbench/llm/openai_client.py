@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt
@@ -47,6 +47,21 @@ class _FormRefused(Exception):
     """The request with a form for its answer was refused; without one it may be served."""
 
 
+class _Messages(NamedTuple):
+    """What a call says, as each API wants it."""
+
+    system: str | None
+    user: str
+
+    def chat(self) -> dict[str, object]:
+        system = [] if self.system is None else [{"role": "system", "content": self.system}]
+        return {"messages": [*system, {"role": "user", "content": self.user}]}
+
+    def responses(self) -> dict[str, object]:
+        system = {} if self.system is None else {"instructions": self.system}
+        return {"input": self.user, **system}
+
+
 class OpenAIClient:
     """Asks one model. Retries what may pass, refuses at once what will not, and never shows the key."""
 
@@ -59,17 +74,23 @@ class OpenAIClient:
         self._offers_forms = True  # until it refuses one
 
     async def complete(
-        self, key: CallKey, prompt: str, form: type[Advice] | None = None, permit: Permit = ALWAYS
+        self,
+        key: CallKey,
+        prompt: str,
+        form: type[Advice] | None = None,
+        permit: Permit = ALWAYS,
+        system: str | None = None,
     ) -> Reply:
         """One reply. Raises ModelUnavailable when the service refuses, or after `max_tries` failures."""
+        messages = _Messages(system, prompt)
         if form is not None and self._offers_forms:
             try:
-                return await self._complete(key, prompt, form, permit)
+                return await self._complete(key, messages, form, permit)
             except _FormRefused:
                 self._offers_forms = False
-        return await self._complete(key, prompt, None, permit)
+        return await self._complete(key, messages, None, permit)
 
-    async def _complete(self, key: CallKey, prompt: str, form: type[Advice] | None, permit: Permit) -> Reply:
+    async def _complete(self, key: CallKey, prompt: _Messages, form: type[Advice] | None, permit: Permit) -> Reply:
         settings = self._settings
         retrying = AsyncRetrying(
             retry=retry_if_exception_type(Transient),
@@ -97,7 +118,7 @@ class OpenAIClient:
             await self._library.close()
             self._library = None
 
-    async def _try(self, prompt: str, form: type[Advice] | None, number: int, permit: Permit) -> Reply:
+    async def _try(self, prompt: _Messages, form: type[Advice] | None, number: int, permit: Permit) -> Reply:
         """One call, within a slot and a time limit. Raises Transient, ModelUnavailable or _FormRefused."""
         import httpx2  # comes with openai; both are imported late because they take a second
         import openai
@@ -124,7 +145,7 @@ class OpenAIClient:
                 failure = Transient(self._clean(f"the body is not JSON: {error}"))
         raise failure
 
-    async def _call(self, prompt: str, form: type[Advice] | None) -> tuple[Answer, str | None]:
+    async def _call(self, prompt: _Messages, form: type[Advice] | None) -> tuple[Answer, str | None]:
         import httpx2
         from openai import AsyncStream
 
@@ -162,7 +183,7 @@ class OpenAIClient:
             raise BadAnswer(f"the body is not JSON ({kind}): {text[:200]!r}") from None
         return chat_answer(body) if self._settings.api == "chat" else responses_answer(body)
 
-    def _request(self, prompt: str, form: type[Advice] | None) -> dict[str, object]:
+    def _request(self, prompt: _Messages, form: type[Advice] | None) -> dict[str, object]:
         """The request's JSON; only what the settings name is sent."""
         settings = self._settings
         chat = settings.api == "chat"
@@ -176,7 +197,7 @@ class OpenAIClient:
             "stream": True if settings.stream else None,
             "stream_options": {"include_usage": True} if chat and settings.stream else None,
         }
-        asked = {"messages": [{"role": "user", "content": prompt}]} if chat else {"input": prompt}
+        asked = prompt.chat() if chat else prompt.responses()
         given = {name: value for name, value in optional.items() if value is not None}
         return {"model": settings.model, **asked, **given, **settings.extra_body}
 

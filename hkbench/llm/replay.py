@@ -37,6 +37,7 @@ class ReplayClient:
         prompt: str,  # noqa: ARG002 - the key decides
         form: type[Advice] | None = None,  # noqa: ARG002
         permit: Permit = ALWAYS,
+        system: str | None = None,  # noqa: ARG002
     ) -> Reply:
         """The reply recorded for `key`. Raises ReplayMissing when there is none, or it cannot be read."""
         permit.begin()

@@ -3,7 +3,7 @@
 from hkbench.prompts.config import BackendRules, PromptBook, PromptConfig, load_prompts
 from hkbench.prompts.context import DeviceSheet, PromptContext, Question, Reflection, StageSheet, dialect_of
 from hkbench.prompts.reflection import reflect_on, with_advice
-from hkbench.prompts.render import render, render_file
+from hkbench.prompts.render import render
 from hkbench.prompts.rules import contract
 from hkbench.prompts.text import clean
 
@@ -11,7 +11,7 @@ __all__ = [
     "BackendRules", "PromptBook", "PromptConfig", "load_prompts",
     "DeviceSheet", "PromptContext", "Question", "Reflection", "StageSheet", "dialect_of",
     "reflect_on", "with_advice",
-    "render", "render_file",
+    "render",
     "contract",
     "clean",
 ]  # fmt: skip

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,12 +15,14 @@ import jinja2
 from pydantic import AfterValidator, Field, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from hkbench.errors import ConfigurationError
+from hkbench.errors import ConfigurationError, InputMissing
 from hkbench.prompts import hint_keys
-from hkbench.prompts.environment import check_template, environment
+from hkbench.prompts.environment import check_template, environment, is_template
 from hkbench.records import Backend, FailureKind, QuestionKind, Record
 
 CONFIG = "config.json"
+SHIPPED = Path(__file__).resolve().parents[2] / "prompts"  #: the project's own folder
+USER_MESSAGE = "_user.txt"  #: the template that follows a plain text, which is the system message
 
 
 def _hint_key(name: str) -> str:
@@ -39,6 +41,7 @@ class BackendRules(Record):
     """The same keys for one backend; what it gives comes before the top level's."""
 
     default_prompt: str | None = None
+    system_prompt: str | None = None
     patterns: dict[str, str] = Field(default_factory=dict)
     reflection_hints: Hints = Field(default_factory=dict)
 
@@ -47,6 +50,7 @@ class PromptConfig(Record):
     """prompts/config.json."""
 
     default_prompt: str
+    system_prompt: str | None = None  #: prompt file of the system message that goes before every prompt
     #: regular expression on the problem's name, upper and lower case alike -> prompt file; the order in the file counts
     patterns: dict[str, str] = Field(default_factory=dict)
     reflection_hints: Hints = Field(default_factory=dict)
@@ -61,6 +65,7 @@ class PromptBook:
     folder: Path
     config: PromptConfig
     templates: dict[str, str]  #: file name -> text, partials included
+    plain: dict[str, str]  #: file name -> text that is sent as it stands, as the system message
     sha256: str
 
     @cached_property
@@ -82,6 +87,30 @@ class PromptBook:
                 if re.search(pattern, problem_name, re.IGNORECASE):
                     return template
         return own.default_prompt or self.config.default_prompt
+
+    def system_prompt(self, backend: Backend) -> str | None:
+        """The file of the system message that goes before every prompt for a kernel, if the folder names one."""
+        own = self.config.backends.get(backend, BackendRules())
+        return own.system_prompt or self.config.system_prompt
+
+    def with_file(self, path: Path) -> PromptBook:
+        """The same book with a prompt file of the user's, which goes by `str(path)`; a template may include the book's.
+
+        Raises:
+            InputMissing: there is no such file, or it is no UTF-8 text.
+            ConfigurationError: the template does not parse, or names a variable or template that is not there.
+        """
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
+            raise InputMissing(f"{path} cannot be read ({why}); name a UTF-8 text file with --prompt") from error
+        if not is_template(path, text):
+            return replace(self, plain=self.plain | {str(path): text})
+        for name in check_template(path, text):
+            if name not in self.templates:
+                raise ConfigurationError(f"{path}: {self.folder} has no template {name!r}; correct the name")
+        return replace(self, templates=self.templates | {str(path): text})
 
     def judge(self, kind: QuestionKind) -> str:
         """The template of a question to a judge. Raises ConfigurationError where the folder has none."""
@@ -108,7 +137,7 @@ class PromptBook:
 
 
 def load_prompts(folder: Path) -> PromptBook:
-    """Reads `folder`/config.json and every template that it, or one of them, names.
+    """Reads `folder`/config.json and every prompt file that it, or one of them, names.
 
     Raises ConfigurationError, naming file and key, for anything that could fail later: JSON, unknown or
     duplicate keys, regular expressions, missing files, templates that do not parse or use unknown variables.
@@ -116,14 +145,19 @@ def load_prompts(folder: Path) -> PromptBook:
     path = folder / CONFIG
     text = _read(path, "create it, or name another folder with --prompts")
     config = _validated(path, _json(path, text))
-    templates: dict[str, str] = {}
+    files = _Files(folder)
+    files.add_template("the user message of a plain prompt", USER_MESSAGE)
     for key, value in _named_templates(path, config):
-        _collect(folder, f"{path}: {key}", value, templates)
+        if key.startswith("judge."):
+            files.add_template(f"{path}: {key}", value)
+        else:
+            files.add(f"{path}: {key}", value)
     digest = hashlib.sha256(text.encode())
-    for name in sorted(templates):
-        body = templates[name].encode()
+    read = files.templates | files.plain
+    for name in sorted(read):
+        body = read[name].encode()
         digest.update(f"\0{name}\0{len(body)}\0".encode() + body)
-    return PromptBook(folder, config, templates, digest.hexdigest())
+    return PromptBook(folder, config, files.templates, files.plain, digest.hexdigest())
 
 
 def _json(path: Path, text: str) -> Any:
@@ -170,12 +204,14 @@ def _explain(error: ErrorDetails) -> str:
 
 
 def _named_templates(path: Path, config: PromptConfig) -> Iterator[tuple[str, str]]:
-    """Every (key, template) of the file; checks the patterns on the way."""
+    """Every (key, prompt file) of config.json; checks the patterns on the way."""
     sections: list[tuple[str, PromptConfig | BackendRules]] = [("", config)]
     sections += [(f"backends.{backend}.", rules) for backend, rules in config.backends.items()]
     for prefix, rules in sections:
         if rules.default_prompt is not None:
             yield f"{prefix}default_prompt", rules.default_prompt
+        if rules.system_prompt is not None:
+            yield f"{prefix}system_prompt", rules.system_prompt
         for pattern, template in rules.patterns.items():
             try:
                 re.compile(pattern)
@@ -188,17 +224,42 @@ def _named_templates(path: Path, config: PromptConfig) -> Iterator[tuple[str, st
         yield f"judge.{kind}", template
 
 
-def _collect(folder: Path, named_by: str, name: str, templates: dict[str, str]) -> None:
-    """Reads template `name` and all it includes into `templates`."""
-    if name in templates:
-        return
-    path = folder / name
-    if not path.resolve().is_relative_to(folder.resolve()):
-        raise ConfigurationError(f"{named_by} leads out of {folder}: {name!r}; name a file inside the folder")
-    text = _read(path, f"{named_by} names it: create it or change the name")
-    templates[name] = text
-    for other in check_template(path, text):
-        _collect(folder, str(path), other, templates)
+class _Files:
+    """The prompt files of a folder, each read once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.templates: dict[str, str] = {}
+        self.plain: dict[str, str] = {}
+
+    def add(self, named_by: str, name: str) -> None:
+        """Reads a prompt file: a template with all that it includes, or a plain text."""
+        if name in self.templates or name in self.plain:
+            return
+        path, text = self._text(named_by, name)
+        if is_template(path, text):
+            self._keep(path, name, text)
+        else:
+            self.plain[name] = text
+
+    def add_template(self, named_by: str, name: str) -> None:
+        """Reads a file that is a template whatever it looks like, with all that it includes."""
+        if name not in self.templates:
+            path, text = self._text(named_by, name)
+            self._keep(path, name, text)
+
+    def _keep(self, path: Path, name: str, text: str) -> None:
+        self.templates[name] = text
+        for other in check_template(path, text):
+            self.add_template(str(path), other)
+
+    def _text(self, named_by: str, name: str) -> tuple[Path, str]:
+        path = self._folder / name
+        if not path.resolve().is_relative_to(self._folder.resolve()):
+            raise ConfigurationError(f"{named_by} leads out of {self._folder}: {name!r}; name a file inside the folder")
+        if name.startswith("_") and not path.exists() and (SHIPPED / name).is_file():
+            path = SHIPPED / name  # parts that a folder has no version of are the project's
+        return path, _read(path, f"{named_by} names it: create it or change the name")
 
 
 def _read(path: Path, next_step: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -48,6 +49,33 @@ def environment(templates: Mapping[str, str]) -> jinja2.Environment:
     return made
 
 
+#: What the first line of a template begins with, where the file's name does not end in one of TEMPLATE_SUFFIXES.
+_FRONT = ("{%", "{#")
+TEMPLATE_SUFFIXES = frozenset({".jinja", ".j2"})
+_TEMPLATE_INSIDE = re.compile(
+    r"\{%-?\s*(include|extends)\b|\{\{-?\s*(" + "|".join(sorted(VARIABLES)) + r")(\.\w+)*\s*(\|[^{}]*)?-?\}\}"
+)
+
+
+def is_template(path: Path, text: str) -> bool:
+    """Whether a prompt file is a jinja2 template: by its suffix, or by a tag or comment of jinja2 on its first line.
+
+    Any other file is a plain text, sent as it stands.
+
+    Raises:
+        ConfigurationError: it is not one by these signs, but holds an include or a variable of ours. Read as a plain
+            text it would be sent with these unfilled.
+    """
+    if path.suffix in TEMPLATE_SUFFIXES or text.lstrip().startswith(_FRONT):
+        return True
+    if found := _TEMPLATE_INSIDE.search(text):
+        raise ConfigurationError(
+            f"{path} holds {found[0]!r}, but is read as a plain text, since its first line is not a jinja2 tag or "
+            "comment: put the line {# template #} before it, or name the file .jinja"
+        )
+    return False
+
+
 def check_template(path: Path, text: str) -> list[str]:
     """Parses a template and returns the names of the templates it refers to.
 
@@ -59,7 +87,9 @@ def check_template(path: Path, text: str) -> list[str]:
         tree = made.parse(text)
         used = jinja2.meta.find_undeclared_variables(tree)
     except jinja2.TemplateSyntaxError as error:
-        raise ConfigurationError(f"{path}, line {error.lineno}: {error.message}; mend it") from error
+        raise ConfigurationError(
+            f"{path}, line {error.lineno}: not a valid jinja2 template: {error.message}; fix it"
+        ) from error
     unknown = sorted(used - VARIABLES - set(made.globals))
     if unknown:
         known = ", ".join(sorted(VARIABLES))

@@ -46,9 +46,10 @@ CallKey = SampleKey | AdviceKey  #: names a call of a model
 class Prompt(Record):
     """The text sent to the model, with where it came from."""
 
-    text: str
-    template: str  #: path of the template below the prompts folder
-    sha256: str
+    text: str  #: the user message
+    system: str | None = None  #: the system message; `None`: none is sent
+    template: str  #: path of the prompt file below the prompts folder
+    sha256: str  #: of the system message, if there is one, and the text after it
 
 
 class Usage(Record):

@@ -82,12 +82,13 @@ class ProblemPaths:
 
     PROBLEM/
         prompt_K.txt      the prompt of attempt K
+        system_K.txt      the system message that went before it, if one did
         response_K.txt    the reply, code and verdict of attempt K's best sample
         code_K.py
         result_K.json
         attempt_K/sample_N/   all samples (SamplePaths)
         attempt_K/judge_N/    what a judge was asked for attempt K's prompt (AdvicePaths)
-        best_prompt.txt, best_code.py, best_result.json    of the whole problem
+        best_prompt.txt, best_code.py, best_result.json    of the whole problem (best_system.txt with a system message)
         evaluation/eval_XXXX.json    strategies judge and staged: the verdicts in order, with what led to each
         score.png             the same strategies: the speed-up over the attempts
     """
@@ -96,6 +97,9 @@ class ProblemPaths:
 
     def prompt(self, attempt: int) -> Path:
         return self.root / f"prompt_{attempt}.txt"
+
+    def system(self, attempt: int) -> Path:
+        return self.root / f"system_{attempt}.txt"
 
     def response(self, attempt: int) -> Path:
         return self.root / f"response_{attempt}.txt"
@@ -115,6 +119,10 @@ class ProblemPaths:
     @property
     def best_prompt(self) -> Path:
         return self.root / "best_prompt.txt"
+
+    @property
+    def best_system(self) -> Path:
+        return self.root / "best_system.txt"
 
     @property
     def best_code(self) -> Path:

@@ -99,10 +99,17 @@ class Recorder:
         path = self.paths.problem(problem).prompt(attempt)
         return _text(path) if path.exists() else None
 
+    def system(self, problem: str, attempt: int) -> str | None:
+        """The system message that went before the prompt of this attempt, if one did."""
+        path = self.paths.problem(problem).system(attempt)
+        return _text(path) if path.exists() else None
+
     def save_prompt(self, problem: str, attempt: int, prompt: Prompt) -> None:
-        path = self.paths.problem(problem).prompt(attempt)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(path, prompt.text)
+        paths = self.paths.problem(problem)
+        paths.root.mkdir(parents=True, exist_ok=True)
+        if prompt.system is not None:  # before the prompt, by which a resume knows that both are there
+            write_atomic(paths.system(attempt), prompt.system)
+        write_atomic(paths.prompt(attempt), prompt.text)
 
     def question(self, key: AdviceKey) -> str | None:
         """What the judge was asked in this call, if it was."""
@@ -187,7 +194,10 @@ class Recorder:
                 source.response: problem.response(key.attempt),
             }
         if with_prompt:
-            targets[problem.prompt(key.attempt)] = problem.best_prompt
+            targets |= {
+                problem.prompt(key.attempt): problem.best_prompt,
+                problem.system(key.attempt): problem.best_system,
+            }
         for origin, target in targets.items():
             if origin.exists():
                 write_atomic(target, _text(origin))

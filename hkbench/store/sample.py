@@ -20,7 +20,7 @@ class WholeSample:
 
     key: SampleKey
     parent: SampleKey | None  #: the sample that its prompt tells of; `None`: of none, or the journal does not say
-    prompt: str | None
+    prompt: str | None  #: with the system message before it, where one was sent
     reply: str | None
     code: str | None
     parent_code: str | None
@@ -41,7 +41,7 @@ def read_sample(paths: RunPaths, key: SampleKey) -> WholeSample:
     return WholeSample(
         key=key,
         parent=parent,
-        prompt=_text(problem.prompt(key.attempt)),
+        prompt=_prompt(_text(problem.system(key.attempt)), _text(problem.prompt(key.attempt))),
         reply=_text(files.response),
         code=_text(files.code),
         parent_code=parent_code,
@@ -55,6 +55,10 @@ def read_sample(paths: RunPaths, key: SampleKey) -> WholeSample:
 def parents(paths: RunPaths, problem: str) -> dict[int, SampleKey]:
     """By attempt, the sample that its prompt tells of; see `fold.ProblemFold`."""
     return folded(read_history(paths.journal)).problem(problem).parents
+
+
+def _prompt(system: str | None, text: str | None) -> str | None:
+    return text if system is None or text is None else f"[system message]\n{system}\n[user message]\n{text}"
 
 
 def _text(path: Path) -> str | None:

@@ -429,7 +429,7 @@ def test_the_run_goes_on_when_nobody_reads(bench: Bench, tmp_path: Path) -> None
 
 
 def test_generate_with_a_template_of_ones_own(bench: Bench, tmp_path: Path) -> None:
-    template = tmp_path / "mine.txt"
+    template = tmp_path / "mine.jinja"
     template.write_text("Write {{ problem.name }} for {{ backend }}.\n")
     output, response = tmp_path / "kernel.py", tmp_path / "reply.txt"
     words = ("--problem", bench.problems / "level1" / f"{FAST}.py", "--replay", bench.replies, "--device", "cpu")
@@ -442,6 +442,9 @@ def test_generate_with_a_template_of_ones_own(bench: Bench, tmp_path: Path) -> N
     done = doors.run("generate", *words, "--prompt", template, "--output", output)
     assert done.returncode == 64
     assert "no_such_thing" in done.stderr
+    done = doors.run("generate", *words, "--prompt", tmp_path / "gone.txt", "--output", output)
+    assert done.returncode == 66
+    assert "gone.txt" in done.stderr and "--prompt" in done.stderr
 
 
 @pytest.mark.slow

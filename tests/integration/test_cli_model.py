@@ -197,6 +197,59 @@ def test_generate_asks_once(problems: Path, tmp_path: Path) -> None:
     assert "ModelNew" in prompt_of(seen[0])
 
 
+SYSTEM = "You are an expert HIP programmer.\nconst int table[2][2] = {{0,1},{2,3}};\n"
+
+
+def test_generate_sends_a_plain_prompt_as_the_system_message(problems: Path, tmp_path: Path) -> None:
+    custom = tmp_path / "custom.txt"
+    custom.write_text(SYSTEM)
+    seen = list[Request]()
+
+    def handler(request: Request) -> Scripted:
+        seen.append(request)
+        return good(request)
+
+    code, said = generate(problems, tmp_path / "kernel.py", handler, "--prompt", custom)
+    assert code == 0, said
+    system, user = seen[0]["messages"]
+    assert system == {"role": "system", "content": SYSTEM}
+    assert user["role"] == "user"
+    assert all(part in user["content"] for part in ("class Model(", "ModelNew", "Correctness:", "## Answer"))
+    assert SYSTEM not in user["content"]
+
+
+def test_a_folder_of_plain_prompts_serves_a_run_and_its_replay(problems: Path, tmp_path: Path) -> None:
+    """Every call has the system message; the folder records it, and a resume and a replay use what is recorded."""
+    prompts, results = tmp_path / "prompts", tmp_path / "results"
+    prompts.mkdir()
+    (prompts / "mine.txt").write_text(SYSTEM)
+    (prompts / "config.json").write_text(json.dumps({"default_prompt": "mine.txt"}))
+    answers = {1: doors.wrong, 2: doors.fast}
+
+    def handler(request: Request) -> Scripted:
+        attempt = 2 if "## Your attempt 1" in prompt_of(request) else 1
+        return Scripted(text=doors.fenced(answers[attempt](choose(request))))
+
+    words = (1, 1, "--problems", problems, "--device", "cpu", "--samples", 1, "--attempts", 2, *doors.QUICK)
+    with ModelServer(handler) as server:
+        more = ("--model", "m", "--prompts", prompts)
+        done = doors.run("run_batch", *words, "--results", results, *more, env=settings(server))
+        assert done.returncode == 0, done.stderr
+        assert [[message["role"] for message in request["messages"]] for request in server.requests] == [
+            ["system", "user"]
+        ] * 2
+        assert {request["messages"][0]["content"] for request in server.requests} == {SYSTEM}
+    paths = RunPaths(results).problem(ONE)
+    assert paths.system(1).read_text() == paths.system(2).read_text() == paths.best_system.read_text() == SYSTEM
+    assert SYSTEM not in paths.prompt(1).read_text() and "class Model(" in paths.prompt(1).read_text()
+    assert json.loads(paths.sample(1, 1).exchange.read_text())["request"]["system"] == SYSTEM
+    again = tmp_path / "again"
+    done = doors.run("run_batch", *words, "--results", again, "--replay", results, "--prompts", prompts)
+    assert done.returncode == 0, done.stderr
+    for attempt in (1, 2):
+        assert RunPaths(again).problem(ONE).system(attempt).read_text() == SYSTEM
+
+
 def test_generate_with_a_refused_key(problems: Path, tmp_path: Path) -> None:
     code, said = generate(problems, tmp_path / "kernel.py", lambda _: Scripted(status=401, body=b"{}"))
     assert code == 69

@@ -96,6 +96,19 @@ async def test_only_given_options_are_sent(api: str, stream: bool) -> None:
 
 
 @every_way
+async def test_a_system_message_is_sent_as_each_api_has_it(api: str, stream: bool) -> None:
+    async with serving(script(GOOD), api=api, stream=stream) as (client, server):
+        await client.complete(SAMPLE, "write a kernel", system="You know {{HIP}}.")
+    request = server.requests[0]
+    assert prompt_of(request) == "write a kernel"
+    if api == "chat":
+        assert [message["role"] for message in request["messages"]] == ["system", "user"]
+        assert request["messages"][0]["content"] == "You know {{HIP}}."
+    else:
+        assert request["instructions"] == "You know {{HIP}}."
+
+
+@every_way
 async def test_a_form_is_asked_for_as_each_api_has_it(api: str, stream: bool) -> None:
     async with serving(script(GOOD), api=api, stream=stream) as (client, server):
         await client.complete(ADVICE, "judge", RepairAdvice)

@@ -55,7 +55,12 @@ class Judge:
         self.asked: list[tuple[CallKey, str, type[Advice] | None]] = []
 
     async def complete(
-        self, key: CallKey, prompt: str, form: type[Advice] | None = None, permit: Permit = ALWAYS
+        self,
+        key: CallKey,
+        prompt: str,
+        form: type[Advice] | None = None,
+        permit: Permit = ALWAYS,
+        system: str | None = None,
     ) -> Reply:
         permit.begin()
         self.asked.append((key, prompt, form))

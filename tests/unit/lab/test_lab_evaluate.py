@@ -45,7 +45,12 @@ CODES = ("return x", "return x + 0", "return x")
 
 class Client:
     async def complete(
-        self, key: CallKey, _prompt: str, _form: type[Advice] | None = None, permit: Permit = ALWAYS
+        self,
+        key: CallKey,
+        _prompt: str,
+        _form: type[Advice] | None = None,
+        permit: Permit = ALWAYS,
+        system: str | None = None,
     ) -> Reply:
         assert isinstance(key, SampleKey)
         permit.begin()

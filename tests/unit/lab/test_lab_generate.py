@@ -40,7 +40,12 @@ class Client:
         self.asked: list[int] = []
 
     async def complete(
-        self, key: CallKey, prompt: str, form: type[Advice] | None = None, permit: Permit = ALWAYS
+        self,
+        key: CallKey,
+        prompt: str,
+        form: type[Advice] | None = None,
+        permit: Permit = ALWAYS,
+        system: str | None = None,
     ) -> Reply:
         assert isinstance(key, SampleKey)
         assert prompt == PROMPT.text
