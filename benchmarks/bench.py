@@ -129,6 +129,7 @@ def steps(machine: Machine, repeats: int) -> list[Step]:
         Step("batch", "a batch: idle GPU, verdicts an hour, KernelBench's", ["batch.py", *device], no_gpu),
         Step("scale", "a batch on more and more GPUs", scale, one_gpu),
         Step("harness", "10,000 samples: recording, resuming, reporting, watching", ["harness.py"]),
+        Step("start", "CPU of short commands, of all of them imported", ["start.py", "--repeats", str(repeats)]),
         Step("equals", "equals against equals: hkbench's timing, KernelBench's", equals),
         Step("references", "each problem's reference against itself", ["reference_times.py", *device]),
     ]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from support.run_folder import RunFolder, correct
 
 from hkbench.cli.main import COMMANDS
 
@@ -16,14 +18,14 @@ HEAVY = {
 }  # fmt: skip
 
 
-def imported(arguments: list[str], entry: str = "main") -> set[str]:
-    """The modules in the interpreter when `hkbench ARGUMENTS` (or `door`, a script) has ended."""
+def imported(arguments: list[str]) -> set[str]:
+    """The modules in the interpreter when `hkbench ARGUMENTS` has ended."""
     code = (
         "import sys, contextlib, io\n"
-        f"from hkbench.cli.main import {entry}\n"
+        "from hkbench.cli.main import main\n"
         "try:\n"
         "    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):\n"
-        f"        {entry}({'*' if entry == 'door' else ''}{arguments!r})\n"
+        f"        main({arguments!r})\n"
         "except SystemExit:\n"
         "    pass\n"
         "print(*sys.modules)\n"
@@ -49,3 +51,19 @@ def test_every_command_is_there() -> None:
     for command in COMMANDS.values():
         module = command.load()
         assert module.DESCRIPTION and callable(module.add_arguments) and callable(module.run)
+
+
+@pytest.mark.parametrize("address", [[], ["1"], ["1/1/1"]])
+def test_looking_into_a_run_imports_what_it_shows(address: list[str], tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    run.sample("1_ReLU", 1, 1, correct("1_ReLU", 1.5))
+    found = imported(["show", str(tmp_path), *address])
+    assert "hkbench.store.reader" in found
+    assert not found & (HEAVY - {"hkbench.records", "hkbench.report", "numpy", "pydantic", "rich"})
+
+
+def test_watching_a_run_needs_no_report(tmp_path: Path) -> None:
+    RunFolder(tmp_path)
+    found = imported(["monitor", "--once", str(tmp_path)])
+    assert "hkbench.monitor.live" in found
+    assert not found & (HEAVY - {"hkbench.records", "pydantic", "rich"})
