@@ -87,7 +87,7 @@ class Budget:
         self._look()
         if self._limits.seconds is not None:
             left = max(0.0, self._limits.seconds - self._earlier)
-            self._timer = asyncio.get_running_loop().call_later(left, self._stop.end, self._reached("--max-time"))
+            self._timer = asyncio.get_running_loop().call_later(left, self._stop.expire, self._reached("--max-time"))
 
     def _look(self) -> None:
         """Ends the run when one of the limits is reached, or cannot be watched."""

@@ -14,7 +14,7 @@ from hkbench.lab import Lab, Plan, Stop
 from hkbench.lab.advice import Adviser
 from hkbench.lab.prompting import Prompter
 from hkbench.llm.client import ModelClient
-from hkbench.records import Problem, ProblemClosed, ProblemStarted, RunClosed, RunConfig, RunStarted
+from hkbench.records import Problem, ProblemClosed, ProblemStarted, RunClosed, RunConfig, RunStarted, RunStopping
 from hkbench.store.recorder import Recorder
 from hkbench.strategies import STRATEGIES
 
@@ -73,6 +73,7 @@ class Batch:
         A run that is told to end finishes what is under way; problems that it leaves are not closed in the journal.
         """
         places = self._evaluator.places
+        self._stop.on_told = self._stopping
         self._recorder.event(RunStarted(time=time.time(), resumed=resumed, host=platform.node(), devices=places))
         reason: str | None = "interrupted"
         try:
@@ -90,16 +91,18 @@ class Batch:
         finally:
             if reason is None and self._stop.refused:
                 self._outcome.stopped = self._stop.reason()
-                stopped = self._outcome.stopped
-                reason = "interrupted" if isinstance(stopped, Interrupted) else str(stopped)
+                reason = _said(self._outcome.stopped)
             elif reason is None and self._outcome.errors:
                 reason = f"{len(self._outcome.errors)} problems could not be finished"
             self._recorder.event(RunClosed(time=time.time(), complete=reason is None, reason=reason))
         return self._outcome
 
+    def _stopping(self, reason: RunStopped) -> None:
+        self._recorder.event(RunStopping(time=time.time(), reason=_said(reason)))
+
     async def _problem(self, problem: Problem) -> None:
         async with self._turns:
-            if self._stop.abandoned or (self._stop.told and self._recorder.prompt(problem.name, 1) is None):
+            if self._stop.leaves_evaluations or (self._stop.told and self._recorder.prompt(problem.name, 1) is None):
                 self._stop.refuse()
                 return
             config = self._config
@@ -143,6 +146,10 @@ class Batch:
                 error=f"{type(error).__name__}: {error}" if error is not None else None,
             )
         )
+
+
+def _said(reason: RunStopped) -> str:
+    return "interrupted" if isinstance(reason, Interrupted) else str(reason)
 
 
 async def run_batch(batch: Batch, problems: tuple[Problem, ...], resumed: bool) -> Outcome:

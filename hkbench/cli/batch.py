@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import errno
 import os
 import platform
 import sys
@@ -67,13 +68,14 @@ DESCRIPTION = """Run a batch: problems FIRST to LAST, several samples an attempt
 
 The same command again resumes an interrupted run; nothing finished is done or paid for twice. Exit code: 0 the batch
 is complete (whatever the verdicts); 64 and above: it is not, and the message says why (75: a budget is used up, 130:
-Ctrl-C or SIGTERM, at which model calls under way are still waited for; a second one ends at once).
+Ctrl-C, SIGTERM or a closed terminal, at which model calls under way are still waited for; a second Ctrl-C ends at
+once).
 
 With --build-only candidates are compiled for an AMD GPU that need not be there, and nothing is measured."""
 
 
 class Audience:
-    """The displays of a run. One whose stream is closed is let go: the run does not end for want of a reader."""
+    """The displays of a run. One whose pipe or terminal was closed is let go, and the run continues without it."""
 
     def __init__(self) -> None:
         self._displays: list[Display] = []
@@ -85,7 +87,9 @@ class Audience:
         for display in tuple(self._displays):
             try:
                 display.on_event(event)
-            except BrokenPipeError:
+            except OSError as error:
+                if error.errno not in (errno.EPIPE, errno.EIO):
+                    raise
                 self._displays.remove(display)
 
     def close(self) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from hkbench.errors import Interrupted
 from hkbench.lab import Stop
@@ -16,6 +17,15 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 def _interrupted() -> Interrupted:
     return Interrupted("interrupted; the same command resumes the run, and asks for no reply twice")
+
+
+def _leave_terminal() -> None:
+    """What is still printed goes nowhere: writing to a terminal that was closed is an error."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        if stream.isatty():
+            os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def _stopping(calls: int) -> str:
@@ -28,6 +38,8 @@ def _stopping(calls: int) -> str:
 @contextmanager
 def stopped_by_signals(stop: Stop) -> Iterator[None]:
     """The first signal abandons the run, the second cancels the task that is in here; later ones end the process.
+
+    A hang-up comes twice, from the terminal and when its shell ends, so a second one changes nothing.
 
     Raises:
         Interrupted: the second signal came.
@@ -43,19 +55,22 @@ def stopped_by_signals(stop: Stop) -> Iterator[None]:
             loop.remove_signal_handler(number)
             signal.signal(number, signal.default_int_handler if forced and number == signal.SIGINT else handler)
 
-    def on_signal() -> None:
+    def on_signal(number: signal.Signals) -> None:
         nonlocal forced
+        if number == signal.SIGHUP:
+            _leave_terminal()
+            if stop.abandoned:
+                return
         if stop.abandoned:
             forced = True
             restore()
             task.cancel()
             return
         stop.abandon(_interrupted)
-        with suppress(OSError):  # after a hang-up there is no terminal to write to
-            print(f"hkbench: {_stopping(stop.calls)}", file=sys.stderr, flush=True)
+        print(f"hkbench: {_stopping(stop.calls)}", file=sys.stderr, flush=True)
 
     for number in before:
-        loop.add_signal_handler(number, on_signal)
+        loop.add_signal_handler(number, on_signal, number)
     try:
         yield
     except asyncio.CancelledError:

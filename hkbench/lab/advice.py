@@ -102,7 +102,7 @@ class Adviser:
             with Turn(
                 self._stop, lambda: event(AdviceAsked(time=time.time(), key=key, kind=kind, about=about))
             ) as turn:
-                reply = await self._client.complete(key, prompt, form, turn)
+                reply = await self._stop.unless_cut(self._client.complete(key, prompt, form, turn))
         except RunStopped:
             raise
         except HkbenchError as error:

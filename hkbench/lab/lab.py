@@ -23,7 +23,7 @@ from hkbench.errors import HkbenchError, ModelUnavailable, RunStopped
 from hkbench.lab.advice import Adviser
 from hkbench.lab.prompting import Prompter
 from hkbench.lab.samples import Sample, best_of, replaces
-from hkbench.lab.stop import Stop, Turn
+from hkbench.lab.stop import Stop, Turn, Work
 from hkbench.llm.client import ModelClient
 from hkbench.llm.extract import extract
 from hkbench.prompts import Reflection, StageSheet, reflect_on, with_advice
@@ -120,7 +120,7 @@ class Lab:
         about = None
         if stage is not None:
             about = StageSheet(name=stage.name, focus=stage.focus, guidance=stage.guidance)
-        prompt = await self._stop.unless_abandoned(self._prompter.render(self.problem, reflection, about))
+        prompt = await self._stop.unless_left(self._prompter.render(self.problem, reflection, about))
         self._recorder.save_prompt(name, attempt, prompt)
         parent = None
         if reflection is not None:
@@ -150,7 +150,7 @@ class Lab:
         source = parent.candidate.source if parent is not None and parent.candidate is not None else None
         replies = [(key, reply) for key, reply in zip(keys, results, strict=True) if isinstance(reply, Reply)]
         if len(replies) < n:
-            if self._stop.told and not self._stop.abandoned:
+            if self._stop.told and not self._stop.leaves_evaluations:
                 await self._judge_part([self._extract(key, reply, source) for key, reply in replies])
             _raise_failures(results)
         return [self._extract(key, reply, source) for key, reply in replies]
@@ -162,7 +162,8 @@ class Lab:
             return known
         try:
             with Turn(self._stop, lambda: self._recorder.event(GenerationStarted(time=time.time(), key=key))) as turn:
-                reply = await self._client.complete(key, prompt.text, permit=turn, system=prompt.system)
+                call = self._client.complete(key, prompt.text, permit=turn, system=prompt.system)
+                reply = await self._stop.unless_cut(call)
         except RunStopped:
             raise
         except HkbenchError as error:
@@ -214,7 +215,7 @@ class Lab:
         """The same samples with their verdicts; builds run side by side, measurements one at a time.
 
         Raises:
-            HkbenchError: the machine failed, or the run was abandoned. The verdicts that were reached are kept.
+            HkbenchError: the machine failed, or the run left a sample to the resume. Verdicts reached are kept.
         """
         results = await asyncio.gather(*(self._verdict(sample) for sample in samples), return_exceptions=True)
         verdicts = [verdict for verdict in results if isinstance(verdict, Verdict)]
@@ -272,14 +273,15 @@ class Lab:
             self._judged[sample.candidate.sha256] = verdict.copy_of or sample.key, reached
 
     async def _judge(self, sample: Sample) -> Evaluated:
-        paths = self._recorder.sample(sample.key)
+        paths, work = self._recorder.sample(sample.key), Work()
 
         def entered(stage: Stage, device: int | None) -> None:
+            work.measuring = device is not None
             self._recorder.event(StageEntered(time=time.time(), key=sample.key, stage=stage, device=device))
 
         try:
-            return await self._stop.unless_abandoned(
-                self._evaluator.evaluate(self.problem, paths.code, paths.build, self._prompter.backend, entered)
+            return await self._stop.unless_left(
+                self._evaluator.evaluate(self.problem, paths.code, paths.build, self._prompter.backend, entered), work
             )
         except RunStopped:
             raise
@@ -348,7 +350,8 @@ class Lab:
     async def classify(self) -> Category:
         """What kind of problem it is; noted in the journal."""
         book = self._book
-        found = book.classify(self.problem, await self._prompter.facts(self.problem))
+        facts = await self._stop.unless_left(self._prompter.facts(self.problem))
+        found = book.classify(self.problem, facts)
         doubt = f"; doubtful: {found.doubtful}" if found.doubtful is not None else ""
         self.decide(1, "category", found.category, f"by {found.by}: {found.why}{doubt}")
         if (arch := self._evaluator.compiled_for) is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
 from hkbench.errors import RunStopped
@@ -12,21 +13,48 @@ from hkbench.errors import RunStopped
 T = TypeVar("T")
 Reason = Callable[[], RunStopped]
 
+#: Seconds after the time limit of a run in which measurements and model calls under way may come to their end. The
+#: processes are ended and the report is written after them, within a minute of the limit together.
+GRACE = 40.0
+
+
+@dataclass(eq=False)
+class Work:
+    """Something under way that can be left to the resume."""
+
+    until: asyncio.Timeout = field(default_factory=lambda: asyncio.timeout(None))
+    measuring: bool = False  #: a device is lent to it
+    call: bool = False  #: of a model: paid for
+
 
 class Stop:
-    """One for a run. Whoever begins something asks it first; what is under way is finished, unless it is abandoned."""
+    """One for a run, which ends it in one of three ways; the first one that is told says why.
 
-    def __init__(self) -> None:
+    `end`: nothing new is asked of a model; what is under way or answered is finished. `expire`, for a time limit: only
+    measurements and model calls under way are finished, within `GRACE` seconds. `abandon`, for Ctrl-C: only model calls
+    are, however long they take.
+    """
+
+    def __init__(self, grace: float = GRACE) -> None:
         self.calls = 0  #: model calls under way
-        self.abandoned = False  #: work that costs machine time only is not finished either
+        self.abandoned = False
+        self.expired = False
+        self.on_told: Callable[[RunStopped], None] = lambda _: None  #: called once, when the first reason is told
         self.refused = False  #: whether something was not begun or not finished for it; else the run came to its end
+        self._grace = grace
         self._reason: Reason | None = None
         self._told = asyncio.Event()
-        self._work: set[asyncio.Task[Any]] = set()
+        self._work: set[Work] = set()
+        self._cut = False  #: the grace is over: nothing is waited for
 
     @property
     def told(self) -> bool:
         return self._reason is not None
+
+    @property
+    def leaves_evaluations(self) -> bool:
+        """Whether what costs machine time only is left to the resume, too."""
+        return self.abandoned or self.expired
 
     def reason(self) -> RunStopped:
         """Why, as it stands now: what is under way may still spend something."""
@@ -40,17 +68,41 @@ class Stop:
 
     def end(self, reason: Reason) -> None:
         """Nothing new is begun from now on. The first reason stays."""
-        self._reason = self._reason or reason
-        self._told.set()
+        self._tell(self._reason or reason)
 
     def abandon(self, reason: Reason) -> None:
-        """Nothing new is begun, and work under `unless_abandoned` is cancelled; model calls go on, being paid for."""
+        """Nothing new is begun, and all evaluations are cancelled; model calls are waited for, being paid for.
+
+        To be called within a running event loop, as `expire` is.
+        """
         if not self.abandoned:
             self.abandoned = True
-            self._reason = reason
-            self._told.set()
-            for task in self._work:
-                task.cancel()
+            self._tell(reason)
+            self._cancel(lambda work: not work.call)
+
+    def expire(self, reason: Reason) -> None:
+        """Nothing new is begun; evaluations without a device are cancelled at once, the rest after the grace."""
+        if not self.expired:
+            self.expired = True
+            self.end(reason)
+            self._cancel(lambda work: not (work.call or work.measuring))
+            asyncio.get_running_loop().call_later(self._grace, self._cut_off)
+
+    def _tell(self, reason: Reason) -> None:
+        first, self._reason = self._reason is None, reason
+        self._told.set()
+        if first:
+            self.on_told(reason())
+
+    def _cut_off(self) -> None:
+        self._cut = True
+        self._cancel(lambda _: True)
+
+    def _cancel(self, which: Callable[[Work], bool]) -> None:
+        now = asyncio.get_running_loop().time()
+        for work in self._work:
+            if which(work) and not work.until.expired():
+                work.until.reschedule(now)
 
     def check(self) -> None:
         """Raises the reason (RunStopped), if there is one."""
@@ -65,22 +117,35 @@ class Stop:
                 await self._told.wait()
         self.check()
 
-    async def unless_abandoned(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of `work`. Raises RunStopped where the run was abandoned before it came."""
-        if self.abandoned:
-            work.close()
+    async def unless_left(self, evaluation: Coroutine[Any, Any, T], work: Work | None = None) -> T:
+        """The result of `evaluation`; whoever runs it says in `work` when a device is lent to it.
+
+        Raises RunStopped where the run left it to the resume before the result came.
+        """
+        if self.leaves_evaluations:
+            evaluation.close()
             raise self.refuse()
-        task = asyncio.ensure_future(work)
-        self._work.add(task)
+        return await self._watched(evaluation, work or Work())
+
+    async def unless_cut(self, call: Coroutine[Any, Any, T]) -> T:
+        """The result of a model call. Raises RunStopped where the grace of a time limit was over before it came."""
+        if self._cut:
+            call.close()
+            raise self.refuse()
+        return await self._watched(call, Work(call=True))
+
+    async def _watched(self, coroutine: Coroutine[Any, Any, T], work: Work) -> T:
+        # In the caller's own task: at the end of a call its reply is counted before another call can begin.
+        self._work.add(work)
         try:
-            return await task
-        except asyncio.CancelledError:
-            here = asyncio.current_task()
-            if self.abandoned and here is not None and not here.cancelling():
-                raise self.refuse() from None
-            raise
+            async with work.until:
+                return await coroutine
+        except TimeoutError:
+            if not work.until.expired():
+                raise  # the work's own
+            raise self.refuse() from None
         finally:
-            self._work.discard(task)
+            self._work.discard(work)
 
 
 class Turn:

@@ -21,6 +21,7 @@ from hkbench.records import (
     ReplyReceived,
     RunClosed,
     RunStarted,
+    RunStopping,
     SampleKey,
     StageEntered,
     VerdictReached,
@@ -42,6 +43,7 @@ def matters(event: AnyEvent) -> bool:
         | VerdictReached
         | EvaluationFailed
         | ProblemClosed
+        | RunStopping
         | RunClosed,
     )
 
@@ -70,6 +72,8 @@ def describe(event: AnyEvent) -> str:
             return f"{_name(event.problem)} attempt {event.attempt}: closed, {best}{status}{ratio}"
         case ProblemClosed():
             return f"{_name(event.problem)}: {_end_of_problem(event)}"
+        case RunStopping():
+            return f"stopping: {one_line(event.reason, _MESSAGE)}"
         case RunClosed():
             return _end_of_run(event)
         case _:

@@ -88,6 +88,8 @@ def line(*parts: tuple[str, str]) -> Text:
 
 def condition(state: RunState) -> tuple[str, str]:
     """What the run is doing, with a style."""
+    if state.closed is None and state.stopping:
+        return "stopping", "bold yellow"
     if state.closed is None:
         return ("running", "bold blue") if state.last_event is not None else ("not begun", "dim")
     if state.closed.complete:

@@ -30,6 +30,7 @@ from hkbench.records import (
     RunClosed,
     RunConfig,
     RunStarted,
+    RunStopping,
     SampleKey,
     Stage,
     StageEntered,
@@ -171,6 +172,7 @@ class RunState:
         self.tokens = Tokens()
         self.machine_failures: Counter[str] = Counter()  #: of the service and the machine, by error
         self.closed: RunClosed | None = None
+        self.stopping = False  #: told to end; what is under way may still be waited for
         self.last_event: float | None = None
         self.host: str | None = None  #: of the present session; `None`: the journal does not say
         self.devices: tuple[DevicePlace, ...] = ()
@@ -187,7 +189,10 @@ class RunState:
             case RunStarted():
                 self._new_session(event.time)
                 self.host, self.devices = event.host, event.devices
+            case RunStopping():
+                self.stopping = True
             case RunClosed():
+                self.stopping = False
                 self.closed = event
                 self._forget_running()
             case ProblemStarted():
@@ -232,7 +237,7 @@ class RunState:
         self._earlier = self.elapsed(self.last_event) if self.last_event is not None else 0.0
         self._session, self.last_event = time, time
         self._judged_in_session = 0
-        self.closed = None
+        self.closed, self.stopping = None, False
         self._forget_running()
 
     def _forget_running(self) -> None:

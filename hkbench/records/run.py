@@ -282,6 +282,13 @@ class ProblemClosed(Event):
     error: str | None = None  #: a failure of the machine or the service that ended it early
 
 
+class RunStopping(Event):
+    """The run was told to end before its plan does; what is under way may still be waited for."""
+
+    event: Literal["run_stopping"] = "run_stopping"
+    reason: str
+
+
 class RunClosed(Event):
     event: Literal["run_closed"] = "run_closed"
     complete: bool
@@ -308,6 +315,7 @@ AnyEvent = Annotated[
     | EvaluationFailed
     | AttemptClosed
     | ProblemClosed
+    | RunStopping
     | RunClosed,
     Field(discriminator="event"),
 ]

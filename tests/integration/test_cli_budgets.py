@@ -17,7 +17,7 @@ import pytest
 from support import doors
 from support.model_server import USAGE, ModelServer, Request, Scripted, prompt_of
 
-from hkbench.records import EvaluationFailed, GenerationFailed, GenerationStarted, RunClosed
+from hkbench.records import EvaluationFailed, GenerationFailed, GenerationStarted, RunClosed, RunStopping
 from hkbench.store.layout import RunPaths
 
 ONE, TWO = "1_One", "2_Two"
@@ -139,7 +139,7 @@ def test_money_without_a_price_is_refused_before_anything_is_spent(bench: Bench)
         assert server.count == 0 and not bench.results.exists()
         plain = bench.run(server, "--prices", bench.prices, "--attempts", 1, "--limit", 1)
     assert plain.returncode == 0, plain.stderr
-    assert "cost unknown; the price of the model is not known" in plain.stdout
+    assert "cost unknown: no price for test-model" in plain.stdout
     assert bench.report()["overall"]["cost"] == {"total": None, "currency": None, "unpriced_replies": 2}
 
 
@@ -159,6 +159,30 @@ def test_tokens_and_time_end_the_run(bench: Bench) -> None:
         done = bench.run(server, "--max-time", "1h30m")
         assert done.returncode == 0, done.stderr
         assert server.count == 8 and bench.asked() == {1: 8}
+
+
+@pytest.mark.slow
+def test_queued_evaluations_are_left_at_the_time_limit_and_judged_by_the_resume(bench: Bench, tmp_path: Path) -> None:
+    """All replies are recorded, so at the limit everything that is left waits for the machine."""
+    samples = 12
+    replies = tmp_path / "replies"
+    for sample in range(1, samples + 1):
+        code = doors.candidate(f"return x * 2 + 1 + {sample} - {sample}")
+        doors.reply(replies, ONE, 1, sample, doors.fenced(code))
+    words = (1, 1, "--problems", bench.problems, "--replay", replies, "--results", bench.results, "--device", "cpu")
+    more = ("--samples", samples, "--attempts", 1, *doors.QUICK)
+    done = doors.run("run_batch", *words, *more, "--max-time", "1s")
+    assert done.returncode == 75, done.stderr
+    assert "--max-time 1.0 s is used up" in done.stderr
+    first = bench.judged()
+    assert first < samples
+    states = [event for event in doors.events(bench.results) if isinstance(event, RunStopping | EvaluationFailed)]
+    assert [type(event) for event in states] == [RunStopping]
+    assert bench.closed().complete is False
+
+    done = doors.run("run_batch", *words, *more, "--max-time", "1h")
+    assert done.returncode == 0, done.stderr
+    assert bench.judged() == samples and bench.closed().complete
 
 
 def test_tokens_that_the_service_does_not_tell_cannot_be_watched(bench: Bench) -> None:
@@ -219,7 +243,7 @@ def test_a_signal_waits_for_what_is_paid_for(bench: Bench, waiting: Waiting, num
         family = doors.family(process)
         process.send_signal(number)
         assert process.stderr is not None
-        assert "1 model calls are under way" in process.stderr.readline()
+        assert "waiting for 1 model call (already paid for)" in process.stderr.readline()
         waiting.go_on.set()
         out, said = process.communicate(timeout=doors.LIMIT)
         assert process.returncode == 130, said
@@ -239,7 +263,7 @@ def test_a_second_signal_ends_at_once(bench: Bench, waiting: Waiting) -> None:
         family = doors.family(process)
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
-        assert "again ends at once" in process.stderr.readline()
+        assert "again to stop at once" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=doors.LIMIT)
         waiting.go_on.set()

@@ -75,22 +75,25 @@ def test_what_goes_wrong_is_never_a_verdict(
 class Reader:
     """A display that is told until it hangs up."""
 
-    def __init__(self, patience: int) -> None:
+    def __init__(self, patience: int, number: int = errno.EPIPE) -> None:
+        self._number = number
         self.told = 0
         self.closed = False
         self._patience = patience
 
     def on_event(self, event: AnyEvent) -> None:
         if self.told == self._patience:
-            raise BrokenPipeError
+            raise OSError(self._number, "gone")
         self.told += 1
 
     def close(self) -> None:
         self.closed = True
 
 
-def test_a_reader_that_hangs_up_is_let_go() -> None:
-    leaves, stays = Reader(1), Reader(10)
+@pytest.mark.parametrize("number", [errno.EPIPE, errno.EIO])
+def test_a_reader_that_hangs_up_is_let_go(number: int) -> None:
+    """A pipe, or a terminal."""
+    leaves, stays = Reader(1, number), Reader(10)
     audience = Audience()
     for one in (leaves, stays):
         audience.add(cast(Display, one))

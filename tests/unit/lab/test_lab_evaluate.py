@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +14,7 @@ from support import doors
 from support.run_folder import FACTS, correct, incorrect, run_config
 
 from hkbench.engine.evaluator import Evaluated
+from hkbench.engine.slots import Devices
 from hkbench.errors import BudgetReached, Interrupted, WorkerLost
 from hkbench.lab import Lab, Stop
 from hkbench.llm.client import ALWAYS, Permit
@@ -44,6 +45,9 @@ CODES = ("return x", "return x + 0", "return x")
 
 
 class Client:
+    def __init__(self, codes: Sequence[str] = CODES) -> None:
+        self.codes = codes
+
     async def complete(
         self,
         key: CallKey,
@@ -54,7 +58,7 @@ class Client:
     ) -> Reply:
         assert isinstance(key, SampleKey)
         permit.begin()
-        return Reply(text=doors.fenced(doors.candidate(CODES[key.sample - 1])), model="m")
+        return Reply(text=doors.fenced(doors.candidate(self.codes[key.sample - 1])), model="m")
 
     async def close(self) -> None:
         pass
@@ -90,10 +94,10 @@ class Bench:
         self.recorder = Recorder(RunPaths(root), self.events.append)
         self.recorder.begin(run_config(samples=3), FACTS)
 
-    def lab(self, judge: Judge, stop: Stop | None = None) -> Lab:
+    def lab(self, judge: Judge, stop: Stop | None = None, codes: Sequence[str] = CODES) -> Lab:
         problem = Problem(number=1, name=NAME, level=1, path=Path(NAME), source="", sha256="0" * 64)
         prompter = SimpleNamespace(backend=Backend.CPP)
-        return Lab(problem, cast(Any, prompter), Client(), cast(Any, judge), self.recorder, "m", stop=stop)
+        return Lab(problem, cast(Any, prompter), Client(codes), cast(Any, judge), self.recorder, "m", stop=stop)
 
 
 @pytest.fixture
@@ -193,6 +197,54 @@ async def test_a_machine_that_fails_at_a_budget_leaves_the_sample_to_the_resume(
         await bench.lab(Judge(failures=1), EndsAfter(2)).generate(PROMPT, 1, 3)
     assert [event.key.sample for event in bench.events if isinstance(event, EvaluationFailed)] == [1]
     assert [event.key.sample for event in bench.events if isinstance(event, VerdictReached)] == [2]
+
+
+class OneDevice(Judge):
+    """Lends its device to one candidate after the other, as an Evaluator does; the first one waits for `go_on`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.device, self.lent, self.go_on = Devices([0]), asyncio.Event(), asyncio.Event()
+
+    async def evaluate(self, problem: Problem, code: Path, *more: object) -> Evaluated:
+        entered = cast(Callable[[Stage, int | None], None], more[-1])
+        entered(Stage.BUILD, None)
+        async with self.device.one() as index:
+            entered(Stage.RUN, index)
+            self.lent.set()
+            await self.go_on.wait()
+            return await super().evaluate(problem, code, *more)
+
+
+async def test_at_a_time_limit_queued_evaluations_are_left_to_the_resume(bench: Bench) -> None:
+    judge, stop = OneDevice(), Stop()
+    codes = [f"return x + {i}" for i in range(30)]
+    lab = bench.lab(judge, stop, codes)
+    evaluation = asyncio.create_task(lab.evaluate(await lab.generate(PROMPT, 1, len(codes))))
+    await judge.lent.wait()
+    stop.expire(lambda: BudgetReached("late"))
+    judge.go_on.set()
+    with pytest.raises(BudgetReached):
+        await evaluation
+    verdicts = [event.key.sample for event in bench.events if isinstance(event, VerdictReached)]
+    assert verdicts == [1] and len(judge.codes) == 1
+    assert not any(isinstance(event, EvaluationFailed | AttemptClosed) for event in bench.events)
+
+    later = Judge()
+    resumed = bench.lab(later, None, codes)
+    judged = await resumed.evaluate(await resumed.generate(PROMPT, 1, len(codes)))
+    assert len(later.codes) == len(codes) - 1 and all(sample.verdict is not None for sample in judged)
+
+
+async def test_a_measurement_beyond_the_grace_of_a_time_limit_is_left_too(bench: Bench) -> None:
+    judge, stop = OneDevice(), Stop(grace=0.01)
+    lab = bench.lab(judge, stop)
+    evaluation = asyncio.create_task(lab.evaluate(await lab.generate(PROMPT, 1, 3)))
+    await judge.lent.wait()
+    stop.expire(lambda: BudgetReached("late"))
+    with pytest.raises(BudgetReached):
+        await evaluation
+    assert not any(isinstance(event, VerdictReached | EvaluationFailed) for event in bench.events)
 
 
 async def test_an_abandoned_evaluation_is_no_failure_of_the_machine(bench: Bench) -> None:

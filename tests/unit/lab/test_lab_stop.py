@@ -8,6 +8,7 @@ import pytest
 
 from hkbench.errors import BudgetReached, Interrupted, RunStopped
 from hkbench.lab import Stop
+from hkbench.lab.stop import Work
 
 
 def spent() -> RunStopped:
@@ -52,7 +53,7 @@ async def test_work_is_finished_at_a_budget_and_cancelled_when_abandoned() -> No
             raise
         return "done"
 
-    first = asyncio.create_task(stop.unless_abandoned(work()))
+    first = asyncio.create_task(stop.unless_left(work()))
     await asyncio.sleep(0)
     stop.end(spent)
     go_on.set()
@@ -60,7 +61,7 @@ async def test_work_is_finished_at_a_budget_and_cancelled_when_abandoned() -> No
     assert not stop.refused
 
     go_on.clear()
-    second = asyncio.create_task(stop.unless_abandoned(work()))
+    second = asyncio.create_task(stop.unless_left(work()))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     stop.abandon(interrupted)
@@ -68,14 +69,66 @@ async def test_work_is_finished_at_a_budget_and_cancelled_when_abandoned() -> No
         await second
     assert cleaned == ["cleaned"]
     with pytest.raises(Interrupted):
-        await stop.unless_abandoned(work())
+        await stop.unless_left(work())
     assert stop.refused
 
 
 async def test_a_cancellation_from_outside_is_none_of_its_own() -> None:
     stop = Stop()
-    work = asyncio.create_task(stop.unless_abandoned(asyncio.sleep(1000.0)))
+    work = asyncio.create_task(stop.unless_left(asyncio.sleep(1000.0)))
     await asyncio.sleep(0)
     work.cancel()
     with pytest.raises(asyncio.CancelledError):
         await work
+
+
+async def forever(ended: list[str], name: str) -> None:
+    try:
+        await asyncio.sleep(1000.0)
+    finally:
+        ended.append(name)
+
+
+async def test_at_a_time_limit_only_what_a_device_measures_and_calls_are_finished() -> None:
+    stop, ended, go_on = Stop(), list[str](), asyncio.Event()
+    measured = Work(measuring=True)
+    measurement = asyncio.create_task(stop.unless_left(go_on.wait(), measured))
+    queued = asyncio.create_task(stop.unless_left(forever(ended, "queued")))
+    call = asyncio.create_task(stop.unless_cut(go_on.wait()))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    stop.expire(spent)
+    with pytest.raises(BudgetReached):
+        await queued
+    assert ended == ["queued"] and not measurement.done() and not call.done()
+    with pytest.raises(BudgetReached):
+        await stop.unless_left(forever(ended, "never begun"))
+    go_on.set()
+    assert await measurement and await call
+    assert ended == ["queued"] and stop.refused
+
+
+async def test_after_the_grace_of_a_time_limit_nothing_is_waited_for() -> None:
+    stop, ended = Stop(grace=0.01), list[str]()
+    measurement = asyncio.create_task(stop.unless_left(forever(ended, "measured"), Work(measuring=True)))
+    call = asyncio.create_task(stop.unless_cut(forever(ended, "called")))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    stop.expire(spent)
+    for task in (measurement, call):
+        with pytest.raises(BudgetReached):
+            await task
+    assert sorted(ended) == ["called", "measured"]
+    with pytest.raises(BudgetReached):
+        await stop.unless_cut(forever(ended, "never asked"))
+
+
+async def test_ctrl_c_after_a_time_limit_ends_measurements_too() -> None:
+    stop, ended = Stop(), list[str]()
+    measurement = asyncio.create_task(stop.unless_left(forever(ended, "measured"), Work(measuring=True)))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    stop.expire(spent)
+    stop.abandon(interrupted)
+    with pytest.raises(Interrupted):
+        await measurement
