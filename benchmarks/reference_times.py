@@ -23,7 +23,7 @@ from benchmarks.runs import add_judge_of_equals
 from hkbench.cli.arguments import DEFAULT_BACKEND, chosen_sizes, device_kind, judge_settings
 from hkbench.engine import Evaluator
 from hkbench.errors import HkbenchError
-from hkbench.problems import find_problems, problems_root, select
+from hkbench.problems import chosen_problems
 from hkbench.records import Problem, Verdict
 
 
@@ -50,8 +50,9 @@ def line(verdict: Verdict, seconds: float) -> str:
 
 
 async def run(options: argparse.Namespace) -> int:
-    root = problems_root(options.problems, os.environ)
-    problems = select(find_problems(root, options.level), options.first, options.last, options.match).problems
+    numbers = ((options.first, options.last),)
+    chosen = chosen_problems(options.problems, os.environ, level=options.level, numbers=numbers, match=options.match)
+    problems = chosen.problems
     rows, failed = [], 0
     sizes = chosen_sizes(options)
     async with Evaluator(device_kind(options), judge_settings(options), sizes) as evaluator:

@@ -112,7 +112,7 @@ def main() -> int:
     options = parse()
     try:
         path, level = options.problems, options.level
-        chosen = chosen_problems(path, os.environ, level=level, first=options.first, last=options.last)
+        chosen = chosen_problems(path, os.environ, level=level, numbers=((options.first, options.last),))
         problems = chosen.problems
     except HkbenchError as error:
         print(f"compare_strategies: {error}", file=sys.stderr)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hkbench.lab import Plan
+from hkbench.problems import Range
 from hkbench.prompts import PromptBook
 from hkbench.records import Backend, Problem
 from hkbench.strategies import STRATEGIES
@@ -18,7 +19,7 @@ class RunPlan:
 
     problems: tuple[Problem, ...]
     templates: tuple[str, ...]
-    missing: tuple[int, ...]  #: numbers of the range for which there is no problem
+    missing: tuple[Range, ...]  #: numbers that were named and that no problem has
     strategy: str
     each: Plan  #: for one problem
 
@@ -34,7 +35,7 @@ class RunPlan:
 
 def make_plan(
     problems: tuple[Problem, ...],
-    missing: tuple[int, ...],
+    missing: tuple[Range, ...],
     book: PromptBook,
     backend: Backend,
     each: Plan,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,17 +15,60 @@ PROMPTS = Path(__file__).resolve().parents[2] / "prompts"
 
 
 def positive(text: str) -> int:
-    value = int(text)
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
     if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is less than 1")
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
+    return value
+
+
+def whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a whole number, not {text!r}") from None
+
+
+def finite(text: str) -> float:
+    """A number; `nan` where the text is not one, or is infinite."""
+    try:
+        value = float(text)
+    except ValueError:
+        return math.nan
+    return value if math.isfinite(value) else math.nan
+
+
+def number(text: str) -> float:
+    value = finite(text)
+    if math.isnan(value):
+        raise argparse.ArgumentTypeError(f"must be a number, not {text!r}")
     return value
 
 
 def seconds(text: str) -> float:
-    value = float(text)
+    value = finite(text)
     if not value > 0:
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number of seconds")
+        raise argparse.ArgumentTypeError(f"must be a positive number of seconds, not {text!r}")
     return value
+
+
+def gibibytes(text: str) -> float:
+    value = finite(text)
+    if not value > 0:
+        raise argparse.ArgumentTypeError(f"must be a positive number of GiB, not {text!r}")
+    return value
+
+
+def add_numbers(parser: argparse.ArgumentParser, otherwise: str) -> None:
+    """The numbers of problems. `otherwise`: what it means to leave them out, for the help."""
+    parser.add_argument(
+        "numbers",
+        nargs="*",
+        metavar="PROBLEM",
+        help=f"which problems, by number: 3, FIRST LAST, 1-8, 1,4,7 or 1-3,9; {otherwise}",
+    )
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:
@@ -107,7 +151,7 @@ def add_judge(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--memory-gib",
-        type=seconds,
+        type=gibibytes,
         metavar="G",
         help="memory limit of a candidate's processes (default: 80 %% of the machine's)",
     )
@@ -222,7 +266,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         default="chat",
         help="chat completions or the Responses API (default: chat)",
     )
-    group.add_argument("--temperature", type=float)
+    group.add_argument("--temperature", type=number)
     group.add_argument("--max-reply-tokens", type=positive, metavar="N", help="limit of one reply's output tokens")
     group.add_argument("--reasoning-effort", metavar="LEVEL")
     group.add_argument(

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from hkbench.cli.arguments import chosen_sizes, device_kind, positive, seconds
 from hkbench.engine import Evaluator
-from hkbench.errors import HkbenchError, UsageError
+from hkbench.errors import HkbenchError
 from hkbench.judge.audited import CheckAudit, ProblemAudit
-from hkbench.problems import find_problems, problems_root
+from hkbench.problems import chosen_problems, parse_numbers
 from hkbench.problems.weak import WEAK, weak_text
 from hkbench.records import DeviceKind, JudgeSettings, Problem, SizeSet
 from hkbench.store.files import write_atomic
@@ -50,11 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prints a line a problem as it is done, then the totals."""
-    numbers = _numbers(options.ranges)
-    found = find_problems(problems_root(options.problems, os.environ), options.level)
-    problems = [problem for problem in found if numbers is None or problem.number in numbers]
-    if not problems:
-        raise UsageError(f"no problem has a number in {' '.join(options.ranges)}; see --problems and --level")
+    numbers = [one for text in options.ranges for one in parse_numbers([text])]
+    problems = chosen_problems(options.problems, os.environ, level=options.level, numbers=numbers).problems
     outcomes = asyncio.run(_audit(options, problems))
     audits = [outcome for outcome in outcomes if isinstance(outcome, ProblemAudit)]
     print(totals(problems, outcomes))
@@ -65,17 +62,6 @@ def run(options: argparse.Namespace) -> int:
     if options.update:
         write_atomic(WEAK, weak_text({audit.sha256: audit.hkbench.null for audit in audits}))
     return 0
-
-
-def _numbers(ranges: Sequence[str]) -> set[int] | None:
-    """The numbers that "7" and "1-20" name; `None` for all."""
-    numbers: set[int] = set()
-    for text in ranges:
-        first, dash, last = text.partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()) or (dash and int(last) < int(first)):
-            raise UsageError(f"{text!r} is not a range of problems; write 7 or 1-20")
-        numbers.update(range(int(first), int(last or first) + 1))
-    return numbers or None
 
 
 async def _audit(options: argparse.Namespace, problems: Sequence[Problem]) -> list[Outcome]:

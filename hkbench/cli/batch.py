@@ -35,6 +35,7 @@ from hkbench.cli.batch_plan import (
     add_strategy,
     categories_of,
     check_choice,
+    choose,
     plan_of,
     print_plan,
 )
@@ -42,6 +43,7 @@ from hkbench.cli.budgets import add_budgets, chosen_prices, limits
 from hkbench.cli.configuration import configure
 from hkbench.cli.models import check_model, judge_model, make_client, shown_base_url
 from hkbench.cli.run_folder import Place, place_of
+from hkbench.cli.runs import tell
 from hkbench.cli.signals import stopped_by_signals
 from hkbench.engine import BuildEvaluator, Evaluating, Evaluator
 from hkbench.engine.build_evaluator import BACKENDS
@@ -50,6 +52,7 @@ from hkbench.errors import UsageError
 from hkbench.lab import Stop
 from hkbench.lab.prompting import Prompter
 from hkbench.monitor import Display, make_display
+from hkbench.problems import Selection, numbers_text
 from hkbench.prompts import PromptBook, load_prompts
 from hkbench.records import AnyEvent, Backend, DeviceKind, JudgeSettings, Price, RunConfig, RunFacts
 from hkbench.report import words
@@ -135,6 +138,9 @@ def run(options: argparse.Namespace) -> int:
     check_build_only(options)
     check_unmeasured(options)
     configure(options)
+    chosen = choose(options)
+    if chosen.missing and not options.dry_run:
+        tell(f"no problem has number {numbers_text(chosen.missing)}")
     place = place_of(options, datetime.now().astimezone())
     options.results = place.folder
     prices: tuple[Price | None, Price | None] = (None, None)
@@ -147,9 +153,9 @@ def run(options: argparse.Namespace) -> int:
         if options.backend is None and kind is None:
             kind = asyncio.run(_found_kind(options))
         backend = _backend(options, kind or DeviceKind.CPU)
-        print_plan(plan_of(options, book, backend), backend)
+        print_plan(plan_of(options, chosen, book, backend), backend)
         return 0
-    outcome, report = asyncio.run(_run(options, place, book, categories, prices))
+    outcome, report = asyncio.run(_run(options, place, chosen, book, categories, prices))
     print(f"spent: {words.spent(report)}")
     print(f"report: {options.results / 'detailed_report.txt'}, {options.results / 'report.html'}")
     for name, error in outcome.errors.items():
@@ -199,6 +205,7 @@ async def _found_kind(options: argparse.Namespace) -> DeviceKind:
 async def _run(
     options: argparse.Namespace,
     place: Place,
+    chosen: Selection,
     book: PromptBook,
     categories: CategoryBook | None,
     prices: tuple[Price | None, Price | None],
@@ -207,7 +214,7 @@ async def _run(
     async with _evaluator(options) as evaluator:
         backend = _backend(options, evaluator.device.kind)
         await evaluator.require(backend)  # before a model is paid
-        plan = plan_of(options, book, backend)
+        plan = plan_of(options, chosen, book, backend)
         config = _config(options, plan, book, evaluator, backend)
         if categories is not None:
             config = config.model_copy(update={"categories_sha256": categories.sha256})

@@ -9,11 +9,11 @@ from pathlib import Path
 from hkbench.batch import RunPlan, make_plan
 from hkbench.batch.plan import DEFAULT_STRATEGY
 from hkbench.categories import CategoryBook, load_categories
-from hkbench.cli.arguments import positive
+from hkbench.cli.arguments import add_numbers, positive, whole
 from hkbench.errors import UsageError
 from hkbench.lab import Plan
 from hkbench.llm.replay import ReplayClient
-from hkbench.problems import chosen_problems
+from hkbench.problems import Selection, chosen_problems, numbers_text, parse_numbers
 from hkbench.prompts import PromptBook
 from hkbench.records import Backend
 from hkbench.strategies import STRATEGIES
@@ -22,21 +22,19 @@ CATEGORIES = "categories.toml"
 
 
 def add_choice(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("first", type=positive, nargs="?", metavar="FIRST", help="number of the first problem")
-    parser.add_argument("last", type=positive, nargs="?", metavar="LAST", help="number of the last problem")
+    add_numbers(parser, "with --problems they may be left out")
     parser.add_argument("--level", type=positive, metavar="N", help="level of the problems (default: 1)")
     parser.add_argument(
         "--problems",
         type=Path,
         metavar="PATH",
-        help="folder of problems, or one problem's file (default: $KERNELBENCH_DIR, else the shipped ones); with a "
-        "path given, FIRST and LAST may be left out",
+        help="folder of problems, or one problem's file (default: $KERNELBENCH_DIR, else the shipped ones)",
     )
     parser.add_argument("--match", metavar="REGEX", help="only problems whose name matches")
     parser.add_argument("--limit", type=positive, metavar="N", help="only the first N of those")
     parser.add_argument("--draw", type=positive, metavar="N", help="only N of those, drawn at random by --draw-seed")
     parser.add_argument(
-        "--draw-seed", type=int, metavar="S", default=0, help="the same seed draws the same (default: 0)"
+        "--draw-seed", type=whole, metavar="S", default=0, help="the same seed draws the same (default: 0)"
     )
 
 
@@ -90,23 +88,23 @@ def _defaults(what: str) -> str:
     return ", ".join(f"{getattr(strategy, what)} with {name}" for name, strategy in STRATEGIES.items())
 
 
-def plan_of(options: argparse.Namespace, book: PromptBook, backend: Backend) -> RunPlan:
-    """The plan that the arguments ask for.
-
-    Raises what `chosen_problems` raises.
-    """
-    strategy = STRATEGIES[options.strategy]
-    chosen = chosen_problems(
+def choose(options: argparse.Namespace) -> Selection:
+    """The problems that the arguments name; raises what `parse_numbers` and `chosen_problems` raise."""
+    return chosen_problems(
         options.problems,
         os.environ,
         level=options.level,
-        first=options.first,
-        last=options.last,
+        numbers=parse_numbers(options.numbers),
         match=options.match,
         limit=options.limit,
         draw=options.draw,
         seed=options.draw_seed,
     )
+
+
+def plan_of(options: argparse.Namespace, chosen: Selection, book: PromptBook, backend: Backend) -> RunPlan:
+    """The plan for the chosen problems."""
+    strategy = STRATEGIES[options.strategy]
     names = [problem.name for problem in chosen.problems]
     recorded = ReplayClient(options.replay, backend).recorded_samples(names) if options.replay is not None else None
     samples = options.samples or _samples_from_environment() or recorded or strategy.samples
@@ -117,8 +115,8 @@ def plan_of(options: argparse.Namespace, book: PromptBook, backend: Backend) -> 
 
 def check_choice(options: argparse.Namespace) -> None:
     """Raises UsageError for arguments that contradict each other."""
-    if options.problems is None and (options.first is None or options.last is None):
-        raise UsageError("name the problems: FIRST LAST, or --problems with a folder or a file")
+    if options.problems is None and not options.numbers:
+        raise UsageError("name the problems, as 1 40, 3, 1-8 or 1,4,7; or name a folder or a file with --problems")
     _samples_from_environment()
     asks = STRATEGIES[options.strategy].asks_judge
     for name, given in (
@@ -141,7 +139,7 @@ def _samples_from_environment() -> int | None:
     if not text:
         return None
     if not text.isdecimal() or int(text) < 1:
-        raise UsageError(f"NUM_SAMPLES is {text!r}: it has to be a whole number of at least 1")
+        raise UsageError(f"NUM_SAMPLES is {text!r}, and must be a whole number of at least 1: set it so, or unset it")
     return int(text)
 
 
@@ -150,7 +148,7 @@ def print_plan(plan: RunPlan, backend: Backend) -> None:
     for problem, template in zip(plan.problems, plan.templates, strict=True):
         print(f"{problem.name:{width}}  {template}")
     if plan.missing:
-        print(f"no problem has number {', '.join(map(str, plan.missing))}")
+        print(f"no problem has number {numbers_text(plan.missing)}")
     print(
         f"{len(plan.problems)} problems, backend {backend}, strategy {plan.strategy}, {plan.each.samples} samples, "
         f"up to {plan.each.attempts} attempts: {plan.fewest_calls} to {plan.most_calls} model calls"

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import math
 import re
 from pathlib import Path
 
 from hkbench.batch.budget import FEWEST, Limits
-from hkbench.cli.arguments import positive
+from hkbench.cli.arguments import finite, positive
 from hkbench.errors import UsageError
 from hkbench.llm.prices import find_price
 from hkbench.records import Price
@@ -24,21 +23,21 @@ def time_span(text: str) -> float:
     found = _TIME.fullmatch(text.strip().replace(" ", ""))
     value = sum(float(part) * unit for part, unit in zip(found.groups("0"), _UNITS, strict=True)) if found else 0.0
     if not value > 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time: say 90m, 8h or 3600s")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a duration: write 90m, 8h or 3600s")
     return value
 
 
 def amount(text: str) -> float:
-    value = float(text)
-    if not (value > 0 and math.isfinite(value)):
-        raise argparse.ArgumentTypeError(f"{text} is not a positive amount")
+    value = finite(text)
+    if not value > 0:
+        raise argparse.ArgumentTypeError(f"must be a positive amount of money, not {text!r}")
     return value
 
 
 def share(text: str) -> float:
-    value = float(text)
+    value = finite(text)
     if not 0 <= value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a share: from 0 to below 1")
+        raise argparse.ArgumentTypeError(f"must be a share of at least 0 and less than 1, not {text!r}")
     return value
 
 

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hkbench.categories import CategoryBook, Classification, load_categories
-from hkbench.cli.arguments import PROMPTS, chosen_sizes, device_kind, positive, seconds
+from hkbench.cli.arguments import PROMPTS, add_numbers, chosen_sizes, device_kind, positive, seconds
 from hkbench.engine import Evaluator
 from hkbench.errors import HkbenchError
-from hkbench.problems import find_problems, problems_root, select
+from hkbench.problems import chosen_problems, parse_numbers
 from hkbench.records import DeviceKind, GraphFacts, JudgeSettings, Problem, ProblemFacts, Record, SizeSet
 from hkbench.store.files import write_atomic
 from hkbench.store.plain import one_line, strip_escapes
@@ -39,8 +39,7 @@ class Row(Record):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("first", type=positive, nargs="?", metavar="FIRST", help="number of the first problem")
-    parser.add_argument("last", type=positive, nargs="?", metavar="LAST", help="number of the last problem")
+    add_numbers(parser, "all where they are left out")
     parser.add_argument("--problems", type=Path, metavar="DIR", help="folder of problems (default: as run_batch.py)")
     parser.add_argument("--level", type=positive, metavar="N", help="level of the problems (default: 1)")
     parser.add_argument(
@@ -70,8 +69,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Prints a line a problem, the doubtful ones with the reason, then how many of each category."""
     book = load_categories(options.categories)
-    found = find_problems(problems_root(options.problems, os.environ), options.level)
-    problems = select(found, options.first, options.last).problems
+    numbers = parse_numbers(options.numbers)
+    problems = chosen_problems(options.problems, os.environ, level=options.level, numbers=numbers).problems
     rows = asyncio.run(_rows(options, book, problems))
     if options.json:
         print(json.dumps([row.model_dump(mode="json") for row in rows], indent=1))

@@ -1,17 +1,67 @@
-"""The parser of every command, which ends with 64 for a wrong argument."""
+"""The parser of every command: a wrong argument is answered with one line, and ends with 64."""
 
 from __future__ import annotations
 
 import argparse
+import difflib
 import sys
-from typing import NoReturn
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 from hkbench.errors import UsageError
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse ends with 2 for a wrong argument, which here means "not correct"; this one ends with 64."""
+    """argparse without abbreviated options, with exit code 64 (its own 2 means "not correct" here), and in one line.
+
+    The namespace has `given`: the names of the options and arguments that stand on the command line, a frozenset. All
+    others have their default.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{"allow_abbrev": False, **kwargs})
 
     def error(self, message: str) -> NoReturn:
-        self.print_usage(sys.stderr)
-        self.exit(UsageError.exit_code, f"{self.prog}: {message}\n")
+        self.exit(UsageError.exit_code, f"{self.prog}: {message.rstrip('.')}; see {self.prog} --help\n")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """As argparse does, but arguments that are not known, which it leaves to the caller, are an error."""
+        words = list(sys.argv[1:] if args is None else args)
+        self._refuse_unknown_options(words)
+        found, rest = super().parse_known_args(words, namespace)
+        if rest:
+            self.error(f"{' '.join(rest)}: not expected here")
+        if self._subparsers is None:
+            found.given = self._given(words)
+        return found, rest
+
+    def _refuse_unknown_options(self, words: Sequence[str]) -> None:
+        """Before argparse looks: it complains of what is missing first, which a misspelt option may have been."""
+        for word in words:
+            name = word.partition("=")[0]
+            if word == "--" or (self._subparsers is not None and not word.startswith("-")):
+                return  # what follows are no options, or those of a command
+            if name.startswith("--") and " " not in word and name not in self._option_string_actions:
+                near = _nearest(name, [option for option in self._option_string_actions if option.startswith("--")])
+                self.error(f"there is no option {name}" + (f": did you mean {near}?" if near else ""))
+
+    def _given(self, words: Sequence[str]) -> frozenset[str]:
+        """Parses once more without any default: what is there then was on the command line."""
+        defaults = {action: action.default for action in self._actions}
+        for action in self._actions:
+            action.default = argparse.SUPPRESS
+        try:
+            return frozenset(vars(super().parse_known_args(words, argparse.Namespace())[0]))
+        finally:
+            for action, default in defaults.items():
+                action.default = default
+
+
+def _nearest(name: str, options: Sequence[str]) -> str | None:
+    """The option that a misspelt one was meant to be, where one is near enough."""
+    longer = [option for option in options if option.startswith(name)]
+    with_word = [option for option in options if name.lstrip("-") in option.split("-")]
+    for found in (longer, with_word):
+        if len(found) == 1:
+            return found[0]
+    return next(iter(difflib.get_close_matches(name, options, n=1)), None)

@@ -12,8 +12,6 @@ from hkbench.store.plain import one_line
 
 _SHOWN = 8  #: runs that a message lists before it says how many more there are
 
-RUN_HELP = "the run's folder, or a folder of runs, whose newest is taken"
-
 
 def newest_of(named: Path | None) -> Path:
     """The run in `named`: itself, else the newest below it; without a name the newest below `results`.

@@ -1,20 +1,22 @@
 """Problems in KernelBench's format: load and choose them. Nothing here runs one or imports torch."""
 
-from hkbench.problems.choose import chosen_problems
+from hkbench.problems.choose import Selection, chosen_problems
 from hkbench.problems.load import REQUIRED, load_problem, problem_number
+from hkbench.problems.numbers import Range, numbers_text, parse_numbers
 from hkbench.problems.select import (
     DEFAULT_LEVEL,
     SHIPPED,
-    Selection,
     find_problems,
     level_folder,
     problems_root,
-    select,
 )
 from hkbench.problems.sizes import apply_sizes
 
 __all__ = [
     "chosen_problems",
+    "Range",
+    "numbers_text",
+    "parse_numbers",
     "REQUIRED",
     "load_problem",
     "problem_number",
@@ -24,6 +26,5 @@ __all__ = [
     "find_problems",
     "level_folder",
     "problems_root",
-    "select",
     "apply_sizes",
 ]

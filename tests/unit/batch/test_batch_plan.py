@@ -27,9 +27,9 @@ def book() -> PromptBook:
 
 
 def test_the_counts(problems: tuple[Problem, ...], book: PromptBook) -> None:
-    plan = make_plan(problems, (3,), book, Backend.CPP, Plan(samples=4, attempts=5, exhaust=False))
+    plan = make_plan(problems, ((3, 3),), book, Backend.CPP, Plan(samples=4, attempts=5, exhaust=False))
     assert (plan.fewest_calls, plan.most_calls) == (3 * 4, 3 * 4 * 5)
-    assert plan.missing == (3,)
+    assert plan.missing == ((3, 3),)
 
 
 def test_an_exhausting_plan_has_no_early_end(problems: tuple[Problem, ...], book: PromptBook) -> None:

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from hkbench.problems import find_problems, problems_root, select
+from hkbench.problems import chosen_problems, find_problems, problems_root
 
 COUNTS = {1: 100, 2: 100, 3: 50, 4: 20}
 
@@ -21,5 +21,5 @@ def test_every_file_of_the_level_loads(level: int) -> None:
     problems = find_problems(problems_root(None, os.environ), level)
     assert len(problems) == COUNTS[level]
     assert {problem.level for problem in problems} == {level}
-    selection = select(problems, 1, COUNTS[level])
-    assert selection.missing == ()
+    chosen = chosen_problems(None, os.environ, level=level, numbers=((1, COUNTS[level]),))
+    assert chosen.missing == () and list(chosen.problems) == problems

@@ -1,15 +1,13 @@
-"""Finding the problems of a level and choosing among them."""
+"""Finding the problems of a level."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from hkbench.errors import HkbenchError, InputMissing, ProblemError, UsageError
-from hkbench.problems import SHIPPED, find_problems, level_folder, problems_root, select
+from hkbench.errors import InputMissing, ProblemError, UsageError
+from hkbench.problems import SHIPPED, find_problems, level_folder, problems_root
 
 SOURCE = "class Model: ...\ndef get_inputs(): ...\ndef get_init_inputs(): ...\n"
 
@@ -93,61 +91,3 @@ class TestFind:
         assert [problem.number for problem in find_problems(tmp_path, 1, 1, 2)] == [1, 2]
         with pytest.raises(ProblemError, match=r"3_C\.py"):
             find_problems(tmp_path, 1)
-
-
-class TestSelect:
-    @pytest.fixture
-    def choose(self, tmp_path: Path) -> Callable[..., tuple[list[int], tuple[int, ...]]]:
-        folder(tmp_path / "level1", "1_Matmul_a", "2_Softmax", "4_Matmul_b", "9_Sum")
-        problems = find_problems(tmp_path, 1)
-
-        def run(*args: Any, **kwargs: Any) -> tuple[list[int], tuple[int, ...]]:
-            selection = select(list(reversed(problems)), *args, **kwargs)
-            return [problem.number for problem in selection.problems], selection.missing
-
-        return run
-
-    def test_a_range_includes_both_ends_and_reports_holes(self, choose: Callable[..., object]) -> None:
-        assert choose(2, 5) == ([2, 4], (3, 5))
-        assert choose(1, 2) == ([1, 2], ())
-
-    def test_open_ranges_have_no_holes(self, choose: Callable[..., object]) -> None:
-        assert choose() == ([1, 2, 4, 9], ())
-        assert choose(first=3) == ([4, 9], ())
-        assert choose(last=2) == ([1, 2], ())
-
-    def test_match_and_limit_change_nothing_about_what_is_missing(self, choose: Callable[..., object]) -> None:
-        assert choose(1, 4, match="Mat") == ([1, 4], (3,))
-        assert choose(1, 4, match="^2_|b$") == ([2, 4], (3,))
-        assert choose(1, 9, match="Mat", limit=1) == ([1], (3, 5, 6, 7, 8))
-
-    @pytest.mark.parametrize(
-        ("arguments", "error", "message"),
-        [
-            ({"first": 5, "last": 2}, UsageError, "give the smaller number first"),
-            ({"limit": 0}, UsageError, "give at least 1"),
-            ({"match": "("}, UsageError, r"--match '\(' is not a regular expression"),
-            ({"match": "Conv"}, UsageError, "no problem from 1 to 9 matches 'Conv'"),
-            ({"first": 5, "last": 8}, InputMissing, "no problem from 5 to 8; the folder has numbers 1 to 9"),
-            ({"first": 10}, InputMissing, "no problem from 10 to any"),
-        ],
-    )
-    def test_errors(
-        self,
-        choose: Callable[..., object],
-        arguments: dict[str, object],
-        error: type[HkbenchError],
-        message: str,
-    ) -> None:
-        with pytest.raises(error, match=message):
-            choose(**arguments)
-
-    def test_no_problems_at_all(self) -> None:
-        with pytest.raises(InputMissing, match="no problem at all"):
-            select([], 1, 2)
-
-    def test_a_number_that_occurs_twice(self, tmp_path: Path) -> None:
-        one = find_problems(folder(tmp_path / "a", "7_A"))
-        other = find_problems(folder(tmp_path / "b", "7_B"))
-        with pytest.raises(ProblemError, match="are both number 7"):
-            select(one + other)
