@@ -67,9 +67,9 @@ def _problems(config: RunConfig) -> str:
     return count if config.level is None else f"level {config.level}, {count}"
 
 
-def plural(count: int, noun: str) -> str:
-    """`1 problem`, `2 problems`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+def plural(count: int, noun: str, nouns: str | None = None) -> str:
+    """`1 problem`, `2 problems`; `nouns` where the plural is irregular."""
+    return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
 
 
 def sentence(problems: Mapping[Outcome, int]) -> str:
@@ -98,6 +98,17 @@ def sentence(problems: Mapping[Outcome, int]) -> str:
     return "; ".join(parts) + "."
 
 
+def bar(problems: Mapping[Outcome, int], width: int) -> list[tuple[Outcome, int]]:
+    """Divide a bar of `width` columns among the classes that occur, best first, in proportion (largest remainders)."""
+    whole = sum(problems.values())
+    found = [(outcome, problems[outcome] * width) for outcome in Outcome if problems.get(outcome)]
+    columns = {outcome: share // whole for outcome, share in found}
+    by_remainder = sorted(found, key=lambda pair: pair[1] % whole, reverse=True)
+    for outcome, _ in by_remainder[: width - sum(columns.values())]:
+        columns[outcome] += 1
+    return list(columns.items())
+
+
 def _percent(share: float) -> str:
     return f"{100 * share:.0f}"
 
@@ -115,7 +126,11 @@ def own_kernels(faster: Sequence[tuple[float | None, Backend | None]], asked: Ba
     parts = []
     if own < len(faster):
         noted = f" ({unknown} not profiled)" if unknown else ""
-        parts.append(f"Of these with own kernels: {own} of {len(faster)}{noted}.")
+        parts.append(
+            "Whose kernels did the work in these was not profiled."
+            if unknown == len(faster)
+            else f"Of these with own kernels: {own} of {len(faster)}{noted}."
+        )
     others = _languages(language for _, language in faster if language is not None and language is not asked)
     if others:
         parts.append(f"Not written in {_BACKENDS[asked]} as asked: {others}.")

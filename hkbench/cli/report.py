@@ -9,6 +9,7 @@ from hkbench.cli.compare import add_force
 from hkbench.cli.runs import newest_of, only_one_of
 from hkbench.errors import UsageError
 from hkbench.report.compare_text import side_by_side_lines
+from hkbench.report.text import render_text
 from hkbench.report.write import write_comparison, write_reports
 from hkbench.store.plain import strip_escapes
 
@@ -29,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the run's folder, or a folder of runs, whose newest is taken (default: results); or several runs",
     )
     parser.add_argument("--quiet", action="store_true", help="do not print the text")
+    parser.add_argument("--definitions", action="store_true", help="print what the words mean, too")
     group = parser.add_argument_group("several runs")
     group.add_argument(
         "--output",
@@ -46,9 +48,9 @@ def run(options: argparse.Namespace) -> int:
     if options.output is not None or options.force:
         raise UsageError("--output and --force are for several runs: the report of one lies in its folder")
     folder = newest_of(options.results[0] if options.results else None)
-    write_reports(folder)
+    report = write_reports(folder)
     if not options.quiet:
-        print((folder / "detailed_report.txt").read_text(encoding="utf-8"), end="")
+        print(render_text(report, definitions=options.definitions), end="")
         print(f"\nreport for a browser: {folder / 'report.html'}")
     return 0
 

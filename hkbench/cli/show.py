@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,12 @@ from hkbench.cli.address import Address, find_address
 from hkbench.cli.runs import newest_of
 from hkbench.cli.verdicts import describe
 from hkbench.errors import InputMissing, UsageError
-from hkbench.records import JudgeSettings, SampleKey
+from hkbench.records import JudgeSettings, Outcome, SampleKey
 from hkbench.report.build import detail, summary_of
 from hkbench.report.model import ProblemReport, Report, SampleReport
 from hkbench.report.sample import build_lines, diff_lines, histogram, profile_lines, timing_lines
-from hkbench.report.text import advice_lines, problem_table, sample_line
-from hkbench.report.words import compiled_of, pairs, wrapped
+from hkbench.report.text import advice_lines, headline_lines, problem_table, sample_line
+from hkbench.report.words import compiled_of, pairs, share_of, wrapped
 from hkbench.store.layout import RunPaths
 from hkbench.store.plain import strip_escapes
 from hkbench.store.reader import RunView, read_run
@@ -43,7 +44,7 @@ PARTS: dict[str, Callable[[WholeSample, JudgeSettings], list[str]]] = {
     "profile": lambda sample, settings: profile_lines(sample.verdict, settings) if sample.verdict else [_OPEN],
 }
 _OPEN = "no verdict yet"
-_COLOURS = {"fast": "green", "solved": "green", "slow": "yellow", "incorrect": "red", "failed": "red", "refused": "red"}
+_NAMED = {outcome: re.compile(rf"\s*\S+(?: \(weak\))?\s+{outcome.label}\b") for outcome in Outcome}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -108,18 +109,17 @@ def _show_run(console: Console, view: RunView, as_json: bool) -> None:
         _print_json(summary_of(report).model_dump(mode="json"))
         return
     config = report.config
-    model = config.model + (f", replayed from {config.replay}" if config.replay else "")
     rows = [
         ("Run", str(view.paths.root)),
-        ("Model", model),
-        ("Backend", f"{config.backend} on {config.device}, {config.sizes} sizes, track {config.judge.track}"),
-        ("Solved", f"{report.overall.solved} of {report.overall.judged} judged problems")
+        *([("Replies", f"recorded, from {config.replay}")] if config.replay else []),
+        ("Solved", share_of(report.overall.solved, report.overall.judged))
         if config.compiled_for is None
         else ("Compiled", f"{compiled_of(report)}; nothing was measured"),
     ]
     if not report.complete:
         rows.append(("Incomplete", report.incomplete_because or ""))
-    _print(console, [*pairs(rows), "", *problem_table(report.problems)], _by_status)
+    _print(console, [report.title, *headline_lines(report)], "bold")
+    _print(console, ["", *pairs(rows), "", *problem_table(report.problems)], _by_status)
     for damage in report.damage:
         _print(console, wrapped(f"damaged: {damage.file}: {damage.message}"))
 
@@ -239,5 +239,5 @@ def _by_mark(line: str) -> str:
 
 
 def _by_status(line: str) -> str:
-    """The style of a line that names a status."""
-    return next((_COLOURS[word] for word in line.split()[:3] if word in _COLOURS), "")
+    """The style of a line that names an outcome after a name or the place of a sample."""
+    return next((outcome.style for outcome in Outcome if _NAMED[outcome].match(line)), "")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from hkbench.records import Decided, Interval, MachineFailed, RunFacts, SampleKey, Usage
+from hkbench.headline import own_kernels, sentence, title
+from hkbench.records import Decided, Interval, MachineFailed, Outcome, RunFacts, SampleKey, Usage
+from hkbench.records.trust import OWN_SHARE
 from hkbench.report import tally
 from hkbench.report.budget import budget_of
 from hkbench.report.disagreements import disagreements
@@ -19,6 +21,7 @@ from hkbench.report.model import (
     Estimate,
     Headline,
     Overall,
+    OwnKernels,
     PassAtK,
     Place,
     ProblemReport,
@@ -38,17 +41,33 @@ _SAID = 4000  # characters of a field of the judge's advice; advice.json has the
 def detail(run: RunView) -> Report:
     """The detailed report: a pure function of the folder, so the same folder gives the same bytes."""
     because = _incomplete_because(run)
+    overall = _overall(run)
     return Report(
+        title=title(run.config, run.facts),
+        headline=_headline_sentences(run, overall.outcomes),
+        track=run.config.judge.track,
+        device_name=run.facts.device.name if run.facts.device is not None else run.facts.hardware.get("device"),
         complete=because is None,
         incomplete_because=because,
         config=run.config,
         facts=run.facts,
-        overall=_overall(run),
+        overall=overall,
         problems=tuple(_problem(run, problem) for problem in run.problems),
         disagreements=disagreements(run),
         damage=tuple(DamageReport(file=d.file, line=d.line, message=d.message) for d in run.damage),
         definitions=DEFINITIONS,
     )
+
+
+def _headline_sentences(run: RunView, outcomes: dict[Outcome, int]) -> tuple[str, ...]:
+    best = [(tally.own_of(sample), tally.language_of(sample)) for sample in _faster(run.problems)]
+    said = own_kernels(best, run.config.backend)
+    return (sentence(outcomes), *([said] if said is not None else []))
+
+
+def _faster(problems: Iterable[ProblemView]) -> list[SampleView]:
+    """The best samples of the problems that are faster."""
+    return [best for best in _best_samples(problems) if tally.outcome(best) is Outcome.FASTER]
 
 
 def summarise(run: RunView) -> Summary:
@@ -123,10 +142,12 @@ def _problem(run: RunView, problem: ProblemView) -> ProblemReport:
     judged = [sample for sample in samples if tally.is_judged(sample)]
     best = tally.best_of(samples)
     verdict = best.verdict if best is not None else None
+    failure = tally.furthest_failure(samples) if best is None else None
     attempts = tuple(_attempt(problem, attempt) for attempt in range(1, len(problem.attempts) + 1))
     return ProblemReport(
         problem=problem.name,
         state=_state(problem),
+        outcome=tally.outcome_of_all(samples),
         error=tally.message_of(problem.error) if problem.error is not None else None,
         judged=len(judged),
         compiled=sum(map(tally.is_compiled, samples)),
@@ -141,6 +162,10 @@ def _problem(run: RunView, problem: ProblemView) -> ProblemReport:
         best_speedup=estimate(verdict.speedup) if verdict is not None else None,
         baseline_seconds=_value(verdict.baseline) if verdict is not None else None,
         candidate_seconds=_value(verdict.candidate) if verdict is not None else None,
+        own=verdict.own if verdict is not None else None,
+        language=verdict.language if verdict is not None else None,
+        failed_stage=failure.stage if failure is not None else None,
+        failed_kind=failure.kind if failure is not None else None,
         fast_p=_fast_p([best] if best is not None else [], 1) if judged and measured(run) else None,
         pass_at_k=_pass_at_k(run, [problem]),
         attempts=attempts,
@@ -203,11 +228,13 @@ def _sample(sample: SampleView, facts: RunFacts) -> SampleReport:
     return SampleReport(
         attempt=sample.key.attempt,
         sample=sample.key.sample,
+        outcome=tally.outcome(sample),
         status=verdict.status if verdict is not None else None,
         stage=failure.stage if failure is not None else None,
         kind=failure.kind if failure is not None else None,
         message=tally.message_of(failure.message) if failure is not None else None,
         language=tally.language_of(sample),
+        own=tally.own_of(sample),
         speedup=estimate(verdict.speedup) if verdict is not None else None,
         baseline_seconds=_value(verdict.baseline) if verdict is not None else None,
         candidate_seconds=_value(verdict.candidate) if verdict is not None else None,
@@ -254,6 +281,8 @@ def _overall(run: RunView) -> Overall:
         problems=whole.problems,
         finished=sum(_state(problem) is ProblemState.FINISHED for problem in run.problems),
         judged=whole.judged,
+        outcomes=whole.outcomes,
+        own_kernels=whole.own_kernels,
         correct=whole.correct,
         correct_share=whole.correct / whole.judged if whole.judged else None,
         solved=whole.solved,
@@ -269,6 +298,7 @@ def _overall(run: RunView) -> Overall:
         fast_p=whole.fast_p,
         pass_at_k=whole.pass_at_k,
         geometric_mean_speedup=whole.geometric_mean_speedup,
+        geometric_mean_speedup_all=whole.geometric_mean_speedup_all,
         attempts=_gains(run.problems),
         model_failures=tally.model_failures(samples),
         machine_failures=tally.machine_failures(failures, run.problems),
@@ -293,14 +323,35 @@ def _weak(run: RunView) -> dict[str, tuple[str, ...]]:
 def _headline(run: RunView, problems: Sequence[ProblemView]) -> Headline:
     judged = [problem for problem in problems if _is_judged(problem)]
     best = _best_samples(judged)
+    speedups = list(map(tally.speedup_of, best))
     return Headline(
         problems=len(problems),
         judged=len(judged),
+        outcomes=_outcomes(problems),
+        own_kernels=_own_kernels(_faster(judged)),
         correct=len(best),
         solved=sum(any(map(tally.is_fast, problem.samples)) for problem in judged),
         fast_p=_fast_p(best, len(judged)) if judged and measured(run) else None,
         pass_at_k=_pass_at_k(run, problems),
-        geometric_mean_speedup=_mean_speedup(best),
+        geometric_mean_speedup=_mean_speedup(speedups),
+        geometric_mean_speedup_all=_mean_speedup([max(1.0, x) for x in speedups] + [1.0] * (len(judged) - len(best)))
+        if measured(run)
+        else None,
+    )
+
+
+def _outcomes(problems: Iterable[ProblemView]) -> dict[Outcome, int]:
+    found = [tally.outcome_of_all(problem.samples) for problem in problems]
+    return {outcome: found.count(outcome) for outcome in Outcome}
+
+
+def _own_kernels(faster: Sequence[SampleView]) -> OwnKernels:
+    shares = list(map(tally.own_of, faster))
+    return OwnKernels(
+        faster=len(faster),
+        own=sum(share is not None and share >= OWN_SHARE for share in shares),
+        not_profiled=shares.count(None),
+        languages=tally.languages(faster),
     )
 
 
@@ -336,8 +387,7 @@ def _pass_at_k(run: RunView, problems: Sequence[ProblemView]) -> tuple[PassAtK, 
     return tuple(rows)
 
 
-def _mean_speedup(best: Sequence[SampleView]) -> Estimate | None:
-    speedups = list(map(tally.speedup_of, best))
+def _mean_speedup(speedups: Sequence[float]) -> Estimate | None:
     if not speedups:
         return None
     if len(speedups) == 1:  # a resample of one value is that value: no interval rather than one of no width

@@ -15,6 +15,7 @@ from hkbench.records import (
     AnswerForm,
     Backend,
     FailureKind,
+    Outcome,
     QuestionKind,
     Record,
     Role,
@@ -22,13 +23,21 @@ from hkbench.records import (
     RunFacts,
     Stage,
     Status,
+    Track,
     Usage,
 )
 
 FAST_P = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0)  #: the thresholds of fast_p
 
 DEFINITIONS = {
-    "solved": "some sample is correct with a speed-up of at least 1.0",
+    "outcome": "class of a sample by the 95 % interval of its speed-up: faster (all of it above 1), on_par (it "
+    "contains 1) or slower; wrong (failed at any stage), refused, compiled or not_judged. A problem has the class of "
+    "its fastest correct sample; without one it is refused if any sample was, else compiled, else wrong",
+    "solved": "some sample is correct with a speed-up of at least 1.0 by its estimate, whatever the interval; exit "
+    "codes and the end of a problem go by it. A problem can be solved and on a par",
+    "own": "share of the work that the candidate's own kernels did, without copies, fills and the interpreter; of a "
+    "problem, its best sample's. null: not profiled, as of every sample that failed before it was timed. Own kernels "
+    "did the work where it is at least 0.5, as track own demands",
     "correct": "some sample passed every trial of the comparison",
     "judged": "some sample reached a verdict on its correctness; shares are of the judged problems, so that "
     "a failing machine or service is not a failing model",
@@ -36,13 +45,15 @@ DEFINITIONS = {
     "failed. Nothing is measured in such a run, so that fast_p and pass_at_k are null; a problem is judged there only "
     "when every sample failed before it could be run",
     "speedup": "median time of the baseline / median time of the candidate; never of an incorrect kernel",
-    "fast_p": "share of the judged problems whose best correct sample has a speed-up above p (p = 0: that "
-    "have a correct sample)",
+    "fast_p": "share of the judged problems whose best correct sample has a speed-up > p, as in KernelBench (p = 0: "
+    "that have a correct sample); by the estimate, whatever the interval",
     "pass_at_k": "chance that at least one of k samples of attempt 1 (drawn from one prompt, before any "
     "feedback) is correct: unbiased estimator 1 - C(n-c, k) / C(n, k) over the n judged samples, c of them "
     "correct; overall the mean over the problems with n >= k",
     "geometric_mean_speedup": "over the best correct sample of each correct problem, slow ones included; the "
     "interval is a 95 % percentile bootstrap over problems, absent for fewer than two",
+    "geometric_mean_speedup_all": "over all judged problems, with 1 where no kernel is correct and faster (the "
+    "reference is kept): unlike the mean over the correct ones it compares runs that are correct on different problems",
     "tokens": "of all replies, the judge's and replayed ones included; total is of the replies that reported the "
     "figure, null when none did; reasoning is part of output, cached_input of input",
     "cost": "of the model calls by the price in facts (of the judge's by judge_price), for a million tokens of input, "
@@ -175,11 +186,13 @@ class SampleReport(ReportRecord):
 
     attempt: int
     sample: int
+    outcome: Outcome
     status: Status | None
     stage: Stage | None  #: that failed
     kind: FailureKind | None
     message: str | None
     language: Backend | None  #: of its kernels; `None`: not known
+    own: float | None  #: share of the work that its own kernels did, 0..1; `None`: not profiled
     speedup: Estimate | None
     baseline_seconds: float | None
     candidate_seconds: float | None
@@ -242,6 +255,7 @@ class ProblemState(StrEnum):
 class ProblemReport(ReportRecord):
     problem: str
     state: ProblemState
+    outcome: Outcome
     error: str | None
     judged: int  #: samples with a verdict on correctness
     compiled: int  #: samples that were built only
@@ -256,6 +270,10 @@ class ProblemReport(ReportRecord):
     best_speedup: Estimate | None
     baseline_seconds: float | None  #: of the best sample
     candidate_seconds: float | None
+    own: float | None  #: of the best sample
+    language: Backend | None  #: of the best sample
+    failed_stage: Stage | None  #: without a correct sample, of the one that reached the latest stage
+    failed_kind: FailureKind | None
     fast_p: dict[str, float] | None  #: 1.0 or 0.0 by its best correct sample; `None` when not judged
     pass_at_k: tuple[PassAtK, ...]
     attempts: tuple[AttemptReport, ...]
@@ -320,22 +338,36 @@ class CategoryBudget(ReportRecord):
     stages: tuple[StageBudget, ...]  #: as they were first decided on
 
 
+class OwnKernels(ReportRecord):
+    """Whose kernels the best samples of the faster problems are."""
+
+    faster: int
+    own: int  #: of these, those whose own kernels did at least half of the work
+    not_profiled: int
+    languages: tuple[LanguageCount, ...]  #: of these, most frequent first
+
+
 class Headline(ReportRecord):
     """The headlines over a part of the problems."""
 
     problems: int
     judged: int
+    outcomes: dict[Outcome, int]  #: problems by class, all classes, best first
+    own_kernels: OwnKernels
     correct: int
     solved: int
     fast_p: dict[str, float] | None
     pass_at_k: tuple[PassAtK, ...]
     geometric_mean_speedup: Estimate | None
+    geometric_mean_speedup_all: Estimate | None  #: with 1 for what is not correct and faster
 
 
 class Overall(ReportRecord):
     problems: int
     finished: int
     judged: int
+    outcomes: dict[Outcome, int]  #: problems by class, all classes, best first
+    own_kernels: OwnKernels
     correct: int
     correct_share: float | None  #: of the judged problems; `None`: none was judged
     solved: int
@@ -351,6 +383,7 @@ class Overall(ReportRecord):
     fast_p: dict[str, float] | None
     pass_at_k: tuple[PassAtK, ...]
     geometric_mean_speedup: Estimate | None
+    geometric_mean_speedup_all: Estimate | None  #: with 1 for what is not correct and faster
     attempts: tuple[AttemptGain, ...]
     model_failures: tuple[FailureCount, ...]
     machine_failures: tuple[MachineFailure, ...]
@@ -394,6 +427,10 @@ class Report(ReportRecord):
     """detailed_report.json."""
 
     schema_version: Literal[1] = 1
+    title: str
+    headline: tuple[str, ...]  #: the result in one sentence; then, where it has to be said, whose kernels they are
+    track: Track
+    device_name: str | None
     complete: bool
     incomplete_because: str | None
     config: RunConfig

@@ -11,15 +11,19 @@ from hkbench.records import (
     AdviceFailed,
     Backend,
     EvaluationFailed,
+    Failure,
     FailureKind,
     GenerationFailed,
     MachineFailed,
+    Outcome,
     Price,
     Role,
     RunFacts,
     Stage,
     Status,
     Usage,
+    outcome_of,
+    problem_outcome,
 )
 from hkbench.report.model import (
     Calls,
@@ -73,6 +77,30 @@ def speedup_of(sample: SampleView) -> float:
 def best_of(samples: Iterable[SampleView]) -> SampleView | None:
     """The correct sample with the highest speed-up, the earliest of equals; `None` when none is correct."""
     return max(filter(is_correct, samples), key=speedup_of, default=None)
+
+
+def outcome(sample: SampleView) -> Outcome:
+    """The class of a sample by the interval of its speed-up."""
+    verdict = sample.verdict
+    if verdict is None or verdict.speedup is None:
+        return outcome_of(verdict.status if verdict is not None else None)
+    return outcome_of(verdict.status, verdict.speedup.value, verdict.speedup.low, verdict.speedup.high)
+
+
+def outcome_of_all(samples: Iterable[SampleView]) -> Outcome:
+    """The class of a problem by its samples."""
+    return problem_outcome((outcome(s), speedup_of(s) if is_correct(s) else None) for s in samples)
+
+
+def furthest_failure(samples: Iterable[SampleView]) -> Failure | None:
+    """The failure of the sample that reached the latest stage, the last one of equals."""
+    failures = [s.verdict.failure for s in samples if s.verdict is not None and s.verdict.failure is not None]
+    return max(reversed(failures), key=lambda failure: _STAGES.index(failure.stage), default=None)
+
+
+def own_of(sample: SampleView) -> float | None:
+    """The share of the work that the sample's own kernels did; `None`: not traced."""
+    return sample.verdict.own if sample.verdict is not None else None
 
 
 def message_of(text: str) -> str:

@@ -1,66 +1,85 @@
-"""detailed_report.txt: the report for a person, at most 100 columns, no colours."""
+"""detailed_report.txt and what is printed of a run: the report for a person, at most 100 columns, no colours."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from hkbench.records import Status
+from hkbench.headline import bar, plural
+from hkbench.records import CORRECT, Status
 from hkbench.report import words
+from hkbench.report.disagreements import warnings_of
 from hkbench.report.model import AdviceReport, Headline, Overall, ProblemReport, Report, SampleReport, TokenCount
-from hkbench.report.words import WIDTH, pairs, table, title, wrapped
+from hkbench.report.words import WIDTH, machine, pairs, table, title, versions, wrapped
 from hkbench.store.plain import one_line
 
+_BAR = 60  #: columns of the bar of problems by class
 
-def render_text(report: Report) -> str:
-    """The whole text, ending with a newline."""
+
+def render_text(report: Report, *, definitions: bool = True) -> str:
+    """The whole text, ending with a newline; without what the words mean, for a terminal."""
+    overall = report.overall
     sections = [
         _head(report),
         _overall(report),
         _weak(report),
-        _gains(report.overall),
         problem_table(report.problems),
-        _failures(report.overall),
+        *([_gains(overall)] if len(overall.attempts) > 1 else []),
+        _failures(overall),
         _tokens(report),
-        *([_budget(report)] if report.overall.budget else []),
+        *([_budget(report)] if overall.budget else []),
         *([_damage(report)] if report.damage else []),
         _samples(report.problems),
-        _definitions(report),
+        *([_definitions(report)] if definitions else []),
     ]
     return "\n\n".join("\n".join(line.rstrip() for line in section) for section in sections) + "\n"
 
 
 def _head(report: Report) -> list[str]:
+    """The title, the result, what takes from it, then where and with what it was reached."""
     config, facts = report.config, report.facts
-    lines = [*title("hkbench report", "=")]
+    lines = [*wrapped(report.title)]
+    lines.append("=" * max(map(len, lines)))
     if not report.complete:
         lines += [*wrapped("INCOMPLETE: " + (report.incomplete_because or "")), ""]
-    plan = (
-        f"{len(config.problems)} problems, up to {config.attempts} attempts of {config.samples} samples, "
-        f"strategy {config.strategy}"
-    )
+    lines += headline_lines(report)
     settings = [
         ("Started", f"{facts.started}, hkbench {facts.hkbench}"),
-        ("Model", config.model + (f", replayed from {config.replay}" if config.replay else "")),
-        ("Backend", f"{config.backend} on {config.device}, {config.sizes} sizes"),
-        *((name.capitalize(), value) for name, value in sorted(facts.hardware.items())),
-        ("Versions", ", ".join(f"{name} {value}" for name, value in sorted(facts.versions.items()))),
-        ("Plan", plan),
+        *([("Replies", f"recorded, from {config.replay}")] if config.replay else []),
+        *machine(facts),
+        ("Versions", versions(facts)),
+        (
+            "Plan",
+            f"{plural(len(config.problems), 'problem')}, up to {plural(config.attempts, 'attempt')} of "
+            f"{plural(config.samples, 'sample')}, strategy {config.strategy}, {config.sizes} sizes",
+        ),
     ]
-    return [*lines, *pairs(settings)]
+    return [*lines, "", *pairs(settings)]
+
+
+def headline_lines(report: Report) -> list[str]:
+    """The result in a sentence, whose kernels it counts, a bar of the problems by class, contradicting measurements."""
+    lines = [line for sentence in report.headline for line in wrapped(sentence)]
+    columns = bar(report.overall.outcomes, _BAR)
+    if columns:
+        key = ", ".join(f"{outcome.sign} {outcome.label} {report.overall.outcomes[outcome]}" for outcome, _ in columns)
+        lines += [f"[{''.join(outcome.sign * width for outcome, width in columns)}]", *wrapped(key)]
+    for warning in warnings_of(report.disagreements):
+        lines += wrapped(f"WARNING: {warning}")
+    return lines
 
 
 def _overall(report: Report) -> list[str]:
     overall = report.overall
     rows = [
-        ("Finished", f"{overall.finished} of {overall.problems} problems; {overall.judged} judged"),
+        ("Finished", f"{overall.finished} of {plural(overall.problems, 'problem')}; {overall.judged} judged"),
         *(_headline_rows(overall) if report.config.compiled_for is None else _unmeasured_rows(report)),
         ("Samples", _sample_counts(overall)),
-        ("Written in", _languages(report)),
-        ("Wall time", f"{words.duration(overall.wall_seconds)} in {overall.sessions} session(s)"),
+        ("Languages", _languages(report)),
+        ("Wall time", f"{words.duration(overall.wall_seconds)} in {plural(overall.sessions, 'session')}"),
         (
             "Work",
-            f"{words.duration(overall.generation_seconds)} of model calls, "
-            f"{words.duration(overall.evaluation_seconds)} of evaluations, which overlap",
+            f"{words.duration(overall.generation_seconds)} of model calls and "
+            f"{words.duration(overall.evaluation_seconds)} of evaluations, summed (they run in parallel)",
         ),
     ]
     return [*title("Overall"), *pairs(rows)]
@@ -86,24 +105,33 @@ def _weak(report: Report) -> list[str]:
 def _unmeasured_rows(report: Report) -> list[tuple[str, str]]:
     return [
         ("Compiled", words.compiled_of(report)),
-        ("Measured", "nothing (--build-only): solved, correct, speed-up, fast_p and pass@k are not known"),
+        ("Measured", "nothing (--build-only): solved, correct, speed-up, fast_p and pass@k are unknown"),
     ]
 
 
 def _headline_rows(overall: Overall | Headline) -> list[tuple[str, str]]:
     judged = overall.judged
-    mean = overall.geometric_mean_speedup
-    return [
-        ("Solved", f"{words.share_of(overall.solved, judged)} (correct, speed-up at least 1.0)"),
+    mean, whole = overall.geometric_mean_speedup, overall.geometric_mean_speedup_all
+    own = overall.own_kernels
+    rows = [
         ("Correct", words.share_of(overall.correct, judged)),
-        (
-            "Speed-up",
-            f"{words.estimate(mean)} geometric mean of the best kernel of {overall.correct} correct problems",
-        ),
-        ("fast_p", words.fast_p(overall.fast_p)),
+        ("Solved", f"{words.share_of(overall.solved, judged)} (correct, speed-up >= 1.0 by the estimate)"),
+        ("Speed-up", f"{words.estimate(mean)} geometric mean over the {plural(overall.correct, 'correct problem')}"),
+        ("", f"{words.estimate(whole)} over all {judged}, with 1x where no kernel is correct and faster"),
+    ]
+    if own.faster:
+        unknown = f" ({own.not_profiled} not profiled)" if own.not_profiled else ""
+        rows.append(
+            ("Own kernels", f"did the work in {own.own} of the {plural(own.faster, 'faster problem')}{unknown}")
+        )
+    return [
+        *rows,
+        ("fast_p", f"{words.fast_p(overall.fast_p)} (speed-up > p)"),
         (
             "pass@k",
-            ", ".join(f"k={p.k}: {words.percent(p.value)} ({p.problems} problems)" for p in overall.pass_at_k),
+            ", ".join(
+                f"k={p.k}: {words.percent(p.value)} ({plural(p.problems, 'problem')})" for p in overall.pass_at_k
+            ),
         ),
     ]
 
@@ -134,7 +162,7 @@ def _gains(overall: Overall) -> list[str]:
         for gain in overall.attempts
     ]
     header = ("after attempt", "problems in it", "solved", "gained", "correct", "mean of these")
-    return [*title("What each attempt gained"), *table(header, rows, right=range(6))]
+    return [*title("Progress over attempts"), *table(header, rows, right=range(6))]
 
 
 def problem_table(problems: Sequence[ProblemReport]) -> list[str]:
@@ -144,27 +172,35 @@ def problem_table(problems: Sequence[ProblemReport]) -> list[str]:
             one_line(problem.problem, WIDTH) + (" (weak)" if problem.weak else ""),
             words.outcome(problem),
             words.estimate(problem.best_speedup),
+            words.own(problem.own),
+            problem.language or words.UNKNOWN,
             f"{problem.best_attempt}.{problem.best_sample}" if problem.best_attempt else words.UNKNOWN,
             f"{problem.correct_samples}/{problem.judged}",
             words.count(problem.tokens.output),
             *([words.cost(problem.cost)] if priced else []),
-            words.duration(problem.wall_seconds),
+            words.duration(problem.evaluation_seconds),
         )
         for problem in problems
     ]
-    note = "from: attempt.sample of the best; out: output tokens; *: not finished"
-    header = ("problem", "outcome", "best speed-up", "from", "correct", "out", *(["cost"] if priced else []), "wall")
-    return [*title("Problems"), *table(header, rows, right=range(3, len(header))), note]
+    note = wrapped(
+        '"own": share of the work done by the best kernel\'s own code (-: not profiled); "from": attempt.sample of the '
+        'best kernel; "out": output tokens; "judged in": time of evaluations, summed; *: unfinished'
+    )
+    priced_column = ["cost"] if priced else []
+    header = (
+        "problem", "outcome", "best speed-up", "own", "language", "from", "correct", "out", *priced_column, "judged in",
+    )  # fmt: skip
+    return [*title("Problems"), *table(header, rows, right=(3, *range(5, len(header)))), *note]
 
 
 def _failures(overall: Overall) -> list[str]:
     lines = title("Failures of candidates")
     if overall.model_failures:
-        rows = [(f.stage, f.kind, f"{f.count}") for f in overall.model_failures]
+        rows = [(f.stage, f.kind, f"{f.count}") for f in words.most_frequent(overall.model_failures)]
         lines += table(("stage", "kind", "samples"), rows, right=(2,))
     else:
         lines.append("none")
-    lines += ["", *title("Failures of the machine or the service (not the model's)")]
+    lines += ["", *title("Infrastructure failures (never counted against the model)")]
     if not overall.machine_failures:
         return [*lines, "none"]
     for failure in overall.machine_failures:
@@ -194,7 +230,8 @@ def _tokens(report: Report) -> list[str]:
 
 
 def _tokens_line(whole: TokenCount, part: TokenCount, name: str) -> str:
-    silent = f"; {whole.unreported_replies} replies did not say" if whole.unreported_replies else ""
+    unknown = plural(whole.unreported_replies, "reply", "replies")
+    silent = f"; {unknown} without token counts" if whole.unreported_replies else ""
     return f"{words.count(whole)} ({name}: {words.count(part)}){silent}"
 
 
@@ -243,10 +280,12 @@ def sample_line(sample: SampleReport) -> str:
         return "no verdict"
     if sample.status is Status.COMPILED:
         return "compiled, not measured"
-    if sample.speedup is not None:
-        times = f"{words.kernel_time(sample.candidate_seconds)} against {words.kernel_time(sample.baseline_seconds)}"
-        return f"{sample.status}  {words.estimate(sample.speedup)}  {times}"
-    return f"{sample.status}  {sample.kind} at {sample.stage}: {sample.message}"
+    label = sample.outcome.label
+    if sample.outcome in CORRECT:
+        own = "not profiled" if sample.own is None else f"own kernels {words.own(sample.own)}"
+        times = words.times(sample.candidate_seconds, sample.baseline_seconds)
+        return f"{label}  {words.estimate(sample.speedup)}  {times}; {own}"
+    return f"{label}, {sample.kind} at {sample.stage}: {sample.message}"
 
 
 def _definitions(report: Report) -> list[str]:

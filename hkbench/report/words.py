@@ -5,13 +5,25 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from hkbench.records import Interval, JudgeSettings, Price, Status
-from hkbench.report.model import CategoryBudget, Cost, Estimate, ProblemReport, Report, RoleReport, TokenCount
+from hkbench.headline import plural
+from hkbench.records import Interval, JudgeSettings, Outcome, Price, RunFacts, Status
+from hkbench.report.model import (
+    CategoryBudget,
+    Cost,
+    Estimate,
+    FailureCount,
+    ProblemReport,
+    Report,
+    RoleReport,
+    TokenCount,
+)
 from hkbench.store.costs import money
+from hkbench.store.figures import speedup, speedup_interval
 from hkbench.store.plain import one_line
 
 WIDTH = 100
 UNKNOWN = "-"
+_ARCHITECTURES = {"x86_64", "aarch64", "arm64", "AMD64"}  #: what Python calls a processor that it cannot name
 
 
 def title(text: str, rule: str = "-") -> list[str]:
@@ -54,30 +66,26 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Iterable[
 
 
 def outcome(problem: ProblemReport) -> str:
-    """What became of a problem; a star marks one that is not finished."""
-    if problem.solved:
-        word = "solved"
-    elif problem.correct:
-        word = "slow"
-    elif problem.refused_samples:
-        word = "refused"
-    elif problem.compiled:
-        word = "compiled"
-    elif problem.judged:
-        word = "failed"
-    else:
-        word = "not judged"
+    """The class of a problem, with the kind of failure where no sample is correct; a star marks an unfinished one."""
+    word = problem.outcome.label
+    if problem.outcome in (Outcome.WRONG, Outcome.REFUSED) and problem.failed_kind is not None:
+        word += f", {problem.failed_kind}"
     return word if problem.state == "finished" else f"{word}*"
+
+
+def own(share: float | None) -> str:
+    """The share of the work that own kernels did."""
+    return UNKNOWN if share is None else f"{100 * share:.0f} %"
 
 
 def compiled_of(report: Report) -> str:
     """`1 of 2 problems have a kernel that compiles for gfx942`, of a run that measures nothing."""
     found, arch = report.overall, report.config.compiled_for
-    return f"{found.compiled} of {found.problems} problems have a kernel that compiles for {arch}"
+    return f"{found.compiled} of {plural(found.problems, 'problem')} with a kernel that compiles for {arch}"
 
 
 def share_of(part: int, total: int) -> str:
-    return f"{part} of {total} judged problems" + (f", {percent(part / total)}" if total else "")
+    return f"{part} of {plural(total, 'judged problem')}" + (f", {percent(part / total)}" if total else "")
 
 
 def percent(value: float | None) -> str:
@@ -89,16 +97,19 @@ def fast_p(found: dict[str, float] | None) -> str:
 
 
 def ratio(value: float | None) -> str:
-    return UNKNOWN if value is None else f"{value:.3g}x"
+    return UNKNOWN if value is None else speedup(value)
 
 
 def estimate(found: Estimate | Interval | None) -> str:
     """A speed-up with its 95 % interval, where there is one."""
-    if found is None:
-        return UNKNOWN
-    if found.low is None or found.high is None:
-        return f"{found.value:.3g}x"
-    return f"{found.value:.3g}x [{found.low:.3g}, {found.high:.3g}]"
+    return UNKNOWN if found is None else speedup_interval(found.value, found.low, found.high)
+
+
+def interval(found: Estimate | None) -> str:
+    """The interval alone: ", 95 %: 0.97 to 2.48"; nothing where there is none."""
+    if found is None or found.low is None or found.high is None:
+        return ""
+    return f", 95 %: {speedup(found.low)[:-1]} to {speedup(found.high)[:-1]}"
 
 
 def count(found: TokenCount) -> str:
@@ -137,7 +148,7 @@ def whole_cost(report: Report) -> str:
     if overall.cost_per_solved is not None:
         parts.append(f"{money(overall.cost_per_solved, found.currency)} a solved problem")
     if found.unpriced_replies:
-        parts.append(f"{found.unpriced_replies} replies did not say their tokens, or their model has no price")
+        parts.append(f"the cost of {plural(found.unpriced_replies, 'reply', 'replies')} is unknown")
     return "; ".join(parts)
 
 
@@ -192,10 +203,10 @@ def stage_rows(budget: Sequence[CategoryBudget]) -> list[tuple[str, ...]]:
 def not_profiled(status: Status, settings: JudgeSettings) -> str:
     """Why a verdict has no profile, as far as the settings say."""
     if status is Status.FAST and settings.profile_slow and not settings.profile_fast:
-        return "not profiled (only slow kernels are)"
+        return "no profile (only made for slow kernels)"
     if status not in (Status.FAST, Status.SLOW):
-        return "not profiled (only correct kernels are)"
-    return "not profiled"
+        return "no profile (only made for correct kernels)"
+    return "no profile"
 
 
 def spent(report: Report) -> str:
@@ -221,7 +232,40 @@ def kernel_time(value: float | None) -> str:
     """A kernel's time with the unit that fits it."""
     if value is None:
         return UNKNOWN
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if value >= size:
-            return f"{value / size:.3g} {unit}"
-    return f"{value / 1e-9:.3g} ns"
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if value >= size * 0.9995:
+            return f"{_three_digits(value / size)} {unit}"
+    return f"{_three_digits(value / 1e-9)} ns"
+
+
+def _three_digits(value: float) -> str:
+    """Three significant digits, zeros too: "1.00", "33.0", "500"."""
+    return f"{value:.{2 if value < 9.995 else 1 if value < 99.95 else 0}f}"
+
+
+def times(candidate: float | None, baseline: float | None) -> str:
+    """Both sides of a measurement: "500 µs vs 1.00 ms for PyTorch"."""
+    return f"{kernel_time(candidate)} vs {kernel_time(baseline)} for PyTorch"
+
+
+def machine(facts: RunFacts) -> list[tuple[str, str]]:
+    """The machine of a run, most important first, without what says nothing: a count of 1, "x86_64"."""
+    told = dict(facts.hardware)
+    device, arch, count = told.pop("device", None), told.pop("arch", None), told.pop("count", "1")
+    rows = []
+    if device is not None:
+        rows.append(("Device", (f"{count} x " if count != "1" else "") + device + (f", {arch}" if arch else "")))
+    cpu, cores = told.pop("cpu", ""), told.pop("cores", None)
+    parts = [told.pop("host", ""), "" if cpu in _ARCHITECTURES else cpu, f"{cores} CPU cores" if cores else ""]
+    if any(parts):
+        rows.append(("Host", ", ".join(filter(None, parts))))
+    return [*rows, *((name.capitalize(), value) for name, value in told.items())]
+
+
+def most_frequent(found: Iterable[FailureCount]) -> list[FailureCount]:
+    """Failures, the most frequent kind first; of equals the earlier stage."""
+    return sorted(found, key=lambda failure: -failure.count)
+
+
+def versions(facts: RunFacts) -> str:
+    return ", ".join(f"{name} {value}" for name, value in sorted(facts.versions.items()))

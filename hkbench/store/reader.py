@@ -74,6 +74,7 @@ class VerdictView:
     not_checked: tuple[str, ...]
     code_sha256: str | None = None  #: of the candidate; `None`: there is none
     copy_of: SampleKey | None = None  #: the sample with the same code whose verdict this is
+    own: float | None = None  #: `Work.own_share`; `None`: not traced
 
 
 @dataclass(frozen=True)
@@ -339,6 +340,7 @@ def _verdict(paths: RunPaths, folder: SamplePaths, damage: list[Damage]) -> Verd
         not_checked=verdict.conditions.not_checked,
         code_sha256=verdict.conditions.candidate_sha256,
         copy_of=verdict.copy_of,
+        own=verdict.work.own_share if verdict.work is not None else None,
     )
 
 

@@ -119,7 +119,7 @@ def correct(problem: str, speedup: float, *, baseline: float = 1e-3) -> Verdict:
         candidate=timing(baseline / speedup),
         speedup=Interval(value=speedup, low=speedup * 0.9, high=speedup * 1.1),
         language=WRITTEN,
-        conditions=_conditions(),
+        conditions=_conditions().model_copy(update={"candidate_sha256": f"{speedup:064}"}),
     )
 
 

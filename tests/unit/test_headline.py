@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.run_folder import FACTS, run_config
 
-from hkbench.headline import device_name, own_kernels, sentence, title
+from hkbench.headline import bar, device_name, own_kernels, sentence, title
 from hkbench.records import Backend, DeviceFacts, DeviceKind, JudgeSettings, Outcome, Track
 
 H100 = DeviceFacts(kind=DeviceKind.CUDA, index=0, name="NVIDIA H100 80GB HBM3")
@@ -57,10 +57,18 @@ def test_a_run_without_a_measurement_has_a_sentence_too() -> None:
     assert "no problem" in sentence({})
 
 
+def test_a_bar_has_its_width_and_keeps_the_proportions() -> None:
+    assert bar({Outcome.WRONG: 1, Outcome.FASTER: 2}, 60) == [(Outcome.FASTER, 40), (Outcome.WRONG, 20)]
+    thirds = bar(dict.fromkeys((Outcome.FASTER, Outcome.SLOWER, Outcome.WRONG), 1), 10)
+    assert sorted(columns for _, columns in thirds) == [3, 3, 4]
+    assert bar({Outcome.FASTER: 0}, 10) == []
+
+
 def test_it_is_said_whose_kernels_the_faster_ones_are() -> None:
     own = (1.0, Backend.CUDA)
     assert own_kernels([], Backend.CUDA) is None
     assert own_kernels([own, own], Backend.CUDA) is None
     said = own_kernels([own, (0.2, Backend.CUDA), (None, None)], Backend.CUDA)
     assert said == "Of these with own kernels: 1 of 3 (1 not profiled)."
+    assert "not profiled" in (own_kernels([(None, Backend.CUDA)], Backend.CUDA) or "")
     assert own_kernels([own, (1.0, Backend.CPP)], Backend.CUDA) == "Not written in CUDA as asked: 1 in C++."

@@ -136,7 +136,7 @@ def test_decisions_and_advice_at_their_attempt(tmp_path: Path, capsys: pytest.Ca
         "  critical issue: the mask",
         "  why it matters: it is off by one",
         "  minimal fix hint: use <",
-        "  2/1  fast 2x [1.8, 2.2] 500 us against 1 ms",
+        "  2/1  faster 2.00x [1.80, 2.20] 500 µs vs 1.00 ms for PyTorch; not profiled",
         "  advice: none, a reason",
     ]
     assert main(["show", str(staged_run(tmp_path / "staged").root), "2/2"]) == 0

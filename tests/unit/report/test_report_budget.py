@@ -39,7 +39,7 @@ def test_in_the_text(tmp_path: Path) -> None:
     part = text[text.index("What skipping and early exits saved") :]
     assert "conv             2       3        1         2       4.0     800     -  26.0 s" in part
     (tiles,) = [line.split() for line in part.splitlines() if line.startswith("conv, tiles")]
-    assert tiles == ["conv,", "tiles", "2", "0", "0", "2", "of", "2", "2x"] and "Estimates." in part
+    assert tiles == ["conv,", "tiles", "2", "0", "0", "2", "of", "2", "2.00x"] and "Estimates." in part
     assert max(map(len, text.splitlines())) <= WIDTH
 
 

@@ -68,11 +68,11 @@ def test_what_is_to_be_on_it(page: Page) -> None:
         "Solved 2: 40.0 % [11.8, 76.9] 2: 40.0 % [11.8, 76.9] 2: 40.0 % [11.8, 76.9]",
         "pass@1 30.0 %",
         "Output tokens 600 600 600",
-        "solved in B only: 1 problem A B 2_P slow 0.5x [0.45, 0.55] solved 2x [1.8, 2.2]",
-        "correct in A only: 1 problem A B 4_P solved 3x [2.7, 3.3] not correct",
+        "solved in B only: 1 problem A B 2_P slow 0.50x [0.45, 0.55] solved 2.00x [1.80, 2.20]",
+        "correct in A only: 1 problem A B 4_P solved 3.00x [2.70, 3.30] not correct",
         "6_P B against A only in B",
         "Solved 2 of 5 2 of 5 +0.0 points [",
-        "1_P solved 2x [1.8, 2.2] solved 1x [0.9, 1.1] solved 4x [3.6, 4.4] 0.5x* 2x*",
+        "1_P solved 2.00x [1.80, 2.20] solved 1.00x [0.90, 1.10] solved 4.00x [3.60, 4.40] 0.50x* 2.00x*",
     ):
         assert words in page.text, words
 

@@ -17,7 +17,7 @@ def test_tables_hold_the_reports_numbers(tmp_path: Path) -> None:
     made = figures(detail(read_run(sample_run(tmp_path).paths)), {"1_ReLU": 0.5})
     assert list(made) == ["fast-p", "speedups", "attempts", "samples", "scores", "failures", "times"]
     assert made["fast-p"].rows[3] == ("1", "50.0 %")
-    assert made["speedups"].rows[0] == ("1_ReLU", "2x [1.8, 2.2]", "50.0 %")
+    assert made["speedups"].rows[0] == ("1_ReLU", "2.00x [1.80, 2.20]", "50.0 %")
     assert made["speedups"].rows[2][2] == "-"
     assert made["attempts"].rows[1] == ("2", "3", "2", "+1", "3", "1.14x")
     assert made["failures"].rows == (
@@ -33,8 +33,8 @@ def test_what_samples_gained_by_hand(tmp_path: Path) -> None:
     found = figures(detail(read_run(sample_run(tmp_path).paths)), {})["samples"]
     # attempt 1: one of two 2x; two incorrect; two of two slow; two incorrect. Best of one: mean log is ln 2 / 2 / 4.
     assert found.rows == (
-        ("1", "4", "37.5 %", "12.5 %", f"{math.exp(math.log(2) / 8):.3g}x"),
-        ("2", "4", "50.0 %", "25.0 %", f"{math.exp(math.log(2) / 4):.3g}x"),
+        ("1", "4", "37.5 %", "12.5 %", f"{math.exp(math.log(2) / 8):.2f}x"),
+        ("2", "4", "50.0 %", "25.0 %", f"{math.exp(math.log(2) / 4):.2f}x"),
     )
 
 

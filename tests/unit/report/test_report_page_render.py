@@ -76,10 +76,10 @@ def test_the_reports_numbers_are_on_it(page: Page) -> None:
         "4 problems, up to 2 attempts of 2 samples",
         "2 of 4 judged problems",
         "2: 50.0 % [15.0, 85.0]",  # Wilson for 2 of 4
-        "1.21x [0.7, 2]",  # geometric mean of 2, 1.25, 0.7
+        "1.21x [0.70, 2.00]",  # geometric mean of 2, 1.25, 0.7
         "7 / 14",
         "40.0 % of the roofline",  # 0.2 ms of 0.5 ms
-        "own 90.0 %, PyTorch 10.0 %",
+        "own kernels 90.0 %, PyTorch's 10.0 %",
         "crash at run: died by SIGSEGV in forward",
         "650+",
         "Changes against 1.1, the sample that its prompt tells of",
@@ -187,9 +187,9 @@ def test_the_budget_of_stages(tmp_path: Path) -> None:
 
 def test_why_there_is_no_profile(tmp_path: Path) -> None:
     run = sample_run(tmp_path / "one")
-    assert "not profiled (only slow kernels are)" in Page(written(run.root)).text
+    assert "no profile (only made for slow kernels)" in Page(written(run.root)).text
     both = run.config.model_copy(update={"judge": JudgeSettings(profile_fast=True)})
     other = RunFolder(tmp_path / "two", both)
     other.sample("1_ReLU", 1, 1, correct("1_ReLU", 2.0))
     text = Page(written(other.root)).text
-    assert "not profiled." in text and "only slow" not in text
+    assert "no profile." in text and "only made for slow" not in text

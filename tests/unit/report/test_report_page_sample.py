@@ -70,7 +70,7 @@ def test_conditions_leave_out_what_is_not_known(tmp_path: Path) -> None:
     verdict = content(page_run(tmp_path), 0, 0).verdict
     assert verdict is not None
     rows = dict(conditions(verdict))
-    assert rows["Timing"] == "500 us against 1 ms, medians of 3 runs of each side by perf_counter"
-    assert rows["Floor"] == "200 us by bytes"
-    assert rows["Work"].startswith("own 90.0 %")
+    assert rows["Timing"] == "500 µs vs 1.00 ms for PyTorch, medians of 3 runs of each side by perf_counter"
+    assert rows["Floor"] == "200 µs by bytes"
+    assert rows["Work"].startswith("own kernels 90.0 %")
     assert "Clocks" not in rows and "Reference" not in rows

@@ -65,8 +65,8 @@ def test_escapes_do_not_get_into_a_diff() -> None:
 
 def test_timing() -> None:
     lines = timing_lines(correct("1_ReLU", 2.0))
-    assert lines[0] == "speed-up   2x [1.8, 2.2]"
-    assert any(line.startswith("baseline   1 ms [1 ms, 1 ms]; 3 runs") for line in lines)
+    assert lines[0] == "speed-up   2.00x [1.80, 2.20]"
+    assert any(line.startswith("baseline   1.00 ms [1.00 ms, 1.00 ms]; 3 runs") for line in lines)
     assert timing_lines(incorrect("1_ReLU")) == ["not timed"]
 
 
@@ -86,10 +86,10 @@ def test_profile() -> None:
     profile = KernelProfile(source="ncu", kernels=(use,), seconds=4e-6, findings=("slow",), notes=("a note",))
     slow = correct("1_ReLU", 0.5)
     text = "\n".join(profile_lines(slow.model_copy(update={"profile": profile}), JudgeSettings()))
-    assert "relu    candidate      2  3 us  75.0 %" in text
+    assert "relu    candidate      2  3.00 µs  75.0 %" in text
     assert "relu: grid 4x2x1, vgprs 16" in text
     assert text.endswith("finding: slow\nnote: a note")
     fast, both = correct("1_ReLU", 2.0), JudgeSettings(profile_fast=True)
-    assert profile_lines(fast, JudgeSettings()) == ["not profiled (only slow kernels are)"]
-    assert profile_lines(fast, both) == profile_lines(slow, both) == ["not profiled"]
-    assert profile_lines(incorrect("1_ReLU"), both) == ["not profiled (only correct kernels are)"]
+    assert profile_lines(fast, JudgeSettings()) == ["no profile (only made for slow kernels)"]
+    assert profile_lines(fast, both) == profile_lines(slow, both) == ["no profile"]
+    assert profile_lines(incorrect("1_ReLU"), both) == ["no profile (only made for correct kernels)"]
