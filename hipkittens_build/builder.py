@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hipkittens_build.headers import checkout_root
 from hipkittens_build.source import IDENTIFIER, MACROS, compile_flags, translation_unit
 
 if TYPE_CHECKING:
     from hipkittens_build.binding import Extension
 
-CHECKOUTS = ("HIPKITTENS_ROOT", "THUNDERKITTENS_ROOT")  #: name a checkout of HipKittens; the first that is set counts
 Members = Sequence[str] | Mapping[str, Sequence[int]]
 
 
@@ -47,7 +47,8 @@ def build(name: str, source: str, functions: Mapping[str, Members], *, flags: Se
     failed. A tensor may be a Parameter. Its dimensions become the last ones of the `gl`, those before are 1.
 
     Built for $PYTORCH_ROCM_ARCH, else for the current GPU, with the headers of $HIPKITTENS_ROOT, else of
-    $THUNDERKITTENS_ROOT, in a new folder below $TORCH_EXTENSIONS_DIR (else that of temporary files).
+    $THUNDERKITTENS_ROOT, else of scripts/install_hipkittens.py, in a new folder below $TORCH_EXTENSIONS_DIR (else that
+    of temporary files).
 
     Raises:
         TypeError: a function's members are one string.
@@ -125,13 +126,16 @@ def _hip_root() -> Path:
 
 
 def _checkout() -> Path:
-    for name in CHECKOUTS:
-        if os.environ.get(name):
-            root = Path(os.environ[name])
-            if not (root / "include" / "kittens.cuh").is_file():
-                raise BuildError(f"{name}={root}: it has no include/kittens.cuh; name a checkout of HipKittens")
-            return root
-    raise BuildError("HIPKITTENS_ROOT is not set: it names the checkout of HipKittens with include/kittens.cuh")
+    found = checkout_root()
+    if found is None:
+        raise BuildError(
+            "HIPKITTENS_ROOT is not set, and no headers are installed: run scripts/install_hipkittens.py, or set "
+            "it to a checkout of HipKittens"
+        )
+    name, root = found
+    if not (root / "include" / "kittens.cuh").is_file():
+        raise BuildError(f"{name or root}={root}: it has no include/kittens.cuh; name a checkout of HipKittens")
+    return root
 
 
 def _arch() -> str:

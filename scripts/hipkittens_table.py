@@ -2,29 +2,31 @@
 """Builds each shipped prompt example and known answer for AMD and prints the table of docs/hipkittens.md.
 
 Whole candidates take the way of `eval.py --build-only`; a kernel without a binding is compiled as device source alone.
-HIPKITTENS_CDNA3_ROOT and HIPKITTENS_CDNA4_ROOT name a checkout of HipKittens for each dialect.
+HipKittens is that of scripts/install_hipkittens.py, or a checkout that HIPKITTENS_CDNA3_ROOT or HIPKITTENS_CDNA4_ROOT
+names for its dialect.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "unit" / "prompts")]
 
-from prompts_examples import built, checkout, checkout_variable, kernels_of, shipped_examples  # noqa: E402
+from prompts_examples import built, kernels_of, shipped_examples  # noqa: E402
+from support.kittens import checkout, kittens_root  # noqa: E402
 
+from hkbench.errors import HkbenchError  # noqa: E402
 from hkbench.problems import SHIPPED, load_problem  # noqa: E402
 from hkbench.records import Backend, KernelResources, Problem, Stage, Status  # noqa: E402
 from hkbench.toolchain.diagnostics import first_error  # noqa: E402
 from hkbench.toolchain.hip import ARCHITECTURES, find_hip  # noqa: E402
-from hkbench.toolchain.hipkittens import Dialect, dialect_for, read_checkout  # noqa: E402
+from hkbench.toolchain.hipkittens import Checkout, Dialect, dialect_for, read_checkout  # noqa: E402
 
 ANSWERS = ROOT / "examples" / "hipkittens"
 BEGIN, END = "<!-- scripts/hipkittens_table.py -->", "<!-- end of the table -->"
@@ -64,9 +66,10 @@ def main() -> int:
     parser.add_argument("--only", default="", metavar="TEXT", help="codes whose name contains it")
     parser.add_argument("--into", type=Path, metavar="FILE", help=f"replace what stands between {BEGIN} and its end")
     arguments = parser.parse_args()
-    missing = [name for name in map(checkout_variable, Dialect) if not os.environ.get(name)]
-    if missing:
-        parser.error(f"{' and '.join(missing)} not set: each names a checkout of HipKittens with that dialect")
+    try:
+        trees = {dialect: read_checkout(kittens_root(dialect)) for dialect in Dialect}
+    except HkbenchError as error:
+        parser.error(str(error))
     if arguments.into and not has_place(arguments.into):
         parser.error(f"{arguments.into} has no place for the table: put {BEGIN} and {END} there, a line each")
     jobs = [job for job in (*examples(), *answers()) if arguments.only in job.name]
@@ -75,7 +78,8 @@ def main() -> int:
         for number, job in enumerate(jobs):
             rows.append(build(job, Path(work) / str(number)))
             print("\n".join(cells(rows[-1])), file=sys.stderr, flush=True)
-    text = "\n".join([conditions(), "", HEADER, "|" + " --- |" * 10, *(line for row in rows for line in cells(row))])
+    lines = [line for row in rows for line in cells(row)]
+    text = "\n".join([conditions(trees), "", HEADER, "|" + " --- |" * 10, *lines])
     if arguments.into:
         replace(arguments.into, text)
     else:
@@ -136,17 +140,11 @@ def cells(row: Row) -> list[str]:
     ]
 
 
-def conditions() -> str:
+def conditions(trees: Mapping[Dialect, Checkout]) -> str:
     """With what it was built: compiler, headers, the trees."""
     hip = find_hip()
-    trees = [
-        (dialect, read_checkout(Path(os.environ[checkout_variable(dialect)]), checkout_variable(dialect)))
-        for dialect in Dialect
-    ]
-    said = [f"{tree.versions(dialect)['hipkittens']} ({tree.content[:12]})" for dialect, tree in trees]
-    return (
-        f"{hip.compiler}, HIP {hip.version}; HipKittens (commit, start of the sha256 of include/): {', '.join(said)}."
-    )
+    said = [f"{tree.versions(dialect)['hipkittens']} ({tree.content[:12]})" for dialect, tree in trees.items()]
+    return f"{hip.compiler}, HIP {hip.version}; HipKittens (start of the sha256 of include/): {', '.join(said)}."
 
 
 def has_place(file: Path) -> bool:

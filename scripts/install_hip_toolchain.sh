@@ -4,8 +4,9 @@
 #   scripts/install_hip_toolchain.sh [PREFIX]        default PREFIX: .hip in the repository's root
 #
 # The compiler is clang (21 or newer) with lld, installed from the machine's own package suites. HIP's headers and
-# the device libraries come from the distribution's newest suite: they are only unpacked below PREFIX, never
+# the device libraries come from the distribution's newest suites: they are only unpacked below PREFIX, never
 # installed, and are fetched with a private apt configuration, so the machine's own package sources stay as they are.
+# On Debian these are unstable and experimental, whichever has the newer version: HipKittens wants HIP 7.0 or newer.
 # PREFIX then looks like a ROCm folder: bin/hipcc, include/, lib/. Delete it to start again.
 # What it proves, and what it does not: docs/toolchain.md.
 set -euo pipefail
@@ -13,10 +14,10 @@ set -euo pipefail
 REPO="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 PREFIX="${1:-$REPO/.hip}"
 STAMP_NAME=.complete
-LAYOUT=1 # raise it when an older prefix must be made anew
+LAYOUT=2 # raise it when an older prefix must be made anew
 
 # Headers that a HIP extension for PyTorch includes; the first line is needed, the others are taken where they exist.
-NEEDED=(libamdhip64-dev libamdhip64-6 libhsa-runtime-dev libamd-comgr-dev librocprim-dev librocthrust-dev)
+NEEDED=(libamdhip64-dev libhsa-runtime-dev libamd-comgr-dev librocprim-dev librocthrust-dev)
 WANTED=(libhipcub-dev libhipblas-dev libhipblas-common-dev libhipblaslt-dev librocblas-dev libhipsparse-dev
     librocsparse-dev libhipsolver-dev librocsolver-dev libhiprand-dev librocrand-dev)
 
@@ -55,16 +56,19 @@ install_clang() {
         "add the suite that carries it (Debian 12: its security suite), or install ROCm"
 }
 
-write_private_apt() { # suite, components, origin: options for an apt that knows only this one suite of the machine's mirror
-    local mirror origin="$3" keyring="/usr/share/keyrings/${3,,}-archive-keyring.gpg" signed=""
+write_private_apt() { # suites, components, origin: options for an apt that knows only these suites of the machine's mirror
+    local mirror suite origin="$3" keyring="/usr/share/keyrings/${3,,}-archive-keyring.gpg" signed=""
     mirror="$(apt-get indextargets --format '$(ORIGIN)|$(LABEL)|$(REPO_URI)' 'Created-By: Packages' |
         awk -F'|' -v o="$origin" '$1 == o && $2 == o { print $3; exit }')"
     [ -n "$mirror" ] || fail "no $origin mirror among this machine's apt sources (run apt-get update first)"
     [ -f "$keyring" ] && signed="[signed-by=$keyring] "
     mkdir -p "$WORK/apt/lists/partial" "$WORK/apt/cache/archives/partial" "$WORK/debs"
     : >"$WORK/apt/status"
-    echo "deb $signed$mirror $1 $2" >"$WORK/apt/sources.list"
+    for suite in $1; do echo "deb $signed$mirror $suite $2"; done >"$WORK/apt/sources.list"
+    # apt ranks experimental below every other suite; here the newest version of a package is wanted.
+    printf 'Package: *\nPin: release n=*\nPin-Priority: 500\n' >"$WORK/apt/preferences"
     APT=(-qq -o "Dir::Etc::sourcelist=$WORK/apt/sources.list" -o Dir::Etc::sourceparts=/dev/null -o "Dir::State=$WORK/apt"
+        -o "Dir::Etc::preferences=$WORK/apt/preferences" -o Dir::Etc::preferencesparts=/dev/null
         -o "Dir::State::lists=$WORK/apt/lists" -o "Dir::State::status=$WORK/apt/status"
         -o "Dir::Cache=$WORK/apt/cache" -o APT::Sandbox::User= -o Acquire::Languages=none
         # A mirror's snapshot of a rolling suite is often past its validity date; its signature is still checked.
@@ -72,27 +76,40 @@ write_private_apt() { # suite, components, origin: options for an apt that knows
 }
 
 unpack_packages() { # the HIP headers, the runtime to link with, and the device libraries
-    local origin suite components package device_libs="" chosen=()
+    local origin suites components package device_libs runtime chosen=()
     # shellcheck source=/dev/null
     . /etc/os-release
     case "${ID:-}" in
-    debian) origin=Debian suite=unstable components=main ;;
-    ubuntu) origin=Ubuntu suite="${VERSION_CODENAME:?}" components="main universe" ;;
+    debian) origin=Debian suites="unstable experimental" components=main ;;
+    ubuntu) origin=Ubuntu suites="${VERSION_CODENAME:?}" components="main universe" ;;
     esac
-    write_private_apt "$suite" "$components" "$origin"
-    say "reading the package list of $origin $suite"
-    apt-get "${APT[@]}" update || fail "cannot read the package list of $origin $suite from this machine's mirror"
+    write_private_apt "$suites" "$components" "$origin"
+    say "reading the package lists of $origin $suites"
+    if ! apt-get "${APT[@]}" update; then
+        [ "$origin" = Debian ] || fail "cannot read the package list of $origin $suites from this machine's mirror"
+        say "this mirror does not have both of $suites: taking unstable alone"
+        suites=unstable
+        write_private_apt "$suites" "$components" "$origin"
+        apt-get "${APT[@]}" update || fail "cannot read the package list of $origin $suites from this machine's mirror"
+    fi
     available() { [ -n "$(apt-cache "${APT[@]}" madison "$1" 2>/dev/null)" ]; }
-    for package in rocm-device-libs-22 rocm-device-libs-21; do
-        if available "$package"; then device_libs="$package" && break; fi
-    done
-    [ -n "$device_libs" ] || fail "$origin $suite has no rocm-device-libs-22 or -21"
+    first_available() { # prints the first of these packages that there is
+        local one
+        for one in "$@"; do
+            if available "$one"; then echo "$one" && return; fi
+        done
+        return 1
+    }
+    device_libs="$(first_available rocm-device-libs-22 rocm-device-libs-21)" ||
+        fail "$origin $suites has no rocm-device-libs-22 or -21"
+    runtime="$(first_available libamdhip64-7 libamdhip64-6)" || fail "$origin $suites has no libamdhip64-7 or -6"
+    chosen=("$runtime")
     for package in "${NEEDED[@]}"; do
-        available "$package" || fail "$origin $suite has no package $package"
+        available "$package" || fail "$origin $suites has no package $package"
         chosen+=("$package")
     done
     for package in "${WANTED[@]}"; do
-        if available "$package"; then chosen+=("$package"); else say "$package is not in $origin $suite: left out"; fi
+        if available "$package"; then chosen+=("$package"); else say "$package is not in $origin $suites: left out"; fi
     done
     say "unpacking ${#chosen[@]} packages and $device_libs below $PREFIX"
     (cd "$WORK/debs" && apt-get "${APT[@]}" download "$device_libs" "${chosen[@]}") || fail "a download failed"
@@ -101,7 +118,7 @@ unpack_packages() { # the HIP headers, the runtime to link with, and the device 
 }
 
 arrange() { # gives what was unpacked the shape of a ROCm folder
-    local version="$1" bitcode multiarch
+    local version="$1" bitcode multiarch wave=""
     mkdir -p "$WORK/rocm/bin"
     mv "$WORK"/root/usr/* "$WORK/rocm/"
     bitcode="$(cd "$WORK/rocm" && find . -name ocml.bc -printf '%h\n' -quit)"
@@ -109,12 +126,14 @@ arrange() { # gives what was unpacked the shape of a ROCm folder
     ln -s "$bitcode" "$WORK/rocm/bitcode"
     multiarch="$(cd "$WORK/rocm" && find lib -name libamdhip64.so -printf '%h\n' -quit)"
     [ -n "$multiarch" ] || fail "libamdhip64-dev holds no libamdhip64.so"
+    # HIP 6 asks for the width of a wave by a macro that clang 22 does not set.
+    case "$PACKAGES" in *libamdhip64-6_*) wave=" -D__AMDGCN_WAVEFRONT_SIZE=64" ;; esac
     cat >"$WORK/rocm/bin/hipcc" <<WRAPPER
 #!/bin/sh
 # clang++ told where this folder's HIP headers, runtime and device libraries are; -O3 is what ROCm's hipcc starts from.
 root="\$(dirname "\$(dirname "\$(readlink -f "\$0")")")"
 exec /usr/lib/llvm-$version/bin/clang++ --rocm-path="\$root" --hip-path="\$root" --rocm-device-lib-path="\$root/bitcode" \\
-    -D__AMDGCN_WAVEFRONT_SIZE=64 -Wno-unused-command-line-argument -isystem "\$root/include" -L"\$root/$multiarch" \\
+    -Wno-unused-command-line-argument$wave -isystem "\$root/include" -L"\$root/$multiarch" \\
     -O3 "\$@"
 WRAPPER
     chmod +x "$WORK/rocm/bin/hipcc"

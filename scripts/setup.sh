@@ -7,6 +7,8 @@
 #   NVIDIA GPU  the newest torch of the configured index, which brings CUDA
 #   no GPU      torch 2.13.0; give TORCH_INDEX=<index of the CPU builds> to spare a Linux machine the CUDA libraries
 # PYTHON names another interpreter, TORCH another requirement (TORCH='torch==2.11.0').
+#
+# HipKittens' headers (12 MB) are put into .hipkittens, see scripts/install_hipkittens.py; without network the rest is made.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -65,11 +67,17 @@ rocm_version() { # "7.2.1-43" -> "7.2.1"; nothing where there is no ROCm. The pl
     done | sed -n 1p # reads all: a closed pipe would end the script
 }
 
+hipkittens() { # HipKittens' headers; needed by backend hipkittens alone
+    .venv/bin/python scripts/install_hipkittens.py >/dev/null ||
+        printf 'setup: backend hipkittens cannot be used yet; the rest can\n' >&2
+}
+
 wanted="${1:-}"
 stamp=.venv/.hkbench-setup
 rocm="$(rocm_version)"
 state="$(cksum pyproject.toml scripts/setup.sh) ${TORCH:-} ${TORCH_INDEX:-} ROCm $rocm"
 if [ -f "$stamp" ] && { [ "$(cat "$stamp")" = "$state dev" ] || [ "$(cat "$stamp")" = "$state $wanted" ]; }; then
+    hipkittens
     exit 0
 fi
 
@@ -102,4 +110,5 @@ if [ -n "$rocm" ]; then
     "${pip[@]}" -e ".[rocm]" "hip-python==$rocm.*" 2>/dev/null || "${pip[@]}" -e ".[rocm]" "hip-python==$line.*" ||
         printf 'setup: no hip-python for ROCm %s could be installed; hkbench doctor does without\n' "$rocm" >&2
 fi
+hipkittens
 echo "$state $wanted" >"$stamp"

@@ -20,6 +20,11 @@ KEPT = (
 )  # fmt: skip
 
 
+#: HipKittens' headers where no variable names a checkout: scripts/install_hipkittens.py makes them, the stamp last.
+_HIPKITTENS = Path(__file__).resolve().parents[2] / ".hipkittens"
+_STAMP = _HIPKITTENS / ".complete"
+
+
 def kept_environment() -> dict[str, str]:
     """The allowed part of this process's environment. A checkout of HipKittens goes by both of its names."""
     kept = {name: os.environ[name] for name in KEPT if name in os.environ}
@@ -27,6 +32,7 @@ def kept_environment() -> dict[str, str]:
         parts = kept["PYTHONPATH"].split(os.pathsep)
         kept["PYTHONPATH"] = os.pathsep.join(str(Path(part).absolute()) for part in parts)
     checkout = kept.get("HIPKITTENS_ROOT") or kept.get("THUNDERKITTENS_ROOT")
+    checkout = checkout or (str(_HIPKITTENS) if _STAMP.is_file() else None)
     return kept | (dict.fromkeys(("HIPKITTENS_ROOT", "THUNDERKITTENS_ROOT"), checkout) if checkout else {})
 
 
@@ -92,6 +98,7 @@ def readable_paths() -> tuple[str, ...]:
     found += [path for name in _SETTINGS if os.path.lexists(path := f"/etc/{name}")]
     found += [str(package / room) for room in ("runner", "sandbox")] + [str(package / "__init__.py")]
     found += [str(package.parent / "hipkittens_build")]  # for candidates
+    found += [str(_HIPKITTENS)] if _STAMP.is_file() else []
     found += [path for path in _named() if _harmless(path)]
     found = [part for path in dict.fromkeys(found) for part in _without(path, package.parent)]
     return tuple(dict.fromkeys(found))

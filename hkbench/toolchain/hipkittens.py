@@ -1,4 +1,7 @@
-"""Finds a checkout of HipKittens, tells which of its dialects the checkout has, and how a kernel is compiled with it.
+"""Finds HipKittens, tells which of its dialects the tree has, and how a kernel is compiled with it.
+
+The tree is a checkout that the environment names, else the headers of the package hk-dsl, which
+scripts/install_hipkittens.py puts into `.hipkittens`.
 
 Three layouts are known. Up to May 2026 a checkout has one dialect: the files lie straight in `include/`, and branch
 `main` is CDNA4 only, branch `cdna3` CDNA3 only. From June 2026 `include/kittens.cuh` chooses a folder by a macro:
@@ -14,10 +17,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from hashlib import sha256
 from pathlib import Path
 
-from hipkittens_build.builder import CHECKOUTS
+from hipkittens_build.headers import CHECKOUTS, STAMP, checkout_root, content
 from hipkittens_build.source import MACROS, compile_flags
 from hkbench.errors import InputMissing, ToolchainUnavailable
 from hkbench.toolchain.diagnostics import first_error
@@ -67,14 +69,15 @@ def dialect_for(arch: str) -> Dialect:
 
 @dataclass(frozen=True)
 class Checkout:
-    """One tree of HipKittens, a git checkout or an exported one."""
+    """One tree of HipKittens: a git checkout, an exported one, or the headers of a package."""
 
     root: Path
-    variable: str  #: the environment variable that named it
+    variable: str | None  #: the environment variable that named it; None for the installed headers
     dialects: tuple[Dialect, ...]  #: that it can serve
     chooses: bool  #: `kittens.cuh` chooses the dialect's folder by macro
-    commit: str | None  #: None for an exported tree
-    changed: bool  #: `include/` differs from the commit
+    commit: str | None  #: None for a tree that is no git checkout
+    package: str | None  #: "hk-dsl 0.8.0" for the headers of a package
+    changed: bool  #: `include/` differs from the commit, or from what the package holds
     content: str  #: sha256 over the names and bytes of all files in `include/`
 
     @property
@@ -84,13 +87,14 @@ class Checkout:
     def describe(self) -> str:
         """Which tree this is, for a message."""
         served = " and ".join(f"{dialect} ({dialect.arch})" for dialect in self.dialects)
-        return f"{self.variable}={self.root} (commit {self.commit or 'unknown'}) has {served}"
+        source = self.package or f"commit {self.commit or 'unknown'}"
+        return f"{f'{self.variable}=' if self.variable else ''}{self.root} ({source}) has {served}"
 
     def versions(self, dialect: Dialect) -> dict[str, str]:
-        """What a verdict says of the tree: dialect and commit, and what `include/` really held."""
-        commit = self.commit or "unknown"
+        """What a verdict says of the tree: dialect and commit or package, and what `include/` really held."""
+        source = self.package or self.commit or "unknown"
         return {
-            "hipkittens": f"{dialect}@{commit}{' with changes' if self.changed else ''}",
+            "hipkittens": f"{dialect}@{source}{' with changes' if self.changed else ''}",
             "hipkittens_include": f"sha256:{self.content}",
         }
 
@@ -121,16 +125,20 @@ class Checkout:
         """
         return tuple(compile_flags(dialect.macro, self.include, toolchain.include))
 
+    def require_dialect(self, dialect: Dialect) -> None:
+        """Raises ToolchainUnavailable unless the tree has the dialect."""
+        if dialect not in self.dialects:
+            raise ToolchainUnavailable(
+                f"{self.describe()}, and {dialect.arch} needs {dialect}: set HIPKITTENS_ROOT to a checkout of "
+                f"HipKittens' {_WANTED[dialect]}, or unset it and run scripts/install_hipkittens.py"
+            )
+
     def require(self, dialect: Dialect, toolchain: HipToolchain, folder: Path) -> None:
         """Raises ToolchainUnavailable unless a file that only includes `kittens.cuh` compiles for `dialect`.
 
         What fails here is this machine's fault and no candidate's. `folder` (made) is for the file.
         """
-        if dialect not in self.dialects:
-            raise ToolchainUnavailable(
-                f"{self.describe()}, and {dialect.arch} needs {dialect}: set HIPKITTENS_ROOT to a checkout of "
-                f"HipKittens' {_WANTED[dialect]}"
-            )
+        self.require_dialect(dialect)
         folder.mkdir(parents=True, exist_ok=True)
         source = folder / "includes_kittens.hip"
         source.write_text('#include "kittens.cuh"\n', encoding="utf-8")
@@ -148,40 +156,45 @@ class Checkout:
 
 
 def find_checkout() -> Checkout:
-    """The tree that $HIPKITTENS_ROOT names, else the one that $THUNDERKITTENS_ROOT names.
+    """The tree that $HIPKITTENS_ROOT names, else $THUNDERKITTENS_ROOT, else the one of scripts/install_hipkittens.py.
 
     Raises:
         InputMissing: the folder is not there.
-        ToolchainUnavailable: neither is set, or the folder is no HipKittens.
+        ToolchainUnavailable: there is none of them, or the folder is no HipKittens.
     """
-    variable = next((name for name in VARIABLES if os.environ.get(name)), None)
-    if variable is None:
+    found = checkout_root()
+    if found is None:
         raise ToolchainUnavailable(
-            "there is no HipKittens here: clone it (branch main for gfx950, branch cdna3 for gfx942) and set "
-            "HIPKITTENS_ROOT to the folder that holds include/kittens.cuh"
+            "there is no HipKittens here: run scripts/install_hipkittens.py (headers of the package hk-dsl, 12 MB), "
+            "or set HIPKITTENS_ROOT to a checkout, the folder that holds include/kittens.cuh"
         )
-    return read_checkout(Path(os.environ[variable]), variable)
+    variable, root = found
+    return read_checkout(root, variable)
 
 
-def read_checkout(root: Path, variable: str = VARIABLES[0]) -> Checkout:
+def read_checkout(root: Path, variable: str | None = VARIABLES[0]) -> Checkout:
     """Looks at one tree; errors as for `find_checkout`."""
     root = root.expanduser().absolute()
+    where = f"{variable}={root}" if variable else str(root)
     if not root.is_dir():
-        raise InputMissing(f"{variable}={root}: there is no such folder; set it to a checkout of HipKittens")
+        raise InputMissing(f"{where}: there is no such folder; set it to a checkout of HipKittens")
     master = root / "include" / "kittens.cuh"
     if not master.is_file():
-        raise ToolchainUnavailable(
-            f"{variable}={root}: it has no include/kittens.cuh; set {variable} to the folder of a HipKittens checkout"
-        )
+        remedy = f"set {variable} to the folder of a HipKittens checkout" if variable else "delete it and install again"
+        raise ToolchainUnavailable(f"{where}: it has no include/kittens.cuh; {remedy}")
     chosen = _chosen_by_macro(root / "include", _read(master))
     dialects = chosen or _dialect_of_flat(root / "include")
     if not dialects:
         raise ToolchainUnavailable(
-            f"{variable}={root}: this kittens.cuh is not HipKittens' (ThunderKittens for CUDA has one of the same "
+            f"{where}: this kittens.cuh is not HipKittens' (ThunderKittens for CUDA has one of the same "
             "name); set HIPKITTENS_ROOT to a checkout of HipKittens"
         )
-    commit, changed = _commit(root)
-    return Checkout(root, variable, dialects, bool(chosen), commit, changed, _content(root / "include"))
+    held = content(root / "include")
+    package, changed = _package(root, held)
+    commit = None
+    if package is None:
+        commit, changed = _commit(root)
+    return Checkout(root, variable, dialects, bool(chosen), commit, package, changed, held)
 
 
 def doubts(call: ExtensionCall, dialect: Dialect) -> tuple[str, ...]:
@@ -215,6 +228,15 @@ def _dialect_of_flat(include: Path) -> tuple[Dialect, ...]:
     return (Dialect.CDNA3,) if util.is_file() and Dialect.CDNA3.macro in _read(util) else ()
 
 
+def _package(root: Path, held: str) -> tuple[str | None, bool]:
+    """(name and version of the package that the headers are of, whether `include/` holds something else)."""
+    stamp = root / STAMP
+    if not stamp.is_file():
+        return None, False
+    package, _, written = _read(stamp).partition("\n")
+    return package, written.strip() != f"sha256:{held}"
+
+
 def _commit(root: Path) -> tuple[str | None, bool]:
     """(commit, whether include/ differs from it); (None, False) where `root` is not the top of a git work tree."""
     shown = _git(root, "rev-parse", "--show-toplevel", "HEAD")
@@ -236,19 +258,6 @@ def _git(root: Path, *arguments: str) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout
-
-
-def _content(include: Path) -> str:
-    digest = sha256()
-    for path in _files(include):
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(include).as_posix()}\0{len(content)}\0".encode())
-        digest.update(content)
-    return digest.hexdigest()
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    return (path for path in sorted(folder.rglob("*")) if path.is_file())
 
 
 def _read(path: Path) -> str:

@@ -1,7 +1,7 @@
 """Candidates that `hipkittens_build` builds, without an AMD GPU: by the real compiler, and called up to the launch.
 
 In place of libamdhip64 stands a library that keeps what a launch was given (support/kittens_stand_in/runtime.c). Tests
-with HipKittens itself are skipped where HIPKITTENS_CDNA3_ROOT or HIPKITTENS_CDNA4_ROOT does not name a checkout.
+with HipKittens itself use the tree of support.kittens.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from support.compilers import hip_or_skip
+from support.kittens import kittens_or_skip
 from support.kittens_candidate import SCALE_ROWS
 from support.small_problems import AFFINE, problem_file
 
@@ -104,10 +105,8 @@ def dialect(
 ) -> Dialect:
     """The environment of a machine with HipKittens itself."""
     found: Dialect = request.param
-    variable = f"HIPKITTENS_{found.upper()}_ROOT"
-    if not os.environ.get(variable):
-        pytest.skip(f"{variable} IS NOT SET, so nothing was bound with HipKittens itself")
-    _machine(monkeypatch, toolchain, runtime, Path(os.environ[variable]), found)
+    root = kittens_or_skip(found, "nothing was bound with HipKittens itself")
+    _machine(monkeypatch, toolchain, runtime, root, found)
     return found
 
 

@@ -1,7 +1,6 @@
 """Real builds for backend hipkittens without an AMD GPU.
 
-Those that need HipKittens itself are skipped where HIPKITTENS_ROOT is unset, and for a dialect that the checkout lacks;
-the rest use a small tree that is made up here.
+Most use a small tree that is made up here. The prompts' other examples are built in tests/unit/prompts.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from support.compilers import hip_or_skip
+from support.kittens import kittens_or_skip
 from support.small_problems import AFFINE, problem_file
 
 from hkbench.cli.verdicts import describe
@@ -20,7 +20,7 @@ from hkbench.engine.build_only import compile_only
 from hkbench.errors import ToolchainUnavailable
 from hkbench.records import Backend, FailureKind, JudgeSettings, KernelLanguage, Status, Verdict
 from hkbench.toolchain.hip import HipToolchain
-from hkbench.toolchain.hipkittens import VARIABLES, Checkout, Dialect, find_checkout
+from hkbench.toolchain.hipkittens import VARIABLES, Checkout, Dialect, read_checkout
 
 pytestmark = [pytest.mark.hipcc, pytest.mark.slow]
 
@@ -97,14 +97,14 @@ def small_tree(tmp_path: Path, toolchain: HipToolchain, monkeypatch: pytest.Monk
 
 
 @pytest.fixture(params=Dialect)
-def checkout(request: pytest.FixtureRequest, toolchain: HipToolchain) -> tuple[Checkout, Dialect]:
-    if not any(os.environ.get(name) for name in VARIABLES):
-        pytest.skip("HIPKITTENS_ROOT IS NOT SET, so nothing was compiled with HipKittens itself")
-    found: Checkout = find_checkout()
+def checkout(
+    request: pytest.FixtureRequest, toolchain: HipToolchain, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Checkout, Dialect]:
     dialect: Dialect = request.param
-    if dialect not in found.dialects:
-        pytest.skip(f"{found.describe()}: nothing was compiled for {dialect}")
-    return found, dialect
+    root = kittens_or_skip(dialect, "nothing was compiled with HipKittens itself")
+    for name in VARIABLES:
+        monkeypatch.setenv(name, str(root))
+    return read_checkout(root), dialect
 
 
 def _compiled(folder: Path, source: str, arch: str) -> Verdict:
@@ -172,22 +172,10 @@ def test_a_tree_that_does_not_compile_judges_nobody(small_tree: Path, tmp_path: 
         _compiled(tmp_path, _candidate(TURNING), "gfx950")
 
 
-@pytest.mark.parametrize("family", ["elementwise", "rows", "gemm"])
-def test_a_shipped_example_compiles(checkout: tuple[Checkout, Dialect], family: str, tmp_path: Path) -> None:
-    found, dialect = checkout
-    (source,) = _BLOCK.findall((PROMPTS / f"_hipkittens_example_{family}_{dialect}.txt").read_text())
-    verdict = _compiled(tmp_path, source, dialect.arch)
-    assert (verdict.status, verdict.failure, verdict.conditions.warnings) == (Status.COMPILED, None, ())
-    assert verdict.language is not None and verdict.language.backend is Backend.HIPKITTENS
-    assert verdict.conditions.versions["hipkittens"] == found.versions(dialect)["hipkittens"]
-    (kernel,) = verdict.resources
-    assert (kernel.vgpr_spills, kernel.scratch_bytes_per_lane) == (0, 0)
-
-
 def test_the_attention_source_compiles_as_its_prompt_binds_it(
     checkout: tuple[Checkout, Dialect], tmp_path: Path
 ) -> None:
-    _, dialect = checkout
+    found, dialect = checkout
     text = (PROMPTS / f"_hipkittens_example_attention_{dialect}.txt").read_text()
     (source,) = _BLOCK.findall(text)
     (call,) = re.findall(r"`(build\(.*?\))`", text)
@@ -195,5 +183,6 @@ def test_the_attention_source_compiles_as_its_prompt_binds_it(
     candidate = f'{head}HIP = r"""{source}"""\n{call}\nclass ModelNew(nn.Module):\n    pass\n'
     verdict = _compiled(tmp_path, candidate, dialect.arch)
     assert (verdict.status, verdict.failure, verdict.conditions.warnings) == (Status.COMPILED, None, ())
+    assert verdict.conditions.versions["hipkittens"] == found.versions(dialect)["hipkittens"]
     (kernel,) = verdict.resources
     assert (kernel.vgpr_spills, kernel.scratch_bytes_per_lane) == (0, 0)

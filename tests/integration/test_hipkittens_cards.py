@@ -1,18 +1,18 @@
 """What HipKittens' cards say exists is accepted by its headers, and what they say is refused is refused.
 
-Each dialect needs a checkout: HIPKITTENS_CDNA3_ROOT, HIPKITTENS_CDNA4_ROOT. Only the device side is parsed; nothing is
+The headers are those of support.kittens. Only the device side is parsed; nothing is
 run.
 """
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from support.compilers import hip_or_skip
+from support.kittens import kittens_or_skip, kittens_root
 
 from hkbench.toolchain.hipkittens import Dialect, read_checkout
 from hkbench.toolchain.process import ToolResult, run_tool
@@ -82,9 +82,7 @@ def card(dialect: Dialect) -> str:
 @pytest.fixture(params=Dialect)
 def dialect(request: pytest.FixtureRequest) -> Dialect:
     found: Dialect = request.param
-    variable = f"HIPKITTENS_{found.upper()}_ROOT"
-    if not os.environ.get(variable):
-        pytest.skip(f"{variable} IS NOT SET, so the card of {found} was not checked")
+    kittens_or_skip(found, f"the card of {found} was not checked")
     return found
 
 
@@ -92,7 +90,7 @@ def dialect(request: pytest.FixtureRequest) -> Dialect:
 def parse(dialect: Dialect, tmp_path: Path) -> Parse:
     """Parses a kernel with this body; `t u c b v w` are tiles and vectors, `g.a` is global memory."""
     hip = hip_or_skip(f"the card of {dialect} was not checked")
-    tree = read_checkout(Path(os.environ[f"HIPKITTENS_{dialect.upper()}_ROOT"]))
+    tree = read_checkout(kittens_root(dialect))
     flags = (*tree.compile_flags(dialect, hip), "--cuda-device-only", "-fsyntax-only", "-ferror-limit=0")
 
     def parsed(body: str) -> ToolResult:

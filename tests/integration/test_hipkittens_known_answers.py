@@ -1,17 +1,17 @@
 """The hand-written HipKittens candidates compile for their architecture, without an AMD GPU and without a spill.
 
-They need a checkout each: HIPKITTENS_CDNA3_ROOT names one that has the CDNA3 dialect, HIPKITTENS_CDNA4_ROOT one that
-has CDNA4. What is not named is skipped, and nothing is run.
+HipKittens is that of scripts/install_hipkittens.py, or a checkout that HIPKITTENS_CDNA3_ROOT or HIPKITTENS_CDNA4_ROOT
+names for its dialect. Nothing is run.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 from pathlib import Path
 
 import pytest
 from support.compilers import hip_or_skip
+from support.kittens import kittens_or_skip
 
 from hkbench.engine.build_only import compile_only
 from hkbench.problems.load import load_problem
@@ -35,12 +35,10 @@ def test_both_dialects_answer_the_same_problems() -> None:
 @pytest.mark.parametrize("candidate", CANDIDATES, ids=str)
 def test_it_compiles_without_a_spill(candidate: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dialect = Dialect(candidate.parts[0])
-    variable = f"HIPKITTENS_{dialect.upper()}_ROOT"
-    if not os.environ.get(variable):
-        pytest.skip(f"{variable} IS NOT SET, so {candidate} was not compiled")
     hip_or_skip(f"{candidate} was not compiled")
+    root = kittens_or_skip(dialect, f"{candidate} was not compiled")
     for name in VARIABLES:
-        monkeypatch.setenv(name, os.environ[variable])
+        monkeypatch.setenv(name, str(root))
     problem = load_problem(REPOSITORY / "problems" / "level1" / candidate.name)
     settings = JudgeSettings(build_timeout=400)
     verdict = asyncio.run(

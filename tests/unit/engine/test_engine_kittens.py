@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
+from support.kittens import kittens_or_skip
 
 from hkbench.cli import main
 from hkbench.engine.kittens import kittens_versions
 from hkbench.errors import ToolchainUnavailable, UsageError
 from hkbench.records import DeviceFacts, DeviceKind
+from hkbench.toolchain.hipkittens import Dialect
 
 MI300X = DeviceFacts(index=0, kind=DeviceKind.ROCM, name="AMD Instinct MI300X", arch="gfx942")
 
 
-async def test_without_a_checkout_the_machine_is_at_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_a_checkout_the_machine_is_at_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HIPKITTENS_ROOT", "THUNDERKITTENS_ROOT"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("hipkittens_build.headers.INSTALLED", tmp_path)
     with pytest.raises(ToolchainUnavailable, match="set HIPKITTENS_ROOT"):
         await kittens_versions(MI300X)
 
@@ -29,10 +31,7 @@ async def test_an_architecture_without_a_dialect() -> None:
 
 @pytest.mark.hipcc
 async def test_the_checkout_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    root = os.environ.get("HIPKITTENS_CDNA3_ROOT")
-    if not root:
-        pytest.skip("HIPKITTENS_CDNA3_ROOT IS NOT SET, so no checkout was looked at")
-    monkeypatch.setenv("HIPKITTENS_ROOT", root)
+    monkeypatch.setenv("HIPKITTENS_ROOT", str(kittens_or_skip(Dialect.CDNA3, "no checkout was looked at")))
     versions = await kittens_versions(MI300X)
     assert versions["hipkittens"].startswith("cdna3@") and versions["hipkittens_include"].startswith("sha256:")
 

@@ -220,6 +220,7 @@ def test_a_machine_without_compiler_checkout_or_gpu_is_named(
     monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path / "extensions"))
     for name in ("HIPKITTENS_ROOT", "THUNDERKITTENS_ROOT", "ROCM_HOME"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("hipkittens_build.headers.INSTALLED", tmp_path / "installed")
     monkeypatch.setenv("ROCM_PATH", str(tmp_path / "rocm"))
     monkeypatch.setenv("PYTORCH_ROCM_ARCH", "gfx942:sramecc+")
     with pytest.raises(BuildError, match="HIPKITTENS_ROOT is not set"):

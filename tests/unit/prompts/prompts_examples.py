@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -19,7 +17,7 @@ from hkbench.problems import SHIPPED, find_problems
 from hkbench.prompts import load_prompts, render
 from hkbench.records import Backend, JudgeSettings, KernelResources, Problem, ProblemFacts, SizeSet, Verdict
 from hkbench.toolchain.hip import find_hip
-from hkbench.toolchain.hipkittens import VARIABLES, Dialect, find_checkout
+from hkbench.toolchain.hipkittens import Dialect, find_checkout
 from hkbench.toolchain.process import ToolResult, run_tool
 from hkbench.toolchain.resources import demangled, parse_resources
 
@@ -71,24 +69,6 @@ def shipped_examples() -> tuple[Example, ...]:
     return tuple(found.values())
 
 
-def checkout_variable(dialect: Dialect) -> str:
-    """The environment variable that names a checkout of HipKittens with this dialect, for tests."""
-    return f"HIPKITTENS_{dialect.upper()}_ROOT"
-
-
-@contextmanager
-def checkout(dialect: Dialect) -> Iterator[None]:
-    """Within it, HipKittens is the checkout that `checkout_variable` names."""
-    before = {name: os.environ.get(name) for name in VARIABLES}
-    os.environ |= dict.fromkeys(VARIABLES, os.environ[checkout_variable(dialect)])
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            del os.environ[name]
-            os.environ |= {} if value is None else {name: value}
-
-
 def built(source: str, backend: Backend, arch: str, folder: Path, problem: Problem) -> Verdict:
     """What `eval.py --build-only` says of a candidate file with this text; `folder` is new."""
     folder.mkdir(parents=True)
@@ -100,7 +80,7 @@ def built(source: str, backend: Backend, arch: str, folder: Path, problem: Probl
 def kernels_of(text: str, dialect: Dialect, folder: Path) -> tuple[tuple[KernelResources, ...], ToolResult]:
     """The kernels of a source without a binding, compiled as device source alone, and what the compiler said.
 
-    HipKittens is the tree that the environment names, as within `checkout`.
+    HipKittens is the tree that a run would find; see `support.kittens.checkout`.
     """
     tree, hip = find_checkout(), find_hip()
     tree.require(dialect, hip, folder / "headers")

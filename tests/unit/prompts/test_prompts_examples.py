@@ -1,7 +1,7 @@
 """Every block of code that a shipped prompt shows is built by the compiler of its language, and no kernel of it spills.
 
-HipKittens' blocks need a checkout each: HIPKITTENS_CDNA3_ROOT, HIPKITTENS_CDNA4_ROOT. What is not there is skipped and
-said.
+HipKittens' blocks are built with the headers of scripts/install_hipkittens.py, or a checkout that HIPKITTENS_CDNA3_ROOT
+or HIPKITTENS_CDNA4_ROOT names. What is not there is skipped and said.
 """
 
 from __future__ import annotations
@@ -20,13 +20,12 @@ from prompts_examples import (
     Example,
     blocks,
     built,
-    checkout,
-    checkout_variable,
     kernels_of,
     shipped_examples,
 )
 from prompts_samples import PROMPTS
 from support.compilers import hip_or_skip
+from support.kittens import checkout, kittens_or_skip
 from support.small_problems import AFFINE, problem_file
 from support.triton_kernels import record
 
@@ -115,9 +114,7 @@ def hipkittens(source: Example, folder: Path, text: str | None = None) -> None:
     """Builds an example, or `text` in its place, for its dialect and looks at its kernels."""
     dialect = source.dialect
     assert dialect is not None
-    variable = checkout_variable(dialect)
-    if not os.environ.get(variable):
-        pytest.skip(f"{variable} IS NOT SET, so {source} was not compiled")
+    kittens_or_skip(dialect, f"{source} was not compiled")
     with checkout(dialect):
         if source.language == "python":
             problem = problem_file(folder / "problem", AFFINE)

@@ -15,12 +15,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.kittens import kittens_or_skip
 
 from hkbench.errors import ToolchainUnavailable
 from hkbench.prompts import load_prompts
 from hkbench.prompts.error_classes import KEYS, SHOWN_CLASSES, classify
 from hkbench.toolchain import hip
 from hkbench.toolchain.diagnostics import SHOWN_LINES, errors, first_error
+from hkbench.toolchain.hipkittens import Dialect
 
 DATA = Path(__file__).parent / "data" / "errors"
 SOURCES = sorted(path for path in DATA.iterdir() if path.suffix in (".hip", ".cpp"))
@@ -50,11 +52,8 @@ def toolchain() -> hip.HipToolchain:
 
 
 def kittens(dialect: str) -> Path:
-    """The HipKittens tree for a dialect: $HIPKITTENS_ROOT for CDNA4, $HIPKITTENS_CDNA3_ROOT for the branch cdna3."""
-    variable = {"cdna4": "HIPKITTENS_ROOT", "cdna3": "HIPKITTENS_CDNA3_ROOT"}[dialect]
-    if not os.environ.get(variable):
-        pytest.skip(f"NO HIPKITTENS CHECKOUT ({variable} is not set), so its real messages were not tested")
-    return Path(os.environ[variable])
+    """The HipKittens tree for a dialect."""
+    return kittens_or_skip(Dialect(dialect), "its real messages were not tested")
 
 
 def messages(source: Path, folder: Path) -> str:

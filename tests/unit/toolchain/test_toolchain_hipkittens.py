@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hipkittens_build.headers import STAMP, content
 from hkbench.errors import InputMissing, ToolchainUnavailable
 from hkbench.toolchain.extension import ExtensionCall
 from hkbench.toolchain.hip import HipToolchain
@@ -57,9 +58,11 @@ def _git(root: Path, *words: str) -> str:
 
 
 @pytest.fixture(autouse=True)
-def unset(monkeypatch: pytest.MonkeyPatch) -> None:
+def unset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No variable names a tree, and none is installed."""
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("hipkittens_build.headers.INSTALLED", tmp_path / "installed")
 
 
 @pytest.mark.parametrize("layout", TREES)
@@ -142,6 +145,21 @@ def test_it_is_offered_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with found.offered(toolchain):
         assert os.environ.items() >= found.environment(toolchain).items()
     assert dict(os.environ) == before
+
+
+def test_installed_headers_serve_where_no_variable_is_set(tmp_path: Path) -> None:
+    include = _tree(tmp_path / "installed", TREES["both"]) / "include"
+    with pytest.raises(ToolchainUnavailable):
+        find_checkout()  # not complete
+    (tmp_path / "installed" / STAMP).write_text(f"hk-dsl 0.8.0\nsha256:{content(include)}\n")
+    found = find_checkout()
+    assert (found.root, found.variable, found.package, found.changed) == (include.parent, None, "hk-dsl 0.8.0", False)
+    assert found.versions(Dialect.CDNA4) == {
+        "hipkittens": "cdna4@hk-dsl 0.8.0",
+        "hipkittens_include": f"sha256:{found.content}",
+    }
+    (include / "cdna4" / "new.cuh").write_text("// one more\n")
+    assert find_checkout().versions(Dialect.CDNA4)["hipkittens"] == "cdna4@hk-dsl 0.8.0 with changes"
 
 
 def test_a_git_checkout_has_a_commit_and_may_be_changed(tmp_path: Path) -> None:
