@@ -26,7 +26,7 @@ from hkbench.engine.evaluator import Evaluator
 from hkbench.records import Backend, DeviceKind, FailureKind, JudgeSettings, Status, Verdict
 from hkbench.toolchain.build_hip import build_hip
 from hkbench.toolchain.extension import ExtensionCall
-from hkbench.toolchain.hip import HipToolchain
+from hkbench.toolchain.hip import HipToolchain, find_hip
 from hkbench.toolchain.hipkittens import VARIABLES, Dialect, read_checkout
 
 pytestmark = [pytest.mark.hipcc, pytest.mark.slow]
@@ -55,7 +55,7 @@ binding.CURRENT_GPU = lambda: (-1, 0x7E57)
 spec = importlib.util.spec_from_file_location("candidate", sys.argv[1])
 candidate = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(candidate)
-runtime = ctypes.CDLL("libamdhip64.so.6")
+runtime = ctypes.CDLL("RUNTIME")
 
 def launched(model, *inputs):
     with torch.no_grad():
@@ -84,13 +84,18 @@ def toolchain() -> HipToolchain:
 
 
 @pytest.fixture(scope="module")
-def runtime(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a library that takes libamdhip64's place."""
+def runtime(toolchain: HipToolchain, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a library that takes the place of this HIP's libamdhip64."""
     folder = tmp_path_factory.mktemp("runtime")
-    name = "libamdhip64.so.6"
+    name = _runtime_name(toolchain)
     command = ["cc", "-shared", "-fPIC", "-w", f"-Wl,-soname,{name}", str(STAND_IN / "runtime.c"), "-o", name]
     subprocess.run(command, cwd=folder, check=True)
     return folder
+
+
+def _runtime_name(toolchain: HipToolchain) -> str:
+    """The name by which a program asks for the runtime: "libamdhip64.so.7"."""
+    return f"libamdhip64.so.{toolchain.version.partition('.')[0]}"
 
 
 @pytest.fixture
@@ -125,7 +130,7 @@ def _machine(
 def _called(folder: Path, candidate: str, calls: str) -> list[Any]:
     """What `calls` print, in a process of their own that has the candidate built and imported."""
     (folder / "candidate.py").write_text(candidate)
-    (folder / "caller.py").write_text(CALLER + calls)
+    (folder / "caller.py").write_text(CALLER.replace("RUNTIME", _runtime_name(find_hip())) + calls)
     done = subprocess.run(
         [sys.executable, "caller.py", "candidate.py"], cwd=folder, capture_output=True, text=True, check=False,
         env=os.environ | {"TORCH_EXTENSIONS_DIR": str(folder / "extensions")},

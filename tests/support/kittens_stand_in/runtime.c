@@ -1,4 +1,4 @@
-/* Stands for libamdhip64.so.6 on a machine without an AMD GPU: it keeps what the last launch was given, and launches
+/* Stands for libamdhip64 on a machine without an AMD GPU: it keeps what the last launch was given, and launches
    nothing. */
 #include <stddef.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 
 `data/errors` holds sources with mistakes. `// how:` says how each is compiled, `// -> CLASS` marks the line of a
 mistake and what its message has to be taken for, `// link:` the classes of errors that have no line. Beside each lie
-the errors of clang 22 with HIP 6.4 headers, g++ 12 and GNU ld, as `errors` cuts them; RECORD_ERRORS=1 writes them anew.
+the errors of clang 22 with HIP 7.2 headers, g++ 12 and GNU ld, as `errors` cuts them; RECORD_ERRORS=1 writes them anew.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(threads) no_threads(float* x) {}  // -> launch
 __global__ void members(float* x) {
     float4 v;
     v.q = 1;  // -> no_member
-    v[1] = 1;  // -> type_conversion
+    dim3{}[1] = 1;  // -> type_conversion
     x[0] = scale_factor;  // -> undeclared
 }
 float twice(float x) { return x; }

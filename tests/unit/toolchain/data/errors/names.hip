@@ -20,9 +20,9 @@ __global__ void half_arithmetic(const __half* x, __half* y) {
     y[1] = 1.0f;  // -> half_operators
 }
 __global__ void intrinsics(int* x) {
-    __syncwarp();  // -> cuda_intrinsic
+    __nanosleep(8);  // -> cuda_intrinsic
     x[0] = __dp4a(x[1], x[2], x[3]);  // -> cuda_intrinsic
-    x[0] = __reduce_add_sync(0xffffffffffffffffull, x[1]);  // -> cuda_intrinsic
+    __pipeline_wait_prior(0);  // -> cuda_intrinsic
     __pipeline_commit();  // -> cuda_intrinsic
     __stcs(x, 1);  // -> cuda_intrinsic
 }
