@@ -72,6 +72,8 @@ class Batch:
 
         A run that is told to end finishes what is under way; problems that it leaves are not closed in the journal.
         """
+        for problem in problems:
+            self._recorder.save_reference(problem)
         places = self._evaluator.places
         self._stop.on_told = self._stopping
         self._recorder.event(RunStarted(time=time.time(), resumed=resumed, host=platform.node(), devices=places))

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from hashlib import sha256
 from pathlib import Path
 
 from hkbench.batch.revision import copy_run, words
 from hkbench.cli.address import find_problem
 from hkbench.engine import BuildEvaluator, Evaluating, Evaluator
 from hkbench.errors import InputMissing, RunMismatch, UsageError
-from hkbench.problems import find_problems, problems_root
+from hkbench.problems import find_problems, load_problem, problems_root
 from hkbench.records import FailureKind, Problem, RunConfig, SampleKey, Stage, Status, Verdict
 from hkbench.report.write import write_reports
 from hkbench.store.layout import RunPaths
@@ -97,17 +98,35 @@ def new_folder(target: Path | None, view: RunView, config: RunConfig) -> Path:
 
 
 def problems_of(folder: Path | None, view: RunView, wanted: set[str]) -> dict[str, Problem]:
-    """The run's problems by name. Raises InputMissing for one that is not there, RunMismatch for one that changed."""
+    """The run's problems by name: those in `folder`, else the run's own copies; a run without them names none.
+
+    Raises:
+        InputMissing: a problem is nowhere.
+        RunMismatch: its file is not the one that the run was made with.
+    """
+    hashes = dict(zip(view.config.problems, view.config.problem_hashes, strict=True))
+    kept = {} if folder is not None else _kept_problems(view, wanted, hashes)
+    if len(kept) == len(wanted):
+        return kept
     root = problems_root(folder, os.environ)
-    there = {problem.name: problem for problem in find_problems(root, view.config.level) if problem.name in wanted}
+    there = kept | {one.name: one for one in find_problems(root, view.config.level) if one.name in wanted - set(kept)}
     absent = sorted(wanted - set(there))
     if absent:
         raise InputMissing(f"{root} has no {', '.join(absent)}; name the run's problems with --problems")
-    hashes = dict(zip(view.config.problems, view.config.problem_hashes, strict=True))
     changed = sorted(name for name, problem in there.items() if problem.sha256 != hashes[name])
     if changed:
         raise RunMismatch(f"{', '.join(changed)}: the file in {root} is not the run's; name it with --problems")
     return there
+
+
+def _kept_problems(view: RunView, wanted: set[str], hashes: Mapping[str, str]) -> dict[str, Problem]:
+    """Those whose file the run folder holds unchanged; an older run holds none."""
+    found = {}
+    for name in wanted:
+        path = view.paths.problem(name).reference
+        if path.is_file() and sha256(path.read_bytes()).hexdigest() == hashes[name]:
+            found[name] = load_problem(path).model_copy(update={"level": view.config.level})
+    return found
 
 
 def evaluator_of(config: RunConfig) -> Evaluator | BuildEvaluator:

@@ -62,7 +62,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--results", dest="target", type=Path, metavar="NEW", help="a new folder for the copy")
     parser.add_argument("--judge", action="store_true", help="judge again what the records do not suffice for")
-    parser.add_argument("--problems", type=Path, metavar="DIR", help="folder of problems (default: as run_batch.py)")
+    parser.add_argument(
+        "--problems",
+        type=Path,
+        metavar="DIR",
+        help="folder of problems (default: the files that RUN keeps; without them as run_batch.py)",
+    )
     parser.add_argument("--dry-run", action="store_true", help="print what would become of each, and write nothing")
 
 

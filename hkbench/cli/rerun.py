@@ -44,7 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"which samples, as kind=timeout,crash; fields: {', '.join(FIELDS)}; all of several have to hold",
     )
     parser.add_argument("--results", dest="target", type=Path, metavar="NEW", help="a new folder for the copy")
-    parser.add_argument("--problems", type=Path, metavar="DIR", help="folder of problems (default: as run_batch.py)")
+    parser.add_argument(
+        "--problems",
+        type=Path,
+        metavar="DIR",
+        help="folder of problems (default: the files that RUN keeps; without them as run_batch.py)",
+    )
     parser.add_argument("--dry-run", action="store_true", help="print the samples and judge nothing")
 
 

@@ -81,6 +81,7 @@ class ProblemPaths:
     """One problem::
 
     PROBLEM/
+        PROBLEM.py        the problem's file as the run was given it: reference, inputs, sizes
         prompt_K.txt      the prompt of attempt K
         system_K.txt      the system message that went before it, if one did
         response_K.txt    the reply, code and verdict of attempt K's best sample
@@ -94,6 +95,10 @@ class ProblemPaths:
     """
 
     root: Path
+
+    @property
+    def reference(self) -> Path:
+        return self.root / f"{self.root.name}.py"
 
     def prompt(self, attempt: int) -> Path:
         return self.root / f"prompt_{attempt}.txt"

@@ -20,6 +20,7 @@ from hkbench.records import (
     Candidate,
     Extraction,
     ExtractionRule,
+    Problem,
     Prompt,
     Reply,
     RunConfig,
@@ -93,6 +94,12 @@ class Recorder:
 
     def sample(self, key: SampleKey) -> SamplePaths:
         return self.paths.problem(key.problem).sample(key.attempt, key.sample)
+
+    def save_reference(self, problem: Problem) -> None:
+        """Keep the problem's file, so that the folder can be judged again without the problems it was made from."""
+        path = self.paths.problem(problem.name).reference
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, problem.source)
 
     def prompt(self, problem: str, attempt: int) -> str | None:
         """The prompt that this attempt was begun with, if it was."""

@@ -163,7 +163,7 @@ def test_the_tree_is_exactly_the_layout(story: Story) -> None:
     without_code = {(MENDED, 1, 2), (LOST, 2, 2)}
     for name, attempts in ((FAST, 1), (MENDED, 2), (LOST, 2)):
         problem = paths.problem(name)
-        expected |= {problem.best_prompt, problem.best_code, problem.best_result}
+        expected |= {problem.reference, problem.best_prompt, problem.best_code, problem.best_result}
         for attempt in range(1, attempts + 1):
             expected |= {problem.prompt(attempt), problem.response(attempt), problem.code(attempt)}
             expected.add(problem.result(attempt))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -40,9 +41,10 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def test_what_matches_is_judged_again_and_the_run_stays(bench: tuple[Path, Path], tmp_path: Path) -> None:
-    problems, results = bench
+    """By the run's own copy of the problem: the folder of problems is not named."""
+    _, results = bench
     before, target = _contents(results), tmp_path / "again"
-    done = doors.hkbench("rerun", results, "--where", "kind=timeout", "--results", target, "--problems", problems)
+    done = doors.hkbench("rerun", results, "--where", "kind=timeout", "--results", target)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{NAME}/1/2: incorrect, timeout -> fast" in done.stdout
     assert _contents(results) == before
@@ -83,7 +85,8 @@ def test_nothing_is_written_for_a_dry_run_or_a_mistake(bench: tuple[Path, Path],
     assert doors.hkbench("rerun", results, "--where", "kind=timeout", "--problems", problems).returncode == 64
     none = doors.hkbench("rerun", results, "--where", "kind=crash", "--results", tmp_path / "none")
     assert none.returncode == 66 and "no judged sample" in none.stderr
-    shipped = doors.hkbench("rerun", results, "--where", "kind=timeout", "--results", tmp_path / "none")
+    older = Path(shutil.copytree(results, tmp_path / "older", ignore=shutil.ignore_patterns(f"{NAME}.py")))
+    shipped = doors.hkbench("rerun", older, "--where", "kind=timeout", "--results", tmp_path / "none")
     assert shipped.returncode == 66 and NAME in shipped.stderr
     doors.problem(tmp_path / "changed", NAME, 2)
     changed = doors.hkbench(
