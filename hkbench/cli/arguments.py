@@ -47,6 +47,20 @@ def number(text: str) -> float:
     return value
 
 
+def not_negative(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 0")
+    return int(text)
+
+
+def device_indices(text: str) -> tuple[int, ...]:
+    """Parse "0,2" into the numbers of devices, each once."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() for part in parts):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither the number of a device nor several, as 0,2")
+    return tuple(dict.fromkeys(map(int, parts)))
+
+
 def seconds(text: str) -> float:
     value = finite(text)
     if not value > 0:
@@ -79,6 +93,13 @@ def add_device(parser: argparse.ArgumentParser) -> None:
         help="where candidates are measured; auto takes a GPU that torch sees, else the CPU (default: auto)",
     )
     group.add_argument(
+        "--device-index",
+        type=device_indices,
+        metavar="N[,N...]",
+        help="measure on these devices only, by torch's numbers, as nvidia-smi or rocm-smi count where no "
+        "CUDA_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES says otherwise (default: all of that kind)",
+    )
+    group.add_argument(
         "--backend",
         choices=[backend.value for backend in Backend],
         help="the language of the kernels (default: hipkittens on rocm, cuda on cuda, cpp on cpu)",
@@ -100,6 +121,8 @@ def add_build_only(parser: argparse.ArgumentParser, compiled: str) -> None:
 
 def check_build_only(options: argparse.Namespace) -> None:
     """Raises UsageError for arguments that contradict each other."""
+    if options.build_only and options.device_index is not None:
+        raise UsageError("--device-index goes with a measurement; --build-only uses no device")
     if options.arch and not options.build_only:
         raise UsageError("--arch goes with --build-only; a measured candidate is built for the device it runs on")
 
@@ -127,6 +150,13 @@ def add_judge(parser: argparse.ArgumentParser) -> None:
         default=defaults.timing_seconds,
         metavar="S",
         help=f"no timed run is begun after S seconds (default: {defaults.timing_seconds:g})",
+    )
+    group.add_argument(
+        "--warmup",
+        type=not_negative,
+        default=defaults.warmups,
+        metavar="N",
+        help=f"calls of each side before the timed ones (default: {defaults.warmups})",
     )
     group.add_argument(
         "--build-timeout",
@@ -212,6 +242,7 @@ def judge_settings(options: argparse.Namespace) -> JudgeSettings:
         trials=options.trials,
         timing_runs=options.timing_runs,
         timing_seconds=options.timing_seconds,
+        warmups=options.warmup,
         build_timeout=options.build_timeout,
         load_timeout=options.load_timeout,
         run_timeout=options.run_timeout,

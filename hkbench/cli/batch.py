@@ -193,12 +193,12 @@ def _evaluator(options: argparse.Namespace) -> Evaluator | BuildEvaluator:
     settings, sizes = settings_of(options), chosen_sizes(options)
     if options.build_only:
         return BuildEvaluator(_backend(options, DeviceKind.ROCM), options.arch, settings, sizes, options.builds)
-    return Evaluator(device_kind(options), settings, sizes, options.builds, prepares=True)
+    return Evaluator(device_kind(options), settings, sizes, options.builds, prepares=True, indices=options.device_index)
 
 
 async def _found_kind(options: argparse.Namespace) -> DeviceKind:
     """What `--device auto` means here: the prompts depend on it."""
-    async with Evaluator(None, judge_settings(options)) as evaluator:
+    async with Evaluator(None, judge_settings(options), indices=options.device_index) as evaluator:
         return evaluator.device.kind
 
 

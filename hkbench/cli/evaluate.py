@@ -69,7 +69,9 @@ async def _verdict(options: argparse.Namespace) -> Verdict:
                 chosen_sizes(options) or SizeSet.FULL,
             )  # fmt: skip
         sizes = chosen_sizes(options)
-        async with Evaluator(device_kind(options), judge_settings(options), sizes) as evaluator:
+        async with Evaluator(
+            device_kind(options), judge_settings(options), sizes, indices=options.device_index
+        ) as evaluator:
             evaluated = await evaluator.evaluate(
                 problem, options.code, Path(scratch, "build"), chosen_backend(options, evaluator.device.kind)
             )

@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
 async def _reply(options: argparse.Namespace, problem: Problem, book: PromptBook) -> Reply:
     settings = JudgeSettings()
     sizes = chosen_sizes(options)
-    async with Evaluator(device_kind(options), settings, sizes) as evaluator:
+    async with Evaluator(device_kind(options), settings, sizes, indices=options.device_index) as evaluator:
         backend = chosen_backend(options, evaluator.device.kind)
         template = None if options.prompt is None else str(options.prompt)
         prompter = Prompter(book, backend, evaluator, settings, template)

@@ -7,7 +7,7 @@ import os
 import shutil
 import socket
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -107,9 +107,14 @@ class Evaluator:
         sizes: SizeSet | None = None,
         builds: int | None = None,
         prepares: bool = False,
+        indices: Sequence[int] | None = None,
     ) -> None:
-        """`prepares`: what later candidates' builds could use is made beside the run (preparation.py)."""
+        """`prepares`: what later candidates' builds could use is made beside the run (preparation.py).
+
+        `indices`: the devices to measure on, by torch's numbers; `None`: all of the kind.
+        """
         self._kind = kind
+        self._indices = indices
         self._settings = settings
         self._sizes = sizes
         self._builds = builds or len(os.sched_getaffinity(0))
@@ -190,7 +195,8 @@ class Evaluator:
     async def _describe(self) -> tuple[DeviceFacts, ...]:
         job = DescribeJob(kind=self._kind)
         result = await self._simple(job.model_dump(mode="json"), DESCRIBE_SECONDS)
-        return tuple(DeviceFacts.model_validate(item) for item in result)
+        found = tuple(DeviceFacts.model_validate(item) for item in result)
+        return found if self._indices is None else chosen_devices(found, self._indices)
 
     @property
     def compiled_for(self) -> str | None:
@@ -412,3 +418,19 @@ def _result(message: dict[str, Any]) -> Any:
         kind = getattr(errors, message["error"], errors.InternalError)
         raise kind(message["message"])
     return message["result"]
+
+
+def chosen_devices(found: Sequence[DeviceFacts], indices: Sequence[int]) -> tuple[DeviceFacts, ...]:
+    """The devices with these numbers, in the order of `indices`.
+
+    Raises:
+        DeviceUnavailable: there is no such device; the message lists those that there are.
+    """
+    by_index = {facts.index: facts for facts in found}
+    absent = [index for index in indices if index not in by_index]
+    if absent:
+        there = ", ".join(f"{facts.index} ({facts.name})" for facts in found)
+        raise errors.DeviceUnavailable(
+            f"there is no {found[0].kind} device {', '.join(map(str, absent))}; --device-index can name {there}"
+        )
+    return tuple(by_index[index] for index in indices)

@@ -371,6 +371,7 @@ class Evaluation:
             weights=session.weights if session else None,
             reference_precision=self._reference.precision if self._reference and session else None,
             flush_bytes=session.flush_bytes if session else None,
+            warmups=self._job.settings.warmups if measured else None,
             not_checked=tuple(not_checked),
             warnings=tuple(warnings),
         )

@@ -197,6 +197,7 @@ class Conditions(Record):
     weights: Literal["state_dict", "order", "none"] | None = None  #: "order": by shape and order, names differ
     reference_precision: str | None = None  #: "float64", "float32" or "native"
     flush_bytes: int | None = None
+    warmups: int | None = None  #: calls of each side before the timed ones; `None`: not timed, or an older record
     not_checked: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 

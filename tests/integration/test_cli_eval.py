@@ -50,6 +50,20 @@ def test_fast_is_0(tmp_path: Path, problem: Path) -> None:
     assert len(set(verdict.conditions.seeds)) == 2
 
 
+def test_device_and_warm_up_calls_are_chosen(tmp_path: Path, problem: Path) -> None:
+    """What is asked for is recorded; a device that is not there ends the command, which names those that are."""
+    output = tmp_path / "verdict.json"
+    words = ("--code", code(tmp_path, doors.fast(1)), "--problem", problem, "--output", output, *QUICK)
+    assert doors.run("eval", *words, "--device-index", "0", "--warmup", "1").returncode == 0
+    verdict = Verdict.model_validate_json(output.read_text())
+    assert verdict.conditions.warmups == 1
+    assert verdict.candidate is not None and verdict.candidate.warmups == 1
+    absent = doors.run("eval", *words, "--device-index", "0,3")
+    assert absent.returncode == 69
+    assert "device 3" in absent.stderr and "0 (" in absent.stderr
+    assert absent.stdout == ""
+
+
 def test_slow_is_1(tmp_path: Path, problem: Path) -> None:
     done, verdict = judged(tmp_path, problem, doors.slow(1))
     assert done.returncode == 1
@@ -68,6 +82,7 @@ def test_wrong_is_2_and_shows_where(tmp_path: Path, problem: Path) -> None:
     assert verdict.failure.mismatch.got == 1000.0
     assert verdict.failure.mismatch.wrong_elements == 1
     assert verdict.speedup is None
+    assert verdict.conditions.warmups is None  # it was not timed
 
 
 def test_syntax_error_is_2(tmp_path: Path, problem: Path) -> None:

@@ -10,11 +10,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from support.run_folder import ISOLATED, correct
 
 from hkbench.engine.channel import Channel
-from hkbench.engine.evaluator import Ends, Evaluator
+from hkbench.engine.evaluator import Ends, Evaluator, chosen_devices
 from hkbench.engine.guards import Spare
+from hkbench.errors import DeviceUnavailable
 from hkbench.judge.job import EvaluateJob
 from hkbench.records import Backend, DeviceFacts, DeviceKind, JudgeSettings, Problem, SizeSet, Turns
 
@@ -117,3 +119,14 @@ async def test_few_builds_keep_many_devices_busy(tmp_path: Path) -> None:
     assert room.most_builds == 1
     room.go_on.set()
     assert {turn.device for turn in await asyncio.gather(*waiting)} == set(range(8))
+
+
+def test_chosen_devices_are_those_that_are_lent() -> None:
+    found = [DeviceFacts(kind=DeviceKind.CUDA, index=i, name=f"GPU {i}") for i in range(4)]
+    assert [facts.index for facts in chosen_devices(found, (3, 1))] == [3, 1]
+
+
+def test_a_device_that_is_not_there_is_unavailable_and_the_others_are_named() -> None:
+    found = [DeviceFacts(kind=DeviceKind.CUDA, index=i, name=f"GPU {i}") for i in range(2)]
+    with pytest.raises(DeviceUnavailable, match=r"device 7.*0 \(GPU 0\), 1 \(GPU 1\)"):
+        chosen_devices(found, (1, 7))
