@@ -391,7 +391,8 @@ def _parse(source: bytes) -> None:
     except (SyntaxError, ValueError) as error:
         place = f"line {error.lineno}: " if isinstance(error, SyntaxError) else ""
         text = error.msg if isinstance(error, SyntaxError) else str(error)
-        raise failures.failed(Stage.PARSE, FailureKind.SYNTAX_ERROR, f"{place}{text}") from error
+        shown = failures.shown_syntax_error(error, source) if isinstance(error, SyntaxError) else None
+        raise failures.failed(Stage.PARSE, FailureKind.SYNTAX_ERROR, f"{place}{text}", shown) from error
     except (RecursionError, MemoryError) as error:
         message = "the file is nested too deeply to be parsed"
         raise failures.failed(Stage.PARSE, FailureKind.SYNTAX_ERROR, message) from error

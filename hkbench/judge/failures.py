@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import re
-from itertools import islice
+from pathlib import Path
 
 from hkbench.judge.link import RunnerEnd
 from hkbench.records import Failure, FailureKind, Stage
 from hkbench.runner.wire import Message
-from hkbench.toolchain.diagnostics import errors, first_error_line, without_commands
+from hkbench.toolchain.causes import causes_text
+from hkbench.toolchain.diagnostics import first_error_line, without_commands
 
 DETAIL_LIMIT = 8000
 MESSAGE_LIMIT = 2000
+_LINE_SHOWN = 200  #: characters of a source line
 
 _DEVICE_FAULT = re.compile(
     r"(?:CUDA|HIP) error: (?:an illegal memory access|misaligned address|unspecified launch failure|device-side assert"
     r"|an illegal instruction|invalid (?:device )?program counter|out of range|.*hipErrorIllegalAddress)",
     re.IGNORECASE,
 )
+_FRAME = re.compile(r'  File "(?P<path>[^"]*)", line \d+')
+_PACKAGE = f"{Path(__file__).resolve().parents[1]}/"  #: the frames of the runner and the judge, which say nothing
 _OUT_OF_MEMORY = re.compile(r"out of memory|can't allocate memory|cannot allocate memory|bad_alloc", re.IGNORECASE)
 
 
@@ -32,7 +36,7 @@ class CandidateFailed(Exception):
 def failed(
     stage: Stage, kind: FailureKind, message: str, detail: str | None = None, trial: int | None = None
 ) -> CandidateFailed:
-    detail = None if detail is None else _plain(detail)
+    detail = _plain(detail) if detail else None
     return CandidateFailed(
         Failure(stage=stage, kind=kind, message=_plain(message)[:MESSAGE_LIMIT], detail=detail, trial=trial)
     )
@@ -43,10 +47,9 @@ def _plain(text: str) -> str:
     return text.encode(errors="replace").decode()
 
 
-def _first_errors(output: str) -> str:
-    """The first three errors, each cut to its cause and the candidate's own line."""
-    found = "\n\n".join(islice(errors(output), 3))
-    return found[:DETAIL_LIMIT] or without_commands(output, DETAIL_LIMIT)
+def _causes(output: str) -> str:
+    """The distinct causes of a failed build, each with its source lines."""
+    return causes_text(output) or without_commands(output, DETAIL_LIMIT)
 
 
 def from_exception(stage: Stage, answer: Message, trial: int | None = None) -> CandidateFailed:
@@ -54,11 +57,13 @@ def from_exception(stage: Stage, answer: Message, trial: int | None = None) -> C
     name = str(answer.get("error", "Exception"))
     message = str(answer.get("message", ""))
     trace = str(answer.get("traceback", ""))
-    if "Error building extension" in message or name.endswith("CompilationError"):
+    if name.endswith("CompilationError"):
+        return failed(Stage.BUILD, FailureKind.BUILD_ERROR, _triton_error(message, trace), message)
+    if "Error building extension" in message:
         first = first_error_line(message)
         if first is None:
             first = next((line for line in message.splitlines()[1:] if line.strip()), message[:500])
-        return failed(Stage.BUILD, FailureKind.BUILD_ERROR, first, _first_errors(message))
+        return failed(Stage.BUILD, FailureKind.BUILD_ERROR, first, _causes(message))
     headline = f"{name.removeprefix('builtins.')}: {_first_line(message)}"
     if answer.get("syntax"):
         return failed(Stage.LOAD, FailureKind.SYNTAX_ERROR, headline, _tail(trace))
@@ -112,8 +117,58 @@ def _first_line(text: str) -> str:
     return next((line.strip() for line in text.splitlines() if line.strip()), "")[:500]
 
 
+def shown_syntax_error(error: SyntaxError, source: bytes) -> str | None:
+    """The line of a syntax error with a caret below it and two lines before it; None where it names no line.
+
+    Also the line that an unclosed bracket or string began at, when Python's message names one.
+    """
+    lines = source.decode(errors="replace").splitlines()
+    if error.lineno is None or not 0 < error.lineno <= len(lines):
+        return None
+    numbers = set(range(max(1, error.lineno - 2), error.lineno + 1))
+    numbers |= {int(number) for number in re.findall(r"\b(?:on|at) line (\d+)", error.msg)}
+    shown: list[str] = []
+    for number in sorted(number for number in numbers if number <= len(lines)):
+        shown.append(f"{number:5} | {_cut_line(lines[number - 1])}")
+        if number == error.lineno and error.offset:
+            width = 1
+            if error.end_lineno == error.lineno and error.end_offset:
+                width = max(1, error.end_offset - error.offset)
+            shown.append(f"      | {' ' * (error.offset - 1)}{'^' * width}"[:_LINE_SHOWN])
+    return "\n".join(shown)
+
+
+def _cut_line(line: str) -> str:
+    return line if len(line) <= _LINE_SHOWN else line[:_LINE_SHOWN] + " [...]"
+
+
+def _triton_error(message: str, trace: str) -> str:
+    """What Triton's compiler says is wrong: below its excerpt of the kernel, else the exception that it came from."""
+    lines = [line for line in message.splitlines() if line.strip()]
+    if lines and not re.fullmatch(r"\s*\^\s*|at \d+:\d+:", lines[-1]):
+        return lines[-1].strip()
+    cause = next((line for line in trace.splitlines() if re.match(r"[\w.]+(Error|Exception)\b", line)), None)
+    return cause or (lines[0] if lines else "Triton does not compile the kernel")
+
+
 def _tail(trace: str, limit: int = DETAIL_LIMIT) -> str:
-    """The traceback from the candidate's own frames on."""
-    start = trace.find('code.py"')
-    start = trace.rfind("\n", 0, start) + 1 if start >= 0 else 0
-    return trace[start:][-limit:]
+    """The traceback from the candidate's first frame on, without the frames of this program and of the importer.
+
+    Without a frame of the candidate's it has those of libraries; where no frame is left it is empty.
+    """
+    kept: list[str] = []
+    dropping = False
+    for line in trace.splitlines():
+        if frame := _FRAME.match(line):
+            path = frame["path"]
+            dropping = path.startswith((_PACKAGE, "<frozen importlib")) or "/importlib/" in path
+            line = line.replace(path, "code.py", 1) if path.endswith("/code.py") else line
+        elif not line.startswith("    "):
+            dropping = False  # the end of a frame: the exception, or the title of the next part of a chain
+        if not dropping:
+            kept.append(line)
+    text = "\n".join(kept)
+    if '  File "' not in text:
+        return ""
+    start = text.find('  File "code.py"')
+    return (text[start:] if start >= 0 else text)[-limit:]

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-SHOWN_CLASSES = 3
+SHOWN_CLASSES = 8  #: whose hints a prompt gives; a hint has up to 400 characters
 
 
 @dataclass(frozen=True)
@@ -27,19 +27,31 @@ class ErrorClass:
         return self.error.search(line) is not None and (self.below is None or self.below.search(block) is not None)
 
 
-def classify(text: str) -> tuple[str, ...]:
-    """The keys of the classes that the errors in `text` belong to: each once, most specific first, at most three.
+def classify(text: str) -> dict[str, str | None]:
+    """The classes that the errors in `text` belong to, in the order of the text: key -> the line of the first error.
 
-    An error belongs to one class, the first that fits. Text without a known error has none.
+    The line is one of the candidate's own, as "main.cpp:12"; None where the tool names none. An error belongs to one
+    class, the first that fits; text without a known error has none. Of more than SHOWN_CLASSES the most specific stay.
     """
-    found = set()
+    found: dict[int, str | None] = {}
     for line, block in _errors(text):
         fitting = next((number for number, known in enumerate(CLASSES) if known.matches(line, block)), None)
         if fitting is not None:
-            found.add(fitting)
-    return tuple(CLASSES[number].key for number in sorted(found)[:SHOWN_CLASSES])
+            key = next(number for number, known in enumerate(CLASSES) if known.key == CLASSES[fitting].key)
+            found.setdefault(key, _own_line(block))
+    kept = sorted(found)[:SHOWN_CLASSES]
+    return {CLASSES[number].key: line for number, line in found.items() if number in kept}
 
 
+def _own_line(block: str) -> str | None:
+    """The first line in a source, not in a header, that an error and its notes name."""
+    places = (place for place in _PLACE.finditer(block) if not place["file"].endswith((".h", ".cuh", ".hpp")))
+    return next((f"{place['file']}:{place['line']}" for place in places), None)
+
+
+_PLACE = re.compile(
+    r"^(?:In file included from )?(?:(?:/[^\s:(/]+)*/)?(?P<file>[\w.\[\]-]+)[:(](?P<line>\d+)[:),]", re.MULTILINE
+)
 _ERROR_LINE = re.compile(
     r"\berror *: |\bfatal +: |undefined (hidden )?(symbol|reference)|multiple definition of|\bld(\.\w+)?: cannot find "
 )

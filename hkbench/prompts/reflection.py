@@ -20,8 +20,7 @@ from hkbench.records import (
     Verdict,
 )
 
-DETAIL_LIMIT = 4000  # characters: enough for the first errors, little beside the parent's code
-_WHOLE_LINES = 42  # compiler output up to this long is shown as it is: the build has cut it to its first errors
+DETAIL_LIMIT = 4000  # characters: enough for the causes of a failed build, little beside the parent's code
 _KERNELS_SHOWN = 8
 _COMPILER_SPEAKS = frozenset({FailureKind.BUILD_ERROR, FailureKind.LOAD_ERROR})
 _WHOSE = {
@@ -62,7 +61,8 @@ def reflect_on(
 
     A correct candidate, slow or fast, gets its times, its profile and the hints for `slow`; one that was only compiled
     the compiler's figures and findings, and no hints: those for `slow` speak of a profile. After a failed build the
-    hints for the classes of its errors come before those for every failed build.
+    hints for the classes of its errors come before those for every failed build; where there are several classes, each
+    hint names the line that it is about.
     """
     failure = verdict.failure
     kind = failure.kind if failure else FailureKind.SLOW
@@ -91,8 +91,13 @@ def _hints(failure: Failure | None, kind: FailureKind, book: PromptBook, backend
     general = book.hints(kind, backend)
     if failure is None or kind not in _COMPILER_SPEAKS:
         return general
-    special = book.class_hints(classify(clean(f"{failure.message}\n{failure.detail or ''}")), backend)
-    return list(dict.fromkeys(special + general))
+    # A message is the first line of the detail, without the notes by which that line is understood.
+    found = classify(clean(failure.detail or "")) or classify(clean(failure.message))
+    special: dict[str, str] = {}
+    for key, line in found.items():
+        for hint in book.class_hints((key,), backend):
+            special.setdefault(hint, f"{line}: {hint}" if line is not None and len(found) > 1 else hint)
+    return [*special.values(), *(hint for hint in general if hint not in special)]
 
 
 def _message(failure: Failure, verdict: Verdict) -> str:
@@ -116,8 +121,8 @@ def _detail(failure: Failure) -> str | None:
     if failure.kind not in _COMPILER_SPEAKS:
         return ending(failure.detail, DETAIL_LIMIT)
     detail = clean(failure.detail)
-    if len(detail) <= DETAIL_LIMIT and detail.count("\n") < _WHOLE_LINES:
-        return detail
+    if len(detail) <= DETAIL_LIMIT:
+        return detail  # the build has cut it to its causes
     return first_errors(detail, DETAIL_LIMIT)
 
 

@@ -14,8 +14,9 @@ from typing import Protocol
 
 from hkbench.errors import InternalError
 from hkbench.records import KernelResources, Record
+from hkbench.toolchain.causes import causes_text
 from hkbench.toolchain.code_object import NotInspected, Tools
-from hkbench.toolchain.diagnostics import first_error, unresolved_symbols
+from hkbench.toolchain.diagnostics import unresolved_symbols
 from hkbench.toolchain.extension import ExtensionCall, SourceFiles, write_bound_source, write_sources
 from hkbench.toolchain.flags import refused_compile_flags, split_link_flags
 from hkbench.toolchain.hip import TORCH_HIP_FLAGS, HipToolchain, TorchFiles, find_torch
@@ -48,7 +49,7 @@ class BuildResult(Record):
 
     ok: bool
     timed_out: bool = False
-    error: str | None = None  #: the first real error, with the lines that the compiler shows for it
+    error: str | None = None  #: the distinct causes that the failing tool names, each with its source lines
     seconds: float
     resources: tuple[KernelResources, ...] = ()
     log: str = ""  #: everything the tools printed but the resource remarks, cut to LOG_LIMIT characters
@@ -104,7 +105,7 @@ class _Build:
         if result.returncode is None:
             failed = _Failed(f"{what}: not done within the build's {self.timeout:.0f} s; stopped", timed_out=True)
         else:
-            text = first_error(without_remarks(result.output)) or result.output.strip()[-2000:]
+            text = causes_text(without_remarks(result.output)) or result.output.strip()[-2000:]
             failed = _Failed(text or f"{what}: ended with code {result.returncode} and printed nothing")
         with self._lock:
             self.failure = self.failure or failed

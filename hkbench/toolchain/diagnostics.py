@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import PurePath
 
 SHOWN_LINES = 14
@@ -25,7 +26,12 @@ _ERROR = re.compile(
 _COMMAND = re.compile(r"\[\d+/\d+\] |ninja: |FAILED: ")
 _LONGEST_LINE = 2000  #: characters; what is longer is a command
 _WARNING = re.compile(r"(^|[\s:])warning: ")
-_PLACE = re.compile(r"(?:In file included from |\s+from )?(?P<file>[^\s:(][^:(\n]*)[:(]\d+[:),]")
+_PLACE = re.compile(r"(?:In file included from |\s+from )?(?P<file>[^\s:(][^:(\n]*)[:(](?P<line>\d+)[:),]")
+_MESSAGE = re.compile(r"^(?:.*?[:(]\d+(?::\d+)?\)?: *)?(?:fatal |internal compiler )?error *: *")
+#: The folder of the candidate's own file, which says nothing.
+_OWN_FOLDER = re.compile(
+    r"^(In file included from |\s+from )?(?:/[^\s:(/]+)*/(?=[^\s:(/]+\.(?:cu|hip|cpp|cc|cxx|c)(?:[:(]\d|: In ))"
+)
 _INCLUDED = re.compile(r"In file included from |\s+from \S+:\d+[:,]")
 #: What g++ says before an error: where it is, and who instantiated it.
 _SCOPE = re.compile(r"[^\s:]+: (In |At )|[^\s:]+:\d+:\d+:   required |.*\[ skipping \d+ ")
@@ -77,16 +83,86 @@ def without_commands(output: str, limit: int) -> str:
 
 
 def errors(output: str) -> Iterator[str]:
-    """Each error of clang, g++, nvcc or a linker, in order, in at most SHOWN_LINES lines.
+    """Each error of clang, g++, nvcc or a linker, in order, in at most SHOWN_LINES lines (`Diagnostic.shown`)."""
+    return (one.shown() for one in diagnostics(output))
 
-    Kept are the error with its source lines, the innermost place in the candidate's own source that led there (by
-    instantiation, else by inclusion), and what the compiler says about rejected functions. The other steps through
-    headers are left out.
-    """
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One error of clang, g++, nvcc or a linker, with the lines that belong to it."""
+
+    error: str  #: the error's own line
+    before: tuple[str, ...]  #: the chain of includes, g++'s scopes and instantiations
+    snippet: tuple[str, ...]  #: the compiler's source line and caret line
+    notes: tuple[tuple[str, ...], ...]  #: each note with the source lines below it
+
+    @property
+    def place(self) -> str | None:
+        """The candidate's own line that it leads to, as "main.cpp:12"; None where it leads to none."""
+        for line in (self.error, *(note[0] for note in self.requested), *self.required, *self.before):
+            if (place := _place(line)) is not None and _is_ours(line):
+                return f"{PurePath(place['file']).name}:{place['line']}"
+        return None
+
+    @property
+    def where(self) -> str | None:
+        """The line that the message itself names, in whoever's file."""
+        place = _place(self.error)
+        return None if place is None else f"{place['file']}:{place['line']}"
+
+    @property
+    def message(self) -> str:
+        """What is wrong, without the place."""
+        return _MESSAGE.sub("", self.error)
+
+    @property
+    def requested(self) -> list[tuple[str, ...]]:
+        """clang's notes of who instantiated the place of the error."""
+        return [note for note in self.notes if _REQUESTED.search(note[0])]
+
+    @property
+    def required(self) -> list[str]:
+        """g++'s lines of the same."""
+        return [line for line in self.before if _REQUIRED.search(line)]
+
+    @property
+    def said(self) -> list[tuple[str, ...]]:
+        """The other notes: why a function was not viable, where a name is declared."""
+        said = [note for note in self.notes if not _REQUESTED.search(note[0])]
+        return [note for note in said if not _EMPTY_NOTE.search(note[0])] or said
+
+    def shown(self, most_notes: int = _SAID_NOTES, *, scopes: bool = True) -> str:
+        """The error in at most SHOWN_LINES lines.
+
+        Kept are the error with its source lines, the innermost place in the candidate's own source that led there (by
+        instantiation, else by inclusion), and what the compiler says about rejected functions: `most_notes` of that.
+        The other steps through headers are left out, and without `scopes` the function that g++ names.
+        """
+        requested = self.requested
+        ours = next((note for note in requested if _is_ours(note[0])), requested[-1] if requested else ())
+        mine = next((line for line in self.required if _is_ours(line)), None)
+        shown: list[str] = []
+        if mine is not None:
+            shown += [*[line for line in self.before if _INSTANCE_OF.search(line)][:1], mine]
+        elif not ours:
+            shown += _leading([line for line in self.before if _INCLUDED.match(line)])
+            shown += [line for line in self.before if _FUNCTION.search(line)][-1:] if scopes else []
+        shown += [self.error, *self.snippet[:_SNIPPET_LINES], *ours[: 1 + _NOTE_SNIPPET_LINES]]
+        for note in self.said[:most_notes]:
+            shown += note[: 1 + _NOTE_SNIPPET_LINES] if _is_ours(note[0]) or "<inline asm>" in note[0] else note[:1]
+        return "\n".join(
+            _shortened(_OWN_FOLDER.sub(lambda found: found[1] or "", line)) for line in shown[:SHOWN_LINES]
+        )
+
+
+def diagnostics(output: str) -> Iterator[Diagnostic]:
+    """The errors of a build's output, in order."""
     lines = output.splitlines()
     for index, line in enumerate(lines):
         if _is_error(line):
-            yield "\n".join(_cut(_before(lines, index), line, _after(lines, index)))
+            snippet, notes = _notes(_after(lines, index))
+            kept = tuple(tuple(note) for note in notes)
+            yield Diagnostic(line, tuple(_before(lines, index)), tuple(snippet), kept)
 
 
 def _is_error(line: str) -> bool:
@@ -113,26 +189,6 @@ def _after(lines: Sequence[str], index: int) -> list[str]:
     return list(lines[index + 1 : end])
 
 
-def _cut(before: Sequence[str], error: str, after: Sequence[str]) -> list[str]:
-    snippet, notes = _notes(after)
-    chain = [line for line in before if _INCLUDED.match(line)]
-    required = [line for line in before if _REQUIRED.search(line)]
-    requested = [note for note in notes if _REQUESTED.search(note[0])]
-    said = [note for note in notes if not _REQUESTED.search(note[0])]
-    said = [note for note in said if not _EMPTY_NOTE.search(note[0])] or said
-    ours = next((note for note in requested if _is_ours(note[0])), requested[-1] if requested else [])
-    mine = next((line for line in required if _is_ours(line)), None)
-    shown: list[str] = []
-    if mine is not None:
-        shown += [*[line for line in before if _INSTANCE_OF.search(line)][:1], mine]
-    elif not ours:
-        shown += _leading(chain) + [line for line in before if _FUNCTION.search(line)][-1:]
-    shown += [error, *snippet[:_SNIPPET_LINES], *ours[: 1 + _NOTE_SNIPPET_LINES]]
-    for note in said[:_SAID_NOTES]:
-        shown += note[: 1 + _NOTE_SNIPPET_LINES] if _is_ours(note[0]) or "<inline asm>" in note[0] else note[:1]
-    return [_shortened(line) for line in shown[:SHOWN_LINES]]
-
-
 def _notes(after: Sequence[str]) -> tuple[list[str], list[list[str]]]:
     """What follows an error, taken apart: its own source lines, and each note with those of its own."""
     snippet: list[str] = []
@@ -155,9 +211,13 @@ def _leading(chain: Sequence[str]) -> list[str]:
     return list(chain[:1])
 
 
+def _place(line: str) -> re.Match[str] | None:
+    return _PLACE.match(line)
+
+
 def _is_ours(line: str) -> bool:
     """Whether a message's place is the candidate's own source: a `#line` mark of a build, or no header."""
-    place = _PLACE.match(line)
+    place = _place(line)
     if place is None:
         return False
     return bool(_LABEL.fullmatch(place["file"])) or PurePath(place["file"]).suffix in _SOURCE_SUFFIXES

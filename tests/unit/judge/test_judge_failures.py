@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.compilers import needs_gcc, output_of
 
+from hkbench.judge import failures
 from hkbench.judge.failures import DETAIL_LIMIT, MESSAGE_LIMIT, from_end, from_exception
 from hkbench.judge.link import RunnerEnd
 from hkbench.records import FailureKind, Stage
+from hkbench.runner.load import load_file
 
 
 @needs_gcc
@@ -22,7 +26,7 @@ def test_a_failed_build_shows_the_place_and_not_the_commands(tmp_path: Path) -> 
     assert (failure.stage, failure.kind) == (Stage.BUILD, FailureKind.BUILD_ERROR)
     assert failure.message == "main.cpp:2:12: error: 'nope' was not declared in this scope"
     assert failure.detail is not None
-    assert failure.detail.startswith(f"{tmp_path}/main.cpp: In function 'int f()':")
+    assert failure.detail.startswith("main.cpp: In function 'int f()':")
     assert "return nope;" in failure.detail
     assert "ninja" not in failure.detail and "-I/a" not in failure.detail
 
@@ -66,8 +70,83 @@ def test_an_exception_s_headline_and_its_own_frames() -> None:
     answer = {"error": "builtins.ValueError", "message": "\n\nbad\nmore", "traceback": trace}
     failure = from_exception(Stage.RUN, answer, trial=2).failure
     assert failure.message == "ValueError: bad"
-    assert failure.detail is not None and failure.detail.startswith('  File "/x/code.py"')
+    assert failure.detail is not None and failure.detail.startswith('  File "code.py", line 9')
     assert failure.trial == 2
+
+
+def raised(call: Callable[[], object]) -> dict[str, Any]:
+    """An exception as the runner reports it."""
+    try:
+        call()
+    except Exception as error:  # noqa: BLE001
+        trace = "".join(traceback.format_exception(error))
+        return {"error": f"{type(error).__module__}.{type(error).__name__}", "message": str(error), "traceback": trace}
+    raise AssertionError("nothing was raised")
+
+
+def test_a_traceback_shows_no_frame_of_this_program(tmp_path: Path) -> None:
+    """Not before the candidate's frames, nor between them, nor where the candidate has none."""
+    (tmp_path / "code.py").write_text(
+        "def build():\n    try:\n        import no_such_module\n    except ImportError as error:\n"
+        "        raise RuntimeError('no module') from error\n\n\nclass ModelNew:\n    pass\n"
+    )
+    module = load_file("candidate", str(tmp_path / "code.py"), {})
+    failure = from_exception(Stage.LOAD, raised(module.build)).failure
+    assert failure.detail is not None
+    assert '  File "code.py", line 3, in build' in failure.detail
+    assert "import no_such_module" in failure.detail and "RuntimeError: no module" in failure.detail
+    assert "hkbench" not in failure.detail and "importlib" not in failure.detail
+    (tmp_path / "code.py").write_text("import no_such_module\n")
+    failure = from_exception(Stage.LOAD, raised(lambda: load_file("candidate", str(tmp_path / "code.py"), {}))).failure
+    assert failure.message == "ModuleNotFoundError: No module named 'no_such_module'"
+    assert failure.detail is not None and "runner/load.py" not in failure.detail and "<frozen" not in failure.detail
+    assert 'File "code.py", line 1' in failure.detail
+
+
+def test_an_exception_without_a_frame_of_the_candidates_says_only_what_it_is() -> None:
+    path = Path(failures.__file__).parents[1] / "runner" / "main.py"
+    trace = (
+        f'Traceback (most recent call last):\n  File "{path}", line 9, in construct\n    model = made()\nTypeError: 2\n'
+    )
+    answer = {"error": "builtins.TypeError", "message": "2", "traceback": trace}
+    assert from_exception(Stage.LOAD, answer).failure.detail is None
+
+
+TRITON = "at 12:8:\n    offs = tl.arange(0, BLOCK)\n    x = tl.fast_exp(offs)\n        ^"
+
+
+@pytest.mark.parametrize(
+    ("message", "trace", "headline"),
+    [
+        (f"{TRITON}\nAttributeError('no fast_exp')", "", "AttributeError('no fast_exp')"),
+        (
+            TRITON,
+            "Traceback\n  File x\nNameError: BLOCK is not defined\n\nThe above",
+            "NameError: BLOCK is not defined",
+        ),
+    ],
+)
+def test_triton_says_what_is_wrong_below_its_excerpt(message: str, trace: str, headline: str) -> None:
+    answer = {"error": "triton.compiler.errors.CompilationError", "message": message, "traceback": trace}
+    failure = from_exception(Stage.RUN, answer).failure
+    assert failure.message == headline
+    assert failure.detail == message
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        (
+            "import torch\n\nclass ModelNew:\n    def f(self, x:\n        return x\n",
+            "    4 |     def f(self, x:\n      |          ^",
+        ),
+        ("ModelNew = 1\nfoo bar\n", "    1 | ModelNew = 1\n    2 | foo bar\n      |     ^^^"),
+    ],
+)
+def test_a_syntax_error_shows_its_line(source: str, shown: str) -> None:
+    with pytest.raises(SyntaxError) as caught:
+        compile(source, "code.py", "exec")
+    assert shown in (failures.shown_syntax_error(caught.value, source.encode()) or "")
 
 
 def test_a_syntax_error_of_a_later_import() -> None:
