@@ -23,6 +23,7 @@ _ERROR = re.compile(
     r"|[\w./+-]+: (?:fatal |internal compiler )?error: "  # drivers and passes
     r"|(?:fatal )?error: "
 )
+_QUOTES = str.maketrans("\u2018\u2019", "''")
 _COMMAND = re.compile(r"\[\d+/\d+\] |ninja: |FAILED: ")
 _LONGEST_LINE = 2000  #: characters; what is longer is a command
 _WARNING = re.compile(r"(^|[\s:])warning: ")
@@ -65,7 +66,7 @@ def first_error(output: str) -> str | None:
 
 def first_error_line(output: str) -> str | None:
     """The first line of a build's output that is an error, the folder of its file left out."""
-    line = next(filter(_is_error, output.splitlines()), None)
+    line = next(filter(_is_error, output.translate(_QUOTES).splitlines()), None)
     return None if line is None else re.sub(r"^(?:/[^\s:(]*/)+", "", line.strip())
 
 
@@ -156,8 +157,8 @@ class Diagnostic:
 
 
 def diagnostics(output: str) -> Iterator[Diagnostic]:
-    """The errors of a build's output, in order."""
-    lines = output.splitlines()
+    """The errors of a build's output, in order, with plain quotes where g++ writes typographic ones."""
+    lines = output.translate(_QUOTES).splitlines()
     for index, line in enumerate(lines):
         if _is_error(line):
             snippet, notes = _notes(_after(lines, index))

@@ -130,6 +130,14 @@ def test_nvcc_says_everything_twice() -> None:
     assert "x[0] = n;\n           ^" in text and "(also at line 14)" in text
 
 
+def test_typographic_quotes_are_read_as_plain_ones() -> None:
+    output = (
+        "main.cpp:2:3: error: \u2018tile\u2019 was not declared in this scope\n    2 |   tile<64> as = x;\n"
+        "main.cpp:2:12: error: \u2018as\u2019 was not declared in this scope\n    2 |   tile<64> as = x;\n"
+    )
+    assert [cause.first.message for cause in causes(output)] == ["'tile' was not declared in this scope"]
+
+
 def test_where_the_compiler_gave_up_is_said() -> None:
     output = "a.hip:1:1: error: one\na.hip:2:1: error: two\nfatal error: too many errors emitted, stopping now\n"
     assert (causes_text(output) or "").endswith("[2 errors; the compiler stopped there, and there may be more]")

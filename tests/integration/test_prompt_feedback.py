@@ -1,0 +1,124 @@
+"""What the second prompt says of a first attempt that failed: the whole way, with real compilers."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from support import doors
+from support.compilers import hip_or_skip, needs_gcc
+
+from hkbench.records import Verdict
+from hkbench.store.layout import RunPaths
+
+BUILD, SYNTAX, LOAD = "1_Build", "2_Syntax", "3_Load"
+
+SOURCE = """#include <torch/types.h>
+#include <torch/csrc/utils/pybind.h>
+struct plan { int rows; };
+
+at::Tensor forward(const at::Tensor& x) {
+  tile<64> as = x;
+  float* p = x.data_ptr<float>()
+  plan q; q.columns = 3;
+  queue<int> waiting;
+  return reduce(p) + reduce(p + 1);
+}
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("forward", &forward); }
+"""
+
+CANDIDATE = '''import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+SOURCE = r"""{source}"""
+
+extension = load_inline(name="many", {words})
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return extension.forward(x)
+'''
+
+UNCLOSED = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x:\n        return x\n"
+OTHER_ARGUMENTS = (
+    "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def __init__(self, size):\n        super().__init__()\n"
+)
+
+
+@dataclass(frozen=True)
+class Told:
+    prompt: str
+    verdict: Verdict
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Told]:
+    """A run of two attempts at three problems; each first attempt fails in its own way."""
+    root = tmp_path_factory.mktemp("feedback")
+    many = CANDIDATE.format(source=SOURCE, words="cpp_sources=SOURCE, no_implicit_headers=True")
+    for number, (name, code) in enumerate(((BUILD, many), (SYNTAX, UNCLOSED), (LOAD, OTHER_ARGUMENTS)), 1):
+        doors.problem(root / "problems", name, number)
+        doors.reply(root / "replies", name, 1, 1, doors.fenced(code))
+        doors.reply(root / "replies", name, 2, 1, doors.fenced(doors.fast(number)))
+    words = (1, 3, "--problems", root / "problems", "--replay", root / "replies", "--device", "cpu")
+    run = root / "run"
+    done = doors.run("run_batch", *words, "--samples", 1, "--attempts", 2, "--results", run, *doors.QUICK)
+    assert done.returncode == 0, done.stderr
+    found = {}
+    for name in (BUILD, SYNTAX, LOAD):
+        paths = RunPaths(run).problem(name)
+        verdict = Verdict.model_validate_json(paths.sample(1, 1).result.read_text())
+        found[name] = Told(paths.prompt(2).read_text(), verdict)
+    return found
+
+
+@needs_gcc
+def test_every_cause_of_a_failed_build_is_told_with_its_line_and_hint(told: dict[str, Told]) -> None:
+    said = told[BUILD].prompt.partition("It failed at the stage")[2]
+    for words in ("'tile'", "expected ',' or ';'", "'columns'", "'queue'", "'reduce'"):
+        assert len(re.findall(rf"error: .*{re.escape(words)}", said.partition("What the tool said")[2])) == 1, words
+    assert "  8 |   plan q; q.columns = 3;" in said
+    assert "'as' was not declared" not in said
+    hints = json.loads((doors.ROOT / "prompts" / "config.json").read_text())["reflection_hints"]
+    for key in ("syntax", "no_member", "undeclared"):
+        assert re.search(rf"^- main\.cpp:\d+: {re.escape(hints[f'build_error.{key}'][0])}$", said, re.MULTILINE), key
+
+
+def test_a_syntax_error_is_told_with_its_line(told: dict[str, Told]) -> None:
+    assert "    5 |     def forward(self, x:\n      |                ^\n" in told[SYNTAX].prompt
+
+
+def test_a_failure_to_load_shows_no_frame_of_the_judge(told: dict[str, Told]) -> None:
+    failure = told[LOAD].verdict.failure
+    assert failure is not None and failure.kind == "load_error"
+    assert "size" in failure.message
+    assert "hkbench" not in told[LOAD].prompt.partition("## Your attempt 1")[2]
+
+
+@pytest.mark.hipcc
+def test_a_build_without_the_gpu_tells_as_much(tmp_path: Path) -> None:
+    hip_or_skip("no build was made")
+    kernel = (
+        "#include <hip/hip_runtime.h>\nstruct tile { float x; };\n"
+        "__global__ void k(const float* a, float* b, int n) {\n    tile t;\n    b[0] = t.total();\n"
+        "    b[1] = warp::sum(a, n);\n    b[2] = gelu(a[1]);\n    a[3] = 1.0f;\n    __shared__ float line[n];\n}\n"
+    )
+    code = tmp_path / "code.py"
+    words = 'cpp_sources="", cuda_sources=SOURCE, no_implicit_headers=True'
+    code.write_text(CANDIDATE.format(source=kernel, words=words))
+    problem = doors.problem(tmp_path, "1_One", 1)
+    result = tmp_path / "result.json"
+    options = ("--backend", "hip", "--build-only", "--arch", "gfx942", "--output", result)
+    done = doors.run("eval", "--code", code, "--problem", problem, *options)
+    assert done.returncode == 2, done.stderr
+    failure = Verdict.model_validate_json(result.read_text()).failure
+    assert failure is not None and failure.detail is not None
+    for words in ("'total'", "'warp'", "'gelu'", "variable length array", "not assignable"):
+        assert words in failure.detail, failure.detail
+    assert failure.detail.rstrip().endswith("[5 errors]")
