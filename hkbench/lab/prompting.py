@@ -72,6 +72,7 @@ class Prompter:
             facts=facts,
             backend=self.backend,
             device=sheet(device),
+            track=self._settings.track,
             contract=contract(self._settings, tolerances, device.kind, self.backend),
             dialect=dialect_of(device.arch) if self.backend is Backend.HIPKITTENS else None,
             reflection=reflection,

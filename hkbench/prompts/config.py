@@ -123,17 +123,19 @@ class PromptBook:
 
     def hints(self, kind: FailureKind, backend: Backend) -> list[str]:
         """The hints for a failure kind: the backend's own, then the general ones, none twice."""
-        return self._hints(kind, backend)
+        own = self.config.backends.get(backend, BackendRules())
+        general = self.config.reflection_hints.get(kind, ())
+        return list(dict.fromkeys(own.reflection_hints.get(kind, ()) + general))
 
     def class_hints(self, classes: Sequence[str], backend: Backend) -> list[str]:
-        """The hints for classes of compiler errors, in their order, the backend's own first in each, none twice."""
-        found = [hint for one in classes for hint in self._hints(f"{hint_keys.CLASSES_OF}.{one}", backend)]
-        return list(dict.fromkeys(found))
+        """The hints for classes of compiler errors, in their order, none twice.
 
-    def _hints(self, key: str, backend: Backend) -> list[str]:
-        own = self.config.backends.get(backend, BackendRules())
-        general = self.config.reflection_hints.get(key, ())
-        return list(dict.fromkeys(own.reflection_hints.get(key, ()) + general))
+        A backend's own take the place of the general ones: how a mistake is fixed depends on how the code is built.
+        """
+        own = self.config.backends.get(backend, BackendRules()).reflection_hints
+        keys = [f"{hint_keys.CLASSES_OF}.{one}" for one in classes]
+        found = [hint for key in keys for hint in own.get(key) or self.config.reflection_hints.get(key, ())]
+        return list(dict.fromkeys(found))
 
 
 def load_prompts(folder: Path) -> PromptBook:

@@ -15,6 +15,7 @@ from hkbench.records import (
     Record,
     Stage,
     Status,
+    Track,
 )
 
 Dialect = Literal["cdna3", "cdna4"]
@@ -89,6 +90,7 @@ class PromptContext(Record):
     backend: Backend
     device: DeviceSheet
     contract: str  #: the judge's rules (rules.contract)
+    track: Track = Track.OWN  #: whose kernels have to do the work
     dialect: Dialect | None = None
     reflection: Reflection | None = None
     stage: StageSheet | None = None

@@ -75,7 +75,12 @@ def fair_play(settings: JudgeSettings, device: DeviceKind) -> dict[Rule, str]:
 
 
 _OWN = (
-    "the kernels in this file do the operation: no torch operators, library calls or torch.compile in their place, "
-    "also not as a fallback; torch may allocate, reshape, copy and launch."
+    "the kernels in this file do the operation: at least half of the time has to be in them. No torch operators, "
+    "library calls or torch.compile in their place, also not as a fallback; a library's product or convolution "
+    "followed by a kernel of yours does not count where the library takes longer. torch may allocate, reshape, copy "
+    "and launch."
 )
-_ANY = "library calls are allowed; the share of the time in kernels of your own is reported."
+_ANY = (
+    "torch operators and library calls (rocBLAS, cuBLAS, MIOpen, cuDNN, oneDNN) count as well as kernels of your own; "
+    "the share of the time in your own is reported."
+)

@@ -160,13 +160,13 @@ def test_the_hash_covers_config_and_every_template(folder: Path) -> None:
     assert load_prompts(write(folder, {"default_prompt": "a.txt", "patterns": {}})).sha256 != second
 
 
-def test_hints_of_classes_come_in_order_with_the_backends_own_first(folder: Path) -> None:
+def test_hints_of_classes_come_in_order_and_the_backends_own_take_the_general_ones_place(folder: Path) -> None:
     book = load_prompts(write(folder, {
         "default_prompt": "a.txt",
         "reflection_hints": {"build_error.syntax": ["syntax", "both"], "build_error.undeclared": ["name", "both"]},
         "backends": {"hip": {"reflection_hints": {"build_error.undeclared": ["own"]}}},
     }))  # fmt: skip
-    assert book.class_hints(("undeclared", "syntax"), Backend.HIP) == ["own", "name", "both", "syntax"]
+    assert book.class_hints(("undeclared", "syntax"), Backend.HIP) == ["own", "syntax", "both"]
     assert book.class_hints(("undeclared",), Backend.CPP) == ["name", "both"]
     assert book.class_hints((), Backend.HIP) == book.class_hints(("narrowing",), Backend.HIP) == []
     assert book.hints(FailureKind.BUILD_ERROR, Backend.HIP) == []

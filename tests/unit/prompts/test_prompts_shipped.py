@@ -9,8 +9,8 @@ import pytest
 from prompts_samples import DEVICES, PROMPTS, ROOT, context, problem, timed, verdict_of
 
 from hkbench.llm.structured import shape_of
-from hkbench.prompts import Question, StageSheet, load_prompts, reflect_on, render, with_advice
-from hkbench.records import FORMS, Backend, FailureKind, QuestionKind, RepairAdvice
+from hkbench.prompts import Question, StageSheet, error_classes, load_prompts, reflect_on, render, with_advice
+from hkbench.records import FORMS, Backend, FailureKind, Problem, QuestionKind, RepairAdvice, Track
 
 BOOK = load_prompts(PROMPTS)
 PROBLEMS = [problem(path) for path in sorted((ROOT / "problems" / "level1").glob("*.py"))]
@@ -102,7 +102,7 @@ def test_hipkittens_prompts_speak_one_dialect() -> None:
     [
         ("1_Square_matrix_multiplication_", "gemm.txt"),
         ("3_Batched_matrix_multiplication", "batched_gemm.txt"),
-        ("4_Matrix_vector_multiplication_", "gemm.txt"),
+        ("4_Matrix_vector_multiplication_", "matvec.txt"),
         ("5_Matrix_scalar_multiplication", "elementwise.txt"),
         ("10_3D_tensor_matrix_multiplication", "batched_gemm.txt"),
         ("18_Matmul_Sum_Max_AvgPool_LogSumExp_LogSumExp", "gemm.txt"),
@@ -142,6 +142,70 @@ def test_matrix_products_have_prompts_of_their_own_on_amd() -> None:
         assert BOOK.choose(name, Backend.HIP) == "gemm_rocblas.txt"
     assert BOOK.choose("33_Scan_gated_linear_fp32", Backend.HIPKITTENS) == "scan.txt"
     assert BOOK.choose("22_Batched_matmul_bf16", Backend.HIP) == "batched_gemm.txt"
+
+
+#: The prompt file of each shipped problem: for HipKittens, for HIP, and for the others.
+CHOSEN = {
+    "1_Scaled_residual_bf16": "elementwise_bf16.txt", "2_SwiGLU_fp32": "elementwise.txt",
+    "3_GELU_tanh_fp16": "elementwise.txt", "4_RMSNorm_fp32": "row_reduction.txt",
+    "5_Scaled_masked_softmax_fp32": "row_reduction.txt", "6_Rotary_embedding_fp32": "rotary.txt",
+    "7_Residual_layernorm_fp32": "row_reduction.txt",
+    "8_Linear_bias_GELU_fp32": "gemm_fused_hipkittens.txt gemm_rocblas.txt gemm.txt",
+    "9_Sum_last_dim_fp32": "row_reduction.txt", "10_Sum_middle_dim_bf16": "row_reduction.txt",
+    "11_Max_argmax_last_dim_fp32": "topk.txt", "12_L2_norm_rows_fp32": "row_reduction.txt",
+    "13_Variance_last_dim_bf16": "row_reduction.txt", "14_LogSoftmax_bf16": "row_reduction.txt",
+    "15_LayerNorm_bf16": "row_reduction.txt", "16_GroupNorm_fp32": "row_reduction.txt",
+    "17_Matmul_square_bf16": "gemm_hipkittens.txt gemm_rocblas.txt gemm.txt",
+    "18_Matmul_tall_skinny_fp16": "gemm_hipkittens.txt gemm_rocblas.txt gemm.txt",
+    "19_Matmul_NT_ragged_bf16": "gemm_hipkittens.txt gemm_rocblas.txt gemm.txt",
+    "20_Matmul_TN_fp32": "gemm_hipkittens.txt gemm_rocblas.txt gemm.txt",
+    "21_Matmul_vector_fp16": "matvec.txt", "22_Batched_matmul_bf16": "batched_gemm.txt",
+    "23_Attention_full_bf16": "attention.txt", "24_Attention_causal_bf16": "attention.txt",
+    "25_Attention_GQA_causal_bf16": "attention.txt", "26_Rotary_interleaved_bf16": "rotary.txt",
+    "27_Conv1d_bf16": "conv.txt", "28_Conv2d_3x3_fp16": "conv.txt", "29_Conv2d_depthwise_bf16": "conv.txt",
+    "30_MaxPool2d_fp32": "pool.txt", "31_AvgPool1d_fp16": "pool.txt", "32_Cumsum_fp32": "scan.txt",
+    "33_Scan_gated_linear_fp32": "scan.txt", "34_CrossEntropy_Loss_fp32": "loss.txt",
+    "35_SmoothL1_Loss_fp32": "loss.txt", "36_Topk_fp32": "topk.txt", "37_Embedding_lookup_bf16": "embedding.txt",
+    "38_Matmul_bias_GELU_bf16": "gemm_fused_hipkittens.txt gemm_rocblas.txt gemm.txt",
+    "39_Residual_RMSNorm_bf16": "row_reduction.txt",
+    "40_Matmul_scale_softmax_bf16": "gemm_fused_hipkittens.txt gemm_rocblas.txt gemm.txt",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("one", PROBLEMS, ids=lambda one: one.name)
+def test_every_shipped_problem_has_its_prompt(one: Problem) -> None:
+    kittens, hip, others = (CHOSEN[one.name].split() * 3)[:3]
+    expected = dict.fromkeys(Backend, others) | {Backend.HIPKITTENS: kittens, Backend.HIP: hip}
+    assert {backend: BOOK.choose(one.name, backend) for backend in Backend} == expected
+
+
+_LIBRARY = re.compile(
+    r"safe (plan|start)|library with a fused|keep the library|or the library's product|counts? here\b"
+)
+
+
+@pytest.mark.parametrize("backend", Backend)
+def test_a_librarys_product_is_advised_only_where_the_track_counts_it(backend: Backend) -> None:
+    for device in DEVICES[backend]:
+        for template in TEMPLATES:
+            said = context(PROBLEMS[-1], backend, device)
+            own = render(BOOK, template, said).text
+            assert [found[0] for found in _LIBRARY.finditer(own) if not found[0].startswith("count")] == []
+            assert "does not count" in own  # the rule, and where it matters the guidance
+            in_any = render(BOOK, template, said.model_copy(update={"track": Track.ANY})).text
+            if template.startswith(("gemm_rocblas", "conv", "generic")):
+                assert _LIBRARY.search(in_any)
+                assert "has to be a kernel of yours" not in in_any
+
+
+_LOAD_INLINE = re.compile(r"load_inline|cpp_sources|cuda_sources|extra_\w*(cflags|ldflags|include)")
+
+
+@pytest.mark.parametrize("key", [*FailureKind, *error_classes.KEYS])
+def test_hints_for_hipkittens_do_not_speak_of_another_way_to_build(key: str) -> None:
+    of_class = BOOK.class_hints((key,), Backend.HIPKITTENS)
+    for hint in of_class or BOOK.hints(FailureKind(key), Backend.HIPKITTENS):
+        assert not _LOAD_INLINE.search(hint)
 
 
 def test_no_shipped_problem_falls_to_the_default() -> None:
