@@ -13,9 +13,12 @@ HkbenchError
     ProfileUnreadable      a profiler's output is cut off or damaged (hkbench/profile/tables.py)
     IsolationUnavailable   candidates cannot be confined here as far as was asked for
     ModelUnavailable       the model endpoint refused, or kept failing
+      AccessRefused        it refuses the key, or the quota is used up: it will serve no other call either
+      ServiceOutage        it gave no answer for as long as --outage allows
   RunStopped               a run was told to end before its plan did; it can be resumed
     BudgetReached          --max-cost, --max-tokens or --max-time is used up            exit 75
     TooManyFailures        of the service or the machine, for --fail-on-error           exit 69
+    ServiceLost            the service answered before, and serves no call any more     exit 69
     Interrupted            Ctrl-C or SIGTERM                                            exit 130
   InternalError            hkbench itself went wrong                                    exit 70
     WorkerLost             a trusted worker process died or broke its protocol
@@ -85,6 +88,19 @@ class ModelUnavailable(Unavailable):
     """The model endpoint refused the request or kept failing."""
 
 
+class AccessRefused(ModelUnavailable):
+    """The service refuses the key, or its quota is used up: every other call would be refused likewise."""
+
+
+class ServiceOutage(ModelUnavailable):
+    """The service gave no answer for as long as an outage is waited out."""
+
+    def __init__(self, message: str, *, total: bool = True) -> None:
+        """`total`: no call of this client was answered meanwhile, so that others would wait in vain, too."""
+        super().__init__(message)
+        self.total = total
+
+
 class RunStopped(HkbenchError):
     """A run was told to end before its plan did. Nothing failed; the same command resumes it."""
 
@@ -97,6 +113,12 @@ class BudgetReached(RunStopped):
 
 class TooManyFailures(RunStopped):
     """The service or the machine failed more often than --fail-on-error allows."""
+
+    exit_code = 69
+
+
+class ServiceLost(RunStopped):
+    """The service answered before and serves no call any more: the key, the quota or an outage."""
 
     exit_code = 69
 

@@ -5,11 +5,19 @@ from __future__ import annotations
 import asyncio
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from hkbench.engine import Evaluating
-from hkbench.errors import HkbenchError, Interrupted, ModelUnavailable, RunStopped
+from hkbench.errors import (
+    AccessRefused,
+    HkbenchError,
+    Interrupted,
+    ModelUnavailable,
+    RunStopped,
+    ServiceLost,
+    ServiceOutage,
+)
 from hkbench.lab import Lab, Plan, Stop
 from hkbench.lab.advice import Adviser
 from hkbench.lab.prompting import Prompter
@@ -119,6 +127,8 @@ class Batch:
             except ModelUnavailable as failure:
                 if not (self._answered or any(lab.answered for lab in self._labs)):
                     raise  # it never answered: the other problems would only repeat this
+                if isinstance(failure, AccessRefused) or (isinstance(failure, ServiceOutage) and failure.total):
+                    self._stop.end(_lost(failure))
                 error = failure
             except RunStopped:
                 return
@@ -160,6 +170,10 @@ async def run_batch(batch: Batch, problems: tuple[Problem, ...], resumed: bool) 
         return await batch.run(problems, resumed)
     except ExceptionGroup as errors:
         raise _first(errors) from None
+
+
+def _lost(failure: ModelUnavailable) -> Callable[[], ServiceLost]:
+    return lambda: ServiceLost(f"{failure}; the same command resumes the run")
 
 
 def _first(group: ExceptionGroup[Exception]) -> Exception:

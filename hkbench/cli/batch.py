@@ -8,6 +8,7 @@ import errno
 import os
 import platform
 import sys
+from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -158,14 +159,24 @@ def run(options: argparse.Namespace) -> int:
     outcome, report = asyncio.run(_run(options, place, chosen, book, categories, prices))
     print(f"spent: {words.spent(report)}")
     print(f"report: {options.results / 'detailed_report.txt'}, {options.results / 'report.html'}")
-    for name, error in outcome.errors.items():
-        print(f"hkbench: {name} is not finished: {error}", file=sys.stderr)
+    for line in unfinished(outcome):
+        print(f"hkbench: {line}", file=sys.stderr)
     if outcome.stopped is not None:
         raise outcome.stopped
     if not outcome.complete:
         print("hkbench: the same command resumes the run", file=sys.stderr)
         return next(iter(outcome.errors.values())).exit_code
     return 0
+
+
+def unfinished(outcome: Outcome) -> Iterator[str]:
+    """A line for each error that left problems unfinished, with their names; what ended the run is said elsewhere."""
+    names: dict[str, list[str]] = {}
+    for name, error in outcome.errors.items():
+        if outcome.stopped is None or str(error) not in str(outcome.stopped):
+            names.setdefault(str(error), []).append(name)
+    for said, found in names.items():
+        yield f"{', '.join(found)} {'is' if len(found) == 1 else 'are'} not finished: {said}"
 
 
 def check_unmeasured(options: argparse.Namespace) -> None:

@@ -27,6 +27,23 @@ def time_span(text: str) -> float:
     return value
 
 
+def outage_span(text: str) -> float:
+    """As `time_span`, and "0": an outage is not waited out."""
+    return 0.0 if text.strip() == "0" else time_span(text)
+
+
+def add_outage(parser: argparse.ArgumentParser, default: str) -> None:
+    """--outage with the time that suits the command."""
+    parser.add_argument(
+        "--outage",
+        type=outage_span,
+        default=default,
+        metavar="T",
+        help="for how long a service that gives no answer (no connection, HTTP 5xx, too many requests) is asked again: "
+        f"90s, 30m, 2h; 0 for not at all (default: {default})",
+    )
+
+
 def amount(text: str) -> float:
     value = finite(text)
     if not value > 0:
@@ -64,6 +81,7 @@ def add_budgets(parser: argparse.ArgumentParser) -> None:
         help="what tokens cost (default: $HKBENCH_PRICES, else prices.toml in the working folder; "
         "see examples/prices.toml)",
     )
+    add_outage(parser, "30m")
 
 
 def limits(options: argparse.Namespace) -> Limits:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import sys
 from pathlib import Path
 
 from hkbench.cli.arguments import add_device, add_model, add_prompts, chosen_backend, chosen_sizes, device_kind
+from hkbench.cli.budgets import add_outage
 from hkbench.cli.configuration import configure
 from hkbench.cli.models import check_model, make_client
 from hkbench.engine import Evaluator
 from hkbench.errors import InputMissing
 from hkbench.lab.prompting import Prompter
+from hkbench.llm.client import Always, Retry
 from hkbench.llm.extract import extract
 from hkbench.problems import load_problem
 from hkbench.prompts import PromptBook, load_prompts
@@ -21,6 +24,13 @@ from hkbench.store.files import write_atomic
 DESCRIPTION = """Ask a model once for a kernel and write the code of its reply to a file.
 
 Exit code: 0 a kernel was found in the reply, 2 the reply holds none; 64 and above: there was no reply."""
+
+
+class Telling(Always):
+    """The permit of the one call: each failed try is told of on standard error."""
+
+    def retrying(self, retry: Retry) -> None:
+        print(f"hkbench: {retry.cause}; trying again in {retry.wait:.0f} s", file=sys.stderr)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_prompts(parser)
     add_device(parser)
     add_model(parser)
+    add_outage(parser, "1m")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -74,6 +85,6 @@ async def _reply(options: argparse.Namespace, problem: Problem, book: PromptBook
     client = make_client(options, backend)
     try:
         key = SampleKey(problem=problem.name, attempt=1, sample=1)
-        return await client.complete(key, prompt.text, system=prompt.system)
+        return await client.complete(key, prompt.text, permit=Telling(), system=prompt.system)
     finally:
         await client.close()

@@ -75,6 +75,7 @@ def make_client(options: argparse.Namespace, backend: Backend, model: str | None
         max_tokens=options.max_reply_tokens,
         reasoning_effort=options.reasoning_effort,
         timeout=options.model_timeout,
+        outage=options.outage,
         concurrency=options.concurrency,
         stream=not options.no_stream,
     )

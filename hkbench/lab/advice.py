@@ -100,7 +100,7 @@ class Adviser:
         event = self._recorder.event
         try:
             with Turn(
-                self._stop, lambda: event(AdviceAsked(time=time.time(), key=key, kind=kind, about=about))
+                self._stop, key, event, lambda: event(AdviceAsked(time=time.time(), key=key, kind=kind, about=about))
             ) as turn:
                 reply = await self._stop.unless_cut(self._client.complete(key, prompt, form, turn))
         except RunStopped:

@@ -161,7 +161,8 @@ class Lab:
             self.answered = True
             return known
         try:
-            with Turn(self._stop, lambda: self._recorder.event(GenerationStarted(time=time.time(), key=key))) as turn:
+            tell = self._recorder.event
+            with Turn(self._stop, key, tell, lambda: tell(GenerationStarted(time=time.time(), key=key))) as turn:
                 call = self._client.complete(key, prompt.text, permit=turn, system=prompt.system)
                 reply = await self._stop.unless_cut(call)
         except RunStopped:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
 from hkbench.errors import RunStopped
+from hkbench.llm.client import Retry
+from hkbench.records import CallKey, CallRetried
 
 T = TypeVar("T")
 Reason = Callable[[], RunStopped]
@@ -149,10 +152,15 @@ class Stop:
 
 
 class Turn:
-    """The permit of one model call: its first try is told of, and counted as under way until the end of `with`."""
+    """The permit of one model call: its first try is told of, and counted as under way until the end of `with`.
 
-    def __init__(self, stop: Stop, begun: Callable[[], None]) -> None:
-        self._stop, self._tell = stop, begun
+    Each failed try that another one follows is told of as `CallRetried`.
+    """
+
+    def __init__(
+        self, stop: Stop, key: CallKey, event: Callable[[CallRetried], None], begun: Callable[[], None]
+    ) -> None:
+        self._stop, self._key, self._event, self._tell = stop, key, event, begun
         self._begun = False
         self.wait = stop.wait
 
@@ -165,6 +173,19 @@ class Turn:
             self._begun = True
             self._stop.calls += 1
             self._tell()
+
+    def retrying(self, retry: Retry) -> None:
+        self._event(
+            CallRetried(
+                time=time.time(),
+                key=self._key,
+                cause=retry.cause,
+                tries=retry.tries,
+                wait=retry.wait,
+                limit=retry.limit,
+                max_tries=retry.max_tries,
+            )
+        )
 
     def __exit__(self, *_: object) -> None:
         self._stop.calls -= self._begun

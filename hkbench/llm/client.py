@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import Protocol
 
 from hkbench.records import Advice, CallKey, Reply
 
 
+@dataclass(frozen=True)
+class Retry:
+    """A try failed, and another one follows."""
+
+    cause: str
+    tries: int  #: made so far
+    wait: float  #: seconds until the next one
+    limit: float | None  #: seconds for which an outage is waited out, from its first failure; None: it is no outage
+    max_tries: int | None  #: of a call whose answers cannot be used; None: the time is the limit
+
+
 class Permit(Protocol):
-    """What a client asks before it calls the service. Both raise `RunStopped` once no call may be begun any more."""
+    """What a client asks before it calls the service.
+
+    `begin` and `wait` raise `RunStopped` once no call may be begun any more.
+    """
 
     def begin(self) -> None:
         """Before each try, when nothing else is waited for."""
+        ...
+
+    def retrying(self, retry: Retry) -> None:
+        """Told of each failed try that another one follows, before the wait."""
         ...
 
     async def wait(self, seconds: float) -> None:
@@ -25,6 +44,9 @@ class Always:
 
     def begin(self) -> None:
         """Always granted."""
+
+    def retrying(self, retry: Retry) -> None:
+        """Nobody is told."""
 
     async def wait(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -51,8 +73,12 @@ class ModelClient(Protocol):
         `form`: the endpoint is asked to answer with JSON of this form, where it offers that; the reply may be
         anything still (see `read_answer`).
 
-        Raises ModelUnavailable when the service refused or kept failing, ReplayMissing when nothing is
-        recorded for `key`. A refusal or an empty answer of the model is a reply, not an error.
+        A refusal or an empty answer of the model is a reply, not an error.
+
+        Raises:
+            ModelUnavailable: the service refused or kept failing. AccessRefused and ServiceOutage are those that the
+                next call would meet, too.
+            ReplayMissing: nothing is recorded for `key`.
         """
         ...
 

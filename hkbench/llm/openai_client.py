@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt
+from tenacity import AsyncRetrying, retry_if_exception_type
 
-from hkbench.errors import ModelUnavailable
+from hkbench.errors import AccessRefused, ModelUnavailable, ServiceOutage
 from hkbench.llm.answers import (
     Answer,
     BadAnswer,
@@ -23,7 +23,7 @@ from hkbench.llm.answers import (
 )
 from hkbench.llm.client import ALWAYS, Permit
 from hkbench.llm.key import redact
-from hkbench.llm.retry import PoliteWait, Transient, is_retried, requested_wait
+from hkbench.llm.retry import Patience, Transient, is_outage, is_retried, refuses_access, requested_wait
 from hkbench.llm.settings import ModelSettings
 from hkbench.llm.structured import schema_of
 from hkbench.records import Advice, CallKey, Reply
@@ -36,6 +36,8 @@ _MESSAGE_LIMIT = 500  #: characters of a server's own message that are worth sho
 _REFUSES_FORMS = frozenset({400, 422})  #: what services answer to a request for JSON of a form that they do not offer
 _NEXT_STEP = {
     401: "check LLM_GATEWAY_KEY (or OPENAI_API_KEY)",
+    402: "the account has no credit left: pay in, or use another key",
+    429: "the quota is used up: raise it, or use another key",
     403: "this key may not use the model: choose another --model or another key",
     404: "check --model and --base-url",
     422: "check --model, the sampling options and whether the service accepts streams",
@@ -72,46 +74,60 @@ class OpenAIClient:
         self._slots = asyncio.Semaphore(settings.concurrency)
         self._library: AsyncOpenAI | None = None
         self._offers_forms = True  # until it refuses one
+        self._answered: float | None = None  # when the last reply came, by the monotonic clock
 
     async def complete(
         self,
-        key: CallKey,
+        key: CallKey,  # noqa: ARG002 - for clients that know replies by it
         prompt: str,
         form: type[Advice] | None = None,
         permit: Permit = ALWAYS,
         system: str | None = None,
     ) -> Reply:
-        """One reply. Raises ModelUnavailable when the service refuses, or after `max_tries` failures."""
+        """One reply.
+
+        Raises:
+            AccessRefused: the key or the quota; no other call will be served.
+            ServiceOutage: there was no answer for as long as `outage` says.
+            ModelUnavailable: this request is refused, or `max_tries` answers could not be used.
+        """
         messages = _Messages(system, prompt)
         if form is not None and self._offers_forms:
             try:
-                return await self._complete(key, messages, form, permit)
+                return await self._complete(messages, form, permit)
             except _FormRefused:
                 self._offers_forms = False
-        return await self._complete(key, messages, None, permit)
+        return await self._complete(messages, None, permit)
 
-    async def _complete(self, key: CallKey, prompt: _Messages, form: type[Advice] | None, permit: Permit) -> Reply:
-        settings = self._settings
+    async def _complete(self, prompt: _Messages, form: type[Advice] | None, permit: Permit) -> Reply:
+        patience, tries, last = Patience(self._settings), 0, Transient("")
         retrying = AsyncRetrying(
             retry=retry_if_exception_type(Transient),
-            wait=PoliteWait(settings),
-            stop=stop_after_attempt(settings.max_tries),
+            wait=patience.wait,
+            stop=patience.stop,
+            before_sleep=lambda state: permit.retrying(patience.told(state)),
             sleep=permit.wait,
             reraise=True,
         )
-        cause = ""
         try:
             async for attempt in retrying:
+                tries = attempt.retry_state.attempt_number
                 with attempt:
-                    return await self._try(prompt, form, attempt.retry_state.attempt_number, permit)
+                    reply = await self._try(prompt, form, tries, permit)
+                    self._answered = time.monotonic()
+                    return reply
         except Transient as error:
-            cause = str(error)
+            last = error
         # Raised out here so that no library error, which may quote the key, hangs on it as its context.
-        raise ModelUnavailable(
-            f"{self._endpoint()} kept failing: {settings.max_tries} tries for {key.problem}, attempt "
-            f"{key.attempt}, {key.folder.replace('_', ' ')}; the last one: {cause}. Start the same command again "
-            "later: finished replies are kept"
-        )
+        raise self._given_up(last, tries, patience.first_failure or 0.0)
+
+    def _given_up(self, last: Transient, tries: int, since: float) -> ModelUnavailable:
+        said = f"{self._endpoint()} {{}}: {_count(tries, 'try', 'tries')}, the last one: {last}. Try again later"
+        if not last.outage:
+            return ModelUnavailable(said.format("kept failing"))
+        waited = f"gave no answer for {_span(self._settings.outage)}"
+        total = self._answered is None or self._answered < since
+        return ServiceOutage(f"{said.format(waited)}, or wait longer with --outage", total=total)
 
     async def close(self) -> None:
         if self._library is not None:
@@ -131,8 +147,10 @@ class OpenAIClient:
                 async with asyncio.timeout(self._settings.timeout):
                     answer, request_id = await self._call(prompt, form)
                 return self._reply(answer, request_id, time.perf_counter() - begun, number)
-            except (TimeoutError, openai.APITimeoutError):
+            except (TimeoutError, openai.APITimeoutError) as error:
                 failure = Transient(f"no whole reply within {self._settings.timeout:g} s")
+                if isinstance(error.__cause__, httpx2.ConnectTimeout):
+                    failure = Transient(f"no connection within {self._settings.connect_timeout:g} s", outage=True)
             except openai.APIError as error:
                 failure = self._judge(error)
                 if form is not None and getattr(error, "status_code", None) in _REFUSES_FORMS:
@@ -203,17 +221,23 @@ class OpenAIClient:
 
     def _judge(self, error: APIError) -> Transient | ModelUnavailable:
         """Sort the library's error into what may pass and what will not."""
+        import httpx2
         from openai import APIConnectionError, APIStatusError
 
         if isinstance(error, APIConnectionError):
+            if isinstance(error.__cause__, httpx2.ConnectError):
+                return Transient(self._clean(f"no connection: {error.__cause__}"), outage=True)
             return Transient(self._clean(f"the connection broke: {error.__cause__ or error.message}"))
         if not isinstance(error, APIStatusError):  # an error event inside a stream
             return Transient(self._clean(f"the service reported: {error.message}"))
         said = f"HTTP {error.status_code}: {self._clean(error.message)}"
-        if is_retried(error.status_code):
-            return Transient(said, requested_wait(error.response.headers))
+        final = refuses_access(error.status_code, (error.code, error.type))
+        if is_retried(error.status_code) and not final:
+            wait = requested_wait(error.response.headers)
+            return Transient(said, wait, outage=is_outage(error.status_code))
         step = _NEXT_STEP.get(error.status_code, "check --base-url and the request's options")
-        return ModelUnavailable(f"{self._endpoint()} refused the request with {said}; {step}")
+        kind = AccessRefused if final else ModelUnavailable
+        return kind(f"{self._endpoint()} refused the request with {said}; {step}")
 
     def _reply(self, answer: Answer, request_id: str | None, seconds: float, tries: int) -> Reply:
         return Reply(
@@ -247,6 +271,14 @@ class OpenAIClient:
     def _clean(self, message: str) -> str:
         line = " ".join(redact(message, self._key).split())
         return line if len(line) <= _MESSAGE_LIMIT else line[:_MESSAGE_LIMIT] + "..."
+
+
+def _count(number: int, one: str, more: str) -> str:
+    return f"{number} {one if number == 1 else more}"
+
+
+def _span(seconds: float) -> str:
+    return f"{seconds / 60:.0f} min" if seconds >= 120 else f"{seconds:.0f} s"
 
 
 def _formatted(form: type[Advice], chat: bool) -> dict[str, object]:

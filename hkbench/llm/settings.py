@@ -21,7 +21,8 @@ class ModelSettings(Record):
     timeout: float = Field(default=1200.0, gt=0)  #: of one call, from its start to the reply's last byte
     connect_timeout: float = Field(default=15.0, gt=0)
     concurrency: int = Field(default=8, ge=1)  #: calls under way at once
-    max_tries: int = Field(default=6, ge=1)  #: of one prompt, the first one included
+    outage: float = Field(default=1800.0, ge=0)  #: for how long a service that gives no answer is asked again
+    max_tries: int = Field(default=6, ge=1)  #: whose answers break off or cannot be used: each may have been paid for
     first_wait: float = Field(default=1.0, ge=0)  #: before the second try; doubled after each, with jitter
     longest_backoff: float = Field(default=60.0, ge=0)  #: of our own waits
     longest_wait: float = Field(default=300.0, ge=0)  #: of a wait that the service asks for (Retry-After)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hkbench.monitor.words import duration
 from hkbench.records import (
     AdviceAsked,
     AdviceFailed,
@@ -10,6 +11,8 @@ from hkbench.records import (
     AnswerForm,
     AnyEvent,
     AttemptClosed,
+    CallKey,
+    CallRetried,
     CandidateExtracted,
     Decided,
     EvaluationFailed,
@@ -29,6 +32,7 @@ from hkbench.records import (
 from hkbench.store.plain import one_line
 
 _MESSAGE = 200  # characters of a message
+_FAILURE = 700  # of what the service or the machine failed at: the advice stands at its end
 
 
 def matters(event: AnyEvent) -> bool:
@@ -51,10 +55,12 @@ def matters(event: AnyEvent) -> bool:
 def describe(event: AnyEvent) -> str:
     """`4_RMSNorm attempt 1 sample 2: incorrect, build_error (12.3 s)`."""
     key = getattr(event, "key", None)
+    if isinstance(event, CallRetried):
+        return f"{_call(event.key)}: {trouble(event)}"
     if isinstance(key, SampleKey):
-        return f"{_name(key.problem)} attempt {key.attempt} sample {key.sample}: {_of_sample(event)}"
+        return f"{_call(key)}: {_of_sample(event)}"
     if isinstance(key, AdviceKey):
-        return f"{_name(key.problem)} attempt {key.attempt} judge {key.call}: {_of_judge(event)}"
+        return f"{_call(key)}: {_of_judge(event)}"
     match event:
         case Decided():
             why = one_line(event.why, _MESSAGE)
@@ -80,6 +86,32 @@ def describe(event: AnyEvent) -> str:
             return event.event
 
 
+def failure(event: AnyEvent) -> str | None:
+    """What the service or the machine failed at, in the words that all events have of it; None for other events."""
+    match event:
+        case GenerationFailed() | AdviceFailed() | EvaluationFailed():
+            return event.message
+        case ProblemClosed() if event.error is not None:
+            return event.error.partition(": ")[2]
+        case RunClosed() if not event.complete:
+            return event.reason
+        case _:
+            return None
+
+
+def trouble(event: CallRetried) -> str:
+    """`no answer (HTTP 503: busy): trying again in 8 s (try 3, for up to 30 min)`."""
+    until = f"of up to {event.max_tries}" if event.limit is None else f"for up to {duration(event.limit)}"
+    what = "no usable answer" if event.limit is None else "no answer"
+    cause = one_line(event.cause, _MESSAGE)
+    return f"{what} ({cause}): trying again in {duration(event.wait)} (try {event.tries + 1}, {until})"
+
+
+def _call(key: CallKey) -> str:
+    number = f"sample {key.sample}" if isinstance(key, SampleKey) else f"judge {key.call}"
+    return f"{_name(key.problem)} attempt {key.attempt} {number}"
+
+
 def _of_sample(event: AnyEvent) -> str:
     match event:
         case GenerationStarted():
@@ -89,7 +121,7 @@ def _of_sample(event: AnyEvent) -> str:
             tokens = f", {event.usage.output} tokens" if event.usage.output is not None else ""
             return f"{how}{tokens}{_seconds(event.seconds)}"
         case GenerationFailed():
-            return f"model call failed, {_name(event.error)}: {one_line(event.message, _MESSAGE)}"
+            return f"model call failed, {_name(event.error)}: {one_line(event.message, _FAILURE)}"
         case CandidateExtracted():
             return "no code found" if event.sha256 is None else f"code found ({event.rule})"
         case StageEntered():
@@ -99,7 +131,7 @@ def _of_sample(event: AnyEvent) -> str:
             kind = f", {event.kind}" if event.kind is not None else ""
             return f"{event.status}{ratio}{kind}{_seconds(event.seconds)}"
         case EvaluationFailed():
-            return f"evaluation failed, {_name(event.error)}: {one_line(event.message, _MESSAGE)}"
+            return f"evaluation failed, {_name(event.error)}: {one_line(event.message, _FAILURE)}"
         case _:
             return event.event
 
@@ -114,14 +146,14 @@ def _of_judge(event: AnyEvent) -> str:
                 how += f", unusable: {one_line(event.note or '', _MESSAGE)}"
             return f"{how}{_seconds(event.seconds)}"
         case AdviceFailed():
-            return f"model call failed, {_name(event.error)}: {one_line(event.message, _MESSAGE)}"
+            return f"model call failed, {_name(event.error)}: {one_line(event.message, _FAILURE)}"
         case _:
             return event.event
 
 
 def _end_of_problem(event: ProblemClosed) -> str:
     if event.error is not None:
-        return f"ended early: {one_line(event.error, _MESSAGE)}"
+        return f"ended early: {one_line(event.error, _FAILURE)}"
     if event.compiled:
         return "compiled, not measured"
     word = "solved" if event.solved else "not solved"
@@ -131,7 +163,7 @@ def _end_of_problem(event: ProblemClosed) -> str:
 def _end_of_run(event: RunClosed) -> str:
     if event.complete:
         return "the run is complete"
-    return "the run stopped" + (f": {one_line(event.reason, _MESSAGE)}" if event.reason else "")
+    return "the run stopped" + (f": {one_line(event.reason, _FAILURE)}" if event.reason else "")
 
 
 def _name(text: str) -> str:

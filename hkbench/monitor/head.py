@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from rich.text import Text
 
 from hkbench.monitor.cells import CELLS
+from hkbench.monitor.describe import trouble
 from hkbench.monitor.state import Phase, RunState, SampleState
 from hkbench.monitor.words import count, duration
 from hkbench.records import FailureKind, RunFacts, SampleKey, Status
@@ -75,7 +76,9 @@ def spent(state: RunState) -> str:
 
 
 def _under_way(state: RunState, now: float) -> list[Text]:
+    service = [] if state.trouble is None else [line(("service      ", "bold"), (trouble(state.trouble), "yellow"))]
     return [
+        *service,
         line(("model calls  ", "bold"), (_names(state.in_phase(Phase.ASKED), now), "")),
         line(("in hand      ", "bold"), (_names(state.in_phase(Phase.EVALUATED), now), "")),
     ]

@@ -13,10 +13,10 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 
 from hkbench.errors import UsageError
-from hkbench.monitor.describe import describe, matters
+from hkbench.monitor.describe import describe, failure, matters, trouble
 from hkbench.monitor.render import frame
 from hkbench.monitor.state import RunState
-from hkbench.records import AnyEvent, RunConfig, RunFacts
+from hkbench.records import AdviceReceived, AnyEvent, CallRetried, ReplyReceived, RunConfig, RunFacts
 
 KINDS = ("rich", "full", "plain", "log", "json")
 
@@ -32,17 +32,41 @@ class Display(Protocol):
 
 
 class PlainDisplay:
-    """A line for every event that matters to whoever waits."""
+    """A line for every event that matters to whoever waits. What many calls meet at once is told of once."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
+        self._tries = 0  #: the most that a line told of, since the service answered last
+        self._failure: str | None = None  #: the last one told of
+        self._repeated = 0  #: calls and problems that it met after that
 
     def on_event(self, event: AnyEvent) -> None:
-        if matters(event):
-            self._stream.write(describe(event) + "\n")
-            self._stream.flush()
+        if isinstance(event, CallRetried):
+            if event.tries > self._tries:
+                self._tries = event.tries
+                self._write(f"service: {trouble(event)}")
+        elif isinstance(event, ReplyReceived | AdviceReceived):
+            self._tries = 0
+        elif matters(event):
+            said = failure(event)
+            if said is not None and said == self._failure:
+                self._repeated += 1
+                return
+            self._count()
+            self._failure = said or self._failure
+            self._write(describe(event))
 
     def close(self) -> None:
+        self._count()
+        self._stream.flush()
+
+    def _count(self) -> None:
+        if self._repeated:
+            self._write(f"the same error {self._repeated} more time{'s' if self._repeated > 1 else ''}")
+        self._repeated = 0
+
+    def _write(self, line: str) -> None:
+        self._stream.write(line + "\n")
         self._stream.flush()
 
 

@@ -15,6 +15,7 @@ from hkbench.records import (
     AnyEvent,
     AttemptClosed,
     CallKey,
+    CallRetried,
     CandidateExtracted,
     Decided,
     DevicePlace,
@@ -176,6 +177,7 @@ class RunState:
         self.last_event: float | None = None
         self.host: str | None = None  #: of the present session; `None`: the journal does not say
         self.devices: tuple[DevicePlace, ...] = ()
+        self.trouble: CallRetried | None = None  #: the last failed try of a call, until the service answers
         self._session: float | None = None  #: when the present session began
         self._earlier = 0.0  #: seconds of the sessions before it
         self._judged_in_session = 0
@@ -185,6 +187,13 @@ class RunState:
 
     def apply(self, event: AnyEvent) -> None:
         """Take the next event."""
+        match event:
+            case CallRetried():
+                self.trouble = event
+            case RunStarted() | RunClosed() | ReplyReceived() | AdviceReceived() | GenerationFailed() | AdviceFailed():
+                self.trouble = None
+            case _:
+                pass
         match event:
             case RunStarted():
                 self._new_session(event.time)

@@ -9,7 +9,7 @@ from pydantic import Field
 from hkbench.records.advice import AnswerForm, QuestionKind
 from hkbench.records.base import Backend, DeviceKind, Record
 from hkbench.records.device import DeviceFacts
-from hkbench.records.generation import AdviceKey, ExtractionRule, SampleKey, Usage
+from hkbench.records.generation import AdviceKey, CallKey, ExtractionRule, SampleKey, Usage
 from hkbench.records.money import Price
 from hkbench.records.problem import SizeSet
 from hkbench.records.trust import IsolationLevel, Track
@@ -125,6 +125,18 @@ class PromptRendered(Event):
 class GenerationStarted(Event):
     event: Literal["generation_started"] = "generation_started"
     key: SampleKey
+
+
+class CallRetried(Event):
+    """A try of a model call failed in a way that may pass; another one follows."""
+
+    event: Literal["call_retried"] = "call_retried"
+    key: CallKey
+    cause: str
+    tries: int  #: made so far
+    wait: float  #: seconds until the next one
+    limit: float | None  #: seconds for which an outage is waited out; `None`: it is no outage
+    max_tries: int | None  #: of a call whose answers cannot be used; `None`: the time is the limit
 
 
 class ReplyReceived(Event):
@@ -303,6 +315,7 @@ AnyEvent = Annotated[
     | ProblemStarted
     | PromptRendered
     | GenerationStarted
+    | CallRetried
     | ReplyReceived
     | GenerationFailed
     | AdviceAsked

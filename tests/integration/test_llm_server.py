@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from support.model_server import ModelServer, Request, Scripted, prompt_of, script
 
-from hkbench.errors import BudgetReached, ModelUnavailable
+from hkbench.errors import AccessRefused, BudgetReached, ModelUnavailable, ServiceOutage
+from hkbench.llm.client import Always, Retry
 from hkbench.llm.openai_client import OpenAIClient
 from hkbench.llm.settings import ModelSettings
 from hkbench.records import AdviceKey, RepairAdvice, Reply, SampleKey, Usage
@@ -39,7 +40,14 @@ async def serving(
     handler: Callable[[Request], Scripted], **settings: Any
 ) -> AsyncIterator[tuple[OpenAIClient, ModelServer]]:
     with ModelServer(handler) as server:
-        chosen = {"model": "test-model", "first_wait": 0.001, "timeout": 20.0, "max_tries": 3, **settings}
+        chosen = {
+            "model": "test-model",
+            "first_wait": 0.001,
+            "timeout": 20.0,
+            "outage": 9.0,
+            "max_tries": 3,
+            **settings,
+        }
         client = OpenAIClient(ModelSettings(base_url=server.base_url, **chosen), KEY)
         try:
             yield client, server
@@ -162,6 +170,12 @@ async def test_retry_after_replaces_our_own_wait(headers: dict[str, str]) -> Non
     assert reply.tries == 2
 
 
+async def test_a_service_that_asks_for_no_wait_is_not_overrun() -> None:
+    limit = Scripted(status=429, headers={"retry-after": "0"}, body=b"{}")
+    error, server = await refused(limit, first_wait=0.1, outage=0.5)
+    assert isinstance(error, ServiceOutage) and server.count < 10
+
+
 async def test_retry_after_is_capped() -> None:
     limit = Scripted(status=429, headers={"retry-after": "86400"}, body=b"{}")
     reply, _ = await ask(limit, GOOD, longest_wait=0.01)
@@ -223,12 +237,49 @@ async def test_a_cut_after_the_end_of_the_text_loses_nothing() -> None:
 
 @every_way
 async def test_exhausted_tries_name_count_and_cause(api: str, stream: bool) -> None:
-    error, server = await refused(
-        Scripted(status=503, body=b'{"error": {"message": "no capacity"}}'), api=api, stream=stream
-    )
-    assert server.count == 3
-    for part in ("3 tries", "no capacity", "503", server.base_url, "1_Add", "sample 2"):
+    down = Scripted(status=503, body=b'{"error": {"message": "no capacity"}}')
+    error, server = await refused(down, api=api, stream=stream, outage=0.2)
+    assert isinstance(error, ServiceOutage) and error.total
+    assert server.count > 1
+    for part in (f"{server.count} tries", "no capacity", "503", server.base_url, "--outage"):
         assert part in str(error)
+
+
+async def test_an_outage_of_no_time_is_not_waited_out() -> None:
+    error, server = await refused(Scripted(status=503, headers={"retry-after": "9"}, body=b"{}"), outage=0.0)
+    assert isinstance(error, ServiceOutage) and server.count == 1
+
+
+@every_way
+async def test_answers_that_may_have_been_paid_for_are_not_asked_for_without_end(api: str, stream: bool) -> None:
+    """A server between gives up waiting, or the connection breaks off: the model may have written each reply."""
+    for fault in (Scripted(status=504, body=b"{}"), Scripted(body=b"{}", headers={"content-length": "100"})):
+        error, server = await refused(fault, api=api, stream=stream, max_tries=2)
+        assert not isinstance(error, ServiceOutage) and server.count == 2
+
+
+@every_way
+@pytest.mark.parametrize(
+    ("status", "code"), [(401, None), (402, None), (429, "insufficient_quota"), (429, "billing_hard_limit_reached")]
+)
+async def test_neither_key_nor_quota_is_tried_twice(api: str, stream: bool, status: int, code: str | None) -> None:
+    body = json.dumps({"error": {"message": "no more", "code": code}}).encode()
+    error, server = await refused(Scripted(status=status, body=body), api=api, stream=stream)
+    assert isinstance(error, AccessRefused) and server.count == 1
+
+
+async def test_failed_tries_are_told_of() -> None:
+    told: list[Retry] = []
+
+    class Listening(Always):
+        def retrying(self, retry: Retry) -> None:
+            told.append(retry)
+
+    busy, junk = Scripted(status=429, headers={"retry-after": "0"}, body=b"{}"), Scripted(body=b"<html>")
+    async with serving(script(busy, junk, GOOD), outage=60.0) as (client, _):
+        await client.complete(SAMPLE, "x", permit=Listening())
+    assert [(retry.tries, retry.limit, retry.max_tries) for retry in told] == [(1, 60.0, None), (2, None, 3)]
+    assert "429" in told[0].cause and told[0].wait == 0.0
 
 
 @every_way
@@ -247,7 +298,7 @@ async def test_refusals_of_the_service_are_final(api: str, stream: bool, status:
 @pytest.mark.parametrize("status", [401, 500, 200])
 async def test_the_key_is_never_shown(status: int) -> None:
     body = json.dumps({"error": {"message": f"bad key {KEY}"}}).encode()
-    error, _ = await refused(Scripted(status=status, body=body))
+    error, _ = await refused(Scripted(status=status, body=body), outage=0.0)
     seen: BaseException | None = error
     while seen is not None:
         assert KEY not in str(seen)
@@ -272,15 +323,15 @@ async def test_a_hang_ends_at_the_timeout(api: str, stream: bool) -> None:
 async def test_no_server_at_all() -> None:
     with ModelServer(script(GOOD)) as server:
         gone = server.base_url
-    client = OpenAIClient(ModelSettings(model="m", base_url=gone, first_wait=0.001, max_tries=2), KEY)
-    with pytest.raises(ModelUnavailable, match="2 tries"):
+    client = OpenAIClient(ModelSettings(model="m", base_url=gone, first_wait=0.001, outage=0.1), KEY)
+    with pytest.raises(ModelUnavailable, match="no connection"):
         await client.complete(SAMPLE, "x")
     await client.close()
 
 
 async def test_user_and_password_of_the_address_are_not_shown() -> None:
     client = OpenAIClient(
-        ModelSettings(model="m", base_url="http://user:word@127.0.0.1:1/v1", first_wait=0.001, max_tries=1), KEY
+        ModelSettings(model="m", base_url="http://user:word@127.0.0.1:1/v1", first_wait=0.001, outage=0.0), KEY
     )
     with pytest.raises(ModelUnavailable) as caught:
         await client.complete(SAMPLE, "x")
@@ -353,7 +404,7 @@ async def test_a_waiting_prompt_leaves_its_slot_to_others() -> None:
             await waiting
 
 
-class Ending:
+class Ending(Always):
     """A permit for one try; the wait before the next is refused."""
 
     def __init__(self) -> None:

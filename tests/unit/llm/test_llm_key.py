@@ -91,7 +91,7 @@ def test_requested_wait(headers: dict[str, str], wait: float | None) -> None:
 
 def test_which_status_is_tried_again() -> None:
     tried = [s for s in range(300, 600) if is_retried(s)]
-    assert tried == [408, 409, 429, *range(500, 600)]
+    assert tried == [408, 409, 425, 429, *range(500, 600)]
 
 
 def test_the_library_is_not_imported_with_the_client() -> None:

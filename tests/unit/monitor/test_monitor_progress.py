@@ -9,16 +9,21 @@ from support.run_folder import RunFolder, correct, incorrect, run_config, sample
 from hkbench.errors import UsageError
 from hkbench.monitor import make_display
 from hkbench.monitor.describe import describe
+from hkbench.monitor.head import plain_head
 from hkbench.monitor.progress import PlainDisplay, RichDisplay
+from hkbench.monitor.state import RunState
 from hkbench.records import (
     AnyEvent,
     AttemptClosed,
+    CallRetried,
     EvaluationFailed,
     GenerationFailed,
     PromptRendered,
+    ReplyReceived,
     RunClosed,
     SampleKey,
     Status,
+    Usage,
 )
 from hkbench.store.events import Damage, read_events
 
@@ -134,3 +139,36 @@ KEY = SampleKey(problem="1_\x1b[31mReLU", attempt=1, sample=1)
 )
 def test_describe(event: AnyEvent, line: str) -> None:
     assert describe(event) == line
+
+
+def test_what_many_calls_meet_at_once_is_told_of_once() -> None:
+    stream = io.StringIO()
+    display = make_display("plain", stream, run_config(("1_ReLU",)))
+
+    def retried(sample: int, tries: int) -> CallRetried:
+        key = SampleKey(problem="1_ReLU", attempt=1, sample=sample)
+        return CallRetried(time=0, key=key, cause="HTTP 503: busy", tries=tries, wait=8.0, limit=1800.0, max_tries=None)
+
+    for tries in (1, 2):
+        for sample in (1, 2, 3):
+            display.on_event(retried(sample, tries))
+    for sample in (1, 2, 3):
+        key = SampleKey(problem="1_ReLU", attempt=1, sample=sample)
+        display.on_event(GenerationFailed(time=0, key=key, error="ServiceOutage", message="no answer for 30 min"))
+    display.on_event(RunClosed(time=0, complete=False, reason="no answer for 30 min"))
+    display.close()
+    lines = stream.getvalue().splitlines()
+    assert [line.split(":")[0] for line in lines] == [
+        "service", "service", "1_ReLU attempt 1 sample 1", "the same error 3 more times",
+    ]  # fmt: skip
+    assert "in 8 s (try 2, for up to 30 min 00 s)" in lines[0] and "HTTP 503" in lines[0]
+
+
+def test_trouble_of_the_service_is_shown_until_it_answers() -> None:
+    state = RunState(run_config(("1_ReLU",)))
+    key = SampleKey(problem="1_ReLU", attempt=1, sample=1)
+    state.apply(CallRetried(time=1, key=key, cause="HTTP 503", tries=1, wait=1.0, limit=60.0, max_tries=None))
+    assert "HTTP 503" in "\n".join(line.plain for line in plain_head(state, "run", 2.0, None))
+    reply = {"model": "m", "usage": Usage(), "seconds": 1.0, "tries": 2, "replayed": False, "finish_reason": "stop"}
+    state.apply(ReplyReceived.model_validate({"time": 3, "key": key, **reply}))
+    assert "HTTP 503" not in "\n".join(line.plain for line in plain_head(state, "run", 4.0, None))
