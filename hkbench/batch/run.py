@@ -103,7 +103,7 @@ class Batch:
                 self._outcome.stopped = self._stop.reason()
                 reason = _said(self._outcome.stopped)
             elif reason is None and self._outcome.errors:
-                reason = f"{len(self._outcome.errors)} problems could not be finished"
+                reason = f"{_problems(len(self._outcome.errors))} could not be finished"
             self._recorder.event(RunClosed(time=time.time(), complete=reason is None, reason=reason))
         return self._outcome
 
@@ -170,6 +170,10 @@ async def run_batch(batch: Batch, problems: tuple[Problem, ...], resumed: bool) 
         return await batch.run(problems, resumed)
     except ExceptionGroup as errors:
         raise _first(errors) from None
+
+
+def _problems(count: int) -> str:
+    return f"{count} problem{'' if count == 1 else 's'}"
 
 
 def _lost(failure: ModelUnavailable) -> Callable[[], ServiceLost]:
