@@ -26,7 +26,7 @@ from hkbench.lab.samples import Sample, best_of, replaces
 from hkbench.lab.stop import Stop, Turn, Work
 from hkbench.llm.client import ModelClient
 from hkbench.llm.extract import extract
-from hkbench.prompts import Reflection, StageSheet, reflect_on, with_advice
+from hkbench.prompts import Reflection, StageSheet, Tried, reflect_on, with_advice, with_history
 from hkbench.records import (
     AttemptClosed,
     Candidate,
@@ -101,6 +101,8 @@ class Lab:
         self._request = request
         self._stop = stop or Stop()
         self._adviser = adviser
+        self._attempts: dict[int, Sample] = {}  # the best sample of each that is closed
+        self._sent: dict[str, SampleKey] = {}  # by the candidate's sha256, the first sample that held it
         self._judged: dict[str, tuple[SampleKey, asyncio.Future[Evaluated]]] = {}  # by the candidate's sha256
 
     async def prompt(self, attempt: int, reflection: Reflection | None, stage: StageGuide | None = None) -> Prompt:
@@ -239,6 +241,8 @@ class Lab:
             self._keep_best(best_of(judged))
 
     async def _verdict(self, sample: Sample) -> Verdict:
+        if sample.candidate is not None:
+            self._sent.setdefault(sample.candidate.sha256, sample.key)
         known = self._recorder.verdict(sample.key, sample.candidate.sha256 if sample.candidate else None)
         if known is not None:
             self._remember(sample, known)
@@ -300,6 +304,7 @@ class Lab:
     def _close_attempt(self, best: Sample) -> None:
         assert best.verdict is not None
         self._keep_best(best)
+        self._attempts[best.key.attempt] = best
         self._recorder.copy_best(best.key, "attempt", with_prompt=False)
         self._recorder.event(
             AttemptClosed(
@@ -315,7 +320,8 @@ class Lab:
     def reflect_on(self, sample: Sample, stage: StageGuide | None = None) -> Reflection:
         """What the next prompt says of this sample: its error, or its profile when it is correct but slow.
 
-        For a stage, only those figures of the profile that the stage is about.
+        And what all attempts so far came to, with the best kernel where that is another one. For a stage, only those
+        figures of the profile that the stage is about.
         """
         assert sample.verdict is not None
         reflection = reflect_on(
@@ -326,6 +332,12 @@ class Lab:
             self._prompter.backend,
             sample=sample.key.sample,
         )
+        first = None if sample.candidate is None else self._sent.get(sample.candidate.sha256)
+        if first is not None and first.attempt >= sample.key.attempt:
+            first = None
+        attempts = [_tried(one) for _, one in sorted(self._attempts.items())]
+        best = None if self.best is None else _tried(self.best)
+        reflection = with_history(reflection, attempts, best, first)
         if stage is None:
             return reflection
         profile = sample.verdict.profile
@@ -391,6 +403,11 @@ class Lab:
         self._recorder.event(
             Decided(time=time.time(), problem=self.problem.name, attempt=attempt, what=what, choice=choice, why=why)
         )
+
+
+def _tried(sample: Sample) -> Tried:
+    assert sample.verdict is not None
+    return Tried(key=sample.key, candidate=sample.candidate, verdict=sample.verdict)
 
 
 def _verdict_of(evaluated: Evaluated) -> Verdict:

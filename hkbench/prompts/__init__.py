@@ -2,6 +2,7 @@
 
 from hkbench.prompts.config import BackendRules, PromptBook, PromptConfig, load_prompts
 from hkbench.prompts.context import DeviceSheet, PromptContext, Question, Reflection, StageSheet, dialect_of
+from hkbench.prompts.history import Tried, with_history
 from hkbench.prompts.reflection import reflect_on, with_advice
 from hkbench.prompts.render import render
 from hkbench.prompts.rules import contract
@@ -11,6 +12,7 @@ __all__ = [
     "BackendRules", "PromptBook", "PromptConfig", "load_prompts",
     "DeviceSheet", "PromptContext", "Question", "Reflection", "StageSheet", "dialect_of",
     "reflect_on", "with_advice",
+    "Tried", "with_history",
     "render",
     "contract",
     "clean",

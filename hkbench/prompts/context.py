@@ -44,6 +44,14 @@ class DeviceSheet(Record):
     notes: tuple[str, ...] = ()
 
 
+class Best(Record):
+    """The best kernel so far, where the prompt is about another one."""
+
+    attempt: int
+    outcome: str  #: "correct, speed-up 0.8"
+    code: str
+
+
 class Reflection(Record):
     """What the next prompt says about the parent: its code and what became of it."""
 
@@ -63,6 +71,9 @@ class Reflection(Record):
     metrics: tuple[str, ...] = ()  #: lines: what a profiler counted of the longest kernels, where that was asked for
     resources: tuple[str, ...] = ()  #: lines: registers, spills, LDS as the compiler reports them
     hints: tuple[str, ...] = ()
+    history: tuple[str, ...] = ()  #: lines: what each attempt so far came to, from the second on
+    sent_before: int | None = None  #: the earlier attempt that held this very code
+    best: Best | None = None
     advice: dict[str, str] = Field(default_factory=dict)  #: a judge's answer: what it is about -> what it says
 
 

@@ -14,7 +14,7 @@ from support.compilers import hip_or_skip, needs_gcc
 from hkbench.records import Verdict
 from hkbench.store.layout import RunPaths
 
-BUILD, SYNTAX, LOAD = "1_Build", "2_Syntax", "3_Load"
+BUILD, SYNTAX, LOAD, AGAIN = "1_Build", "2_Syntax", "3_Load", "4_Again"
 
 SOURCE = """#include <torch/types.h>
 #include <torch/csrc/utils/pybind.h>
@@ -55,28 +55,33 @@ OTHER_ARGUMENTS = (
 
 @dataclass(frozen=True)
 class Told:
-    prompt: str
+    prompt: str  #: of attempt 2
     verdict: Verdict
+    later: tuple[str, ...]  #: the prompts of attempts 3 and 4
 
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Told]:
-    """A run of two attempts at three problems; each first attempt fails in its own way."""
+    """A run of four problems; each first attempt fails in its own way, and one problem takes four attempts."""
     root = tmp_path_factory.mktemp("feedback")
     many = CANDIDATE.format(source=SOURCE, words="cpp_sources=SOURCE, no_implicit_headers=True")
     for number, (name, code) in enumerate(((BUILD, many), (SYNTAX, UNCLOSED), (LOAD, OTHER_ARGUMENTS)), 1):
         doors.problem(root / "problems", name, number)
         doors.reply(root / "replies", name, 1, 1, doors.fenced(code))
         doors.reply(root / "replies", name, 2, 1, doors.fenced(doors.fast(number)))
-    words = (1, 3, "--problems", root / "problems", "--replay", root / "replies", "--device", "cpu")
+    doors.problem(root / "problems", AGAIN, 4)
+    for attempt, code in enumerate((doors.slow(4), doors.raising("lost"), doors.slow(4), doors.fast(4)), 1):
+        doors.reply(root / "replies", AGAIN, attempt, 1, doors.fenced(code))
+    words = (1, 4, "--problems", root / "problems", "--replay", root / "replies", "--device", "cpu")
     run = root / "run"
-    done = doors.run("run_batch", *words, "--samples", 1, "--attempts", 2, "--results", run, *doors.QUICK)
+    done = doors.run("run_batch", *words, "--samples", 1, "--attempts", 4, "--results", run, *doors.QUICK)
     assert done.returncode == 0, done.stderr
     found = {}
-    for name in (BUILD, SYNTAX, LOAD):
+    for name in (BUILD, SYNTAX, LOAD, AGAIN):
         paths = RunPaths(run).problem(name)
         verdict = Verdict.model_validate_json(paths.sample(1, 1).result.read_text())
-        found[name] = Told(paths.prompt(2).read_text(), verdict)
+        later = tuple(paths.prompt(attempt).read_text() for attempt in (3, 4) if paths.prompt(attempt).exists())
+        found[name] = Told(paths.prompt(2).read_text(), verdict, later)
     return found
 
 
@@ -101,6 +106,16 @@ def test_a_failure_to_load_shows_no_frame_of_the_judge(told: dict[str, Told]) ->
     assert failure is not None and failure.kind == "load_error"
     assert "size" in failure.message
     assert "hkbench" not in told[LOAD].prompt.partition("## Your attempt 1")[2]
+
+
+def test_later_prompts_say_what_the_attempts_before_achieved(told: dict[str, Told]) -> None:
+    assert "attempts so far" not in told[AGAIN].prompt
+    third, fourth = told[AGAIN].later
+    assert re.search(r"^- attempt 1: correct, speed-up 0\.\d+$", third, re.MULTILINE)
+    assert "- attempt 2: runtime_error at the stage run; it broke what worked in attempt 1\n" in third
+    assert doors.raising("lost") in third and doors.slow(4) in third  # the last kernel, and the best one
+    assert "This is the code of attempt 1 again" in fourth
+    assert fourth.count(doors.slow(4)) == 1
 
 
 @pytest.mark.hipcc
