@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from hkbench.headline import bar, plural
-from hkbench.records import CORRECT, Status
+from hkbench.records import CORRECT, Outcome
 from hkbench.report import words
 from hkbench.report.disagreements import warnings_of
 from hkbench.report.model import AdviceReport, Headline, Overall, ProblemReport, Report, SampleReport, TokenCount
@@ -275,17 +275,16 @@ def advice_lines(advice: AdviceReport) -> list[str]:
     return [head, *(f"{name.replace('_', ' ')}: {one_line(text, 1000)}" for name, text in said)]
 
 
-def sample_line(sample: SampleReport) -> str:
-    if sample.status is None:
-        return "no verdict"
-    if sample.status is Status.COMPILED:
-        return "compiled, not measured"
-    label = sample.outcome.label
+def sample_line(sample: SampleReport, *, named: bool = True) -> str:
+    """What became of a sample; `named`: with the name of its outcome in front."""
+    if sample.outcome in (Outcome.NOT_JUDGED, Outcome.COMPILED):
+        return "no verdict" if sample.outcome is Outcome.NOT_JUDGED else "compiled, not measured"
+    label = sample.outcome.label if named else ""
     if sample.outcome in CORRECT:
         own = "not profiled" if sample.own is None else f"own kernels {words.own(sample.own)}"
         times = words.times(sample.candidate_seconds, sample.baseline_seconds)
-        return f"{label}  {words.estimate(sample.speedup)}  {times}; {own}"
-    return f"{label}, {sample.kind} at {sample.stage}: {sample.message}"
+        return f"{label}  {words.estimate(sample.speedup)}  {times}; {own}".strip()
+    return f"{label}, {sample.kind} at {sample.stage}: {sample.message}".removeprefix(", ")
 
 
 def _definitions(report: Report) -> list[str]:

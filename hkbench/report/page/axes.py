@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-HALF, FULL = 5.4, 9.4  #: inches of a figure that shares a line, and of one that has it alone
+HALF, FULL = 5.4, 11.6  #: inches of a figure that shares a line, and of one that has it alone
 LABEL = 34  #: characters of a problem's name on an axis
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
@@ -24,11 +24,14 @@ _RAW_STRINGS = 50
 Tokens = Iterable[tuple[Any, str]]
 
 
-def code_html(source: str) -> Markup:
-    """A candidate, a `<span>` a line; C++ in its strings is highlighted as C++. Blank lines lose their spaces."""
+def code_html(source: str, marked: Collection[int] = ()) -> Markup:
+    """A candidate, a `<span>` a line; C++ in its strings is highlighted as C++. Blank lines lose their spaces.
+
+    `marked`: numbers of lines, from 1, that an error names.
+    """
     from pygments.lexers.python import PythonLexer
 
-    return _lines(_with_cpp(PythonLexer(stripnl=False, ensurenl=False).get_tokens(_SPACES.sub("", source))))
+    return _lines(_with_cpp(PythonLexer(stripnl=False, ensurenl=False).get_tokens(_SPACES.sub("", source))), marked)
 
 
 def diff_html(before: str, after: str, context: int = 3) -> Markup | None:
@@ -69,13 +72,16 @@ def _string(held: list[tuple[Any, str]], cpp: Lexer) -> Iterator[tuple[Any, str]
     yield held[-1][0], quoted[4]
 
 
-def _lines(tokens: Tokens) -> Markup:
+def _lines(tokens: Tokens, marked: Collection[int] = ()) -> Markup:
     """Each line in a `<span>` of its own, for the numbers beside it."""
     from pygments import format as formatted
     from pygments.formatters.html import HtmlFormatter
 
     html = formatted(_coloured(tokens), HtmlFormatter(nowrap=True)).removesuffix("\n")
-    return Markup("\n").join(Markup(f"<span>{line}</span>") for line in html.split("\n"))  # noqa: S704 - escaped by Pygments
+    return Markup("\n").join(
+        Markup(f"<span{' class=at' if number in marked else ''}>{line}</span>")  # noqa: S704 - escaped by Pygments
+        for number, line in enumerate(html.split("\n"), 1)
+    )
 
 
 def _coloured(tokens: Tokens) -> Iterator[tuple[Any, str]]:

@@ -16,38 +16,41 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from hkbench.records import Status
+from hkbench.headline import plural, title_parts
+from hkbench.records import Outcome
 from hkbench.report import words
+from hkbench.report.disagreements import warnings_of
 from hkbench.report.model import (
     AdviceReport,
     DecisionReport,
-    Estimate,
-    Headline,
     MachineFailure,
-    Overall,
     ProblemReport,
     Report,
     SampleReport,
 )
 from hkbench.report.page.figures import figures
+from hkbench.report.page.result import bar_parts, beside_the_cards, cards, headlines_without_weak, rows
 from hkbench.report.page.sample import (
     CODE_LIMIT,
     LOG_LIMIT,
+    PROMPT_LIMIT,
     Content,
+    Cut,
     chosen,
     conditions,
     profile_rows,
     read_content,
+    read_prompt,
+    reference_of,
     work_shares,
 )
-from hkbench.stats import share_interval
+from hkbench.report.text import sample_line
 from hkbench.store.layout import RunPaths
 from hkbench.store.plain import strip_escapes
 
 WHOLE_SAMPLES = 200  #: up to so many samples all are shown whole, beyond it each problem's best and last
 
 _TEMPLATES = Path(__file__).parents[1] / "templates"
-_SIGNS = {Status.FAST: "+", Status.SLOW: "-", Status.INCORRECT: "×", Status.REFUSED: "!", Status.COMPILED: "c"}  # noqa: RUF001
 
 
 @dataclass(frozen=True)
@@ -55,10 +58,20 @@ class SamplePart:
     """A sample: its place in the strip, its line, and all of it where the page shows it."""
 
     anchor: str
-    sign: str
     sample: SampleReport
     line: str
     content: Content | None
+
+    @property
+    def place(self) -> str:
+        return f"{self.sample.attempt}.{self.sample.sample}"
+
+    @property
+    def words(self) -> str:
+        """What the filter looks at, besides the problem's name."""
+        found = self.sample
+        status = found.status or "no verdict"
+        return f"{found.outcome} {found.outcome.label} {status} {found.kind or ''} {found.language or ''}"
 
 
 @dataclass(frozen=True)
@@ -67,6 +80,7 @@ class AttemptPart:
 
     number: int
     samples: tuple[SamplePart, ...]
+    prompt: Cut | None
     advice: tuple[AdviceReport, ...]
     decisions: tuple[DecisionReport, ...]
 
@@ -75,7 +89,7 @@ class AttemptPart:
 class ProblemPart:
     anchor: str
     problem: ProblemReport
-    folder: str  #: of its samples, relative to the page
+    reference: Markup | None
     attempts: tuple[AttemptPart, ...]
     best: SamplePart | None
 
@@ -87,20 +101,32 @@ class ProblemPart:
 def render_page(report: Report, paths: RunPaths) -> str:
     """report.html: the same folder gives the same bytes. Missing files of samples leave their part out."""
     whole = chosen(report.problems, WHOLE_SAMPLES)
+    all_whole = sum(len(problem.samples) for problem in report.problems) <= WHOLE_SAMPLES
     problems = [_problem(paths, number, p, whole) for number, p in enumerate(report.problems, 1)]
     shares = {p.problem.problem: p.best.content.floor_share for p in problems if p.best and p.best.content}
     floors = {name: share for name, share in shares.items() if share is not None}
-    script = (_TEMPLATES / "filter.js").read_text(encoding="utf-8")
+    axis, judged, unjudged = rows(report.problems, {p.problem.problem: p.anchor for p in problems}, floors)
+    script = (_TEMPLATES / "page.js").read_text(encoding="utf-8")
+    model, *about = title_parts(report.config, report.facts)
     return environment().get_template("report.html").render(
         report=report,
         overall=report.overall,
-        headlines=_headlines(report.overall),
-        cards=_cards(report.overall) if report.config.compiled_for is None else _cards_unmeasured(report),
-        figures=figures(report, floors),
+        model=model,
+        about=about,
+        warnings=warnings_of(report.disagreements),
+        bar=bar_parts(report.overall.outcomes),
+        cards=cards(report),
+        beside=beside_the_cards(report),
+        without_weak=headlines_without_weak(report.overall),
+        figures=figures(report),
+        failures=words.most_frequent(report.overall.model_failures),
+        axis=axis,
+        judged=judged,
+        unjudged=unjudged,
         problems=problems,
         floors=floors,
-        all_whole=sum(len(p.samples) for p in problems) <= WHOLE_SAMPLES,
-        limits={"samples": WHOLE_SAMPLES, "code": CODE_LIMIT, "log": LOG_LIMIT},
+        all_whole=all_whole,
+        limits={"samples": WHOLE_SAMPLES, "code": CODE_LIMIT, "log": LOG_LIMIT, "prompt": PROMPT_LIMIT},
         script=Markup(script),  # noqa: S704 - a file of this package
         script_hash=base64.b64encode(sha256(script.encode()).digest()).decode(),
     )  # fmt: skip
@@ -117,9 +143,11 @@ def environment() -> jinja2.Environment:
         keep_trailing_newline=True,
         finalize=_shown,
     )
-    made.filters.update(flat=lambda row: (row[0], *row[1]), machine=_machine)
+    made.filters.update(flat=lambda row: (row[0], *row[1]), machine=_machine, spent=_spent)
     made.globals.update(
         words=words,
+        plural=plural,
+        outcomes=tuple(Outcome),
         style=Markup((_TEMPLATES / "style.css").read_text(encoding="utf-8")),  # noqa: S704 - a file of this package
         conditions=conditions,
         profile_rows=profile_rows,
@@ -137,104 +165,43 @@ def _machine(failure: MachineFailure) -> tuple[str, ...]:
     return failure.step, failure.error, str(failure.count), failure.last_message
 
 
+def _spent(part: ProblemPart) -> tuple[str, ...]:
+    problem = part.problem
+    return (
+        problem.problem,
+        words.duration(problem.generation_seconds),
+        words.duration(problem.evaluation_seconds),
+        words.count(problem.tokens.input),
+        words.count(problem.tokens.output),
+        words.cost(problem.cost),
+    )
+
+
 def _problem(paths: RunPaths, number: int, problem: ProblemReport, whole: set[tuple[str, int, int]]) -> ProblemPart:
     parts = []
     parents = {attempt.attempt: attempt.parent for attempt in problem.attempts}
     for sample in problem.samples:
         shown = (problem.problem, sample.attempt, sample.sample) in whole
         content = read_content(paths, problem.problem, sample, parents.get(sample.attempt)) if shown else None
-        anchor = f"p{number}-{sample.attempt}-{sample.sample}"
-        sign = _SIGNS[sample.status] if sample.status is not None else "?"
-        parts.append(SamplePart(anchor, sign, sample, _line(sample), content))
+        parts.append(
+            SamplePart(f"p{number}-{sample.attempt}-{sample.sample}", sample, sample_line(sample, named=False), content)
+        )
     best = (problem.best_attempt, problem.best_sample)
+    folder = paths.problem(problem.problem)
     return ProblemPart(
         anchor=f"p{number}",
         problem=problem,
-        folder=problem.problem,
-        attempts=tuple(_attempt(problem, number, parts) for number in problem.steps),
+        reference=reference_of(folder.prompt(1)),
+        attempts=tuple(_attempt(paths, problem, number, parts) for number in problem.steps),
         best=next((part for part in parts if (part.sample.attempt, part.sample.sample) == best), None),
     )
 
 
-def _attempt(problem: ProblemReport, number: int, parts: Sequence[SamplePart]) -> AttemptPart:
+def _attempt(paths: RunPaths, problem: ProblemReport, number: int, parts: Sequence[SamplePart]) -> AttemptPart:
     return AttemptPart(
         number=number,
         samples=tuple(part for part in parts if part.sample.attempt == number),
+        prompt=read_prompt(paths.problem(problem.problem).prompt(number)),
         advice=tuple(one for one in problem.advice if one.attempt == number),
         decisions=tuple(one for one in problem.decisions if one.attempt == number),
     )
-
-
-def _line(sample: SampleReport) -> str:
-    """What became of a sample, after its status."""
-    if sample.status is None:
-        return "no verdict"
-    if sample.status is Status.COMPILED:
-        return "compiled, not measured"
-    if sample.speedup is not None:
-        one, other = words.kernel_time(sample.candidate_seconds), words.kernel_time(sample.baseline_seconds)
-        return f"{words.estimate(sample.speedup)}, {one} against {other}"
-    return f"{sample.kind} at {sample.stage}: {sample.message}"
-
-
-def _share(count: int, total: int) -> str:
-    """A share of the judged problems with its 95 % interval."""
-    if not total:
-        return words.UNKNOWN
-    found = share_interval(count, total)
-    return f"{words.percent(found.value)} [{100 * found.low:.1f}, {100 * found.high:.1f}]"
-
-
-def _cards(overall: Overall) -> list[tuple[str, str, str]]:
-    """The first things to know: name, figure, what is under it."""
-    judged, mean = overall.judged, overall.geometric_mean_speedup
-    one = overall.pass_at_k[0].value if overall.pass_at_k else None
-    return [
-        ("Solved", _plain_share(overall.solved, judged), f"{overall.solved} of {judged} judged problems"),
-        ("Correct", _plain_share(overall.correct, judged), f"{overall.correct} of {judged} judged problems"),
-        ("Speed-up", words.ratio(mean.value if mean else None), f"geometric mean{_interval(mean)}"),
-        ("fast_1", words.percent((overall.fast_p or {}).get("1")), "best sample faster than the baseline"),
-        ("pass@1", words.percent(one), "one sample of attempt 1 is correct"),
-        ("Samples", f"{overall.samples_correct} / {overall.samples_judged}", "correct of judged"),
-    ]
-
-
-def _cards_unmeasured(report: Report) -> list[tuple[str, str, str]]:
-    overall = report.overall
-    failed = overall.samples_judged
-    return [
-        ("Compiled", f"{overall.compiled} / {overall.problems}", words.compiled_of(report)),
-        (
-            "Samples",
-            f"{overall.samples_compiled} / {overall.samples_compiled + failed}",
-            "compiled of those with a verdict",
-        ),
-        ("Measured", "nothing", "--build-only: whether a kernel is correct or fast is not known"),
-    ]
-
-
-def _plain_share(count: int, total: int) -> str:
-    return words.percent(count / total if total else None)
-
-
-def _interval(found: Estimate | None) -> str:
-    return f", 95 %: {found.low:.3g} to {found.high:.3g}" if found and found.low and found.high else ""
-
-
-def _headlines(overall: Overall) -> list[tuple[str, list[str]]]:
-    """The headlines by name, over all problems and, where some are weak, over the others."""
-    columns: Sequence[Overall | Headline] = (overall, *([overall.without_weak] if overall.without_weak else []))
-    rows = [
-        ("Problems", [f"{part.problems}, {part.judged} judged" for part in columns]),
-        ("Solved", [f"{part.solved}: {_share(part.solved, part.judged)}" for part in columns]),
-        ("Correct", [f"{part.correct}: {_share(part.correct, part.judged)}" for part in columns]),
-        ("Speed-up, geometric mean", [words.estimate(part.geometric_mean_speedup) for part in columns]),
-    ]
-    thresholds = [
-        (f"fast_{p}", [words.percent((part.fast_p or {}).get(p)) for part in columns]) for p in overall.fast_p or {}
-    ]
-    chances = [
-        (f"pass@{found.k}", [words.percent(part.pass_at_k[index].value) for part in columns])
-        for index, found in enumerate(overall.pass_at_k)
-    ]
-    return [*rows, *thresholds, *chances]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +15,17 @@ from hkbench.records import Conditions, KernelProfile, Verdict, Work
 from hkbench.records.profile import Figure
 from hkbench.report import words
 from hkbench.report.model import Place, ProblemReport, SampleReport
+from hkbench.report.page.error_lines import error_lines
 from hkbench.report.page.highlight import code_html, diff_html
 from hkbench.store.layout import RunPaths, SamplePaths
 from hkbench.store.plain import strip_escapes
 
 CODE_LIMIT = 60_000  #: characters of a candidate on the page
 LOG_LIMIT = 4_000  #: characters of a build log, a traceback or a candidate's output
+PROMPT_LIMIT = 12_000  #: characters of a prompt
 KERNELS = 12  #: of a profile
+_BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_MODEL = re.compile(r"^class Model\b", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,7 @@ class Content:
 
     verdict: Verdict | None
     code: Markup | None
+    marked: list[int]  #: lines of the code that its error names
     code_left_out: int  #: characters
     parent: str | None  #: attempt.sample that its prompt tells of, where that has code
     diff: Markup | None  #: to the parent; `None` too where the code is the same
@@ -72,12 +78,16 @@ def read_content(paths: RunPaths, problem: str, sample: SampleReport, parent: Pl
     verdict = _verdict(folder) if sample.status is not None else None  # the reader refused it: a time of 0, or damage
     failure = verdict.failure if verdict is not None else None
     source = _text(folder.code)
+    marked = frozenset[int]()
+    if source is not None and failure is not None:
+        marked = error_lines(source, failure.message, failure.detail or "")
     before = None
     if parent is not None:
         before = _text(paths.problem(problem).sample(parent.attempt, parent.sample).code)
     return Content(
         verdict=verdict,
-        code=code_html(source[:CODE_LIMIT]) if source is not None else None,
+        code=code_html(source[:CODE_LIMIT], marked) if source is not None else None,
+        marked=sorted(marked),
         code_left_out=max(0, len(source) - CODE_LIMIT) if source is not None else 0,
         parent=f"{parent.attempt}.{parent.sample}" if parent is not None and before is not None else None,
         diff=diff_html(before[:CODE_LIMIT], source[:CODE_LIMIT]) if before and source else None,
@@ -101,12 +111,23 @@ def _text(path: Path) -> str | None:
         return None
 
 
-def _cut(text: str | None) -> Cut | None:
+def read_prompt(path: Path) -> Cut | None:
+    """The prompt of an attempt; `None` where there is no file."""
+    return _cut(_text(path), PROMPT_LIMIT)
+
+
+def reference_of(prompt: Path) -> Markup | None:
+    """The problem's source as the prompt quotes it: its first block of Python with a class Model."""
+    blocks = _BLOCK.findall(_text(prompt) or "")
+    return next((code_html(block) for block in blocks if _MODEL.search(block)), None)
+
+
+def _cut(text: str | None, limit: int = LOG_LIMIT) -> Cut | None:
     """A long text without its middle: compilers name the cause first, tracebacks last."""
     clean = strip_escapes(text or "").strip("\n")
-    if len(clean) <= LOG_LIMIT:
+    if len(clean) <= limit:
         return Cut(clean, 0) if clean else None
-    first, left_out = LOG_LIMIT * 3 // 4, len(clean) - LOG_LIMIT
+    first, left_out = limit * 3 // 4, len(clean) - limit
     return Cut(f"{clean[:first]}\n[... {left_out:,} characters ...]\n{clean[first + left_out :]}", left_out)
 
 

@@ -13,7 +13,7 @@ from support.report_page import SCRIPT, page_run
 from support.run_folder import RunFolder, correct, incorrect, run_config, sample_run
 from support.strategy_runs import NAME, judged_run, staged_run
 
-from hkbench.records import GenerationFailed, JudgeSettings, SampleKey, Status
+from hkbench.records import Failure, FailureKind, GenerationFailed, JudgeSettings, Outcome, SampleKey, Stage
 from hkbench.report.build import detail
 from hkbench.report.page import render, render_page
 from hkbench.report.write import write_reports
@@ -73,17 +73,19 @@ def test_links_lead_somewhere(tmp_path: Path) -> None:
 def test_the_reports_numbers_are_on_it(page: Page) -> None:
     text = page.text
     for words in (
-        "4 problems, up to 2 attempts of 2 samples",
+        "level 1, 4 problems",
+        "2 attempts of 2 samples",
         "2 of 4 judged problems",
-        "2: 50.0 % [15.0, 85.0]",  # Wilson for 2 of 4
-        "1.21x [0.70, 2.00]",  # geometric mean of 2, 1.25, 0.7
-        "7 / 14",
+        "50.0 % 15 to 85 %",  # Wilson for 2 of 4
+        "1.21x 0.70x to 2.00x",  # geometric mean of 2, 1.25, 0.7
+        "1.26x [1.00, 1.68] over all 4",  # of 2, 1.25, 1, 1
         "40.0 % of the roofline",  # 0.2 ms of 0.5 ms
+        "Own kernels did at least half of the work in 1 of the 2 faster problems (1 not profiled)",
         "own kernels 90.0 %, PyTorch's 10.0 %",
         "crash at run: died by SIGSEGV in forward",
         "650+",
-        "Changes against 1.1, the sample that its prompt tells of",
-        "The same code as 1.1, the sample that its prompt tells of.",
+        "Diff against 1.1 (the sample shown in its prompt)",
+        "The same code as 1.1 (the sample shown in its prompt).",
         "Profile of the best sample",
         "void relu<float>()",
         "reads twice",
@@ -94,9 +96,9 @@ def test_the_reports_numbers_are_on_it(page: Page) -> None:
 
 def test_each_figure_has_words_and_numbers(page: Page) -> None:
     pictures = [attributes for attributes in page.all("svg") if attributes.get("role") == "img"]
-    assert len(pictures) == len(page.all("figure")) == 7
+    assert len(pictures) == len(page.all("figure")) == 4
     assert all(attributes["aria-labelledby"] for attributes in pictures)
-    assert page.text.count("The numbers") == 7
+    assert page.text.count("The numbers") == 4
 
 
 def test_the_same_folder_gives_the_same_bytes(tmp_path: Path) -> None:
@@ -136,7 +138,7 @@ def test_beyond_a_limit_only_best_and_last_are_whole(tmp_path: Path, monkeypatch
     assert "kernel_1" not in text and "kernel_2 = 1" in text and "kernel_3 = 1" in text
     assert "only each problem's best and last are shown whole" in text
     assert "PROBLEM/attempt_K/sample_N/" in text
-    assert "1.1 incorrect build_error at build: error: expected" in text  # its line is there
+    assert "1.1 wrong build_error at build: error: expected" in text  # its line is there
 
 
 def test_a_problems_name_is_text_and_a_folder(tmp_path: Path) -> None:
@@ -150,11 +152,46 @@ def test_a_problems_name_is_text_and_a_folder(tmp_path: Path) -> None:
     assert addresses == ["1_%3Cb%3Ex%26y%24z%24%23/attempt_1/sample_1/result.json"]
 
 
-def test_every_status_has_a_sign_and_a_colour() -> None:
-    assert set(render._SIGNS) == set(Status)
+def test_every_outcome_has_a_colour_in_light_and_dark() -> None:
     style = (render._TEMPLATES / "style.css").read_text()
-    for status in (Status.FAST, Status.SLOW, Status.INCORRECT, Status.REFUSED):
-        assert f".key.{status}" in style
+    for outcome in Outcome:
+        assert style.count(f"--{outcome}: #") == 2, outcome
+        assert f".{outcome} {{ --hue: var(--{outcome}); }}" in style
+
+
+def test_all_judged_problems_are_in_the_table_by_speed_up_and_the_others_folded(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path, run_config(("1_A", "2_B", "3_C", "4_D"), samples=1, attempts=1))
+    run.start()
+    run.sample("1_A", 1, 1, incorrect("1_A"))
+    run.sample("2_B", 1, 1, correct("2_B", 0.5))
+    run.sample("3_C", 1, 1, correct("3_C", 2.0))
+    html = written(tmp_path)
+    start = html.index('id="problem-table"')
+    end = html.index("</tbody>", start)
+    table = html[start:end]
+    assert re.findall(r'id="row-(p\d)"', table) == ["p3", "p2", "p1"]
+    assert table.count("<s>×</s>") == 1  # noqa: RUF001 - the cross of what failed
+    assert "1 problem is not judged" in Page(html).text
+    assert 'id="row-p4"' in html[end:]
+
+
+def test_the_line_of_an_error_is_marked_and_the_reference_and_prompt_are_there(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path, run_config(("1_A",), samples=1, attempts=1))
+    failure = Failure(
+        stage=Stage.BUILD,
+        kind=FailureKind.BUILD_ERROR,
+        message="error: 'y' was not declared",
+        detail="main.cpp:3:12: error: 'y' was not declared\n    3 |     return y;\n      |            ^\n",
+    )
+    run.sample("1_A", 1, 1, incorrect("1_A").model_copy(update={"failure": failure}))
+    problem = run.paths.problem("1_A")
+    problem.sample(1, 1).code.write_text('SOURCE = """\nint f(int x) {\n    return y;\n}\n"""\n')
+    problem.prompt(1).write_text(f"Write it.\n```python\nclass Model:\n    pass\n```\n{SCRIPT}\n")
+    html = written(tmp_path)
+    assert html.count("class=at") == 1 and "the error is at line 3" in html
+    page = Page(html)
+    assert "Reference class Model" in page.text and "Prompt of attempt 1 Write it." in page.text
+    assert SCRIPT in page.text and len(page.all("script")) == 1
 
 
 def test_damaged_files_leave_their_part_out(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def test_a_panel_a_problem_with_several_attempts(tmp_path: Path) -> None:
     assert [row[0] for row in figure.rows] == ["2_Sum", "3_Softmax", "4_RMSNorm_fp32"], "1_ReLU has one attempt"
     assert figure.rows[0][1:] == ("1: -, 2: 1.25x", "1.25x") and figure.rows[2][2] == "-"
     assert all(name in figure.svg for name in ("2_Sum", "3_Softmax", "4_RMSNorm_fp32", "attempt"))
-    assert "1 became faster" in figure.says and "var(--failed)" in figure.svg
+    assert "1 became faster" in figure.says and "var(--wrong)" in figure.svg
 
 
 def test_more_problems_than_panels_are_said(tmp_path: Path) -> None:
