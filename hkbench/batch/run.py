@@ -155,6 +155,7 @@ class Batch:
                 compiled=lab.best is not None and lab.best.compiled,
                 best=lab.best.key if lab.best is not None else None,
                 speedup=speedup.value if speedup is not None else None,
+                category=lab.category,
                 error=f"{type(error).__name__}: {error}" if error is not None else None,
             )
         )

@@ -9,7 +9,7 @@ import os
 import platform
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import AsyncExitStack, ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -46,6 +46,7 @@ from hkbench.cli.models import check_model, judge_model, make_client, shown_base
 from hkbench.cli.run_folder import Place, place_of
 from hkbench.cli.runs import tell
 from hkbench.cli.signals import stopped_by_signals
+from hkbench.cli.starting import doing
 from hkbench.engine import BuildEvaluator, Evaluating, Evaluator
 from hkbench.engine.build_evaluator import BACKENDS
 from hkbench.engine.conditions import no_device
@@ -56,7 +57,7 @@ from hkbench.monitor import Display, make_display
 from hkbench.problems import Selection, numbers_text
 from hkbench.prompts import PromptBook, load_prompts
 from hkbench.records import AnyEvent, Backend, DeviceKind, JudgeSettings, Price, RunConfig, RunFacts
-from hkbench.report import words
+from hkbench.report.last_lines import last_lines
 from hkbench.report.model import Report
 from hkbench.report.write import write_reports
 from hkbench.store.costs import spent_before
@@ -157,8 +158,9 @@ def run(options: argparse.Namespace) -> int:
         print_plan(plan_of(options, chosen, book, backend), backend)
         return 0
     outcome, report = asyncio.run(_run(options, place, chosen, book, categories, prices))
-    print(f"spent: {words.spent(report)}")
-    print(f"report: {options.results / 'detailed_report.txt'}, {options.results / 'report.html'}")
+    aside = sys.stderr if options.display == "json" else sys.stdout  # whose output is the events alone
+    for line in last_lines(report, options.results):
+        print(line, file=aside)
     for line in unfinished(outcome):
         print(f"hkbench: {line}", file=sys.stderr)
     if outcome.stopped is not None:
@@ -222,7 +224,10 @@ async def _run(
     prices: tuple[Price | None, Price | None],
 ) -> tuple[Outcome, Report]:
     written: list[Report] = []
-    async with _evaluator(options) as evaluator:
+    async with AsyncExitStack() as opened:
+        with doing("starting the compilers" if options.build_only else "starting the device", options.display):
+            ours = _evaluator(options)
+            evaluator: Evaluating = await opened.enter_async_context(ours)
         backend = _backend(options, evaluator.device.kind)
         await evaluator.require(backend)  # before a model is paid
         plan = plan_of(options, chosen, book, backend)

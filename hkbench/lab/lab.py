@@ -20,6 +20,7 @@ from hkbench.categories import (
 )
 from hkbench.engine import Evaluated, Evaluating
 from hkbench.errors import HkbenchError, ModelUnavailable, RunStopped
+from hkbench.headline import plural
 from hkbench.lab.advice import Adviser
 from hkbench.lab.prompting import Prompter
 from hkbench.lab.samples import Sample, best_of, replaces
@@ -53,6 +54,7 @@ from hkbench.records import (
     Verdict,
     VerdictReached,
 )
+from hkbench.store.figures import speedup
 from hkbench.store.recorder import Recorder
 
 #: Kinds of failure that a busy machine can cause.
@@ -92,6 +94,7 @@ class Lab:
     ) -> None:
         self.problem = problem
         self.best: Sample | None = None
+        self.category: str | None = None  #: once it is classified
         self.answered = False  #: whether there is a reply, of this session or recorded in the folder
         self._prompter = prompter
         self._client = client
@@ -366,10 +369,15 @@ class Lab:
         facts = await self._stop.unless_left(self._prompter.facts(self.problem))
         found = book.classify(self.problem, facts)
         doubt = f"; doubtful: {found.doubtful}" if found.doubtful is not None else ""
-        self.decide(1, "category", found.category, f"by {found.by}: {found.why}{doubt}")
+        category = book.category(found.category)
+        self.category = category.name
+        operators = sum(facts.graph.classes.values()) if facts.graph is not None else None
+        counted = f"{plural(operators, 'operator')}, " if operators is not None else ""
+        about = f"{category.title}; {counted}{plural(len(category.stages), 'stage')}"
+        self.decide(1, "category", found.category, f"{about}; by {found.by}: {found.why}{doubt}")
         if (arch := self._evaluator.compiled_for) is not None:
             self.decide(1, "rules", "without scores", f"{arch} is compiled for and nothing is measured: {_NOT_HELD}")
-        return book.category(found.category)
+        return category
 
     async def situation(self, stage: int, name: str | None, before: float | None) -> Situation:
         """Where the problem stands after `stage` stages, the last of that `name`.
@@ -398,10 +406,37 @@ class Lab:
         assert self._prompter.categories is not None, "the strategy needs categories, and the run has none"
         return self._prompter.categories
 
-    def decide(self, attempt: int, what: str, choice: str, why: str) -> None:
-        """Notes a choice of the strategy, from `attempt` on, in the journal."""
+    def note_result(self, attempt: int, stage: str, before: float | None) -> None:
+        """Notes whether a stage that ended with `attempt` made the best kernel faster than its speed-up `before`.
+
+        Nothing where no kernel is correct, or nothing is measured.
+        """
+        verdict = self.best.verdict if self.best is not None else None
+        if verdict is None or verdict.speedup is None:
+            return
+        after = verdict.speedup.value
+        why = f"no improvement on {speedup(after)}"
+        if before is None:
+            why = f"first correct kernel, {speedup(after)}"
+        elif after > before:
+            why = f"improved {speedup(before)} -> {speedup(after)}"
+        self.decide(attempt, "result", stage, why)
+
+    def decide(
+        self, attempt: int, what: str, choice: str, why: str, place: int | None = None, places: int | None = None
+    ) -> None:
+        """Notes a choice of the strategy, from `attempt` on, in the journal; of a stage also its place among them."""
         self._recorder.event(
-            Decided(time=time.time(), problem=self.problem.name, attempt=attempt, what=what, choice=choice, why=why)
+            Decided(
+                time=time.time(),
+                problem=self.problem.name,
+                attempt=attempt,
+                what=what,
+                choice=choice,
+                why=why,
+                place=place,
+                places=places,
+            )
         )
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from hkbench.headline import plural
 from hkbench.monitor.words import duration
 from hkbench.records import (
     AdviceAsked,
@@ -28,7 +31,9 @@ from hkbench.records import (
     SampleKey,
     StageEntered,
     VerdictReached,
+    outcome_of,
 )
+from hkbench.store.figures import speedup, speedup_interval
 from hkbench.store.plain import one_line
 
 _MESSAGE = 200  # characters of a message
@@ -49,11 +54,11 @@ def matters(event: AnyEvent) -> bool:
         | ProblemClosed
         | RunStopping
         | RunClosed,
-    )
+    ) or (isinstance(event, PromptRendered) and bool(event.metrics))
 
 
 def describe(event: AnyEvent) -> str:
-    """`4_RMSNorm attempt 1 sample 2: incorrect, build_error (12.3 s)`."""
+    """`4_RMSNorm attempt 1 sample 2: wrong, build_error (12.3 s)`."""
     key = getattr(event, "key", None)
     if isinstance(event, CallRetried):
         return f"{_call(event.key)}: {trouble(event)}"
@@ -62,22 +67,32 @@ def describe(event: AnyEvent) -> str:
     if isinstance(key, AdviceKey):
         return f"{_call(key)}: {_of_judge(event)}"
     match event:
+        case Decided(what="stage") if event.place is not None:
+            stage = f"[Stage {event.place}/{event.places}] {_name(event.choice)}"
+            return f"{_name(event.problem)} attempt {event.attempt}: {stage}, {one_line(event.why, _MESSAGE)}"
+        case Decided(what="result"):
+            return f"{_name(event.problem)} attempt {event.attempt}: {_name(event.why)}"
         case Decided():
             why = one_line(event.why, _MESSAGE)
             return f"{_name(event.problem)} attempt {event.attempt}: {_name(event.what)} {_name(event.choice)} ({why})"
         case RunStarted():
-            return "the run goes on" if event.resumed else "the run begins"
+            return "the run resumes" if event.resumed else "the run begins"
         case ProblemStarted():
-            return f"{_name(event.problem)}: begun"
+            return f"{_name(event.problem)}: begun, preparing its prompt"
+        case PromptRendered() if event.metrics:
+            shown = one_line("; ".join(event.metrics), 2 * _MESSAGE)
+            metrics = f"extracted {plural(_count(event.metrics), 'key metric')}: {shown}"
+            return f"{_name(event.problem)} attempt {event.attempt}: {metrics}"
         case PromptRendered():
             return f"{_name(event.problem)} attempt {event.attempt}: prompt from {_name(event.template)}"
         case AttemptClosed():
             best = f"best is sample {event.best_sample}" if event.best_sample is not None else "no sample"
-            ratio = f", {event.speedup:.2f}x" if event.speedup is not None else ""
+            ratio = f", {speedup(event.speedup)}" if event.speedup is not None else ""
             status = f", {event.status}" if event.status is not None else ""
             return f"{_name(event.problem)} attempt {event.attempt}: closed, {best}{status}{ratio}"
         case ProblemClosed():
-            return f"{_name(event.problem)}: {_end_of_problem(event)}"
+            category = f" ({_name(event.category)})" if event.category is not None else ""
+            return f"{_name(event.problem)}{category}: {_end_of_problem(event)}"
         case RunStopping():
             return f"stopping: {one_line(event.reason, _MESSAGE)}"
         case RunClosed():
@@ -127,13 +142,26 @@ def _of_sample(event: AnyEvent) -> str:
         case StageEntered():
             return f"stage {event.stage}"
         case VerdictReached():
-            ratio = f" {event.speedup:.2f}x" if event.speedup is not None else ""
-            kind = f", {event.kind}" if event.kind is not None else ""
-            return f"{event.status}{ratio}{kind}{_seconds(event.seconds)}"
+            return _verdict(event)
         case EvaluationFailed():
             return f"evaluation failed, {_name(event.error)}: {one_line(event.message, _FAILURE)}"
         case _:
             return event.event
+
+
+def _verdict(event: VerdictReached) -> str:
+    """`faster 1.52x [1.48, 1.55] (12.3 s)`, `wrong, build_error (4.0 s)`, `slower 0.84x, same code as 2.1`."""
+    word = outcome_of(event.status, event.speedup, event.low, event.high).label
+    ratio = f" {speedup_interval(event.speedup, event.low, event.high)}" if event.speedup is not None else ""
+    kind = f", {event.kind}" if event.kind is not None else ""
+    if event.copy_of is not None:
+        return f"{word}{ratio}{kind}, same code as {event.copy_of.attempt}.{event.copy_of.sample}"
+    return f"{word}{ratio}{kind}{_seconds(event.seconds)}"
+
+
+def _count(lines: Iterable[str]) -> int:
+    """The figures in lines of key metrics, each with a kernel's name in backticks before them."""
+    return sum(line.rpartition("`")[2].count(", ") + 1 for line in lines)
 
 
 def _of_judge(event: AnyEvent) -> str:
@@ -157,7 +185,7 @@ def _end_of_problem(event: ProblemClosed) -> str:
     if event.compiled:
         return "compiled, not measured"
     word = "solved" if event.solved else "not solved"
-    return word if event.speedup is None else f"{word}, best {event.speedup:.2f}x"
+    return word if event.speedup is None else f"{word}, best {speedup(event.speedup)}"
 
 
 def _end_of_run(event: RunClosed) -> str:

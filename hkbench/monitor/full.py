@@ -51,7 +51,7 @@ class FullDisplay:
     def __init__(self, stream: TextIO, folder: Path, state: RunState, name: str, facts: RunFacts | None) -> None:
         """`UsageError` without a terminal that is this process' own, `Unavailable` without textual."""
         _require_terminal(stream)
-        self._stream, self._plain = stream, PlainDisplay(stream)
+        self._stream, self._plain = stream, PlainDisplay(stream, state.config)
         self._state, self._name, self._facts = state, name, facts
         self._lock = threading.Lock()
         self._open, self._closing = True, False

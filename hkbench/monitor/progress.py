@@ -15,8 +15,9 @@ from rich.live import Live
 from hkbench.errors import UsageError
 from hkbench.monitor.describe import describe, failure, matters, trouble
 from hkbench.monitor.render import frame
+from hkbench.monitor.sample_count import SampleCount
 from hkbench.monitor.state import RunState
-from hkbench.records import AdviceReceived, AnyEvent, CallRetried, ReplyReceived, RunConfig, RunFacts
+from hkbench.records import AdviceReceived, AnyEvent, CallRetried, ReplyReceived, RunConfig, RunFacts, RunStarted
 
 KINDS = ("rich", "full", "plain", "log", "json")
 
@@ -32,15 +33,24 @@ class Display(Protocol):
 
 
 class PlainDisplay:
-    """A line for every event that matters to whoever waits. What many calls meet at once is told of once."""
+    """A line for every event that matters to whoever waits: the time of day, the samples judged, what happened.
 
-    def __init__(self, stream: TextIO) -> None:
+    What many calls meet at once is told of once.
+    """
+
+    def __init__(self, stream: TextIO, config: RunConfig, history: Iterable[AnyEvent] = ()) -> None:
         self._stream = stream
+        self._samples = SampleCount(config)
+        for event in history:
+            self._samples.apply(event)
+        self._time = 0.0  #: of the last event
         self._tries = 0  #: the most that a line told of, since the service answered last
         self._failure: str | None = None  #: the last one told of
         self._repeated = 0  #: calls and problems that it met after that
 
     def on_event(self, event: AnyEvent) -> None:
+        self._samples.apply(event)
+        self._time = event.time
         if isinstance(event, CallRetried):
             if event.tries > self._tries:
                 self._tries = event.tries
@@ -54,7 +64,8 @@ class PlainDisplay:
                 return
             self._count()
             self._failure = said or self._failure
-            self._write(describe(event))
+            resumes = isinstance(event, RunStarted) and event.resumed
+            self._write(self._samples.resumed() if resumes else describe(event))
 
     def close(self) -> None:
         self._count()
@@ -66,7 +77,8 @@ class PlainDisplay:
         self._repeated = 0
 
     def _write(self, line: str) -> None:
-        self._stream.write(line + "\n")
+        clock = datetime.fromtimestamp(self._time, UTC).astimezone().strftime("%H:%M:%S")
+        self._stream.write(f"{clock} {self._samples} {line}\n")
         self._stream.flush()
 
 
@@ -100,9 +112,13 @@ class JsonDisplay:
 
 
 class RichDisplay:
-    """The monitor's view, redrawn in place once a second by a thread of its own."""
+    """The monitor's view, redrawn in place once a second by a thread of its own; `above` is a line that stays."""
 
-    def __init__(self, console: Console, state: RunState, name: str, facts: RunFacts | None) -> None:
+    def __init__(
+        self, console: Console, state: RunState, name: str, facts: RunFacts | None, above: str | None = None
+    ) -> None:
+        if above is not None:
+            console.print(above, highlight=False)
         self._console, self._state, self._name, self._facts = console, state, name, facts
         self._lock = threading.Lock()  # events come while the other thread draws
         self._live = Live(console=console, get_renderable=self._view, refresh_per_second=1, vertical_overflow="crop")
@@ -137,6 +153,7 @@ def make_display(
     it takes in without showing them one by one. `folder` is the run's, which "full" reads. `UsageError` for an unknown
     kind, or where "full" has no terminal.
     """
+    history = tuple(history)
     match kind or ("rich" if stream.isatty() else "plain"):
         case "rich" | "full" as view:
             prices = (facts.price, facts.judge_price) if facts is not None else ()
@@ -144,13 +161,17 @@ def make_display(
             for event in history:
                 state.apply(event)
             if view == "rich":
-                return RichDisplay(Console(file=stream), state, name, facts)
+                samples = SampleCount(config)
+                for event in history:
+                    samples.apply(event)
+                above = samples.resumed() if history else None
+                return RichDisplay(Console(file=stream), state, name, facts, above)
             assert folder is not None, "the screen reads the run folder"
             from hkbench.monitor.full import FullDisplay  # which has a PlainDisplay
 
             return FullDisplay(stream, folder, state, name, facts)
         case "plain":
-            return PlainDisplay(stream)
+            return PlainDisplay(stream, config, history)
         case "log":
             return LogDisplay(stream)
         case "json":

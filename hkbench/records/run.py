@@ -198,9 +198,13 @@ class Decided(Event):
     event: Literal["decided"] = "decided"
     problem: str
     attempt: int  #: the first one that it is about
-    what: str  #: "advice", "category", "rules", "stage", "skip", "left" (a stage, by an exit of rules), "exit"
+    #: "advice", "category", "rules", "stage", "skip", "left" (a stage, by an exit of rules), "exit", "result" (of a
+    #: stage)
+    what: str
     choice: str
     why: str
+    place: int | None = None  #: of a stage among those of its category, from 1
+    places: int | None = None  #: how many stages the category has
 
 
 class CandidateExtracted(Event):
@@ -291,6 +295,7 @@ class ProblemClosed(Event):
     compiled: bool = False  #: its best kernel was compiled and, in such a run, not measured: neither solved nor not
     best: SampleKey | None
     speedup: float | None
+    category: str | None = None  #: strategy staged: what kind of problem it is
     error: str | None = None  #: a failure of the machine or the service that ended it early
 
 

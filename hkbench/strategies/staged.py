@@ -30,8 +30,9 @@ async def staged(lab: Lab, plan: Plan) -> None:
         if attempt == plan.attempts:
             lab.decide(attempt, "exit", f"before {stage.name}", f"all {plan.attempts} attempts are used")
             return
-        lab.decide(attempt + 1, "stage", stage.name, stage.focus)
+        lab.decide(attempt + 1, "stage", stage.name, stage.focus, number + 1, len(category.stages))
         attempt = await _work(lab, plan, attempts, stage)
+        lab.note_result(attempt, stage.name, at.speedup)
         done, last, before = done + 1, stage.name, at.speedup
 
 

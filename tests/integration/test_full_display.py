@@ -76,7 +76,7 @@ def test_it_is_closed_and_the_run_goes_on_in_lines(run: Run) -> None:
         pane.press("Escape")
         pane.sees(TITLE)
         pane.press("q")
-        pane.sees("the screen was closed; the run goes on, Ctrl-C ends it", f"{NAME} attempt 1 sample 1: incorrect")
+        pane.sees("the screen was closed; the run goes on, Ctrl-C ends it", f"{NAME} attempt 1 sample 1: wrong")
         text = ends(pane, 0)
     assert f"{NAME}: solved" in text and "report: " in text
     assert run.complete()
@@ -87,7 +87,7 @@ def test_it_stays_to_the_end_and_leaves_the_last_frame(run: Run) -> None:
         pane.sees(TITLE)
         text = ends(pane, 0)
     assert "hkbench" in text and "finished" in text and "report: " in text and TITLE not in text
-    assert f"{NAME} attempt 2 sample 1: fast" in (run.results / "batch_run.log").read_text()
+    assert f"{NAME} attempt 2 sample 1: faster" in (run.results / "batch_run.log").read_text()
 
 
 def test_ctrl_c_ends_the_run(run: Run) -> None:

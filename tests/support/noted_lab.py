@@ -23,6 +23,8 @@ class NotedLab:
     stages: list[str | None] = field(default_factory=list)
     consulted: list[tuple[QuestionKind, tuple[int, int], int]] = field(default_factory=list)
     decisions: list[tuple[int, str, str, str]] = field(default_factory=list)
+    results: list[tuple[int, str, float | None]] = field(default_factory=list)  #: of stages
+    places: list[tuple[int | None, int | None]] = field(default_factory=list)  #: of the decisions
     best: Sample | None = None
     category: Category | None = None
     situations: list[tuple[int, str | None, float | None]] = field(default_factory=list)
@@ -69,5 +71,11 @@ class NotedLab:
         gain = speedup / before if speedup is not None and before is not None else None
         return Situation(stage=stage, stage_name=name, speedup=speedup, gain=gain)
 
-    def decide(self, attempt: int, what: str, choice: str, why: str) -> None:
+    def note_result(self, attempt: int, stage: str, before: float | None) -> None:
+        self.results.append((attempt, stage, before))
+
+    def decide(
+        self, attempt: int, what: str, choice: str, why: str, place: int | None = None, places: int | None = None
+    ) -> None:
         self.decisions.append((attempt, what, choice, why))
+        self.places.append((place, places))

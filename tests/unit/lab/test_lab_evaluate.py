@@ -24,6 +24,7 @@ from hkbench.records import (
     AttemptClosed,
     Backend,
     CallKey,
+    Decided,
     EvaluationFailed,
     FailureKind,
     GenerationFailed,
@@ -257,3 +258,17 @@ async def test_an_abandoned_evaluation_is_no_failure_of_the_machine(bench: Bench
         await evaluation
     assert not any(isinstance(event, EvaluationFailed | VerdictReached) for event in bench.events)
     assert stop.calls == 0
+
+
+async def test_a_stage_says_whether_it_made_the_best_kernel_faster(bench: Bench) -> None:
+    lab = bench.lab(Judge())
+    lab.note_result(1, "none is correct", None)
+    await lab.evaluate(await lab.generate(PROMPT, 1, 1))
+    for stage, before in (("first", None), ("better", 1.0), ("as before", 1.5)):
+        lab.note_result(2, stage, before)
+    said = [(event.choice, event.why) for event in bench.events if isinstance(event, Decided)]
+    assert said == [
+        ("first", "first correct kernel, 1.50x"),
+        ("better", "improved 1.00x -> 1.50x"),
+        ("as before", "no improvement on 1.50x"),
+    ]

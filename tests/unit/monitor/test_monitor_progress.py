@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from hkbench.records import (
     PromptRendered,
     ReplyReceived,
     RunClosed,
+    RunStarted,
     SampleKey,
     Status,
     Usage,
@@ -55,14 +57,31 @@ def test_plain_has_a_line_for_what_matters(tmp_path: Path) -> None:
     run.sample("4_RMSNorm_fp32", 2, 1, correct("4_RMSNorm_fp32", 1.5))
     run.end("4_RMSNorm_fp32", solved=True)
     run.close()
-    assert shown("plain", run).splitlines() == [
-        "the run begins",
-        "4_RMSNorm_fp32: begun",
-        "4_RMSNorm_fp32 attempt 1 sample 2: incorrect, build_error (4.0 s)",
-        "4_RMSNorm_fp32 attempt 2 sample 1: fast 1.50x (4.0 s)",
-        "4_RMSNorm_fp32: solved",
-        "the run is complete",
+    lines = [line.partition(" ") for line in shown("plain", run).splitlines()]
+    assert all(re.fullmatch(r"\d\d:\d\d:\d\d", clock) for clock, _, _ in lines)
+    assert [text for _, _, text in lines] == [
+        "[0/4] the run begins",
+        "[0/4] 4_RMSNorm_fp32: begun, preparing its prompt",
+        "[1/4] 4_RMSNorm_fp32 attempt 1 sample 2: wrong, build_error (4.0 s)",
+        "[2/4] 4_RMSNorm_fp32 attempt 2 sample 1: faster 1.50x [1.35, 1.65] (4.0 s)",
+        "[2/2] 4_RMSNorm_fp32: solved",
+        "[2/2] the run is complete",
     ]
+
+
+@pytest.mark.parametrize("kind", ["plain", "rich"])
+def test_a_resume_says_what_it_finds(tmp_path: Path, kind: str) -> None:
+    run = RunFolder(tmp_path, run_config(("1_ReLU", "2_Sum")))
+    run.start()
+    run.begin("1_ReLU")
+    run.sample("1_ReLU", 1, 1, incorrect("1_ReLU"))
+    for sample in (1, 2):
+        run.answered(run.asked("2_Sum", 1, sample))
+    stream = io.StringIO()
+    display = make_display(kind, stream, run.config, history=events_of(run))
+    display.on_event(RunStarted(time=run.tick(), resumed=True))
+    display.close()
+    assert "resuming: 1 of 8 samples judged, 2 more replies on disk" in stream.getvalue()
 
 
 def test_log_has_every_event_with_its_time(tmp_path: Path) -> None:
@@ -158,7 +177,7 @@ def test_what_many_calls_meet_at_once_is_told_of_once() -> None:
     display.on_event(RunClosed(time=0, complete=False, reason="no answer for 30 min"))
     display.close()
     lines = stream.getvalue().splitlines()
-    assert [line.split(":")[0] for line in lines] == [
+    assert [line.split("] ", 1)[1].split(":")[0] for line in lines] == [
         "service", "service", "1_ReLU attempt 1 sample 1", "the same error 3 more times",
     ]  # fmt: skip
     assert "in 8 s (try 2, for up to 30 min 00 s)" in lines[0] and "HTTP 503" in lines[0]

@@ -43,6 +43,8 @@ async def test_a_seed_and_three_stages_each_from_the_best_so_far() -> None:
     assert lab.stages == [None, "one", "two", "three"]
     assert [parent and parent.key.attempt for _, _, _, parent in lab.generations] == [None, 1, 2, 2]
     assert decided(lab) == [(2, "stage", "one"), (3, "stage", "two"), (4, "stage", "three")]
+    assert lab.places == [(1, 3), (2, 3), (3, 3)]
+    assert lab.results == [(2, "one", 0.5), (3, "two", 1.5), (4, "three", 1.5)]
 
 
 async def test_what_a_try_broke_the_next_one_mends_and_no_third_is_made() -> None:
