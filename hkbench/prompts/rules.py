@@ -53,7 +53,7 @@ def fair_play(settings: JudgeSettings, device: DeviceKind) -> dict[Rule, str]:
     streams = "" if on_cpu else " and no streams that are not joined"
     texts = {
         Rule.FRESH_RESULTS: "inputs are fresh in every call, timed ones too, and timed outputs are checked; the result "
-        "is computed from the inputs of this very call, and the same inputs give the same answer.",
+        "is computed from the inputs of this very call, and the same inputs give the same answer within the tolerance.",
         Rule.OWN_MEMORY: "outputs lie in memory of their own: not in an input's (unless the reference's do), not in "
         "that of an earlier result.",
         Rule.UNTOUCHED: "inputs, parameters and buffers stay as they were given.",

@@ -15,6 +15,7 @@ from hkbench.records import Verdict
 from hkbench.store.layout import RunPaths
 
 BUILD, SYNTAX, LOAD, AGAIN = "1_Build", "2_Syntax", "3_Load", "4_Again"
+NOTHING = "I would rather not."  # a reply without code: its verdict takes no time
 
 SOURCE = """#include <torch/types.h>
 #include <torch/csrc/utils/pybind.h>
@@ -68,10 +69,14 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Told]:
     for number, (name, code) in enumerate(((BUILD, many), (SYNTAX, UNCLOSED), (LOAD, OTHER_ARGUMENTS)), 1):
         doors.problem(root / "problems", name, number)
         doors.reply(root / "replies", name, 1, 1, doors.fenced(code))
-        doors.reply(root / "replies", name, 2, 1, doors.fenced(doors.fast(number)))
+        doors.reply(root / "replies", name, 2, 1, NOTHING)
     doors.problem(root / "problems", AGAIN, 4)
-    for attempt, code in enumerate((doors.slow(4), doors.raising("lost"), doors.slow(4), doors.fast(4)), 1):
-        doors.reply(root / "replies", AGAIN, attempt, 1, doors.fenced(code))
+    fourth = (doors.fenced(doors.slow(4)), doors.fenced(doors.raising("lost")), doors.fenced(doors.slow(4)), NOTHING)
+    for attempt, reply in enumerate(fourth, 1):
+        doors.reply(root / "replies", AGAIN, attempt, 1, reply)
+    for name in (BUILD, SYNTAX, LOAD):
+        for attempt in (3, 4):
+            doors.reply(root / "replies", name, attempt, 1, NOTHING)
     words = (1, 4, "--problems", root / "problems", "--replay", root / "replies", "--device", "cpu")
     run = root / "run"
     done = doors.run("run_batch", *words, "--samples", 1, "--attempts", 4, "--results", run, *doors.QUICK)

@@ -61,6 +61,7 @@ def test_every_question_to_a_judge_renders_for_every_problem(kind: QuestionKind,
             text = render(BOOK, BOOK.judge(kind), about.model_copy(update={"question": asked})).text
             assert one.name in text and "class ModelNew: pass" in text and device.name in text
             assert shape in text and "cannot be used" not in text
+            assert ("-DKITTENS_" in text) is (backend is Backend.HIPKITTENS)  # the card of the dialect
             assert not re.search(r"\{%|%\}|\bNone\b(?!,|:| if| is)", text.replace(one.source, ""))
         text = render(BOOK, BOOK.judge(kind), about.model_copy(update={"question": again})).text
         assert "It ```is fine``` to me." in text and "cannot be used: it holds no JSON object" in text
