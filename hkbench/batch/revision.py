@@ -37,6 +37,7 @@ _NOT_COPIED = (
     "summary.csv",
     "detailed_report.json",
     "detailed_report.txt",
+    "samples.csv",
     "usage.csv",
     ".lock",
     ".*.tmp",

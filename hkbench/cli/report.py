@@ -13,9 +13,10 @@ from hkbench.report.text import render_text
 from hkbench.report.write import write_comparison, write_reports
 from hkbench.store.plain import strip_escapes
 
-DESCRIPTION = """Write summary.json, summary.csv, detailed_report.json, detailed_report.txt, usage.csv and
-report.html (a page for a browser) into a run folder, and what strategies judge and staged have besides;
-of several folders, write comparison.html and comparison.json.
+DESCRIPTION = """Write the report of a run into its folder, or of several runs side by side into the first one's.
+
+Of one run: report.html (a page for a browser), detailed_report.txt and .json, summary.json, and the tables
+summary.csv, samples.csv and usage.csv. Of several: comparison.html and comparison.json.
 
 Works on finished, interrupted and running runs alike; the text is printed too. Of several runs each is compared with
 the first, as by hkbench compare; the folders' own reports stay as they are."""

@@ -94,6 +94,7 @@ def _row(problem: ProblemReport) -> SummaryRow:
     return SummaryRow(
         problem=problem.problem,
         state=problem.state,
+        outcome=problem.outcome,
         solved=problem.solved,
         correct=problem.correct,
         best_speedup=best.value if best else None,
@@ -101,6 +102,9 @@ def _row(problem: ProblemReport) -> SummaryRow:
         best_speedup_high=best.high if best else None,
         best_attempt=problem.best_attempt,
         best_sample=problem.best_sample,
+        own=problem.own,
+        language=problem.language,
+        failed_kind=problem.failed_kind,
         solved_at_attempt=problem.solved_at_attempt,
         attempts=len(problem.attempts),
         samples_judged=problem.judged,

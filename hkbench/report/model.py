@@ -447,6 +447,7 @@ class SummaryRow(ReportRecord):
 
     problem: str
     state: ProblemState
+    outcome: Outcome
     solved: bool
     correct: bool
     best_speedup: float | None
@@ -454,6 +455,9 @@ class SummaryRow(ReportRecord):
     best_speedup_high: float | None
     best_attempt: int | None
     best_sample: int | None
+    own: float | None  #: of the best sample
+    language: Backend | None  #: of the best sample
+    failed_kind: FailureKind | None  #: without a correct sample
     solved_at_attempt: int | None
     attempts: int
     samples_judged: int
@@ -487,3 +491,5 @@ class Summary(ReportRecord):
     sizes: str
     overall: Overall
     problems: tuple[SummaryRow, ...]
+    files: dict[str, str] = {}  #: what there is in the run folder, as paths below it
+    problem_files: dict[str, dict[str, str]] = {}  #: by problem

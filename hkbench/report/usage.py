@@ -1,62 +1,64 @@
-"""usage.csv: a row a call of a model, for whoever adds up otherwise."""
+"""The columns of usage.csv and of `hkbench.load_run(...).calls`: a row an answered call of a model."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator
 
 from hkbench.records import Role, Usage
 from hkbench.report import tally
-from hkbench.store.plain import one_line
+from hkbench.report.model import ReportRecord
 from hkbench.store.reader import AdviceView, CallView, ProblemView, RunView
 
-COLUMNS = (
-    "problem", "attempt", "role", "call", "model", "input", "output", "reasoning", "cached_input", "cost", "currency",
-    "seconds", "tries", "replayed", "finish_reason",
-)  # fmt: skip
+
+class CallRow(ReportRecord):
+    """One answered call. `None`, an empty cell: not known."""
+
+    problem: str
+    attempt: int
+    role: Role
+    call: int  #: the sample of a coder, the number of a judge's call
+    model: str | None
+    input: int | None  #: tokens, as the three that follow
+    output: int | None
+    reasoning: int | None
+    cached_input: int | None
+    cost: float | None
+    currency: str | None
+    seconds: float | None  #: of the call that was answered
+    tries: int | None
+    replayed: bool
+    finish_reason: str | None
 
 
-def usage_text(run: RunView) -> str:
-    """A header, then the answered calls in the order of plan and attempts; what is not known is an empty cell.
-
-    `call`: the sample of a coder, the number of a judge's call. `seconds`: of the call that was answered.
-    """
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
+def call_rows(run: RunView) -> Iterator[CallRow]:
+    """The answered calls in the order of plan and attempts; a judge's come before the prompt that follows them."""
     for problem in run.problems:
-        writer.writerows(_row(run, call) for call in _in_order(problem) if call.answered)
-    return out.getvalue()
+        for call in _in_order(problem):
+            if call.answered:
+                yield _row(run, call)
 
 
-def _in_order(problem: ProblemView) -> Iterator[CallView]:
-    """By attempt; the judge's calls come before the prompt is made."""
-    calls = sorted(problem.calls, key=lambda call: (call.key.attempt, tally.role_of(call) is Role.CODER))
-    return iter(calls)
+def _in_order(problem: ProblemView) -> list[CallView]:
+    return sorted(problem.calls, key=lambda call: (call.key.attempt, tally.role_of(call) is Role.CODER))
 
 
-def _row(run: RunView, call: CallView) -> tuple[object, ...]:
-    usage = call.usage or Usage()
-    price = tally.price_of(tally.role_of(call), run.facts)
-    return (
-        call.key.problem,
-        call.key.attempt,
-        tally.role_of(call).value,
-        call.key.call if isinstance(call, AdviceView) else call.key.sample,
-        _text(call.model),
-        usage.input,
-        usage.output,
-        usage.reasoning,
-        usage.cached_input,
-        tally.cost_of_call(call, run.facts),
-        price.currency if price is not None else None,
-        tally.seconds([call.generation_seconds]),
-        call.tries,
-        str(bool(call.replayed)).lower(),
-        _text(call.finish_reason),
+def _row(run: RunView, call: CallView) -> CallRow:
+    usage, role = call.usage or Usage(), tally.role_of(call)
+    price = tally.price_of(role, run.facts)
+    return CallRow(
+        problem=call.key.problem,
+        attempt=call.key.attempt,
+        role=role,
+        call=call.key.call if isinstance(call, AdviceView) else call.key.sample,
+        model=call.model,
+        input=usage.input,
+        output=usage.output,
+        reasoning=usage.reasoning,
+        cached_input=usage.cached_input,
+        cost=tally.cost_of_call(call, run.facts),
+        currency=price.currency if price is not None else None,
+        seconds=tally.seconds([call.generation_seconds]),
+        tries=call.tries,
+        replayed=bool(call.replayed),
+        finish_reason=call.finish_reason,
     )
-
-
-def _text(value: str | None) -> str | None:
-    return one_line(value, 1000) if value is not None else None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 from collections.abc import Sequence
@@ -14,16 +12,19 @@ from hkbench.errors import InputMissing, UsageError
 from hkbench.records import Record
 from hkbench.report.build import detail, summary_of
 from hkbench.report.evaluations import write_evaluations
-from hkbench.report.model import Report, Summary, SummaryRow
+from hkbench.report.index import problem_files, run_files
+from hkbench.report.model import Report
 from hkbench.report.page import render_comparison, render_page
+from hkbench.report.samples import SampleRow, sample_rows
 from hkbench.report.scores import write_scores
 from hkbench.report.side_by_side import SideBySide, side_by_side
+from hkbench.report.summary_csv import summary_text
+from hkbench.report.table import csv_text
 from hkbench.report.text import render_text
-from hkbench.report.usage import usage_text
+from hkbench.report.usage import CallRow, call_rows
 from hkbench.store.collector import collector_paused
 from hkbench.store.files import write_atomic
 from hkbench.store.layout import RunPaths
-from hkbench.store.plain import one_line
 from hkbench.store.reader import read_run
 
 SCHEMA = Path(__file__).with_name("detailed_report.schema.json")
@@ -33,7 +34,7 @@ COMPARISON = "comparison.html"
 
 @collector_paused()
 def write_reports(results: Path) -> Report:
-    """Write summaries, detailed reports, report.html, usage.csv and what a strategy has besides; return the report.
+    """Write summaries, detailed reports, report.html, tables and what a strategy has besides; return the report.
 
     The same folder gives the same bytes. `InputMissing` when `results` holds no run, `ConfigurationError`
     when its run.json cannot be read; `OSError` when a file cannot be written.
@@ -42,14 +43,17 @@ def write_reports(results: Path) -> Report:
     run = read_run(paths)
     report = detail(run)
     summary = summary_of(report)
-    write_atomic(paths.summary_json, json_text(summary))
-    write_atomic(paths.summary_csv, csv_text(summary))
+    write_atomic(paths.summary_csv, summary_text(summary))
+    write_atomic(paths.samples, csv_text(SampleRow.model_fields, sample_rows(run)))
+    write_atomic(paths.usage, csv_text(CallRow.model_fields, call_rows(run)))
     write_atomic(paths.report_json, json_text(report))
     write_atomic(paths.report_text, render_text(report))
-    write_atomic(paths.usage, usage_text(run))
     write_evaluations(run)
     write_scores(report, paths)
     write_atomic(paths.report_page, render_page(report, paths))
+    files = {problem.problem: problem_files(paths, problem.problem) for problem in report.problems}
+    indexed = summary.model_copy(update={"files": run_files(paths), "problem_files": files})
+    write_atomic(paths.summary_json, json_text(indexed))  # last: it names what was written
     return report
 
 
@@ -97,22 +101,6 @@ def _address(paths: RunPaths, page: Path) -> str | None:
 
 def json_text(record: Record) -> str:
     return record.model_dump_json(indent=2) + "\n"
-
-
-def csv_text(summary: Summary) -> str:
-    """A header and a row a problem; what is not known is an empty cell, truth values are true and false."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(SummaryRow.model_fields)
-    for row in summary.problems:
-        writer.writerow([_cell(value) for value in row.model_dump(mode="json").values()])
-    return out.getvalue()
-
-
-def _cell(value: object) -> object:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return one_line(value, 1000) if isinstance(value, str) else value
 
 
 def schema_text(record: type[Record] = Report) -> str:

@@ -155,6 +155,7 @@ class RunPaths:
         batch_run.log         the same for people
         summary.json, summary.csv
         detailed_report.json, detailed_report.txt, report.html
+        samples.csv           a row a sample
         usage.csv             a row a model call
         comparison.html, comparison.json    where it was compared with other runs
         PROBLEM/              one folder a problem, named as its file (ProblemPaths)
@@ -185,6 +186,10 @@ class RunPaths:
     @property
     def summary_csv(self) -> Path:
         return self.root / "summary.csv"
+
+    @property
+    def samples(self) -> Path:
+        return self.root / "samples.csv"
 
     @property
     def report_json(self) -> Path:

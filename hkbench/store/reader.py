@@ -33,6 +33,7 @@ from hkbench.records import (
     RunConfig,
     RunFacts,
     SampleKey,
+    Stage,
     Status,
     Usage,
     Verdict,
@@ -70,6 +71,7 @@ class VerdictView:
     candidate: Interval | None
     language: Backend | None  #: of the kernels
     device_name: str
+    stages: dict[Stage, float]  #: seconds of each stage that was reached; empty for a copy
     warnings: tuple[str, ...]
     not_checked: tuple[str, ...]
     code_sha256: str | None = None  #: of the candidate; `None`: there is none
@@ -131,6 +133,7 @@ class ProblemView:
     decisions: tuple[Decided, ...]  #: of the strategy, in order
     parents: dict[int, SampleKey]  #: by attempt, the sample that its prompt tells of; see `fold.ProblemFold`
     metrics: dict[int, tuple[str, ...]]  #: by attempt, lines of a profile that its prompt shows, where they are chosen
+    templates: dict[int, str]  #: by attempt, the file that its prompt was made from
     started: bool
     closed: bool
     error: str | None  #: a failure of the machine or the service that ended it
@@ -219,6 +222,7 @@ def _problem(paths: RunPaths, config: RunConfig, name: str, journal: JournalFold
         decisions=tuple(found.decisions.values()),
         parents=found.parents,
         metrics={attempt: prompt.metrics for attempt, prompt in found.prompts.items()},
+        templates={attempt: prompt.template for attempt, prompt in found.prompts.items()},
         started=found.started or bool(keys),
         closed=found.closed,
         error=found.error,
@@ -336,6 +340,7 @@ def _verdict(paths: RunPaths, folder: SamplePaths, damage: list[Damage]) -> Verd
         candidate=verdict.candidate.median if verdict.candidate is not None else None,
         language=verdict.language.backend if verdict.language is not None else None,
         device_name=verdict.conditions.device_name,
+        stages={stage.stage: stage.seconds for stage in verdict.stages},
         warnings=verdict.conditions.warnings,
         not_checked=verdict.conditions.not_checked,
         code_sha256=verdict.conditions.candidate_sha256,

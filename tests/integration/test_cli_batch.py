@@ -163,8 +163,8 @@ def test_the_verdicts_are_what_the_replies_deserve(story: Story) -> None:
 def test_the_tree_is_exactly_the_layout(story: Story) -> None:
     paths = RunPaths(story.results)
     expected = {
-        paths.run, paths.journal, paths.log, paths.lock, paths.summary_json, paths.summary_csv, paths.report_json,
-        paths.report_text, paths.report_page, paths.usage,
+        paths.run, paths.journal, paths.log, paths.lock, paths.summary_json, paths.summary_csv, paths.samples,
+        paths.report_json, paths.report_text, paths.report_page, paths.usage,
     }  # fmt: skip
     without_code = {(MENDED, 1, 2), (LOST, 2, 2)}
     for name, attempts in ((FAST, 1), (MENDED, 2), (LOST, 2)):
@@ -219,7 +219,19 @@ def test_the_reports_agree_with_the_verdicts(story: Story) -> None:
     summary = json.loads(paths.summary_json.read_text())
     with paths.summary_csv.open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == len(summary["problems"]) == 3
+    assert [row["problem"] for row in rows] == [FAST, MENDED, LOST, "all"]
+    assert [row["problem"] for row in summary["problems"]] == [FAST, MENDED, LOST]
+    for path in [*summary["files"].values(), *summary["problem_files"][FAST].values()]:
+        assert (story.results / path).exists()
+    with paths.samples.open(newline="") as file:
+        samples = list(csv.DictReader(file))
+    keys = [(one["problem"], one["attempt"], one["sample"]) for one in samples]
+    assert keys[:2] == [(FAST, "1", "1"), (FAST, "1", "2")] and len(keys) == 10
+    for one in samples:
+        its = verdict(story.results, one["problem"], int(one["attempt"]), int(one["sample"]))
+        assert one["status"] == its.status
+        assert (one["code"] == "") is (one["kind"] == "no_code")
+        assert one["code_sha256"] == (its.conditions.candidate_sha256 or "")
     speedup = verdict(story.results, MENDED, 2, 1).speedup
     assert speedup is not None
     assert str(speedup.value) in rows[1].values()

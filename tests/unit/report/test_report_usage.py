@@ -7,7 +7,7 @@ from support.run_folder import RunFolder, sample_run
 from support.strategy_runs import judged_run
 
 from hkbench.records import SampleKey
-from hkbench.report.usage import COLUMNS
+from hkbench.report.usage import CallRow
 from hkbench.report.write import write_reports
 
 
@@ -18,7 +18,7 @@ def rows(run: RunFolder) -> list[dict[str, str]]:
 
 def test_a_row_a_call_in_the_order_of_the_attempts(tmp_path: Path) -> None:
     found = rows(judged_run(tmp_path))
-    assert tuple(found[0]) == COLUMNS
+    assert list(found[0]) == list(CallRow.model_fields)
     assert [(row["attempt"], row["role"], row["call"], row["model"]) for row in found] == [
         ("1", "coder", "1", "test-model"),
         ("2", "judge", "1", "a-judge"),

@@ -14,7 +14,7 @@ from hkbench.records import FailureKind, Stage
 from hkbench.report.build import detail, summarise
 from hkbench.report.side_by_side import SideBySide
 from hkbench.report.words import WIDTH
-from hkbench.report.write import COMPARISON_SCHEMA, SCHEMA, csv_text, schema_text, write_comparison, write_reports
+from hkbench.report.write import COMPARISON_SCHEMA, SCHEMA, schema_text, write_comparison, write_reports
 from hkbench.store.reader import read_run
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "detailed_report.txt"
@@ -66,11 +66,43 @@ def test_the_csv_has_a_row_a_problem_and_empty_cells_for_the_unknown(tmp_path: P
     run = sample_run(tmp_path)
     write_reports(tmp_path)
     rows = list(csv.DictReader(run.paths.summary_csv.read_text().splitlines()))
-    assert [row["problem"] for row in rows] == list(run.config.problems)
-    assert rows[0]["solved"] == "true"
+    assert [row["problem"] for row in rows] == [*run.config.problems, "all"]
+    assert [row["state"] for row in rows] == ["finished"] * 4 + ["all"]
+    assert (rows[0]["solved"], rows[0]["outcome"], rows[3]["failed_kind"]) == ("true", "faster", "crash")
     assert float(rows[1]["best_speedup"]) == 1.25
     assert rows[3]["best_speedup"] == ""
     assert rows[0]["tokens_cached_input"] == ""
+
+
+def test_the_last_row_of_the_csv_has_means_and_sums(tmp_path: Path) -> None:
+    run = sample_run(tmp_path)
+    report = write_reports(tmp_path)
+    *rows, whole = csv.DictReader(run.paths.summary_csv.read_text().splitlines())
+    assert (whole["solved_share"], whole["correct_share"]) == ("0.5", "0.75")
+    mean = report.overall.geometric_mean_speedup
+    assert mean is not None
+    assert [float(whole[f"best_speedup{end}"]) for end in ("", "_low", "_high")] == [mean.value, mean.low, mean.high]
+    assert mean.value == pytest.approx((2.0 * 1.25 * 0.6) ** (1 / 3))
+    for column in ("attempts", "samples_judged", "samples_correct", "calls_made", "tokens_input", "tokens_output"):
+        assert int(whole[column]) == sum(int(row[column]) for row in rows)
+    assert {row["solved_share"] for row in rows} == {whole["solved"]} == {""}
+
+
+def test_the_summary_names_every_file_that_was_written(tmp_path: Path) -> None:
+    run = sample_run(tmp_path)
+    before = set(tmp_path.iterdir())
+    write_reports(tmp_path)
+    summary = json.loads(run.paths.summary_json.read_text())
+    named = {tmp_path / path for path in summary["files"].values()}
+    assert named == {*before, *tmp_path.iterdir()} - {run.paths.summary_json} - {p for p in before if p.is_dir()}
+    assert summary["problem_files"]["1_ReLU"] == {"folder": "1_ReLU"}
+    for path in (run.paths.problem("1_ReLU").reference, run.paths.problem("1_ReLU").best_code):
+        path.write_text("x")
+    write_reports(tmp_path)
+    again = json.loads(run.paths.summary_json.read_text())
+    found = again["problem_files"]["1_ReLU"]
+    assert found == {"folder": "1_ReLU", "reference": "1_ReLU/1_ReLU.py", "best_code": "1_ReLU/best_code.py"}
+    assert all((tmp_path / path).exists() for path in found.values())
 
 
 def test_summary_agrees_with_the_detailed_report(tmp_path: Path) -> None:
@@ -99,7 +131,8 @@ def test_text_of_models_cannot_break_the_text_report(tmp_path: Path) -> None:
     assert max(map(len, text.splitlines())) <= WIDTH
     assert not any((ord(c) < 32 and c != "\n") or 0x7F <= ord(c) < 0xA0 for c in text)
     assert "owned" not in text
-    assert "\x1b" not in csv_text(summarise(read_run(run.paths)))
+    for table in (run.paths.summary_csv, run.paths.samples):
+        assert "\x1b" not in table.read_text()
 
 
 def test_no_run_is_missing_input(tmp_path: Path) -> None:
