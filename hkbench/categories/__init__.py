@@ -3,13 +3,13 @@
 Data, not code: prompts/categories.toml; the format is in docs/categories.md.
 """
 
-from hkbench.categories.book import GENERIC, Category, CategoryBook, Classification, Match, StageGuide
+from hkbench.categories.book import GENERIC, Advice, Category, CategoryBook, Classification, Match, StageGuide
 from hkbench.categories.key_metrics import key_metrics, metric_names
 from hkbench.categories.load import load_categories
 from hkbench.categories.rules import STAGES, Condition, Ridge, Rule, Situation, first, situation
 
 __all__ = [
-    "GENERIC", "Category", "CategoryBook", "Classification", "Match", "StageGuide",
+    "GENERIC", "Advice", "Category", "CategoryBook", "Classification", "Match", "StageGuide",
     "key_metrics", "metric_names",
     "load_categories",
     "STAGES", "Condition", "Ridge", "Rule", "Situation", "first", "situation",

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from hkbench.categories.rules import STAGES, Condition, Ridge, Rule, Situation, situation
-from hkbench.records import DeviceKind, GraphFacts, OperatorClass, Problem, ProblemFacts, Record
+from hkbench.records import Backend, DeviceKind, GraphFacts, OperatorClass, Problem, ProblemFacts, Record
 from hkbench.records.metrics import collected
 
 GENERIC = "generic"
@@ -46,14 +46,26 @@ Metrics = Annotated[
 ]
 
 
+class Advice(Record):
+    """A line of guidance for some backends or devices: what another one has no instruction for is left unsaid."""
+
+    text: Text
+    backends: Annotated[tuple[Backend, ...], Field(min_length=1)] = tuple(Backend)
+    devices: Annotated[tuple[DeviceKind, ...], Field(min_length=1)] = tuple(DeviceKind)
+
+
 class StageGuide(Record):
     """One stage: what it is about, what the prompt says, which metrics it shows, and when it is left out."""
 
     name: Name
     focus: Text
-    guidance: Annotated[tuple[Text, ...], Field(min_length=1)]
+    guidance: Annotated[tuple[Advice, ...], Field(min_length=1)]
     metrics: Metrics = Field(default_factory=dict)
     skip: tuple[Rule, ...] = ()
+
+    def guidance_for(self, backend: Backend, device: DeviceKind) -> tuple[str, ...]:
+        """The lines of guidance for kernels of a backend on a kind of device, in the order of the file."""
+        return tuple(line.text for line in self.guidance if backend in line.backends and device in line.devices)
 
 
 class Match(Record):

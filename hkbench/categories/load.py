@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from hkbench.categories.book import GENERIC, Category, CategoryBook, Match, StageGuide
+from hkbench.categories.book import GENERIC, Advice, Category, CategoryBook, Match, StageGuide
 from hkbench.categories.rules import Condition, Ridge, Rule
 from hkbench.errors import ConfigurationError
 from hkbench.records import Record
@@ -28,8 +28,8 @@ class _File(Record):
 
 #: The record that a table is, by the key that holds it.
 _MODELS: dict[str, type[Record]] = {
-    "categories": Category, "stages": StageGuide, "match": Match, "graph": Condition, "when": Condition,
-    "skip": Rule, "exit": Rule, "ridge": Ridge,
+    "categories": Category, "stages": StageGuide, "guidance": Advice, "match": Match, "graph": Condition,
+    "when": Condition, "skip": Rule, "exit": Rule, "ridge": Ridge,
 }  # fmt: skip
 
 
@@ -45,6 +45,7 @@ def load_categories(path: Path) -> CategoryBook:
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"{path}: not TOML: {error}; mend this place") from error
     try:
+        _spell_out(data)
         # As JSON, in which lists are tuples and texts are names of an enum; nothing else is converted.
         found = _File.model_validate_json(json.dumps(data, default=str), strict=True)
     except ValidationError as error:
@@ -55,6 +56,18 @@ def load_categories(path: Path) -> CategoryBook:
         categories=tuple(_with_exits(category, found.exit) for category in found.categories),
         sha256=hashlib.sha256(text.encode()).hexdigest(),
     )
+
+
+def _spell_out(data: Any) -> None:
+    """A text in a stage's guidance stands for a line that is for every backend and device."""
+    for category in _tables(data.get("categories")):
+        for stage in _tables(category.get("stages")):
+            if isinstance(lines := stage.get("guidance"), list):
+                stage["guidance"] = [{"text": line} if isinstance(line, str) else line for line in lines]
+
+
+def _tables(found: Any) -> list[dict[str, Any]]:
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
 def _with_exits(category: Category, more: tuple[Rule, ...]) -> Category:

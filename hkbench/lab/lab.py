@@ -124,7 +124,8 @@ class Lab:
         self._stop.check()
         about = None
         if stage is not None:
-            about = StageSheet(name=stage.name, focus=stage.focus, guidance=stage.guidance)
+            guidance = stage.guidance_for(self._prompter.backend, self._evaluator.device.kind)
+            about = StageSheet(name=stage.name, focus=stage.focus, guidance=guidance)
         prompt = await self._stop.unless_left(self._prompter.render(self.problem, reflection, about))
         self._recorder.save_prompt(name, attempt, prompt)
         parent = None

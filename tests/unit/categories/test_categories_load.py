@@ -10,7 +10,7 @@ from categories_file import STAGE, STAGES, TEXT
 
 from hkbench.categories import load_categories
 from hkbench.errors import ConfigurationError
-from hkbench.records import DeviceKind, OperatorClass
+from hkbench.records import Backend, DeviceKind, OperatorClass
 
 
 def write(folder: Path, text: str) -> Path:
@@ -70,6 +70,9 @@ REFUSED = [
     ('["occupancy"]', '["sm__warps_active.avg.pct_of_peak_sustained_active"]', "no profiler gives .* on rocm; known"),
     ('["occupancy"]', '["occupancy", "LDS", "VGPRs", "calls"]', "at most 3 items"),
     ('guidance = ["do it"]', "guidance = []", "guidance"),
+    ('["do it"]', '[{ text = "do it", backend = "hip" }]', r"unknown key '.*guidance\[1\].backend'; known here: text"),
+    ('["do it"]', '[{ text = "do it", backends = ["metal"] }]', r"guidance\[1\].backends"),
+    ('["do it"]', '[{ backends = ["hip"] }]', r"guidance\[1\].text' is missing"),
 ]  # fmt: skip
 
 
@@ -80,6 +83,15 @@ def test_what_is_refused(old: str, new: str, says: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=says) as caught:
         load_categories(path)
     assert str(caught.value).startswith(str(path))
+
+
+def test_guidance_is_for_all_unless_it_says_for_whom(tmp_path: Path) -> None:
+    lines = '["all", { text = "hip", backends = ["hip"] }, { text = "amd", devices = ["rocm"] }]'
+    book = load_categories(write(tmp_path, TEXT.replace('["do it"]', lines)))
+    stage = book.category("product").stages[0]
+    assert stage.guidance_for(Backend.HIP, DeviceKind.ROCM) == ("all", "hip", "amd")
+    assert stage.guidance_for(Backend.TRITON, DeviceKind.ROCM) == ("all", "amd")
+    assert stage.guidance_for(Backend.CPP, DeviceKind.CPU) == ("all",)
 
 
 def test_three_stages_each(tmp_path: Path) -> None:

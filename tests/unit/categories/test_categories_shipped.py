@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from hkbench.problems.select import SHIPPED
 from hkbench.profile import ncu
 from hkbench.profile.derived import nvidia_figures
 from hkbench.profile.dispatches import profile_of
-from hkbench.records import DeviceFacts, DeviceKind, OperatorClass, Owner, SizeSet
+from hkbench.records import Backend, DeviceFacts, DeviceKind, OperatorClass, Owner, SizeSet
 
 COMPUTE, MEMORY = "compute-intensive", "memory-intensive"
 FUSED_COMPUTE, FUSED_MEMORY = "fusion-compute", "fusion-memory"
@@ -45,6 +46,34 @@ def test_each_stage_names_metrics_of_each_kind_of_device() -> None:
             assert set(stage.metrics) == set(DeviceKind), (category.name, stage.name)
             assert all(2 <= len(stage.metrics[kind]) <= 3 for kind in (DeviceKind.ROCM, DeviceKind.CUDA))
             assert 1 <= len(stage.metrics[DeviceKind.CPU]) <= 3
+
+
+ASKED = [
+    (Backend.HIP, DeviceKind.ROCM), (Backend.HIPKITTENS, DeviceKind.ROCM), (Backend.TRITON, DeviceKind.ROCM),
+    (Backend.TRITON, DeviceKind.CUDA), (Backend.CUDA, DeviceKind.CUDA), (Backend.CPP, DeviceKind.CPU),
+]  # fmt: skip
+NVIDIA_WORDS = r"cp\.async|\bTMA\b|wgmma|mma\.sync|\bsm_\d|NVIDIA|H100|multiprocessor|__shfl_xor_sync|__stcs"
+AMD_WORDS = r"\bMFMA|mfma|AGPR|VGPR|CDNA|MI300|gfx9|XCD|\bDPP\b|amdgcn|SIMD\b"
+BUILTINS = r"__builtin|mfma|MFMA|float4|__shfl|\bLDS buffers"
+GPU_WORDS = r"\bLDS\b|lane|workgroup|\bwave|shared memory|thread block"
+FOREIGN = {
+    (Backend.HIP, DeviceKind.ROCM): f"{NVIDIA_WORDS}|tl\\.|On a CPU|OpenMP",
+    (Backend.HIPKITTENS, DeviceKind.ROCM): f"{NVIDIA_WORDS}|{BUILTINS}|tl\\.|OpenMP|_mm256",
+    (Backend.TRITON, DeviceKind.ROCM): f"{NVIDIA_WORDS}|{BUILTINS}|OpenMP|_mm256",
+    (Backend.TRITON, DeviceKind.CUDA): f"{AMD_WORDS}|{BUILTINS}|OpenMP|_mm256",
+    (Backend.CUDA, DeviceKind.CUDA): f"{AMD_WORDS}|tl\\.|OpenMP|_mm256",
+    (Backend.CPP, DeviceKind.CPU): f"{NVIDIA_WORDS}|{AMD_WORDS}|{GPU_WORDS}|tl\\.",
+}
+
+
+@pytest.mark.parametrize(("backend", "device"), ASKED)
+def test_no_stage_speaks_of_what_the_backend_does_not_have(backend: Backend, device: DeviceKind) -> None:
+    for category in book().categories:
+        for stage in category.stages:
+            lines = stage.guidance_for(backend, device)
+            assert len(lines) >= 2, (category.name, stage.name)
+            foreign = [(word[0], line) for line in lines if (word := re.search(FOREIGN[backend, device], line))]
+            assert not foreign, (category.name, stage.name)
 
 
 @pytest.mark.parametrize("capture", ["ncu_2025_3_h200_cuda.csv", "ncu_2025_3_h200_triton.csv"])

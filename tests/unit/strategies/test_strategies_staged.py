@@ -7,7 +7,7 @@ from typing import cast
 from support.noted_lab import NAME, NotedLab
 from support.run_folder import compiled, correct, incorrect
 
-from hkbench.categories import Category, Condition, Rule, StageGuide
+from hkbench.categories import Advice, Category, Condition, Rule, StageGuide
 from hkbench.lab import Lab, Plan
 from hkbench.records import Verdict
 from hkbench.strategies import STRATEGIES, staged
@@ -16,7 +16,7 @@ WRONG = incorrect(NAME)
 
 
 def stage(name: str, *skip: Rule) -> StageGuide:
-    return StageGuide(name=name, focus=f"about {name}", guidance=("do it",), skip=skip)
+    return StageGuide(name=name, focus=f"about {name}", guidance=(Advice(text="do it"),), skip=skip)
 
 
 def category(*exits: Rule, skip: Rule | None = None) -> Category:
