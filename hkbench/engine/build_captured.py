@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from hkbench.engine.built_code import spill_warnings
+from hkbench.engine.built_code import code_warnings
 from hkbench.engine.conditions import compiled_conditions, for_target
 from hkbench.engine.confinement import Cages
 from hkbench.engine.evaluator import Evaluator, OnStage
@@ -37,7 +37,7 @@ from hkbench.toolchain.build_hip import BuildResult, build_hip, reads
 from hkbench.toolchain.diagnostics import first_error_line
 from hkbench.toolchain.extension import ExtensionCall
 from hkbench.toolchain.hip import HipToolchain
-from hkbench.toolchain.hipkittens import Checkout, Dialect, doubts
+from hkbench.toolchain.hipkittens import Checkout, Dialect, doubts, wrong_results
 
 MESSAGE_LIMIT = 500
 NOTHING_TO_COMPILE = (
@@ -95,7 +95,7 @@ async def compile_captured(
     warnings: list[str] = []
     language = kernel_language([text for call in calls for text in (*call.cpp_sources, *call.cuda_sources)])
     if target.kittens is not None:
-        warnings = _kittens_notes(calls, resources, target.kittens[1])
+        warnings = _kittens_notes(calls, resources, target.kittens[1], target.toolchain.compiler)
         plain = not_hipkittens(target.backend, language) if calls else None
         warnings += [] if plain is None else [plain]
     conditions = compiled_conditions(
@@ -171,10 +171,12 @@ def _calls(recorded: Sequence[Mapping[str, object]]) -> tuple[list[ExtensionCall
     return calls, failure
 
 
-def _kittens_notes(calls: Sequence[ExtensionCall], resources: Sequence[KernelResources], dialect: Dialect) -> list[str]:
+def _kittens_notes(
+    calls: Sequence[ExtensionCall], resources: Sequence[KernelResources], dialect: Dialect, compiler: str
+) -> list[str]:
     """What to keep in mind of a HipKittens build."""
     warnings = [doubt for call in calls for doubt in doubts(call, dialect)]
-    return [*warnings, *spill_warnings(resources, hipkittens=True)]
+    return [*warnings, *wrong_results(dialect, compiler), *code_warnings(resources, hipkittens=True)]
 
 
 def _failure(result: BuildResult) -> Failure:

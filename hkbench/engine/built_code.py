@@ -17,6 +17,7 @@ from hkbench.profile.names import base, contents
 from hkbench.records import Backend, KernelResources, Verdict
 from hkbench.toolchain.build_hip import reads
 from hkbench.toolchain.code_object import SECTION, NoDeviceCode, NotInspected, Tools
+from hkbench.toolchain.findings import lost_loads
 from hkbench.toolchain.hip import HipToolchain, find_hip
 from hkbench.toolchain.resources import read_library
 
@@ -25,7 +26,7 @@ SECONDS = 60.0  #: for all of them
 
 
 async def with_built_code(verdict: Verdict, folder: Path, scratch: Path, arch: str, cages: Cages) -> Verdict:
-    """The verdict with the kernels of the libraries in `folder`, and a warning for each that spills.
+    """The verdict with the kernels of the libraries in `folder`, and a warning for each that may compute wrongly.
 
     As it was where no library has AMD device code. `scratch` is made, for the copies; whoever made `folder` removes
     both.
@@ -33,9 +34,13 @@ async def with_built_code(verdict: Verdict, folder: Path, scratch: Path, arch: s
     return await asyncio.to_thread(_with_built_code, verdict, folder, scratch, arch, cages)
 
 
-def spill_warnings(kernels: Sequence[KernelResources], hipkittens: bool) -> list[str]:
-    """A warning for each kernel that keeps registers in scratch; in HipKittens for each that uses scratch at all."""
-    return [_spill_warning(kernel, hipkittens) for kernel in kernels if _spills(kernel, hipkittens)]
+def code_warnings(kernels: Sequence[KernelResources], hipkittens: bool) -> list[str]:
+    """What of the compiled code makes results wrong: loads that do not arrive, and spills.
+
+    A spill is a warning where registers are kept in scratch; in HipKittens wherever scratch is used at all.
+    """
+    lost = [f"{base(kernel.name) or kernel.name}: {said}" for kernel in kernels if (said := lost_loads(kernel))]
+    return [*lost, *(_spill_warning(kernel, hipkittens) for kernel in kernels if _spills(kernel, hipkittens))]
 
 
 def _spills(kernel: KernelResources, hipkittens: bool) -> bool:
@@ -72,7 +77,7 @@ def _with_built_code(verdict: Verdict, folder: Path, scratch: Path, arch: str, c
     seen = verdict.conditions
     conditions = seen.model_copy(
         update={
-            "warnings": (*seen.warnings, *spill_warnings(kernels, hipkittens)),
+            "warnings": (*seen.warnings, *code_warnings(kernels, hipkittens)),
             "not_checked": (*seen.not_checked, *unread),
         }
     )

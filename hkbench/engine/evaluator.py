@@ -21,7 +21,7 @@ from hkbench.engine.channel import Channel
 from hkbench.engine.confinement import Cages, prefix, require, survey
 from hkbench.engine.guards import QUIET_KINETO, Guards, Spare
 from hkbench.engine.judges import Judges
-from hkbench.engine.kittens import kittens_versions
+from hkbench.engine.kittens import Kittens, find_kittens
 from hkbench.engine.preparation import Preparation
 from hkbench.engine.slots import BuildSlots, Devices
 from hkbench.judge.audited import ProblemAudit
@@ -120,7 +120,7 @@ class Evaluator:
         self._builds = builds or len(os.sched_getaffinity(0))
         self._prepares = prepares
         self._preparation: Preparation | None = None
-        self._kittens: dict[str, str] | None = None
+        self._kittens: Kittens | None = None
         own = BRIEF_SPIN | STEADY_MALLOC | ({"HOME": os.environ["HOME"]} if "HOME" in os.environ else {})
         self._judges = ForkServer("hkbench.judge.worker", kept_environment() | own)
         self._runners = ForkServer("hkbench.runner.main", kept_environment() | STEADY_MALLOC | QUIET_KINETO)
@@ -258,7 +258,7 @@ class Evaluator:
             HkbenchError: it is not there; see engine/kittens.py.
         """
         if backend is Backend.HIPKITTENS and self._kittens is None:
-            self._kittens = await kittens_versions(self.device)
+            self._kittens = await find_kittens(self.device)
 
     async def evaluate(
         self,
@@ -358,7 +358,11 @@ class Evaluator:
         if found.verdict is None or self._kittens is None or job.backend is not Backend.HIPKITTENS:
             return found
         conditions = found.verdict.conditions
-        conditions = conditions.model_copy(update={"versions": conditions.versions | self._kittens})
+        update = {
+            "versions": conditions.versions | self._kittens.versions,
+            "warnings": (*conditions.warnings, *self._kittens.warnings),
+        }
+        conditions = conditions.model_copy(update=update)
         return replace(found, verdict=found.verdict.model_copy(update={"conditions": conditions}))
 
     async def _until_news(

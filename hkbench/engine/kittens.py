@@ -5,15 +5,23 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 from hkbench.errors import UsageError
 from hkbench.records import DeviceFacts, DeviceKind
 from hkbench.toolchain.hip import find_hip
-from hkbench.toolchain.hipkittens import dialect_for, find_checkout
+from hkbench.toolchain.hipkittens import dialect_for, find_checkout, wrong_results
 
 
-async def kittens_versions(device: DeviceFacts) -> dict[str, str]:
-    """Dialect and commit of the checkout that candidates for `device` are built with (`Checkout.versions`).
+class Kittens(NamedTuple):
+    """What every verdict of a run with HipKittens says."""
+
+    versions: dict[str, str]  #: dialect, commit or package, and hash of the headers (`Checkout.versions`)
+    warnings: tuple[str, ...]  #: what the compiler is known to get wrong
+
+
+async def find_kittens(device: DeviceFacts) -> Kittens:
+    """The headers that candidates for `device` are built with, tried with the compiler.
 
     Without it every candidate would fail to load, for a fault of the machine's.
 
@@ -27,6 +35,7 @@ async def kittens_versions(device: DeviceFacts) -> dict[str, str]:
             "hipkittens --arch gfx942 compiles a candidate without one"
         )
     dialect, checkout = dialect_for(device.arch), find_checkout()
+    toolchain = find_hip()
     with tempfile.TemporaryDirectory(prefix="hkbench-kittens-") as folder:
-        await asyncio.to_thread(checkout.require, dialect, find_hip(), Path(folder))
-    return checkout.versions(dialect)
+        await asyncio.to_thread(checkout.require, dialect, toolchain, Path(folder))
+    return Kittens(checkout.versions(dialect), wrong_results(dialect, toolchain.compiler))

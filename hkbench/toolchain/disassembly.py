@@ -13,6 +13,7 @@ Every instruction is in exactly one class:
 | `valu` | every other vector instruction |
 | `global_load_b128`, `buffer_store_b32`, ... | global, buffer, flat and scratch accesses by bits a lane |
 | `global_load_lds_b32`, `buffer_load_lds_b128` | loads that go straight to LDS |
+| `buffer_load_lds_lost_b128` | those whose LDS address, in M0, is that of a null pointer: nothing arrives |
 | `global_atomic`, `flat_atomic`, `buffer_atomic`, `lds_atomic` | atomics |
 | `lds_read_b128`, `lds_read2_b64`, `lds_read_tr_b64`, `lds_write_b32`, ... | LDS by bits a lane; `2` is two at once |
 | `lane_permute` | bpermute, permute and swizzle: on LDS's way, but without its memory |
@@ -31,6 +32,10 @@ from pathlib import Path
 from hkbench.toolchain.code_object import Tools
 
 _LABEL = re.compile(r"(?:[0-9a-f]+ )?<(?P<name>.+)>:")
+LOST = "lost"  #: in the class of a load to LDS that does not arrive
+_LDS_LOAD = "_load_lds_"
+_M0 = re.compile(r"s_\w+ m0,")
+_NULL_M0 = re.compile(r"s_mov_b32 m0, -1\b")
 _PADDING = "s_nop"
 _ROOM = 16  #: so many one after the other wait for nothing: one `s_nop` can wait 16 cycles
 _WIDTHS = {
@@ -142,7 +147,15 @@ def _without_padding(instructions: list[str]) -> list[str]:
 
 
 def _counted(instructions: Iterable[str]) -> dict[str, int]:
-    counts = Counter(instruction_class(instruction) for instruction in instructions)
+    counts: Counter[str] = Counter()
+    nowhere = False  # whether M0 is known to be a null pointer's LDS address
+    for instruction in instructions:
+        found = instruction_class(instruction)
+        counts[found.replace("_lds_", f"_lds_{LOST}_") if nowhere and _LDS_LOAD in found else found] += 1
+        if _M0.match(instruction):
+            nowhere = _NULL_M0.match(instruction) is not None
+        elif found in ("branch", "call"):  # what follows may be reached from elsewhere
+            nowhere = False
     return {name: counts[name] for name in sorted(counts, key=_place)}
 
 

@@ -6,6 +6,7 @@ import re
 
 from hkbench.cdna import MAX_WAVES, SIMDS, VGPRS, WAVE
 from hkbench.records import KernelResources
+from hkbench.toolchain.disassembly import LOST
 from hkbench.toolchain.occupancy import DEFAULT_WORKGROUP, LDS
 
 _WAVE_A_SIMD = WAVE * SIMDS  # threads of a workgroup that puts one wave on each SIMD
@@ -26,6 +27,7 @@ def findings(kernel: KernelResources, functions: tuple[str, ...] = ()) -> tuple[
     if kernel.is_function:
         return ()
     said = (
+        lost_loads(kernel),
         _memory_for_registers(kernel),
         _calls(kernel, functions),
         _lds_limit(kernel),
@@ -35,6 +37,23 @@ def findings(kernel: KernelResources, functions: tuple[str, ...] = ()) -> tuple[
         _other_spills(kernel),
     )
     return tuple(one for one in said if one is not None)
+
+
+def lost_loads(kernel: KernelResources) -> str | None:
+    """Loads to LDS that the compiler sends to a null pointer's address.
+
+    HipKittens' G::load with a buffer resource and an LDS base sets M0 in inline assembly that does not say so, and the
+    compiler may set M0 again between it and the load.
+    """
+    count = sum(count for name, count in (kernel.instructions or {}).items() if f"_lds_{LOST}_" in name)
+    if not count:
+        return None
+    said = "1 load to LDS goes" if count == 1 else f"{count} loads to LDS go"
+    return (
+        f"{said} to a null pointer's address (M0 is -1): that part of the tile is never loaded, and the result is wrong. "
+        "The compiler sets M0 after HipKittens' inline assembly did: in place of G::load(tile, gl, coord, offsets, "
+        "srsrc, base, lds) use G::load(tile, gl, coord, offsets)"
+    )
 
 
 def _memory_for_registers(kernel: KernelResources) -> str | None:

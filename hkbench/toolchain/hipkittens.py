@@ -214,6 +214,34 @@ def doubts(call: ExtensionCall, dialect: Dialect) -> tuple[str, ...]:
     return tuple(found)
 
 
+def wrong_results(dialect: Dialect, compiler: str) -> tuple[str, ...]:
+    """What a compiler is known to get wrong in HipKittens without a message. `compiler`: `HipToolchain.compiler`.
+
+    Source: the package hk-dsl 0.8.0 (hk/ops/hipkittens.py), measured on an MI355X.
+    """
+    if dialect is Dialect.CDNA4 and _clang(compiler) == 20:
+        return (
+            "built by clang 20 (ROCm 7.1): with it HipKittens' bf16 GEMM of eight waves is known to compile without a "
+            "message and to be wrong in a quarter of its rows; ROCm 7.2.3 built it right",
+        )
+    return ()
+
+
+def refusals(dialect: Dialect, compiler: str) -> tuple[str, ...]:
+    """What of HipKittens a compiler is known to refuse. Source as for `wrong_results`."""
+    if dialect is Dialect.CDNA4 and _clang(compiler) == 22:
+        return (
+            "HipKittens' own attention kernels (pinned registers, art) do not compile with ROCm 7.2's clang 22: it "
+            "finds zero, copy and mul ambiguous",
+        )
+    return ()
+
+
+def _clang(compiler: str) -> int | None:
+    found = re.search(r"clang version (\d+)", compiler)
+    return int(found[1]) if found else None
+
+
 def _chosen_by_macro(include: Path, master: str) -> tuple[Dialect, ...]:
     """Dialects that the master header offers by macro and whose folder is there."""
     named = {match.lower() for match in _MACRO.findall(master)}

@@ -8,7 +8,7 @@ import pytest
 from support.kittens import kittens_or_skip
 
 from hkbench.cli import main
-from hkbench.engine.kittens import kittens_versions
+from hkbench.engine.kittens import find_kittens
 from hkbench.errors import ToolchainUnavailable, UsageError
 from hkbench.records import DeviceFacts, DeviceKind
 from hkbench.toolchain.hipkittens import Dialect
@@ -21,24 +21,24 @@ async def test_without_a_checkout_the_machine_is_at_fault(tmp_path: Path, monkey
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("hipkittens_build.headers.INSTALLED", tmp_path)
     with pytest.raises(ToolchainUnavailable, match="set HIPKITTENS_ROOT"):
-        await kittens_versions(MI300X)
+        await find_kittens(MI300X)
 
 
 async def test_an_architecture_without_a_dialect() -> None:
     with pytest.raises(ToolchainUnavailable, match="no dialect for gfx90a"):
-        await kittens_versions(MI300X.model_copy(update={"arch": "gfx90a"}))
+        await find_kittens(MI300X.model_copy(update={"arch": "gfx90a"}))
 
 
 @pytest.mark.hipcc
 async def test_the_checkout_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HIPKITTENS_ROOT", str(kittens_or_skip(Dialect.CDNA3, "no checkout was looked at")))
-    versions = await kittens_versions(MI300X)
+    versions = (await find_kittens(MI300X)).versions
     assert versions["hipkittens"].startswith("cdna3@") and versions["hipkittens_include"].startswith("sha256:")
 
 
 async def test_a_cpu_is_no_device_for_it() -> None:
     with pytest.raises(UsageError, match="backend hipkittens is for AMD GPUs, and this device is a CPU"):
-        await kittens_versions(DeviceFacts(index=0, kind=DeviceKind.CPU, name="a CPU"))
+        await find_kittens(DeviceFacts(index=0, kind=DeviceKind.CPU, name="a CPU"))
 
 
 def test_a_batch_asks_no_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

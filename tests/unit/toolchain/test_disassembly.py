@@ -40,6 +40,27 @@ def test_the_room_before_the_code_of_a_kernel_with_preloaded_arguments_is_no_ins
     assert with_room == without | {"branch": 2}
 
 
+LOAD = "\tbuffer_load_dwordx4 v4, s[4:7], s11 offen lds // 0\n"
+SET = "\ts_mov_b32 m0, s12 // 0\n"
+NULL = "\ts_mov_b32 m0, -1 // 0\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "lost", "arrive"),
+    [
+        (SET + LOAD, 0, 1),
+        (SET + NULL + LOAD + SET + LOAD, 1, 1),
+        (NULL + "\tv_mov_b32 v0, v1 // 0\n" + LOAD + LOAD, 2, 0),
+        (NULL + "\ts_add_i32 m0, s3, 0x400 // 0\n" + LOAD, 0, 1),
+        (NULL + "\ts_cbranch_scc1 12 // 0\n" + LOAD, 0, 1),
+    ],
+)
+def test_a_load_to_a_null_address_in_lds_does_not_arrive(code: str, lost: int, arrive: int) -> None:
+    (counts,) = count_instructions(f"<k>:\n{code}").values()
+    found = [counts.get(f"buffer_load_lds_{word}b128", 0) for word in ("lost_", "")]
+    assert found == [lost, arrive]
+
+
 @pytest.mark.parametrize(
     ("instruction", "expected"),
     [
