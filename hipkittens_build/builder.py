@@ -139,7 +139,7 @@ def _checkout() -> Path:
 
 
 def _arch() -> str:
-    """gfx942 or gfx950: $PYTORCH_ROCM_ARCH where that is one architecture, else the current GPU's."""
+    """One of `MACROS`: $PYTORCH_ROCM_ARCH where that is one architecture, else the current GPU's."""
     listed = os.environ.get("PYTORCH_ROCM_ARCH", "").replace(",", ";").split(";")
     named = [arch.strip() for arch in listed if arch.strip()]
     if len(named) != 1:
@@ -150,5 +150,5 @@ def _arch() -> str:
         named = [torch.cuda.get_device_properties(torch.cuda.current_device()).gcnArchName]
     arch = named[0].partition(":")[0]
     if arch not in MACROS:
-        raise BuildError(f"HipKittens is for {' and '.join(MACROS)}, not for {arch}")
+        raise BuildError(f"HipKittens is for {', '.join(MACROS)}, not for {arch}")
     return arch

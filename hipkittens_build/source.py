@@ -14,7 +14,13 @@ LABEL = "hip_source"  #: by this name compilers report a place in the candidate'
 DESCRIBE = "hipkittens_describe_{}"  #: C function () -> const char *, the members' kinds, one a line
 LAUNCH = "hipkittens_launch_{}"  #: C function (const char *words, void *stream) -> const char *, null or an error
 #: Architecture -> the macro by which HipKittens' headers know it.
-MACROS = {"gfx942": "KITTENS_CDNA3", "gfx950": "KITTENS_CDNA4"}
+MACROS = {
+    "gfx942": "KITTENS_CDNA3",
+    "gfx950": "KITTENS_CDNA4",
+    "gfx1250": "KITTENS_CDNA5",
+    **dict.fromkeys(("gfx1100", "gfx1101", "gfx1102"), "KITTENS_RDNA3"),
+    **dict.fromkeys(("gfx1201", "gfx1200"), "KITTENS_RDNA4"),
+}
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 
 # Members that are left out or in another order would be zero, or each other's.

@@ -26,7 +26,7 @@ from hkbench.problems import SHIPPED, load_problem  # noqa: E402
 from hkbench.records import Backend, KernelResources, Problem, Stage, Status  # noqa: E402
 from hkbench.toolchain.diagnostics import first_error  # noqa: E402
 from hkbench.toolchain.hip import ARCHITECTURES, find_hip  # noqa: E402
-from hkbench.toolchain.hipkittens import Checkout, Dialect, dialect_for, read_checkout  # noqa: E402
+from hkbench.toolchain.hipkittens import WITH_CARD, Checkout, Dialect, dialect_for, read_checkout  # noqa: E402
 
 ANSWERS = ROOT / "examples" / "hipkittens"
 BEGIN, END = "<!-- scripts/hipkittens_table.py -->", "<!-- end of the table -->"
@@ -67,7 +67,7 @@ def main() -> int:
     parser.add_argument("--into", type=Path, metavar="FILE", help=f"replace what stands between {BEGIN} and its end")
     arguments = parser.parse_args()
     try:
-        trees = {dialect: read_checkout(kittens_root(dialect)) for dialect in Dialect}
+        trees = {dialect: read_checkout(kittens_root(dialect)) for dialect in WITH_CARD}
     except HkbenchError as error:
         parser.error(str(error))
     if arguments.into and not has_place(arguments.into):

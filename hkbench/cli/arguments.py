@@ -116,7 +116,8 @@ def add_build_only(parser: argparse.ArgumentParser, compiled: str) -> None:
     parser.add_argument(
         "--build-only", action="store_true", help=f"compile and link, run nothing on a device{compiled}"
     )
-    parser.add_argument("--arch", metavar="GFX", help="architecture for --build-only: gfx942, gfx950 (default: gfx942)")
+    more = "gfx942 (default), gfx950; hipkittens also gfx1250, gfx1100, gfx1201"
+    parser.add_argument("--arch", metavar="GFX", help=f"architecture for --build-only: {more}")
 
 
 def check_build_only(options: argparse.Namespace) -> None:

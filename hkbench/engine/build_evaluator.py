@@ -9,6 +9,7 @@ import time
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+from hipkittens_build.source import MACROS
 from hkbench.devices.targets import target_facts
 from hkbench.engine.build_captured import HipTarget, compile_captured
 from hkbench.engine.build_triton import compile_triton
@@ -87,8 +88,9 @@ class BuildEvaluator:
         if self._backend not in BACKENDS:
             known = "hip, hipkittens, triton and (eval.py alone) cpp"
             raise UsageError(f"--build-only knows the backends {known}, not {self._backend}; name one with --backend")
-        if self._arch not in ARCHITECTURES:
-            raise UsageError(f"--arch {self._arch}: hkbench builds for {' and '.join(ARCHITECTURES)}")
+        archs = tuple(MACROS) if self._backend is Backend.HIPKITTENS else ARCHITECTURES
+        if self._arch not in archs:
+            raise UsageError(f"--arch {self._arch}: hkbench builds {self._backend} for {', '.join(archs)}")
         if self._backend is Backend.TRITON:
             return find_triton()
         toolchain = find_hip()

@@ -24,9 +24,9 @@ def render(book: PromptBook, name: str, context: PromptContext) -> Prompt:
     """
     if context.backend is Backend.HIPKITTENS and context.dialect is None:
         raise ConfigurationError(
-            f"HipKittens has no dialect for {context.device.name} (architecture "
-            f"{context.device.arch or 'unknown'}); it needs gfx942 or gfx950: choose such a device, "
-            "or another --backend"
+            f"the prompts have no HipKittens card for {context.device.name} (architecture "
+            f"{context.device.arch or 'unknown'}), only for gfx942 (cdna3) and gfx950 (cdna4): choose such a device, "
+            "or another --backend. eval.py --build-only compiles candidates for gfx1250, gfx1100 and gfx1201 too"
         )
     plain = book.plain.get(name)
     text = _rendered(book, name if plain is None else USER_MESSAGE, context)

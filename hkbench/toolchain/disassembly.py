@@ -7,7 +7,7 @@ Every instruction is in exactly one class:
 
 | class | instructions |
 | --- | --- |
-| `mfma_...`, `smfmac_...` | matrix instructions, one class each kind: `mfma_f32_16x16x16_bf16` |
+| `mfma_...`, `smfmac_...`, `wmma_...` | matrix instructions, one class each kind: `mfma_f32_16x16x16_bf16` |
 | `accvgpr_move` | copies between VGPRs and AGPRs |
 | `transcendental` | exp, log, rcp, rsq, sqrt, sin, cos |
 | `valu` | every other vector instruction |
@@ -32,11 +32,12 @@ from pathlib import Path
 from hkbench.toolchain.code_object import Tools
 
 _LABEL = re.compile(r"(?:[0-9a-f]+ )?<(?P<name>.+)>:")
+_MATRIX = ("v_mfma_", "v_smfmac_", "v_wmma_", "v_swmmac_")
 LOST = "lost"  #: in the class of a load to LDS that does not arrive
 _LDS_LOAD = "_load_lds_"
 _M0 = re.compile(r"s_\w+ m0,")
 _NULL_M0 = re.compile(r"s_mov_b32 m0, -1\b")
-_PADDING = "s_nop"
+_PADDING = ("s_nop", "s_code_end")  # the second from gfx10 on
 _ROOM = 16  #: so many one after the other wait for nothing: one `s_nop` can wait 16 cycles
 _WIDTHS = {
     "ubyte": 8,
@@ -49,12 +50,19 @@ _WIDTHS = {
     "dwordx2": 64,
     "dwordx3": 96,
     "dwordx4": 128,
+    # Names from gfx11 on.
+    **{f"{sign}{bits}": bits for sign in "ui" for bits in (8, 16)},
+    **{f"b{bits}": bits for bits in (8, 16, 32, 64, 96, 128)},
 }
 _MEMORY = re.compile(
-    r"(?P<space>global|buffer|flat|scratch)_(?P<what>load|store)_(?P<lds>lds_)?(?P<width>[us]?byte|[us]?short|dword(x[234])?)"
+    r"(?P<space>global|buffer|flat|scratch)_(?P<what>load|store)_(?P<lds>lds_)?(?P<width>[us]?byte|[us]?short|dword(x[234])?|(?:d16_)?(?:hi_)?[uib]\d+)"
     r"(_d16)?(_hi)?"
 )
-_LDS = re.compile(r"ds_(?P<what>read|write)(?P<two>2)?(?:st64)?_(?:addtid_)?(?P<form>b|u|i)(?P<bits>\d+)(?P<rest>\w*)")
+_OLDER = {"load": "read", "store": "write"}  # gfx11's names of the same
+_LDS = re.compile(
+    r"ds_(?P<what>read|write|load|store)(?P<two>2|_2addr)?(?:st64|_stride64)?_(?:addtid_)?"
+    r"(?P<form>b|u|i)(?P<bits>\d+)(?P<rest>\w*)"
+)
 _CLASSES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), name)
     for pattern, name in (
@@ -72,7 +80,7 @@ _CLASSES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"ds_\w+", "lds_other"),
         (r"(global|flat|buffer)_(?P<kind>atomic)_\w+", "{space}_atomic"),
         (r"buffer_(wbl2|wbinvl1|inv)\w*|s_dcache_\w+|s_icache_\w+", "cache_control"),
-        (r"s_waitcnt\w*", "waitcnt"),
+        (r"s_waitcnt\w*|s_wait_\w+", "waitcnt"),
         (r"s_barrier\w*", "barrier"),
         (r"s_c?branch\w*|s_setpc_b64", "branch"),
         (r"s_swappc_b64|s_call_b64", "call"),
@@ -88,6 +96,8 @@ _CLASSES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 _ORDER = (
     "mfma",
     "smfmac",
+    "wmma",
+    "swmmac",
     "valu",
     "transcendental",
     "accvgpr_move",
@@ -118,7 +128,7 @@ def instruction_counts(code_object: Path, arch: str, tools: Tools) -> dict[str, 
 def count_instructions(disassembly: str) -> dict[str, dict[str, int]]:
     """Class -> count for every function in what `llvm-objdump -d` prints, classes in a fixed order.
 
-    The `s_nop` that fill room do not count: behind a function up to the next one's alignment, and before the code of a
+    What fills room (`s_nop`, `s_code_end`) does not count: behind a function up to the next one's alignment, and before the code of a
     kernel whose arguments are preloaded, which begins 256 bytes behind its entry (AMDGPUUsage, "Preloaded Kernel
     Arguments").
     """
@@ -164,20 +174,26 @@ def _place(name: str) -> tuple[int, str]:
     return (_ORDER.index(head) if head in _ORDER else len(_ORDER), name)
 
 
+def _width(name: str) -> int:
+    """Bits a lane: of "dwordx4", or of "d16_hi_b16" from gfx11 on."""
+    return _WIDTHS[name.rpartition("_")[2]]
+
+
 def instruction_class(instruction: str) -> str:
     """The class of one instruction with its operands, as llvm-objdump prints it: `v_mul_f32_e32 v0, v1, v2`."""
     mnemonic, _, operands = instruction.partition(" ")
-    if mnemonic.startswith(("v_mfma_", "v_smfmac_")):
+    if mnemonic.startswith(_MATRIX):
         return mnemonic.removeprefix("v_").removesuffix("_e64")
     memory = _MEMORY.fullmatch(mnemonic)
     if memory is not None:
         to_lds = memory["lds"] or (memory["what"] == "load" and re.search(r"\blds\b", operands))
         lds = "_lds" if to_lds else ""
-        return f"{memory['space']}_{memory['what']}{lds}_b{_WIDTHS[memory['width']]}"
+        return f"{memory['space']}_{memory['what']}{lds}_b{_width(memory['width'])}"
     shared = _LDS.fullmatch(mnemonic)
     if shared is not None:
         transposed = "_tr" if "_tr" in shared["rest"] else ""
-        return f"lds_{shared['what']}{shared['two'] or ''}{transposed}_b{shared['bits']}"
+        what = _OLDER.get(shared["what"], shared["what"])
+        return f"lds_{what}{'2' if shared['two'] else ''}{transposed}_b{shared['bits']}"
     for pattern, name in _CLASSES:
         if pattern.fullmatch(mnemonic):
             return name.format(space=mnemonic.partition("_")[0])

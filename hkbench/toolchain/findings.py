@@ -50,9 +50,9 @@ def lost_loads(kernel: KernelResources) -> str | None:
         return None
     said = "1 load to LDS goes" if count == 1 else f"{count} loads to LDS go"
     return (
-        f"{said} to a null pointer's address (M0 is -1): that part of the tile is never loaded, and the result is wrong. "
-        "The compiler sets M0 after HipKittens' inline assembly did: in place of G::load(tile, gl, coord, offsets, "
-        "srsrc, base, lds) use G::load(tile, gl, coord, offsets)"
+        f"{said} to a null pointer's address (M0 is -1): that part of the tile is never loaded, and the result is "
+        "wrong. The compiler sets M0 after HipKittens' inline assembly did: in place of G::load(tile, gl, coord, "
+        "offsets, srsrc, base, lds) use G::load(tile, gl, coord, offsets)"
     )
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from hkbench.errors import ToolchainUnavailable
 from hkbench.rocm import DEFAULT, VARIABLES, core_and_itself, sdk_core
 
-ARCHITECTURES = ("gfx942", "gfx950")  #: MI300X/MI325X and MI350X/MI355X
+ARCHITECTURES = ("gfx942", "gfx950")  #: MI300X/MI325X and MI350X/MI355X; backend hipkittens builds for more
 REPOSITORY = Path(__file__).resolve().parents[2]
 STAMP = ".complete"
 

@@ -5,7 +5,8 @@ scripts/install_hipkittens.py puts into `.hipkittens`.
 
 Three layouts are known. Up to May 2026 a checkout has one dialect: the files lie straight in `include/`, and branch
 `main` is CDNA4 only, branch `cdna3` CDNA3 only. From June 2026 `include/kittens.cuh` chooses a folder by a macro:
-`-DKITTENS_CDNA4` takes `include/cdna4`, and from July 2026 `-DKITTENS_CDNA3` takes `include/cdna3`.
+`-DKITTENS_CDNA4` takes `include/cdna4`, and from July 2026 `-DKITTENS_CDNA3` takes `include/cdna3`. The package hk-dsl
+has CDNA5, RDNA3 and RDNA4 as well.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from hkbench.toolchain.process import run_tool
 VARIABLES = CHECKOUTS  #: name a checkout; the first that is set counts
 GIT_SECONDS = 20.0
 PROBE_SECONDS = 120.0  #: for the headers alone, which take about one
-_MACRO = re.compile(r"(?:-D|\b)KITTENS_(CDNA\d)\b")
+_MACRO = re.compile(r"(?:-D|\b)KITTENS_([CR]DNA\d)\b")
+_DEFINED = re.compile(r"(?:-D|#\s*define\s+)KITTENS_([CR]DNA\d)\b")
 
 
 class Dialect(StrEnum):
@@ -38,21 +40,33 @@ class Dialect(StrEnum):
 
     CDNA3 = "cdna3"  #: gfx942: MI300X, MI325X
     CDNA4 = "cdna4"  #: gfx950: MI350X, MI355X
+    CDNA5 = "cdna5"  #: gfx1250
+    RDNA3 = "rdna3"  #: gfx1100: Radeon RX 7900, W7900; gfx1101, gfx1102
+    RDNA4 = "rdna4"  #: gfx1201: Radeon RX 9070, R9700; gfx1200
 
     @property
     def macro(self) -> str:
-        return MACROS[self.arch]
+        return f"KITTENS_{self.upper()}"
+
+    @property
+    def archs(self) -> tuple[str, ...]:
+        """The architectures that it is for; the first is the one that its headers were written for."""
+        return tuple(arch for arch, macro in MACROS.items() if macro == self.macro)
 
     @property
     def arch(self) -> str:
-        return {Dialect.CDNA3: "gfx942", Dialect.CDNA4: "gfx950"}[self]
+        return self.archs[0]
 
+
+#: Those with a card and examples in the prompts. Candidates of the others can be compiled, not asked for.
+WITH_CARD = (Dialect.CDNA3, Dialect.CDNA4)
 
 #: What a checkout has to be for each dialect, for messages.
 _WANTED = {
     Dialect.CDNA3: "branch cdna3, or of main from July 2026 on (it has include/cdna3)",
     Dialect.CDNA4: "branch main",
 }
+_ELSE_WANTED = "with that folder in include/"
 
 
 def dialect_for(arch: str) -> Dialect:
@@ -61,9 +75,9 @@ def dialect_for(arch: str) -> Dialect:
     Raises ToolchainUnavailable for an architecture without one.
     """
     for dialect in Dialect:
-        if dialect.arch == arch.partition(":")[0]:
+        if arch.partition(":")[0] in dialect.archs:
             return dialect
-    known = ", ".join(f"{dialect.arch} ({dialect})" for dialect in Dialect)
+    known = ", ".join(f"{dialect} ({', '.join(dialect.archs)})" for dialect in Dialect)
     raise ToolchainUnavailable(f"HipKittens has no dialect for {arch}, only for {known}: build with backend hip")
 
 
@@ -130,7 +144,7 @@ class Checkout:
         if dialect not in self.dialects:
             raise ToolchainUnavailable(
                 f"{self.describe()}, and {dialect.arch} needs {dialect}: set HIPKITTENS_ROOT to a checkout of "
-                f"HipKittens' {_WANTED[dialect]}, or unset it and run scripts/install_hipkittens.py"
+                f"HipKittens' {_WANTED.get(dialect, _ELSE_WANTED)}, or unset it and run scripts/install_hipkittens.py"
             )
 
     def require(self, dialect: Dialect, toolchain: HipToolchain, folder: Path) -> None:
@@ -201,7 +215,7 @@ def doubts(call: ExtensionCall, dialect: Dialect) -> tuple[str, ...]:
     """What a captured build does that compiles here or nearly so, and is wrong for `dialect` or under PyTorch."""
     found: list[str] = []
     text = "\n".join((*call.extra_cuda_cflags, *call.extra_cflags, *call.cuda_sources, *call.cpp_sources))
-    named = {match.lower() for match in _MACRO.findall(text)}
+    named = {match.lower() for match in _DEFINED.findall(text)}
     if named and dialect not in named:
         found.append(f"{call.name}: written for {', '.join(sorted(named))}, compiled for {dialect} ({dialect.arch})")
     elif not named and call.bound is None and "kittens.cuh" in text:

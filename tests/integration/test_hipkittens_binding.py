@@ -27,7 +27,7 @@ from hkbench.records import Backend, DeviceKind, FailureKind, JudgeSettings, Sta
 from hkbench.toolchain.build_hip import build_hip
 from hkbench.toolchain.extension import ExtensionCall
 from hkbench.toolchain.hip import HipToolchain, find_hip
-from hkbench.toolchain.hipkittens import VARIABLES, Dialect, read_checkout
+from hkbench.toolchain.hipkittens import VARIABLES, WITH_CARD, Dialect, read_checkout
 
 pytestmark = [pytest.mark.hipcc, pytest.mark.slow]
 
@@ -104,7 +104,7 @@ def stand_in(toolchain: HipToolchain, runtime: Path, monkeypatch: pytest.MonkeyP
     _machine(monkeypatch, toolchain, runtime, STAND_IN, Dialect.CDNA4)
 
 
-@pytest.fixture(params=Dialect)
+@pytest.fixture(params=WITH_CARD)
 def dialect(
     request: pytest.FixtureRequest, toolchain: HipToolchain, runtime: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Dialect:

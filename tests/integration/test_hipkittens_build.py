@@ -20,7 +20,7 @@ from hkbench.engine.build_only import compile_only
 from hkbench.errors import ToolchainUnavailable
 from hkbench.records import Backend, FailureKind, JudgeSettings, KernelLanguage, Status, Verdict
 from hkbench.toolchain.hip import HipToolchain
-from hkbench.toolchain.hipkittens import VARIABLES, Checkout, Dialect, read_checkout
+from hkbench.toolchain.hipkittens import VARIABLES, WITH_CARD, Checkout, Dialect, read_checkout
 
 pytestmark = [pytest.mark.hipcc, pytest.mark.slow]
 
@@ -96,7 +96,7 @@ def small_tree(tmp_path: Path, toolchain: HipToolchain, monkeypatch: pytest.Monk
     return root
 
 
-@pytest.fixture(params=Dialect)
+@pytest.fixture(params=WITH_CARD)
 def checkout(
     request: pytest.FixtureRequest, toolchain: HipToolchain, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Checkout, Dialect]:
@@ -186,3 +186,106 @@ def test_the_attention_source_compiles_as_its_prompt_binds_it(
     assert verdict.conditions.versions["hipkittens"] == found.versions(dialect)["hipkittens"]
     (kernel,) = verdict.resources
     assert (kernel.vgpr_spills, kernel.scratch_bytes_per_lane) == (0, 0)
+
+
+#: Sums of two vectors, and what is told of a candidate whose tile is loaded by the form of G::load that sets M0 itself.
+ADDS = '''
+from hipkittens_build import build
+import torch.nn as nn
+
+HIP = r"""
+#include "kittens.cuh"
+using namespace kittens;
+#ifdef KITTENS_CDNA5
+using vector = rv_naive<float, 256>;
+#else
+using vector = rv_fl<256>;
+#endif
+struct globals { gl<float, -1, -1, -1, -1> x, y, out; };
+__global__ __launch_bounds__(WARP_THREADS) void sums(const globals g) {
+  vector a, b;
+  load(a, g.x, {0, 0, (int)blockIdx.x, 0});
+  load(b, g.y, {0, 0, (int)blockIdx.x, 0});
+  add(a, a, b);
+  store(g.out, a, {0, 0, (int)blockIdx.x, 0});
+}
+void dispatch(const globals &g, hipStream_t stream) { sums<<<g.x.rows(), WARP_THREADS, 0, stream>>>(g); }
+"""
+build("sums", HIP, {"dispatch": ["x", "y", "out"]})
+
+class ModelNew(nn.Module):
+    pass
+'''
+
+
+@pytest.mark.parametrize("dialect", [one for one in Dialect if one not in WITH_CARD])
+def test_dialects_without_a_card_compile(
+    dialect: Dialect, toolchain: HipToolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = kittens_or_skip(dialect, "nothing was compiled for it")
+    for name in VARIABLES:
+        monkeypatch.setenv(name, str(root))
+    verdict = _compiled(tmp_path, ADDS, dialect.arch)
+    assert (verdict.status, verdict.failure, verdict.conditions.warnings) == (Status.COMPILED, None, ())
+    assert verdict.language is not None and verdict.language.backend is Backend.HIPKITTENS
+    (kernel,) = verdict.resources
+    assert (kernel.arch, kernel.scratch_bytes_per_lane, kernel.limited_by) == (dialect.arch, 0, None)
+
+
+LOADS = '''
+from hipkittens_build import build
+import torch.nn as nn
+
+HIP = r"""
+#include "kittens.cuh"
+using namespace kittens;
+using G = group<4>;
+using ST = st_bf<128, 64, st_16x32_s>;
+struct globals { gl<bf16, -1, -1, -1, -1> a, c; };
+__global__ __launch_bounds__(256, 2) void loads(const globals g) {
+  extern __shared__ alignment_dummy __shm[];
+  shared_allocator al((int*)&__shm[0]);
+  ST &tile = al.allocate<ST>();
+  uint32_t offsets[ST::rows * ST::cols * 2 / (16 * 256)];
+  G::prefill_swizzled_offsets(tile, g.a, offsets);
+  const bf16 *base = &g.a[{0, 0, 0, 0}];
+  const auto srsrc = make_srsrc(base, g.a.rows() * g.a.cols() * sizeof(bf16));
+  const auto lds = __builtin_amdgcn_readfirstlane((uint32_t)(uintptr_t)&tile.data[0] + warpid() * 1024);
+  (void)base, (void)srsrc, (void)lds;
+  G::load(tile, g.a, {0, 0, (int)blockIdx.x, 0}, ARGUMENTS);
+  asm volatile("s_waitcnt vmcnt(0)" ::: "memory");
+  __builtin_amdgcn_s_barrier();
+  rt_bf<32, 64, row_l, rt_16x32_s> a;
+  load(a, subtile_inplace<32, 64>(tile, {warpid(), 0}));
+  asm volatile("s_waitcnt lgkmcnt(0)" ::: "memory");
+  __builtin_amdgcn_sched_barrier(0);
+  store(g.c, a, {0, 0, (int)blockIdx.x * 4 + warpid(), 0});
+}
+void dispatch(const globals &g, hipStream_t stream) { loads<<<1, 256, sizeof(ST), stream>>>(g); }
+"""
+build("loads", HIP, {"dispatch": ["a", "c"]})
+
+class ModelNew(nn.Module):
+    pass
+'''
+
+
+@pytest.mark.parametrize(("arguments", "lost"), [("offsets", 0), ("offsets, srsrc, base, lds", 1)])
+def test_a_load_that_the_compiler_sends_nowhere_is_a_warning(
+    arguments: str, lost: int, toolchain: HipToolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The form with a buffer resource sets M0 in inline assembly, and clang 22 sets it again before the first load."""
+    if "clang version 22" not in toolchain.compiler:
+        pytest.skip(f"{toolchain.compiler} may do otherwise")
+    root = kittens_or_skip(Dialect.CDNA4, "no load was compiled")
+    for name in VARIABLES:
+        monkeypatch.setenv(name, str(root))
+    verdict = _compiled(tmp_path, LOADS.replace("ARGUMENTS", arguments), "gfx950")
+    assert verdict.status is Status.COMPILED
+    (kernel,) = verdict.resources
+    counts = kernel.instructions or {}
+    assert (counts.get("buffer_load_lds_lost_b128", 0), counts["buffer_load_lds_b128"]) == (lost, 4 - lost)
+    assert [warning for warning in verdict.conditions.warnings if "null pointer" in warning] == (
+        [warning for warning in verdict.conditions.warnings if warning.startswith("loads: ")] if lost else []
+    )
+    assert bool(verdict.conditions.warnings) == bool(lost)

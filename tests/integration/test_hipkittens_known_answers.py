@@ -16,7 +16,7 @@ from support.kittens import kittens_or_skip
 from hkbench.engine.build_only import compile_only
 from hkbench.problems.load import load_problem
 from hkbench.records import Backend, JudgeSettings, Status
-from hkbench.toolchain.hipkittens import VARIABLES, Dialect
+from hkbench.toolchain.hipkittens import VARIABLES, WITH_CARD, Dialect
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 EXAMPLES = REPOSITORY / "examples" / "hipkittens"
@@ -24,7 +24,7 @@ CANDIDATES = sorted(path.relative_to(EXAMPLES) for path in EXAMPLES.glob("cdna*/
 
 
 def test_both_dialects_answer_the_same_problems() -> None:
-    names = {dialect: {path.name for path in CANDIDATES if path.parts[0] == dialect} for dialect in Dialect}
+    names = {dialect: {path.name for path in CANDIDATES if path.parts[0] == dialect} for dialect in WITH_CARD}
     assert names[Dialect.CDNA3] == names[Dialect.CDNA4]
     assert len(names[Dialect.CDNA3]) == 8
     assert all((REPOSITORY / "problems" / "level1" / name).is_file() for name in names[Dialect.CDNA3])

@@ -11,7 +11,7 @@ import pytest
 from support.compilers import hip_or_skip
 from support.kittens import kittens_or_skip
 
-from hkbench.toolchain.hipkittens import Dialect
+from hkbench.toolchain.hipkittens import WITH_CARD
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "scripts" / "hipkittens_table.py"
@@ -31,11 +31,11 @@ def test_a_folder_that_is_no_checkout_is_named() -> None:
 
 def stand_ins(folder: Path) -> dict[str, str]:
     """A tree for each dialect of which nothing is compiled."""
-    master = "".join(f"#ifdef {dialect.macro}\n#endif\n" for dialect in Dialect)
-    for dialect in Dialect:
+    master = "".join(f"#ifdef {dialect.macro}\n#endif\n" for dialect in WITH_CARD)
+    for dialect in WITH_CARD:
         (folder / "include" / dialect).mkdir(parents=True)
     (folder / "include" / "kittens.cuh").write_text(master)
-    return {f"HIPKITTENS_{dialect.upper()}_ROOT": str(folder) for dialect in Dialect}
+    return {f"HIPKITTENS_{dialect.upper()}_ROOT": str(folder) for dialect in WITH_CARD}
 
 
 def test_a_file_without_a_place_is_refused_before_anything_is_built(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_a_file_without_a_place_is_refused_before_anything_is_built(tmp_path: Pa
 @pytest.mark.slow
 def test_rows_replace_what_stood_there(tmp_path: Path) -> None:
     hip_or_skip("no row of the table was made")
-    for dialect in Dialect:
+    for dialect in WITH_CARD:
         kittens_or_skip(dialect, "no row of the table was made")
     page = tmp_path / "page.md"
     page.write_text(PLACE)

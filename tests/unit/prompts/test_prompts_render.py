@@ -70,7 +70,7 @@ def test_an_unknown_template_is_named(tmp_path: Path, cpp: PromptContext) -> Non
 
 def test_hipkittens_needs_a_dialect(tmp_path: Path) -> None:
     nowhere = context(problem(RESIDUAL), Backend.HIPKITTENS, H200)
-    with pytest.raises(ConfigurationError, match="no dialect for NVIDIA H200"):
+    with pytest.raises(ConfigurationError, match="no HipKittens card for NVIDIA H200"):
         render(book(tmp_path, "x"), "t.txt", nowhere)
     assert context(problem(RESIDUAL), Backend.HIPKITTENS, MI300X).dialect == "cdna3"
 

@@ -8,7 +8,7 @@ from hkbench.cli.verdicts import _resources as terminal_lines
 from hkbench.prompts.reflection import _resources as prompt_line
 from hkbench.records import KernelResources
 from hkbench.toolchain.code_object import KernelMetadata
-from hkbench.toolchain.findings import findings
+from hkbench.toolchain.findings import findings, lost_loads
 from hkbench.toolchain.resources import completed, with_findings
 
 
@@ -19,6 +19,13 @@ def _kernel(**known: object) -> KernelResources:
 def test_nothing_known_nothing_said() -> None:
     assert findings(_kernel()) == ()
     assert findings(_kernel(vgprs=40, scratch_bytes_per_lane=0, instructions={"valu": 3})) == ()
+
+
+def test_loads_that_do_not_arrive_come_before_all() -> None:
+    instructions = {"buffer_load_lds_lost_b128": 2, "buffer_load_lds_b128": 6}
+    said = findings(_kernel(arch="gfx950", scratch_bytes_per_lane=64, vgpr_spills=16, instructions=instructions))
+    assert said[0].startswith("2 loads to LDS go to a null pointer's address")
+    assert lost_loads(_kernel(instructions={"buffer_load_lds_b128": 6})) is None
 
 
 def test_scratch_comes_first_and_names_its_cause() -> None:

@@ -12,7 +12,16 @@ from hipkittens_build.headers import STAMP, content
 from hkbench.errors import InputMissing, ToolchainUnavailable
 from hkbench.toolchain.extension import ExtensionCall
 from hkbench.toolchain.hip import HipToolchain
-from hkbench.toolchain.hipkittens import VARIABLES, Dialect, dialect_for, doubts, find_checkout, read_checkout
+from hkbench.toolchain.hipkittens import (
+    VARIABLES,
+    Dialect,
+    dialect_for,
+    doubts,
+    find_checkout,
+    read_checkout,
+    refusals,
+    wrong_results,
+)
 
 FLAT = '#pragma once\n#include "common/common.cuh"\n'
 BOTH = """#if defined(KITTENS_CDNA4)
@@ -196,8 +205,21 @@ def test_a_renamed_file_changes_the_content(tmp_path: Path) -> None:
 def test_architectures_have_dialects() -> None:
     assert dialect_for("gfx942:sramecc+:xnack-") is Dialect.CDNA3
     assert dialect_for("gfx950") is Dialect.CDNA4
+    assert dialect_for("gfx1250") is Dialect.CDNA5
+    assert {dialect_for(arch) for arch in ("gfx1100", "gfx1101", "gfx1102")} == {Dialect.RDNA3}
+    assert dialect_for("gfx1200") is Dialect.RDNA4 and Dialect.RDNA4.arch == "gfx1201"
     with pytest.raises(ToolchainUnavailable, match="backend hip"):
-        dialect_for("gfx1100")
+        dialect_for("gfx90a")
+
+
+def test_compilers_that_are_known_to_be_wrong_are_named() -> None:
+    (said,) = wrong_results(Dialect.CDNA4, "AMD clang version 20.0.0git (ROCm 7.1.0)")
+    assert "GEMM" in said
+    assert wrong_results(Dialect.CDNA3, "AMD clang version 20.0.0git") == ()
+    debian = "Debian clang version 22.1.8 (1~deb12u1)"
+    assert wrong_results(Dialect.CDNA4, debian) == wrong_results(Dialect.CDNA4, "unknown") == ()
+    assert "attention" in refusals(Dialect.CDNA4, debian)[0]
+    assert refusals(Dialect.CDNA4, "AMD clang version 20.0.0git") == ()
 
 
 def _call(*flags: str, source: str = '#include "kittens.cuh"\n', folders: tuple[str, ...] = ()) -> ExtensionCall:
