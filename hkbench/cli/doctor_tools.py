@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from importlib import metadata
+from pathlib import Path
 
 from hkbench.cli.doctor_row import Row, detail
 from hkbench.errors import HkbenchError, ToolchainUnavailable
@@ -16,8 +20,8 @@ from hkbench.profile.installed import PACKAGES, Standing, standings
 from hkbench.records import DeviceFacts, DeviceKind
 from hkbench.rocm import rocm_version
 from hkbench.sandbox.environment import runner_path
-from hkbench.toolchain.hip import ARCHITECTURES
-from hkbench.toolchain.hipkittens import find_checkout
+from hkbench.toolchain.hip import ARCHITECTURES, HipToolchain, find_hip
+from hkbench.toolchain.hipkittens import Checkout, Dialect, find_checkout, refusals, wrong_results
 from hkbench.toolchain.triton import find_triton
 
 #: Programs, with the arguments that make them tell their version.
@@ -58,12 +62,36 @@ def _version(program: str, flag: str) -> str:
 
 
 def hipkittens() -> Row:
-    """Whether a variable names a checkout of HipKittens, of which commit, and which dialects it serves."""
+    """Which HipKittens serves here, of which commit or package, and which of its dialects compile."""
     try:
         found = find_checkout()
     except HkbenchError as error:
         return Row("hipkittens", str(error))
-    return Row("hipkittens", f"{found.describe()}{', with changes in include/' if found.changed else ''}")
+    text = f"{found.describe()}{', with changes in include/' if found.changed else ''}"
+    try:
+        toolchain = find_hip()
+    except ToolchainUnavailable:
+        return Row("hipkittens", text, (detail("targets", "not tried: there is no HIP compiler"),))
+    with ThreadPoolExecutor() as pool:
+        tried = dict(zip(found.dialects, pool.map(partial(_refused, found, toolchain), found.dialects), strict=True))
+    names = {dialect: f"{dialect} ({dialect.arch})" for dialect in found.dialects}
+    good = [names[dialect] for dialect, refused in tried.items() if refused is None]
+    lines = [detail("targets", f"{', '.join(good) or 'none'}: kittens.cuh compiles with HIP {toolchain.version}")]
+    lines += [detail("missing", f"{names[dialect]}: {refused}") for dialect, refused in tried.items() if refused]
+    for dialect in found.dialects:
+        lines += [detail("warning", said) for said in wrong_results(dialect, toolchain.compiler)]
+        lines += [detail("known", said) for said in refusals(dialect, toolchain.compiler)]
+    return Row("hipkittens", text, tuple(lines))
+
+
+def _refused(found: Checkout, toolchain: HipToolchain, dialect: Dialect) -> str | None:
+    """Why a dialect's headers do not compile here; None where they do."""
+    with tempfile.TemporaryDirectory(prefix="hkbench-doctor-") as folder:
+        try:
+            found.require(dialect, toolchain, Path(folder))
+        except HkbenchError as error:
+            return str(error)
+    return None
 
 
 def triton() -> Row:

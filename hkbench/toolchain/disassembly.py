@@ -128,8 +128,8 @@ def instruction_counts(code_object: Path, arch: str, tools: Tools) -> dict[str, 
 def count_instructions(disassembly: str) -> dict[str, dict[str, int]]:
     """Class -> count for every function in what `llvm-objdump -d` prints, classes in a fixed order.
 
-    What fills room (`s_nop`, `s_code_end`) does not count: behind a function up to the next one's alignment, and before the code of a
-    kernel whose arguments are preloaded, which begins 256 bytes behind its entry (AMDGPUUsage, "Preloaded Kernel
+    What fills room (`s_nop`, `s_code_end`) does not count: behind a function up to the next one's alignment, and before
+    the code of a kernel whose arguments are preloaded, which begins 256 bytes behind its entry (AMDGPUUsage, "Preloaded Kernel
     Arguments").
     """
     functions: dict[str, list[str]] = {}

@@ -8,12 +8,13 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from support.compilers import hip_or_skip
 
 from hkbench.cli import doctor_tools
 from hkbench.cli.doctor_tools import COMPILERS, hip_python, hipkittens, profilers, program
 from hkbench.profile import installed
 from hkbench.records import DeviceFacts, DeviceKind
-from hkbench.toolchain.hipkittens import VARIABLES
+from hkbench.toolchain.hipkittens import VARIABLES, Dialect, refusals, wrong_results
 
 MI300X = DeviceFacts(kind=DeviceKind.ROCM, index=0, name="AMD Instinct MI300X", arch="gfx942")
 MI355X = MI300X.model_copy(update={"name": "AMD Instinct MI355X", "arch": "gfx950"})
@@ -98,6 +99,21 @@ def test_a_hipkittens_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert hipkittens().text == f"THUNDERKITTENS_ROOT={tmp_path} (commit unknown) has cdna4 (gfx950)"
     monkeypatch.setenv("HIPKITTENS_ROOT", str(tmp_path / "none"))
     assert "there is no such folder" in hipkittens().text
+
+
+@pytest.mark.hipcc
+def test_each_dialect_of_hipkittens_is_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = hip_or_skip("no dialect was tried").compiler
+    for dialect, text in ((Dialect.CDNA3, "int x;"), (Dialect.CDNA4, "#include <no_such_header.h>")):
+        (tmp_path / "include" / dialect).mkdir(parents=True)
+        (tmp_path / "include" / dialect / "all.cuh").write_text(text)
+    master = [f'#ifdef KITTENS_{name}\n#include "{name.lower()}/all.cuh"\n#endif\n' for name in ("CDNA3", "CDNA4")]
+    (tmp_path / "include" / "kittens.cuh").write_text("".join(master))
+    monkeypatch.setenv("HIPKITTENS_ROOT", str(tmp_path))
+    targets, missing, *known = hipkittens().details
+    assert targets.startswith("targets  cdna3 (gfx942): kittens.cuh compiles with HIP ")
+    assert missing.startswith("missing  cdna4 (gfx950): ") and "no_such_header.h" in missing
+    assert len(known) == len((*wrong_results(Dialect.CDNA4, compiler), *refusals(Dialect.CDNA4, compiler)))
 
 
 @pytest.mark.parametrize(
