@@ -129,8 +129,8 @@ def count_instructions(disassembly: str) -> dict[str, dict[str, int]]:
     """Class -> count for every function in what `llvm-objdump -d` prints, classes in a fixed order.
 
     What fills room (`s_nop`, `s_code_end`) does not count: behind a function up to the next one's alignment, and before
-    the code of a kernel whose arguments are preloaded, which begins 256 bytes behind its entry (AMDGPUUsage, "Preloaded Kernel
-    Arguments").
+    the code of a kernel whose arguments are preloaded, which begins 256 bytes behind its entry (AMDGPUUsage, "Preloaded
+    Kernel Arguments").
     """
     functions: dict[str, list[str]] = {}
     current: list[str] | None = None
