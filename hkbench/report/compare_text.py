@@ -121,8 +121,8 @@ def _problems(problems: Sequence[PairedProblem], run: str) -> list[str]:
     rows = [
         (
             one_line(one.problem, 100) + (" (weak)" if one.weak else ""),
-            outcome(one.solved_a, one.correct_a, one.speedup_a),
-            outcome(one.solved_b, one.correct_b, one.speedup_b),
+            outcome(one.speedup_a),
+            outcome(one.speedup_b),
             ratio(one.ratio) + ("*" if one.apart else ""),
         )
         for one in problems

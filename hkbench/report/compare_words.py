@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from hkbench.records import JudgeSettings
+from hkbench.records import JudgeSettings, Status, outcome_of
 from hkbench.report.compare import LEAST, Comparison, Difference, Outcome, Paired, Part, barred
 from hkbench.report.model import Estimate
 from hkbench.report.words import estimate
@@ -14,45 +14,49 @@ _UNLIKE = (
     "another's."
 )
 _STRICT = "The runs were not judged alike ({}): what passes in one may fail in the other."
-_TRIED = "The runs did not have equally many tries ({}): with more of them a run's best is better by that alone."
+_TRIED = (
+    "The runs did not have equally many attempts or samples ({}): more attempts raise a run's best even at equal skill."
+)
 _TRIES = {"samples", "attempts", "exhaust"}
 _NO_VERDICT = {"profile_slow", "profile_timeout", "keep_profile", "prepare_builds"}
 _STRICTNESS = {f"judge {name.replace('_', ' ')}" for name in JudgeSettings.model_fields if name not in _NO_VERDICT}
 
 
-def conclusion(part: Part, run: str = "B") -> str:
-    """One sentence: what the figures settle, and over how many problems. `run`: what the second run is called."""
-    return f"{_solved_words(part.solved, run)}; {_speed_words(part.speedup, run)}."
+def conclusion(part: Part, run: str = "B", first: str = "A") -> str:
+    """One sentence: what the figures settle, and over how many problems. `run`, `first`: what the runs are called."""
+    return f"{_solved_words(part.solved, run, first)}; {_speed_words(part.speedup, run, first)}."
 
 
-def caveats(found: Comparison) -> Iterator[str]:
-    """What the settings of the two runs take from the comparison, a sentence each."""
+def caveats(found: Comparison, run: str | None = None, first: str = "A") -> Iterator[str]:
+    """What the settings of the two runs take from the comparison, a sentence each; names as in `conclusion`."""
     for sentence, these in (
         (_UNLIKE, barred(found.differences)),
         (_STRICT, [one for one in found.differences if one.setting in _STRICTNESS]),
         (_TRIED, [one for one in found.differences if one.setting in _TRIES]),
     ):
         if these:
-            yield sentence.format(_listed(these, found.run))
+            yield sentence.format(_listed(these, run or found.run, first))
 
 
 def unlike(found: Sequence[Difference], run: str) -> str:
     """Why speed-ups of the runs say nothing of each other."""
-    return _UNLIKE.format(_listed(found, run))
+    return _UNLIKE.format(_listed(found, run, "A"))
 
 
-def _listed(found: Sequence[Difference], run: str) -> str:
-    return "; ".join(f"{one.setting}: {_given(one.a)} in A, {_given(one.b)} in {run}" for one in found)
+def _listed(found: Sequence[Difference], run: str, first: str) -> str:
+    return "; ".join(f"{one.setting}: {_given(one.a)} in {first}, {_given(one.b)} in {run}" for one in found)
 
 
 def _given(value: str | None) -> str:
     return "none" if value is None else value
 
 
-def outcome(solved: bool, correct: bool, speedup: Estimate | None) -> str:
-    """What became of a judged problem in one run."""
-    word = "solved" if solved else "slow" if correct else "not correct"
-    return word if speedup is None else f"{word} {estimate(speedup)}"
+def outcome(speedup: Estimate | None) -> str:
+    """What became of a judged problem in one run, by its best speed-up."""
+    if speedup is None:
+        return "not correct"
+    status = Status.FAST if speedup.value >= 1.0 else Status.SLOW
+    return f"{outcome_of(status, speedup.value, speedup.low, speedup.high).label} {estimate(speedup)}"
 
 
 def points(found: Estimate) -> str:
@@ -63,20 +67,20 @@ def points(found: Estimate) -> str:
     return f"{value} [{100 * found.low:+.1f}, {100 * found.high:+.1f}]"
 
 
-def _solved_words(found: Paired, run: str) -> str:
+def _solved_words(found: Paired, run: str, first: str) -> str:
     if found.differ == 0:
-        return f"Of {_problems_word(found.problems)} A and {run} solve the same ones"
+        return f"Of {_problems_word(found.problems)} {first} and {run} solve the same ones"
     said = f"{points(found.difference)} in solved problems over {_problems_word(found.problems)}"
     if found.outcome is Outcome.OPEN:
-        return f"Whether A or {run} solves more is not settled: {said}, {_why_open(found, '0')}"
+        return f"Whether {first} or {run} solves more is not settled: {said}, {_why_open(found, '0')}"
     word = "more" if found.outcome is Outcome.BETTER else "fewer"
     return f"{run} solves {word}: {said}, an interval that leaves out 0"
 
 
-def _speed_words(found: Paired | None, run: str) -> str:
+def _speed_words(found: Paired | None, run: str, first: str) -> str:
     if found is None:
         return "no problem is correct in both, so nothing is said of speed"
-    where = f"{estimate(found.difference)} of A's speed-up over {_problems_word(found.problems)} correct in both"
+    where = f"{estimate(found.difference)} of {first}'s speed-up over {_problems_word(found.problems)} correct in both"
     if found.differ == 0:
         return f"their speed-ups are the same over {_problems_word(found.problems)} correct in both"
     if found.outcome is Outcome.OPEN:

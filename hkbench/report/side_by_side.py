@@ -7,12 +7,14 @@ fields are only ever added within one `schema_version`. Nothing depends on when 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from hkbench.errors import UsageError
-from hkbench.records import Interval, RunConfig, RunFacts
+from hkbench.headline import model_name
+from hkbench.records import Interval, Outcome, RunConfig, RunFacts
 from hkbench.report.compare import KS, Comparison, compare, left_out_of, mean, obstacles, settings_of, total
 from hkbench.report.compare_words import conclusion, unlike
 from hkbench.report.model import (
@@ -30,13 +32,27 @@ from hkbench.report.model import (
 )
 from hkbench.report.tally import cost_per_solved, failure_counts, sum_of_costs
 from hkbench.stats import Floats, bootstrap_interval, geometric_mean, share_interval
+from hkbench.store.plain import one_line
 
+_LABEL = 40  #: characters of a model and of a folder
 NAMES = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 SIDE_BY_SIDE_DEFINITIONS = {
     **{
         word: DEFINITIONS[word]
-        for word in ("solved", "correct", "judged", "speedup", "fast_p", "pass_at_k", "weak", "cost", "cost_per_solved")
+        for word in (
+            "outcome",
+            "geometric_mean_speedup_all",
+            "solved",
+            "correct",
+            "judged",
+            "speedup",
+            "fast_p",
+            "pass_at_k",
+            "weak",
+            "cost",
+            "cost_per_solved",
+        )
     },
     "common": "problems that every run finished and judged, with the same file: runs[].figures and the figures drawn "
     "are over these",
@@ -47,7 +63,8 @@ SIDE_BY_SIDE_DEFINITIONS = {
     "geometric mean of B / A over the problems correct in both; the interval is a 95 % percentile bootstrap over "
     "problems, expanded for few of them (Hesterberg 2015, section 4.3), absent for fewer than three or where none "
     "differs",
-    "outcome": "better or worse: at least six problems differ and the interval leaves out no difference; else open",
+    "against[].outcome": "better or worse: at least six problems differ and the interval leaves out no difference; "
+    "else open",
     "worse": "B solves fewer problems or has slower kernels than A, by the outcomes of solved and speedup over all "
     "compared problems",
     "share intervals": "of solved, correct and fast_p of a run: Wilson's 95 % score interval over problems; of pass@k "
@@ -67,13 +84,16 @@ class RunFigures(ReportRecord):
     """One run over the common problems."""
 
     problems: int
+    outcomes: dict[Outcome, int]
     solved: int
     correct: int
+    faster_share: Estimate
     solved_share: Estimate
     correct_share: Estimate
     fast_p: dict[str, Estimate]
     pass_at_k: tuple[Chance, ...]  #: for the `KS`, and for all samples of an attempt
     geometric_mean_speedup: Estimate | None  #: of the best samples of the problems that this run has correct
+    geometric_mean_speedup_all: Estimate  #: over all of them, with 1 where no kernel is correct and faster
     samples_judged: int
     samples_correct: int
     model_failures: tuple[FailureCount, ...]
@@ -91,7 +111,8 @@ class RunFigures(ReportRecord):
 class RunColumn(ReportRecord):
     """One run. `folder`: as it was named."""
 
-    name: str
+    name: str  #: A, B, ... as on the terminal
+    label: str  #: its model, told apart from the others
     folder: str
     complete: bool
     incomplete_because: str | None
@@ -117,6 +138,7 @@ class ProblemCell(ReportRecord):
     number: int  #: its place in the run's plan, from 1: the anchor p1 of the run's report.html
     state: ProblemState
     judged: bool
+    outcome: Outcome
     solved: bool
     correct: bool
     best_speedup: Estimate | None
@@ -173,13 +195,18 @@ def side_by_side(runs: Sequence[tuple[str, Report]], *, force: bool = False) -> 
             f"{' and '.join(unmeasured)} measured nothing (--build-only): what was only compiled is neither solved nor "
             "failed; name runs that measured"
         )
-    against = tuple(_against(reports[0], other, NAMES[i], force) for i, other in enumerate(reports[1:], 1))
+    labels = labels_of([(folder, report.config) for folder, report in runs])
+    against = tuple(
+        _against(reports[0], other, NAMES[i], (labels[0], labels[i]), force) for i, other in enumerate(reports[1:], 1)
+    )
     excluded = {name for other in reports[1:] for name in left_out_of(reports[0], other)}
     common = tuple(one.problem for one in reports[0].problems if one.problem not in excluded)
     weak = {one.problem for report in reports for one in report.problems if one.weak}
     strong = tuple(name for name in common if name not in weak)
     return SideBySide(
-        runs=tuple(_column(NAMES[i], folder, report, common, strong) for i, (folder, report) in enumerate(runs)),
+        runs=tuple(
+            _column(NAMES[i], labels[i], folder, report, common, strong) for i, (folder, report) in enumerate(runs)
+        ),
         settings=_settings(reports),
         common=common,
         common_weak=tuple(name for name in common if name in weak),
@@ -190,7 +217,17 @@ def side_by_side(runs: Sequence[tuple[str, Report]], *, force: bool = False) -> 
     )
 
 
-def _against(first: Report, other: Report, run: str, force: bool) -> Against:
+def labels_of(runs: Sequence[tuple[str, RunConfig]]) -> list[str]:
+    """The model of each run; with the folder's name where two have the same, and with a letter where that is so too."""
+    models = [one_line(model_name(config), _LABEL) for _, config in runs]
+    longer = [
+        f"{model} ({one_line(Path(folder).name, _LABEL)})" if models.count(model) > 1 else model
+        for model, (folder, _) in zip(models, runs, strict=True)
+    ]
+    return [f"{label} {NAMES[i]}" if longer.count(label) > 1 else label for i, label in enumerate(longer)]
+
+
+def _against(first: Report, other: Report, run: str, labels: tuple[str, str], force: bool) -> Against:
     found = obstacles(first, other)
     if found and not force:
         raise UsageError(f"{unlike(found, run)} --force compares them all the same")
@@ -203,15 +240,18 @@ def _against(first: Report, other: Report, run: str, force: bool) -> Against:
         run=run,
         comparison=comparison,
         worse=comparison.worse,
-        conclusion=conclusion(comparison.whole, run),
-        conclusion_without_weak=conclusion(without, run) if without is not None else None,
+        conclusion=conclusion(comparison.whole, labels[1], labels[0]),
+        conclusion_without_weak=conclusion(without, labels[1], labels[0]) if without is not None else None,
     )
 
 
-def _column(name: str, folder: str, report: Report, common: Sequence[str], strong: Sequence[str]) -> RunColumn:
+def _column(
+    name: str, label: str, folder: str, report: Report, common: Sequence[str], strong: Sequence[str]
+) -> RunColumn:
     overall = report.overall
     return RunColumn(
         name=name,
+        label=label,
         folder=folder,
         complete=report.complete,
         incomplete_because=report.incomplete_because,
@@ -230,9 +270,13 @@ def _figures(report: Report, names: Sequence[str]) -> RunFigures:
     count = len(problems)
     cost = sum_of_costs(one.cost for one in problems)
     speedups = [one.best_speedup.value for one in problems if one.best_speedup is not None]
+    found = [one.outcome for one in problems]
+    kept = [max(1.0, one.best_speedup.value) if one.best_speedup is not None else 1.0 for one in problems]
     solved, correct = sum(one.solved for one in problems), sum(one.correct for one in problems)
     return RunFigures(
         problems=count,
+        outcomes={outcome: found.count(outcome) for outcome in Outcome},
+        faster_share=_estimate(share_interval(found.count(Outcome.FASTER), count)),
         solved=solved,
         correct=correct,
         solved_share=_estimate(share_interval(solved, count)),
@@ -240,6 +284,7 @@ def _figures(report: Report, names: Sequence[str]) -> RunFigures:
         fast_p={f"{p:g}": _estimate(share_interval(_above(problems, f"{p:g}"), count)) for p in FAST_P},
         pass_at_k=tuple(_chances(problems, report.config.samples)),
         geometric_mean_speedup=_mean(speedups, geometric_mean) if speedups else None,
+        geometric_mean_speedup_all=_mean(kept, geometric_mean),
         samples_judged=sum(one.judged for one in problems),
         samples_correct=sum(one.correct_samples for one in problems),
         model_failures=failure_counts((f.stage, f.kind, f.count) for one in problems for f in one.model_failures),
@@ -315,6 +360,7 @@ def _cell(number: int, problem: ProblemReport) -> ProblemCell:
         number=number,
         state=problem.state,
         judged=problem.judged > 0,
+        outcome=problem.outcome,
         solved=problem.solved,
         correct=problem.correct,
         best_speedup=problem.best_speedup,

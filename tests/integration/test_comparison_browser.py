@@ -38,7 +38,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_console_is_silent_and_models_text_does_nothing(page: Path) -> None:
     document, console = look(page)
     assert console == []
-    assert "<title>hkbench: A, B, C side by side</title>" in document
+    assert "<title>test-model (a), a_model_with_a_name_that_is" in document
 
 
 @pytest.mark.parametrize("width", [1280, 390])

@@ -8,13 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hkbench.records import Outcome
 from hkbench.report import words
-from hkbench.report.compare import Outcome, Paired, Part
+from hkbench.report.compare import Outcome as PairedOutcome
+from hkbench.report.compare import Paired, Part
 from hkbench.report.compare_text import run_name
 from hkbench.report.compare_words import caveats, outcome, points
 from hkbench.report.model import ProblemState
 from hkbench.report.page.comparison_figures import comparison_figures, share
 from hkbench.report.page.render import environment
+from hkbench.report.page.result import Part as BarPart
+from hkbench.report.page.result import bar_parts
 from hkbench.report.page.svg import RUNS
 from hkbench.report.side_by_side import Against, ProblemCell, RunColumn, RunFigures, SideBySide
 from hkbench.store.costs import money
@@ -24,10 +28,11 @@ Row = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Cell:
-    """A text that leads into a run's own report, where there is one."""
+    """A text that leads into a run's own report, where there is one; `outcome` gives it its colour."""
 
     text: str
     link: str | None = None
+    outcome: Outcome | None = None
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,7 @@ class AgainstPart:
     """A run against the first: its sentences and tables."""
 
     found: Against
+    label: str
     title: str
     caveats: list[str]
     parts: list[tuple[str, str, list[Row]]]  #: title, conclusion and rows: of all problems, then without the weak
@@ -46,6 +52,8 @@ def render_comparison(found: SideBySide, reports: Sequence[str | None]) -> str:
     return environment().get_template("comparison.html").render(
         found=found,
         runs=[(run, f"run-{1 + i % len(RUNS)}", reports[i], run_name(run)) for i, run in enumerate(found.runs)],
+        labels=[run.label for run in found.runs],
+        leaderboard=_leaderboard(found.runs),
         against=[_against(found, one, reports) for one in found.against],
         run_rows=_run_rows(found.runs),
         differing=[(row.setting, *map(_given, row.values)) for row in found.settings if row.differs],
@@ -54,6 +62,7 @@ def render_comparison(found: SideBySide, reports: Sequence[str | None]) -> str:
         headlines_without_weak=_headlines([run.figures_without_weak for run in found.runs]),
         work=_work([run.figures for run in found.runs]),
         figures=comparison_figures(found),
+        standing=STANDING,
         problems=_problem_rows(found, reports),
         left_out=_left_out(found),
     )  # fmt: skip
@@ -69,12 +78,54 @@ def _run_rows(runs: Sequence[RunColumn]) -> list[Row]:
         ("Model", *(run.config.model for run in runs)),
         ("Backend, device, sizes", *(f"{r.config.backend} on {r.config.device}, {r.config.sizes}" for r in runs)),
         ("Replies from", *(run.config.replay or "the model" for run in runs)),
-        ("Begun", *(run.facts.started for run in runs)),
+        ("Started", *(run.facts.started for run in runs)),
         ("State", *("finished" if run.complete else f"incomplete: {run.incomplete_because}" for run in runs)),
-        ("Own problems", *(f"{run.own.problems}, {run.own.judged} judged" for run in runs)),
-        ("Solved of its own", *(f"{r.own.solved} of {r.own.judged}" for r in runs)),
-        ("Mean speed-up of its own", *(words.estimate(run.own.geometric_mean_speedup) for run in runs)),
+        ("Problems", *(f"{run.own.problems}, {run.own.judged} judged" for run in runs)),
+        ("Solved", *(f"{r.own.solved} of {r.own.judged}" for r in runs)),
+        ("Mean speed-up", *(words.estimate(run.own.geometric_mean_speedup) for run in runs)),
     ]
+
+
+def _label(found: SideBySide, name: str) -> str:
+    return next(run.label for run in found.runs if run.name == name)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A run in the leaderboard, over the common problems."""
+
+    run: RunColumn
+    hue: str
+    bar: list[BarPart]
+    figures: Row
+
+
+STANDING = ("faster", "correct", "speed-up of the correct", "1x for the rest", "output tokens", "cost")
+
+
+def _leaderboard(runs: Sequence[RunColumn]) -> list[Standing]:
+    """One row a run, best first: by the share of faster problems, then by the mean over all problems."""
+    rows = [
+        (
+            (-c.faster_share.value, -c.geometric_mean_speedup_all.value),
+            Standing(
+                run=run,
+                hue=f"run-{1 + i % len(RUNS)}",
+                bar=bar_parts(c.outcomes),
+                figures=(
+                    share(c.faster_share),
+                    share(c.correct_share),
+                    words.estimate(c.geometric_mean_speedup),
+                    words.estimate(c.geometric_mean_speedup_all),
+                    words.count(c.tokens_output),
+                    words.cost(c.cost),
+                ),
+            ),
+        )
+        for i, run in enumerate(runs)
+        if (c := run.figures) is not None
+    ]
+    return [standing for _, standing in sorted(rows, key=lambda pair: pair[0])]
 
 
 def _headlines(columns: Sequence[RunFigures | None]) -> list[Row]:
@@ -85,9 +136,11 @@ def _headlines(columns: Sequence[RunFigures | None]) -> list[Row]:
     ks = sorted({chance.k for column in known for chance in column.pass_at_k})
     return [
         ("Problems", *(str(c.problems) for c in known)),
+        ("Faster than PyTorch", *(f"{c.outcomes[Outcome.FASTER]}: {share(c.faster_share)}" for c in known)),
         ("Solved", *(f"{c.solved}: {share(c.solved_share)}" for c in known)),
         ("Correct", *(f"{c.correct}: {share(c.correct_share)}" for c in known)),
         ("Speed-up, geometric mean", *(words.estimate(c.geometric_mean_speedup) for c in known)),
+        ("Speed-up, with 1x for the rest", *(words.estimate(c.geometric_mean_speedup_all) for c in known)),
         *((f"fast_{p}", *(share(c.fast_p[p]) for c in known)) for p in known[0].fast_p),
         *((f"pass@{k}", *(_chance(c, k) for c in known)) for k in ks),
     ]
@@ -128,8 +181,9 @@ def _against(found: SideBySide, one: Against, reports: Sequence[str | None]) -> 
         parts.append(("Without the weak problems", one.conclusion_without_weak, rows))
     return AgainstPart(
         found=one,
-        title=f"{one.run} against A",
-        caveats=list(caveats(comparison)),
+        label=_label(found, one.run),
+        title=f"{_label(found, one.run)} against {found.runs[0].label}",
+        caveats=list(caveats(comparison, _label(found, one.run), found.runs[0].label)),
         parts=parts,
         flips=_flips(found, one, reports),
     )
@@ -161,7 +215,13 @@ def _difference(found: Paired) -> Row:
 
 
 def _settled(found: Paired) -> Row:
-    word = "the same" if found.differ == 0 else "not settled" if found.outcome is Outcome.OPEN else found.outcome.value
+    word = (
+        "the same"
+        if found.differ == 0
+        else "not settled"
+        if found.outcome is PairedOutcome.OPEN
+        else found.outcome.value
+    )
     return f"{found.differ} of {found.problems}", word
 
 
@@ -174,12 +234,12 @@ def _flips(found: SideBySide, one: Against, reports: Sequence[str | None]) -> li
         given = rows[name].cells
         return Cell(name), _cell(given[0], reports[0]), _cell(given[other], reports[other])
 
-    flips = one.comparison.flips
+    flips, label, first = one.comparison.flips, found.runs[other].label, found.runs[0].label
     kinds = (
-        (f"solved in {one.run} only", flips.solved_only_b),
-        ("solved in A only", flips.solved_only_a),
-        (f"correct in {one.run} only", flips.correct_only_b),
-        ("correct in A only", flips.correct_only_a),
+        (f"solved by {label} only", flips.solved_only_b),
+        (f"solved by {first} only", flips.solved_only_a),
+        (f"correct by {label} only", flips.correct_only_b),
+        (f"correct by {first} only", flips.correct_only_a),
     )
     return [(what, [cells(name) for name in names]) for what, names in kinds]
 
@@ -187,10 +247,10 @@ def _flips(found: SideBySide, one: Against, reports: Sequence[str | None]) -> li
 def _cell(cell: ProblemCell | None, report: str | None) -> Cell:
     if cell is None:
         return Cell(words.UNKNOWN)
-    text = outcome(cell.solved, cell.correct, cell.best_speedup) if cell.judged else "not judged"
+    text = outcome(cell.best_speedup) if cell.judged else "not judged"
     if cell.state is not ProblemState.FINISHED:
         text += "*"
-    return Cell(text, f"{report}#p{cell.number}" if report is not None else None)
+    return Cell(text, f"{report}#p{cell.number}" if report is not None else None, cell.outcome)
 
 
 def _problem_rows(found: SideBySide, reports: Sequence[str | None]) -> list[tuple[str, bool, list[Cell], list[str]]]:
@@ -213,7 +273,7 @@ def _problem_rows(found: SideBySide, reports: Sequence[str | None]) -> list[tupl
 def _left_out(found: SideBySide) -> list[Row]:
     """Problems that are not compared, by the run that is compared with A, with the reason."""
     return [
-        (problem, f"{one.run} against A", reason)
+        (problem, f"{_label(found, one.run)} against {found.runs[0].label}", reason)
         for one in found.against
         for problem, reason in one.comparison.left_out.items()
     ]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import cycle, islice
 from typing import TYPE_CHECKING
 
+from hkbench.records import Outcome
 from hkbench.report import words
 from hkbench.report.compare_words import outcome
 from hkbench.report.model import Estimate
@@ -19,6 +20,7 @@ from hkbench.store.plain import one_line
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
+_LEGEND = 30  #: characters of a run in a legend
 _ROW = 0.12  # inches of one run in a row
 _MARKERS = ("o", "s", "^", "D", "v")
 _LINES = ("-", "--", "-.", ":")
@@ -37,6 +39,10 @@ def comparison_figures(found: SideBySide) -> dict[str, Figure]:
 def _looks(count: int) -> list[tuple[str, str, str]]:
     """Colour, marker and line of each run: told apart without colours too."""
     return list(islice(zip(cycle(RUNS), cycle(_MARKERS), cycle(_LINES), strict=False), count))
+
+
+def _legend(run: RunColumn) -> str:
+    return one_line(run.label, _LEGEND)
 
 
 def _cells(row: ProblemRow) -> list[ProblemCell]:
@@ -61,23 +67,23 @@ def _fast_p(runs: Drawn, rows: Sequence[ProblemRow]) -> Figure | None:
         for (run, _), speedups, (colour, _, line) in zip(runs, each, _looks(len(runs)), strict=True):
             steps = [low, *sorted(speedups), high]
             shares = [100 * fast_p(speedups, len(rows), p) for p in steps]
-            axes.step(steps, shares, line, where="post", color=colour, label=run.name)
+            axes.step(steps, shares, line, where="post", color=colour, label=_legend(run))
         axes.axvline(1.0, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)))
         ratio_axis(axes, low, high)
         axes.set_ylim(0, 105)
-        axes.set_xlabel("p, times as fast as the baseline")
+        axes.set_xlabel("p, times as fast as PyTorch")
         axes.set_ylabel("% of common problems")
         axes.legend(loc="best")
 
-    at_one = ", ".join(f"{run.name} {words.percent(figures.fast_p['1'].value)}" for run, figures in runs)
+    at_one = ", ".join(f"{run.label} {words.percent(figures.fast_p['1'].value)}" for run, figures in runs)
     return made_figure(
         "fast-p",
         "fast_p",
         f"At p = 1: {at_one}.",
-        "Share of the common problems whose best correct sample is more than p times as fast as the baseline.",
+        "Share of the common problems whose best correct sample has a speed-up > p, as in KernelBench.",
         (HALF, 2.9),
         draw,
-        ("p", *(run.name for run, _ in runs)),
+        ("p", *(run.label for run, _ in runs)),
         [(p, *(share(figures.fast_p[p]) for _, figures in runs)) for p in runs[0][1].fast_p],
     )
 
@@ -113,7 +119,14 @@ def _speedups(runs: Sequence[RunColumn], rows: Sequence[ProblemRow]) -> Figure |
             lines = [_ends(best) for _, best in there]
             at = [place for place, _ in there]
             axes.hlines(at, [a for a, _ in lines], [b for _, b in lines], color=colour, linewidth=1.2)
-            axes.plot([best.value for _, best in there], at, marker, color=colour, markersize=4.2, label=run.name)
+            axes.plot(
+                [best.value for _, best in there],
+                at,
+                marker,
+                color=colour,
+                markersize=4.2,
+                label=_legend(run),
+            )
             absent = [place for place, best in zip(places, cells, strict=True) if best is None]
             axes.plot([low * 1.06] * len(absent), absent, "x", color=colour, markersize=4.2)
         axes.axvline(1.0, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)))
@@ -122,19 +135,20 @@ def _speedups(runs: Sequence[RunColumn], rows: Sequence[ProblemRow]) -> Figure |
         name_rows(axes, [one_line(row.problem, LABEL) for row in shown])
         for edge in range(1, len(shown)):
             axes.axhline(edge - 0.5, color=MUTED, linewidth=0.3, alpha=0.4)
-        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=min(len(runs), 9), borderaxespad=0)
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=min(len(runs), 4), borderaxespad=0)
 
-    counts = ", ".join(f"{run.name} {sum(_cells(row)[i].solved for row in shown)}" for i, run in enumerate(runs))
+    faster = [sum(_cells(row)[i].outcome is Outcome.FASTER for row in shown) for i in range(len(runs))]
+    counts = ", ".join(f"{run.label} {count}" for run, count in zip(runs, faster, strict=True))
     return made_figure(
         "speedups",
         "Speed-up of each problem",
-        f"Of {len(shown)} common problems with a correct kernel in some run, as fast as the baseline: {counts}.",
-        "The best correct sample of each problem in each run, on a logarithmic scale, sorted by A's. A cross at the "
-        "left edge: the run has no correct kernel.",
+        f"Of {len(shown)} common problems with a correct kernel in some run, faster than PyTorch: {counts}.",
+        "The best correct sample of each problem in each run, on a logarithmic scale, sorted by the first run's. A "
+        "cross at the left edge: the run has no correct kernel.",
         (FULL, 1.1 + (_ROW * len(runs) + 0.1) * len(shown)),
         draw,
-        ("problem", *(run.name for run in runs)),
-        [(row.problem, *(outcome(c.solved, c.correct, c.best_speedup) for c in _cells(row))) for row in shown],
+        ("problem", *(run.label for run in runs)),
+        [(row.problem, *(outcome(c.best_speedup) for c in _cells(row))) for row in shown],
         wide=True,
     )
 
@@ -156,7 +170,13 @@ def _chances(runs: Drawn) -> Figure | None:
         for i, ((run, figures), (colour, marker, line)) in enumerate(zip(runs, _looks(len(runs)), strict=True)):
             beside = 0.04 * (i - (len(runs) - 1) / 2)  # so that intervals do not hide each other
             k = [chance.k + beside for chance in figures.pass_at_k]
-            axes.plot(k, [100 * c.value.value for c in figures.pass_at_k], marker + line, color=colour, label=run.name)
+            axes.plot(
+                k,
+                [100 * c.value.value for c in figures.pass_at_k],
+                marker + line,
+                color=colour,
+                label=_legend(run),
+            )
             ends = [_ends(chance.value) for chance in figures.pass_at_k]
             axes.vlines(k, [100 * low for low, _ in ends], [100 * high for _, high in ends], color=colour, linewidth=1)
         axes.set_ylim(-3, 105)
@@ -169,12 +189,12 @@ def _chances(runs: Drawn) -> Figure | None:
         "samples",
         "pass@k",
         "One sample of attempt 1 is correct with: "
-        + ", ".join(f"{run.name} {words.percent(figures.pass_at_k[0].value.value)}" for run, figures in runs
+        + ", ".join(f"{run.label} {words.percent(figures.pass_at_k[0].value.value)}" for run, figures in runs
                     if figures.pass_at_k) + ".",
         "Chance that one of k samples of attempt 1 is correct, with its 95 % interval over problems.",
         (HALF, 2.9),
         draw,
-        ("k", *(run.name for run, _ in runs)),
+        ("k", *(run.label for run, _ in runs)),
         [(str(k), *(_chance(figures, k) for _, figures in runs)) for k in ks],
     )  # fmt: skip
 
@@ -196,15 +216,15 @@ def _failures(runs: Drawn) -> Figure | None:
         for i, ((run, figures), (colour, _, _)) in enumerate(zip(runs, _looks(len(runs)), strict=True)):
             places = [row + step * (i - (len(runs) - 1) / 2) for row in range(len(kinds))]
             shares = [100 * counts[i].get(kind, 0) / max(1, figures.samples_judged) for kind in kinds]
-            bars = axes.barh(places, shares, step * 0.85, color=colour, label=run.name)
+            bars = axes.barh(places, shares, step * 0.85, color=colour, label=_legend(run))
             axes.bar_label(bars, [str(counts[i].get(kind, 0)) for kind in kinds], padding=3, color=MUTED, fontsize=7)
         axes.margins(x=0.12)
         axes.set_xlabel("% of the judged samples; how many at the bar")
         name_rows(axes, [f"{stage}: {kind}" for stage, kind in kinds])
-        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=min(len(runs), 9), borderaxespad=0)
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=min(len(runs), 4), borderaxespad=0)
 
     failed = ", ".join(
-        f"{run.name} {sum(counts[i].values())} of {figures.samples_judged}" for i, (run, figures) in enumerate(runs)
+        f"{run.label} {sum(counts[i].values())} of {figures.samples_judged}" for i, (run, figures) in enumerate(runs)
     )
     return made_figure(
         "failures",
@@ -213,7 +233,7 @@ def _failures(runs: Drawn) -> Figure | None:
         "Samples of the common problems that are not correct or were refused, in the order of the stages.",
         (FULL, 1.1 + (_ROW * len(runs) + 0.1) * len(kinds)),
         draw,
-        ("stage", "kind", *(f"{run.name}, of {figures.samples_judged}" for run, figures in runs)),
+        ("stage", "kind", *(f"{run.label}, of {figures.samples_judged}" for run, figures in runs)),
         [(stage, kind, *(str(count.get((stage, kind), 0)) for count in counts)) for stage, kind in kinds],
         wide=True,
     )

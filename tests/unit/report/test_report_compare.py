@@ -213,7 +213,7 @@ def test_settings_that_the_comparison_suffers_from_are_said(tmp_path: Path) -> N
     unlike, judged, tried = caveats(found)
     assert "not measured alike (sizes: cpu in A, full in B)" in unlike
     assert "not judged alike (judge trials: 5 in A, 2 in B)" in judged
-    assert "not have equally many tries (attempts: 1 in A, 3 in B)" in tried
+    assert "not have equally many attempts or samples (attempts: 1 in A, 3 in B)" in tried
     text = " ".join(" ".join(comparison_lines(found, "a", "b")).split())
     assert all(" ".join(sentence.split()) in text for sentence in (unlike, judged, tried))
     alike = compare(a, report_of(tmp_path / "c", [2.0], temperature=0.5, judge_model="another"))

@@ -52,13 +52,15 @@ def test_it_is_one_file_without_a_script(html: str, page: Page) -> None:
     assert "default-src 'none'" in policy and "script-src" not in policy
 
 
-def test_its_words_are_those_of_the_terminal(folder: Path, page: Page) -> None:
+def test_runs_bear_the_names_of_their_models(folder: Path, page: Page) -> None:
     found, _ = write_comparison([folder / name for name in ("a", "b x", "c")])
     for one in found.against:
         assert one.conclusion in page.text
-        assert f"{one.run} against A" in page.text
-    assert "Each run is compared with A, the first" in page.text
-    assert "The runs were not judged alike (judge trials: 5 in A, 2 in B)" in page.text
+    labels = [run.label for run in found.runs]
+    assert labels[::2] == ["test-model (a)", "test-model (c)"] and labels[1].startswith("model <script>")
+    assert all(f"{label} against test-model (a)" in page.text for label in labels[1:])
+    assert "Each run is compared with test-model (a), the first" in page.text
+    assert "The runs were not judged alike (judge trials: 5 in test-model (a), 2 in model" in page.text
     assert "judge trials 5 2 5" in page.text
 
 
@@ -68,11 +70,12 @@ def test_what_is_to_be_on_it(page: Page) -> None:
         "Solved 2: 40.0 % [11.8, 76.9] 2: 40.0 % [11.8, 76.9] 2: 40.0 % [11.8, 76.9]",
         "pass@1 30.0 %",
         "Output tokens 600 600 600",
-        "solved in B only: 1 problem A B 2_P slow 0.50x [0.45, 0.55] solved 2.00x [1.80, 2.20]",
-        "correct in A only: 1 problem A B 4_P solved 3.00x [2.70, 3.30] not correct",
-        "6_P B against A only in B",
+        "2_P slower 0.50x [0.45, 0.55] faster 2.00x [1.80, 2.20]",
+        "correct by test-model (a) only: 1",
+        "against test-model (a) only in B",
+        "2 faster, 1 slower, 2 wrong 40.0 % [11.8, 76.9] 60.0 % [23.1, 88.2]",
         "Solved 2 of 5 2 of 5 +0.0 points [",
-        "1_P solved 2.00x [1.80, 2.20] solved 1.00x [0.90, 1.10] solved 4.00x [3.60, 4.40] 0.50x* 2.00x*",
+        "1_P faster 2.00x [1.80, 2.20] on a par 1.00x [0.90, 1.10] faster 4.00x [3.60, 4.40] 0.50x* 2.00x*",
     ):
         assert words in page.text, words
 
@@ -81,7 +84,7 @@ def test_each_figure_has_words_and_numbers(page: Page) -> None:
     pictures = [attributes for attributes in page.all("svg") if attributes.get("role") == "img"]
     assert len(pictures) == len(page.all("figure")) == 4
     assert page.text.count("The numbers") == 4
-    for words in ("At p = 1: A 40.0 %, B 20.0 %, C 40.0 %", "A 2, B 2, C 2", "A 7 of 10, B 7 of 10, C 7 of 10"):
+    for words in ("At p = 1: test-model (a) 40.0 %", "faster than PyTorch: test-model (a) 2", "test-model (a) 7 of 10"):
         assert words in page.text, words
 
 

@@ -40,7 +40,7 @@ def test_each_run_is_compared_with_the_first_as_the_two_alone_would_be(tmp_path:
     for one, other in zip(found.against, reports[1:], strict=True):
         alone = compare(reports[0], other, one.run)
         assert alone is not None and one.comparison == alone
-        assert one.conclusion == conclusion(alone.whole, one.run)
+        assert one.conclusion == conclusion(alone.whole, f"test-model (x) {one.run}", "test-model (x) A")
 
 
 def test_figures_are_over_what_all_runs_have_in_common(three: SideBySide) -> None:
@@ -139,5 +139,5 @@ def test_the_text_of_several_names_the_first_and_each_pair(three: SideBySide) ->
     text = " ".join(" ".join(lines).split())
     assert text.startswith("2 runs, each against A, which is runs/a (test-model; cpp on cpu, cpu sizes).")
     assert "B against A" in text and "C against A" in text
-    assert all(one.conclusion in text for one in three.against)
+    assert all(conclusion(one.comparison.whole, one.run) in text for one in three.against)
     assert max(map(len, lines)) <= 100
