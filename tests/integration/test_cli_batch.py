@@ -270,7 +270,7 @@ def test_generate_report_writes_the_same_again(story: Story) -> None:
     paths = RunPaths(story.results)
     paths.summary_csv.unlink()
     before = paths.report_json.read_bytes()
-    done = doors.run("generate_report", story.results)
+    done = doors.run("generate_report", story.results, "--definitions")
     assert done.returncode == 0
     assert done.stdout == f"{paths.report_text.read_text()}\nreport for a browser: {paths.report_page}\n"
     assert paths.report_json.read_bytes() == before
