@@ -143,15 +143,15 @@ def _described(graph: GraphFacts, at: Situation) -> str:
     if at.intensity is not None:
         text += f"; {at.intensity:.3g} FLOP/byte"
     if at.of_ridge is not None:
-        text += f", {at.of_ridge:.2g} of the ridge of {graph.product_dtype}"
+        text += f", {at.of_ridge:.2g}x the ridge point of {graph.product_dtype}"
     return text
 
 
 def _doubts(graph: GraphFacts, at: Situation) -> Iterator[str]:
     if at.of_ridge is not None and 1 / NEAR < at.of_ridge < NEAR:
-        yield f"its intensity is {at.of_ridge:.2g} of the ridge, which differs from device to device"
+        yield f"its intensity is {at.of_ridge:.2g}x the ridge point, which differs from device to device"
     if graph.product_flops and at.of_ridge is None:
-        yield f"no ridge is known of {graph.product_dtype}"
+        yield f"the ridge point of {graph.product_dtype} is not known"
     if calls := graph.classes.get(OperatorClass.OTHER):
         yield f"{calls} operator{' is' if calls == 1 else 's are'} of no known class"
 

@@ -7,8 +7,11 @@ import asyncio
 import json
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from hkbench.categories import CategoryBook, Classification, load_categories
 from hkbench.cli.arguments import PROMPTS, add_numbers, chosen_sizes, device_kind, positive, seconds
@@ -24,6 +27,11 @@ DESCRIPTION = """Classify problems: which category of categories.toml each belon
 What decides is what one pass of the reference contains, at the sizes in force; nothing is measured. A reference that
 cannot be traced in time is classified by its name. Exit code 0, whatever is found."""
 
+NOTES = (
+    "by: what decided, the traced operators (graph), the name, or neither (generic)",
+    "arithmetic intensity: operations of one pass / bytes of inputs, parameters and outputs",
+    "ridge point: the intensity above which the device's peak rate and not its bandwidth is the limit",
+)
 MOST_SHOWN = 2  #: products, convolutions and reductions of a problem, each
 
 
@@ -83,39 +91,56 @@ def run(options: argparse.Namespace) -> int:
 
 async def _rows(options: argparse.Namespace, book: CategoryBook, problems: Sequence[Problem]) -> list[Row]:
     at_once = asyncio.Semaphore(os.cpu_count() or 1)
-    async with Evaluator(device_kind(options), JudgeSettings(), chosen_sizes(options)) as evaluator:
+    screen = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as progress:
+        traced = progress.add_task("tracing references", total=len(problems))
+        async with Evaluator(device_kind(options), JudgeSettings(), chosen_sizes(options)) as evaluator:
+            return await _classified(options, book, problems, evaluator, at_once, lambda: progress.advance(traced))
 
-        async def one(problem: Problem) -> Row:
-            error: str | None = None
-            async with at_once:
-                try:
-                    facts = await evaluator.problem_facts(problem, options.limit_seconds)
-                except HkbenchError as failed:  # of this problem; the others are classified all the same
-                    error = one_line(str(failed), 300)
-                    facts = ProblemFacts(
-                        sizes=evaluator.sizes, inputs=(), init_inputs=(), outputs=(), parameters=(), graph=None
-                    )
-            return Row(
-                problem=problem.name,
-                level=problem.level,
-                sizes=facts.sizes,
-                classification=book.classify(problem, facts),
-                graph=facts.graph,
-                error=error,
-            )
 
-        return list(await asyncio.gather(*map(one, problems)))
+async def _classified(
+    options: argparse.Namespace,
+    book: CategoryBook,
+    problems: Sequence[Problem],
+    evaluator: Evaluator,
+    at_once: asyncio.Semaphore,
+    done: Callable[[], None],
+) -> list[Row]:
+    """A row a problem, in their order; `done` is called after each."""
+
+    async def one(problem: Problem) -> Row:
+        error: str | None = None
+        async with at_once:
+            try:
+                facts = await evaluator.problem_facts(problem, options.limit_seconds)
+            except HkbenchError as failed:  # of this problem; the others are classified all the same
+                error = one_line(str(failed), 300)
+                facts = ProblemFacts(
+                    sizes=evaluator.sizes, inputs=(), init_inputs=(), outputs=(), parameters=(), graph=None
+                )
+        done()
+        return Row(
+            problem=problem.name,
+            level=problem.level,
+            sizes=facts.sizes,
+            classification=book.classify(problem, facts),
+            graph=facts.graph,
+            error=error,
+        )
+
+    return list(await asyncio.gather(*map(one, problems)))
 
 
 def text(rows: Sequence[Row]) -> list[str]:
     """The table for a terminal."""
     width = max(len("problem"), *(len(row.problem) for row in rows))
-    lines = [f"{'problem':{width}}  {'category':17}  {'by':7}  why; sizes"]
+    lines = [f"{'problem':{width}}  {'category':17}  {'by':7}  operators; arithmetic intensity; sizes"]
     for row in rows:
         found = row.classification
         lines.append(f"{row.problem:{width}}  {found.category:17}  {found.by:7}  {_why(row)}".rstrip())
         lines += [f"{'':{width}}  doubtful: {reason}" for reason in _doubts(row)]
-    return [*lines, totals(rows)]
+    return [*lines, "", totals(rows), *NOTES]
 
 
 def totals(rows: Sequence[Row]) -> str:
@@ -127,7 +152,8 @@ def totals(rows: Sequence[Row]) -> str:
 
 def markdown(rows: Sequence[Row]) -> str:
     """The same as a table of Markdown."""
-    lines = ["| problem | category | by | why; sizes | doubtful |", "| --- | --- | --- | --- | --- |"]
+    header = ("problem", "category", "by", "operators; arithmetic intensity; sizes", "doubtful")
+    lines = [f"| {' | '.join(header)} |", "| --- | --- | --- | --- | --- |"]
     for row in rows:
         cells = (row.problem, row.classification.category, row.classification.by, _why(row), "; ".join(_doubts(row)))
         lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
@@ -150,13 +176,14 @@ def attributes(graph: GraphFacts) -> str:
         groups = f" groups {one.groups}" if one.groups > 1 else ""
         stride = f" stride {_by(one.strides)}" if set(one.strides) != {1} else ""
         transposed = " transposed" if one.transposed else ""
-        said.append(f"kernel {_by(one.kernel)}{stride}{groups}{transposed}, {one.in_channels} to {one.out_channels}")
+        channels = f"{one.in_channels} to {one.out_channels} channels"
+        said.append(f"kernel {_by(one.kernel)}{stride}{groups}{transposed}, {channels}")
     for product in graph.products[:MOST_SHOWN]:
-        batch = f"{product.batch} of " if product.batch > 1 else ""
-        said.append(f"{batch}M {product.m} N {product.n} K {product.k}")
+        batch = f"{product.batch} x " if product.batch > 1 else ""
+        said.append(f"{batch}M={product.m} N={product.n} K={product.k}")
     said += [f"window {_by(window)}" for window in graph.pools[:MOST_SHOWN]]
     if graph.reductions:
-        said.append(f"over {', '.join(map(str, graph.reductions[:MOST_SHOWN]))}")
+        said.append(f"reduces {', '.join(map(str, graph.reductions[:MOST_SHOWN]))} elements")
     return "; ".join(said)
 
 

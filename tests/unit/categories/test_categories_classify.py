@@ -37,7 +37,7 @@ UNTRACED = ProblemFacts(sizes=SizeSet.FULL, inputs=(), init_inputs=(), outputs=(
 def test_what_the_reference_contains_decides(book: CategoryBook) -> None:
     found = book.classify(problem("1_Anything"), facts(OperatorClass.MATMUL, OperatorClass.POOL))
     assert (found.category, found.by, found.doubtful) == ("product", "graph", None)
-    assert found.why == "matmul, pool; 100 FLOP/byte, 5 of the ridge of float32"
+    assert found.why == "matmul, pool; 100 FLOP/byte, 5x the ridge point of float32"
 
 
 def test_a_name_does_not_overrule_the_graph(book: CategoryBook) -> None:
@@ -73,7 +73,7 @@ def test_what_nothing_matches_is_generic(book: CategoryBook) -> None:
 def test_near_the_ridge_it_is_doubtful(book: CategoryBook, intensity: float, doubtful: bool) -> None:
     found = book.classify(problem("1_A"), facts(OperatorClass.MATMUL, intensity=intensity))
     assert found.category == "product"
-    assert (found.doubtful is not None and "of the ridge" in found.doubtful) is doubtful
+    assert (found.doubtful is not None and "the ridge point" in found.doubtful) is doubtful
 
 
 def test_operators_of_no_known_class_are_doubtful(book: CategoryBook) -> None:

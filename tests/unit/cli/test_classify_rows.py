@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from hkbench.categories import Classification
-from hkbench.cli.classify import Row, attributes, markdown, text
+from hkbench.cli.classify import NOTES, Row, attributes, markdown, text
 from hkbench.records import Convolution, GraphFacts, OperatorClass, Product, SizeSet
 
 GRAPH = GraphFacts(
@@ -37,18 +37,21 @@ ROWS = [
 
 def test_sizes() -> None:
     assert attributes(GRAPH) == (
-        "kernel 3x5 stride 2x1 groups 4 transposed, 8 to 12; 3 of M 6 N 5 K 4; window 2x2; over 300, 50"
+        "kernel 3x5 stride 2x1 groups 4 transposed, 8 to 12 channels; 3 x M=6 N=5 K=4; window 2x2; "
+        "reduces 300, 50 elements"
     )
 
 
 def test_doubts_stand_below_their_problem() -> None:
     assert text(ROWS) == [
-        "problem  category           by       why; sizes",
+        "problem  category           by       operators; arithmetic intensity; sizes",
         f"1_Conv   memory-intensive   graph    a | b; {attributes(GRAPH)}",
         "2_Slow   generic            generic  a | b",
         "         doubtful: no trace",
         "         doubtful: no answer within 1 s",
+        "",
         "2 problems at cpu sizes: 1 memory-intensive, 1 generic; 1 doubtful",
+        *NOTES,
     ]
 
 
