@@ -55,6 +55,7 @@ from hkbench.lab import Stop
 from hkbench.lab.prompting import Prompter
 from hkbench.monitor import Display, make_display
 from hkbench.problems import Selection, numbers_text
+from hkbench.problems.sizes import sizes_in_force
 from hkbench.prompts import PromptBook, load_prompts
 from hkbench.records import AnyEvent, Backend, DeviceKind, JudgeSettings, Price, RunConfig, RunFacts
 from hkbench.report.last_lines import last_lines
@@ -295,7 +296,7 @@ def _config(
         backend=backend,
         device=evaluator.device.kind,
         compiled_for=evaluator.compiled_for,
-        sizes=evaluator.sizes,
+        sizes=sizes_in_force(evaluator.sizes, *plan.problems),
         strategy=plan.strategy,
         samples=plan.each.samples,
         attempts=plan.each.attempts,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import sys
 import tempfile
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from hkbench.cli.arguments import (
     judge_settings,
 )
 from hkbench.cli.configuration import configure
+from hkbench.cli.steps import Steps
 from hkbench.cli.verdicts import describe
 from hkbench.engine import Evaluator
 from hkbench.engine.build_only import compile_only
@@ -29,7 +31,7 @@ from hkbench.store.files import write_atomic
 DESCRIPTION = """Judge one candidate: build it, compare it with the reference, time both.
 
 Exit code: 0 correct with a speed-up of at least 1.0 (or, with --build-only, compiled), 1 correct but slower,
-2 not correct; 64 and above: no verdict was reached, and the message says why."""
+2 not correct; 64 and above: no verdict was reached, and the message says why. Progress goes to standard error."""
 
 EXIT = {Status.FAST: 0, Status.COMPILED: 0, Status.SLOW: 1, Status.INCORRECT: 2, Status.REFUSED: 2}
 
@@ -51,29 +53,37 @@ def run(options: argparse.Namespace) -> int:
     configure(options)
     if options.output is not None and not options.output.absolute().parent.is_dir():
         raise InputMissing(f"{options.output.parent}: there is no such folder for --output; make it first")
-    verdict = asyncio.run(_verdict(options))
+    with Steps(sys.stderr) as steps:
+        verdict = asyncio.run(_verdict(options, steps))
     if options.output is not None:
         write_atomic(options.output, verdict.model_dump_json(indent=2) + "\n")
     print(describe(verdict))
     return EXIT[verdict.status]
 
 
-async def _verdict(options: argparse.Namespace) -> Verdict:
+async def _verdict(options: argparse.Namespace, steps: Steps) -> Verdict:
     problem = load_problem(options.problem)
     backend = Backend(options.backend) if options.backend else None
     with tempfile.TemporaryDirectory(prefix="hkbench-") as scratch:
         if options.build_only:
             settings = judge_settings(options)
+            steps.say(f"compile for {options.arch}")
             return await compile_only(
                 problem, options.code, Path(scratch), backend or Backend.HIP, options.arch, settings,
                 chosen_sizes(options) or SizeSet.FULL,
             )  # fmt: skip
         sizes = chosen_sizes(options)
+        steps.say("start the device")
         async with Evaluator(
             device_kind(options), judge_settings(options), sizes, indices=options.device_index
         ) as evaluator:
             evaluated = await evaluator.evaluate(
-                problem, options.code, Path(scratch, "build"), chosen_backend(options, evaluator.device.kind)
+                problem,
+                options.code,
+                Path(scratch, "build"),
+                chosen_backend(options, evaluator.device.kind),
+                steps.on_stage,
+                on_step=steps.on_step,
             )
     assert evaluated.verdict is not None
     return evaluated.verdict

@@ -66,6 +66,9 @@ BRIEF_SPIN = {"GOMP_SPINCOUNT": "20000"}
 #: Told of each stage with the index of the device that is lent for it, `None` while none is.
 OnStage = Callable[[Stage, int | None], None]
 
+#: Told of the steps within a stage, in words: "trial 2 of 5".
+OnStep = Callable[[str], None]
+
 
 @dataclass(frozen=True)
 class Ends:
@@ -269,6 +272,7 @@ class Evaluator:
         on_stage: OnStage = lambda _stage, _device: None,
         build_only: Literal["capture", "real", "launch"] | None = None,
         arch: str | None = None,
+        on_step: OnStep = lambda _step: None,
     ) -> Evaluated:
         """Judges the candidate in the file `code`; `folder` is made for its builds and removed afterwards.
 
@@ -297,12 +301,12 @@ class Evaluator:
         )
         try:
             async with self._loaded:
-                found = await self._evaluate(job, on_stage, asked)
+                found = await self._evaluate(job, on_stage, asked, on_step)
                 return self._with_kittens(job, await self._with_built_code(job, found))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    async def _evaluate(self, job: EvaluateJob, on_stage: OnStage, asked: float) -> Evaluated:
+    async def _evaluate(self, job: EvaluateJob, on_stage: OnStage, asked: float, on_step: OnStep) -> Evaluated:
         async with self._slots.build():
             building = time.time()
             channel, profiler, ends = await self._start(job)
@@ -319,7 +323,7 @@ class Evaluator:
             if "ready" in message:
                 async with self._slots.measure(), self._lent.one() as index:
                     lent = time.time()
-                    message = await self._measure(job, ends, index, on_stage, profiler)
+                    message = await self._measure(job, ends, index, on_stage, profiler, on_step)
                 turns = turns.model_copy(update={"device": index, "lent": lent, "returned": time.time()})
             result = _result(message)
         if "verdict" in result:
@@ -327,14 +331,14 @@ class Evaluator:
         return Evaluated(None, tuple(result["extensions"]), result["launched"], result["output"], turns)
 
     async def _measure(
-        self, job: EvaluateJob, ends: Ends, index: int, on_stage: OnStage, profiler: Spare
+        self, job: EvaluateJob, ends: Ends, index: int, on_stage: OnStage, profiler: Spare, on_step: OnStep
     ) -> dict[str, Any]:
         """Has the judge of a device measure what another one has loaded."""
         message: dict[str, Any] = {}
         try:
             async with await Channel.open(self._measuring.measure(index, ends.descriptors)) as channel:
                 await channel.send(self._asked(job))
-                message = await self._until_news(channel, on_stage, profiler, index)
+                message = await self._until_news(channel, on_stage, profiler, index, on_step)
         finally:
             if not message.get("stays"):
                 self._measuring.leave(index)
@@ -366,12 +370,19 @@ class Evaluator:
         return replace(found, verdict=found.verdict.model_copy(update={"conditions": conditions}))
 
     async def _until_news(
-        self, channel: Channel, on_stage: OnStage, profiler: Spare, device: int | None
+        self,
+        channel: Channel,
+        on_stage: OnStage,
+        profiler: Spare,
+        device: int | None,
+        on_step: OnStep = lambda _step: None,
     ) -> dict[str, Any]:
         while True:
             message = await channel.receive()
             if "stage" in message:
                 on_stage(Stage(message["stage"]), device)
+            elif "step" in message:
+                on_step(message["step"])
             elif "profiler" in message:
                 profiler.start()
             else:

@@ -27,6 +27,7 @@ from hkbench.judge.session import Session, draw_seed
 from hkbench.judge.side import BaselineSide, Side
 from hkbench.judge.timing import Timing
 from hkbench.judge.trust import Evidence, Trusted, compare_clocks, weigh
+from hkbench.problems.sizes import sizes_in_force
 from hkbench.profile import Profiler, kernel_profile
 from hkbench.profile.language import not_hipkittens
 from hkbench.profile.names import BuildFolder
@@ -62,17 +63,18 @@ class Evaluation:
         enter: Callable[[Stage], None],
         memory_bytes: int,
         loaded: Loaded | None = None,
+        tell: Callable[[str], None] = lambda _: None,
     ) -> None:
         """`loaded`: what another process's `load` came to, by `loaded` there; then `run` may follow at once.
 
-        `baseline` has the device, and is needed by `run` alone.
+        `enter` is told of each stage, `tell` of the steps within one. `baseline` has the device; only `run` needs it.
         """
         self._job = job
         self._link = link
         self._baseline = baseline
         self._profiler = profiler
         self._files = files
-        self._enter = enter
+        self._enter, self._tell = enter, tell
         self._memory_bytes = memory_bytes
         self._source = b"" if loaded else Path(job.code).read_bytes()
         self._text = loaded.text if loaded else self._source.decode(errors="replace")
@@ -213,6 +215,7 @@ class Evaluation:
             baseline = BaselineSide(self._baseline, job.settings, str(job.problem.path))
             sides = (Side(self._link, job.settings), baseline)
             self._session = Session(self._reference, sides, facts, job.settings, self._files, weights_seed)
+            self._session.tell = self._tell
             self._session.prepare()
         with self._timed(Stage.RUN):
             self._session.trials()
@@ -226,6 +229,7 @@ class Evaluation:
             measured, trusted = self._weighed(session, self._evidence)
             if trusted.refusal is not None and trusted.refusal.kind in self._perhaps_noise():
                 # Whoever lies does it again; a neighbour's noise hardly comes twice.
+                self._tell("once more, to tell noise from a lie")
                 session.forget_suspicions()
                 measured, trusted = self._weighed(session, self._evidence)
             return measured, trusted
@@ -259,6 +263,7 @@ class Evaluation:
         on_cpu = self._job.device is DeviceKind.CPU
         owner_of = owner_of_operator if on_cpu else owner_of_kernel(self._text, self._evidence.built)
         choice = chosen(self._job, self._facts)
+        self._tell(f"profile by {choice.profiler.value}")
         if choice.profiler is not Profiler.TORCH:
             self._session.baseline.must("reset")  # it is not needed any more, and the profiled process wants memory
             torch.cuda.empty_cache()
@@ -360,7 +365,7 @@ class Evaluation:
             device_name=facts.name if facts else "not reached",
             arch=facts.arch if facts else None,
             device_facts=facts,
-            sizes=self._job.sizes,
+            sizes=sizes_in_force(self._job.sizes, self._job.problem),
             versions=versions(),
             candidate_sha256=self._sha256,
             problem_sha256=self._job.problem.sha256,

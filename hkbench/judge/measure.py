@@ -77,11 +77,15 @@ class Measurement:
         value, low, high = self.speedup.value, self.speedup.low, self.speedup.high
         return not 2 * low - value < 1.0 <= 2 * high - value
 
-    def enough(self, runs: int) -> bool:
-        """Whether no more rounds are needed, where a usual one has `runs` pairs."""
+    def enough(self, runs: int, cut: bool = False) -> bool:
+        """Whether no more rounds are needed, where a usual one has `runs` pairs.
+
+        `cut`: the time limit ended the last round early. Then it is enough to know which side is faster: of a slow
+        candidate another round would take as long and bring as little.
+        """
         half = max(self.sampled.high - self.sampled.value, self.sampled.value - self.sampled.low) / self.sampled.value
         many = len(self.samples[0].seconds) >= runs
-        return half <= NARROWEST or (self.settled and (half <= NARROW or many))
+        return half <= NARROWEST or (self.settled and (cut or half <= NARROW or many))
 
 
 def rounds(asked: int | None, kind: DeviceKind) -> tuple[int, ...]:

@@ -87,6 +87,7 @@ class Session:
         self.side, self.baseline = sides
         self.facts = facts
         self.settings = settings
+        self.tell: Callable[[str], None] = lambda _: None  #: told of the steps of a stage, for whoever waits
         self._weights_seed = weights_seed
         self.quiet = Quiet(reference.device)  # learns what is usual before the candidate has the device
         self.side.begin("device", **device_request(reference.device, facts))
@@ -222,6 +223,7 @@ class Session:
         self.side.ask(Stage.RUN, "watch", on=True)
         plans = trial_plan(self.settings.trials, self.reference.has_parameters and bool(self._fit.mapping))
         for number, plan in enumerate(plans, 1):
+            self.tell(f"trial {number} of {len(plans)}")
             self._use_parameters(plan.parameters)
             self._trial(number, plan.inputs, plan.parameters)
         self.check_state()

@@ -69,6 +69,7 @@ class Timing:
         before = self._gpu()
         for number, self._runs in enumerate(rounds(asked, kind)):
             self._draw_places()
+            session.tell(f"round {number + 1}, up to {self._runs} runs of each side")
             warmups = 0 if number else session.settings.warmups
             more = interleave(
                 self._baseline,
@@ -82,7 +83,7 @@ class Timing:
             left.extend(more[0])
             right.extend(more[1])
             found = conclude(left, right, clock, session.settings.warmups, kind)
-            if found.enough(asked or DEFAULT_RUNS[kind]):
+            if found.enough(asked or DEFAULT_RUNS[kind], cut=len(more[0].seconds) < self._runs):
                 break
         return replace(found, warnings=(*found.warnings, *gpu_stability(before, self._gpu(), _our_processes())))
 
@@ -164,6 +165,7 @@ class Timing:
         are compared like those of timed calls.
         """
         session, seen = self._session, self._seen
+        session.tell("traced calls")
         while len(seen.traces) < TRACED_CALLS:
             self._trace()
         if _failed(seen.answer):

@@ -1,7 +1,7 @@
 """A judge process: forked from a server that has imported torch, does one job, says what came of it.
 
-To the engine it sends frames: {"stage": ...} as stages begin, {"profiler": true} when a runner is to be forked for one,
-and last {"result": ...} or {"error": ..., "message": ...}.
+To the engine it sends frames: {"stage": ...} as stages begin, {"step": ...} within them, {"profiler": true} when a
+runner is to be forked for one, and last {"result": ...} or {"error": ..., "message": ...}.
 
 A candidate has two judges. One has it built and loaded; its last frame is {"ready": true} when there is something to
 measure, and what it knows then lies in a memory file (`job.Loaded`). The other one stays with a device: by its first
@@ -145,7 +145,10 @@ def _evaluation(
     def enter(stage: Stage) -> None:
         wire.send(engine, {"stage": stage.value})
 
-    return Evaluation(job, link, baseline, profiler, files, enter, memory_bytes, loaded)
+    def tell(step: str) -> None:
+        wire.send(engine, {"step": step})
+
+    return Evaluation(job, link, baseline, profiler, files, enter, memory_bytes, loaded, tell)
 
 
 class Staying:

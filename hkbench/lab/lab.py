@@ -27,6 +27,7 @@ from hkbench.lab.samples import Sample, best_of, replaces
 from hkbench.lab.stop import Stop, Turn, Work
 from hkbench.llm.client import ModelClient
 from hkbench.llm.extract import extract
+from hkbench.problems.sizes import sizes_in_force
 from hkbench.prompts import Reflection, StageSheet, Tried, reflect_on, with_advice, with_history
 from hkbench.records import (
     AttemptClosed,
@@ -481,7 +482,7 @@ def no_code(problem: Problem, extraction: Extraction, prompter: Prompter, evalua
             backend=prompter.backend,
             device=evaluator.device.kind,
             device_name=evaluator.device.name,
-            sizes=evaluator.sizes,
+            sizes=sizes_in_force(evaluator.sizes, problem),
             candidate_sha256=None,
             problem_sha256=problem.sha256,
             track=evaluator.track,

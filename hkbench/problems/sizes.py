@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, MutableMapping
 
 from hkbench.errors import ProblemError
-from hkbench.records import SizeSet
+from hkbench.records import Problem, SizeSet
+
+
+def sizes_in_force(sizes: SizeSet, *problems: Problem) -> SizeSet:
+    """The sizes that problems really have: full ones where none names CPU sizes, as KernelBench's own files do."""
+    return sizes if any(problem.cpu_sizes is not None for problem in problems) else SizeSet.FULL
 
 
 def apply_sizes(

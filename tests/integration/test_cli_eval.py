@@ -42,7 +42,10 @@ def test_fast_is_0(tmp_path: Path, problem: Path) -> None:
     done, verdict = judged(tmp_path, problem, doors.fast(1))
     assert done.returncode == 0
     assert "correct, at least as fast" in done.stdout
-    assert done.stderr == ""
+    steps = [line.split(" s  ", 1)[1] for line in done.stderr.splitlines()]
+    assert steps[0] == "start the device"
+    assert [step for step in steps if ":" not in step][1:] == ["read", "load", "load", "compare", "time"]
+    assert "compare: trial 1 of 2" in steps
     assert verdict.status is Status.FAST
     assert verdict.speedup is not None and verdict.speedup.value >= 1.0
     assert verdict.candidate is not None and len(verdict.candidate.samples) in (5, 10, 15)

@@ -1,0 +1,65 @@
+"""What eval.py is doing: a bar on a terminal, else a line for each step; on standard error, not in the verdict."""
+
+from __future__ import annotations
+
+import time
+from typing import Self, TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from hkbench.records import Stage
+
+#: A stage as people call it, and the share of an evaluation's steps that are done when it begins.
+_STAGES = {
+    Stage.PARSE: ("read", 1),
+    Stage.LOAD: ("load", 2),
+    Stage.BUILD: ("build", 2),
+    Stage.RUN: ("compare", 4),
+    Stage.TIME: ("time", 5),
+}
+_STEPS = 6
+
+
+class Steps:
+    """The steps of one evaluation; use as a context manager.
+
+    The bar is drawn once a second: on a CPU it would disturb what is measured more often.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._begun = time.monotonic()
+        self._stage = ""
+        self._bar: Progress | None = None
+        if stream.isatty():
+            columns = (BarColumn(20), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+            self._bar = Progress(*columns, console=Console(file=stream), refresh_per_second=1, transient=True)
+            self._task = self._bar.add_task("", total=_STEPS)
+
+    def __enter__(self) -> Self:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def say(self, what: str, done: int = 0) -> None:
+        """Show what is done from here on; `done` of `_STEPS` are over."""
+        if self._bar is not None:
+            self._bar.update(self._task, description=what, completed=done)
+        else:
+            self._stream.write(f"{time.monotonic() - self._begun:6.1f} s  {what}\n")
+            self._stream.flush()
+
+    def on_stage(self, stage: Stage, _device: int | None) -> None:
+        """A stage begins."""
+        self._stage, done = _STAGES.get(stage, (stage.value, 0))
+        self.say(self._stage, done)
+
+    def on_step(self, step: str) -> None:
+        """A step within the stage begins."""
+        done = next((done for name, done in _STAGES.values() if name == self._stage), 0)
+        self.say(f"{self._stage}: {step}", done)
