@@ -55,7 +55,7 @@ def prompts(folder: Path) -> Row:
         book = load_prompts(folder)
     except HkbenchError as error:
         return Row("prompts", f"cannot be used ({folder})", problem=str(error))
-    return Row("prompts", f"{len(book.templates)} files, valid ({folder})")
+    return Row("prompts", f"{len(book.templates) + len(book.plain)} files, valid ({folder})")
 
 
 def problems(folder: Path | None) -> Row:

@@ -101,7 +101,7 @@ class PromptBook:
             ConfigurationError: the template does not parse, or names a variable or template that is not there.
         """
         try:
-            text = path.read_text(encoding="utf-8")
+            text = path.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else error
             raise InputMissing(f"{path} cannot be read ({why}); name a UTF-8 text file with --prompt") from error
@@ -266,7 +266,7 @@ class _Files:
 
 def _read(path: Path, next_step: str) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read ({error.strerror}); {next_step}") from error
     except UnicodeDecodeError as error:

@@ -63,11 +63,13 @@ def is_template(path: Path, text: str) -> bool:
     Any other file is a plain text, sent as it stands.
 
     Raises:
-        ConfigurationError: it is not one by these signs, but holds an include or a variable of ours. Read as a plain
-            text it would be sent with these unfilled.
+        ConfigurationError: the file is empty; or it is no template by these signs, but holds an include or a variable
+            of ours, and would be sent with these unfilled.
     """
     if path.suffix in TEMPLATE_SUFFIXES or text.lstrip().startswith(_FRONT):
         return True
+    if not text.strip():
+        raise ConfigurationError(f"{path} is empty: write the prompt into it")
     if found := _TEMPLATE_INSIDE.search(text):
         raise ConfigurationError(
             f"{path} holds {found[0]!r}, but is read as a plain text, since its first line is not a jinja2 tag or "
@@ -88,7 +90,7 @@ def check_template(path: Path, text: str) -> list[str]:
         used = jinja2.meta.find_undeclared_variables(tree)
     except jinja2.TemplateSyntaxError as error:
         raise ConfigurationError(
-            f"{path}, line {error.lineno}: not a valid jinja2 template: {error.message}; fix it"
+            f"{path}, line {error.lineno}: not a valid jinja2 template: {(error.message or '').rstrip('.')}; fix it"
         ) from error
     unknown = sorted(used - VARIABLES - set(made.globals))
     if unknown:

@@ -17,6 +17,10 @@ _SHORT_LINE = 240  #: characters of a cause that is told in one line
 _MOST_PLACES = 12
 ONE_LINE = 3  #: the level of `Cause.text` that takes least
 
+#: The folders of a header but the last two: where it is installed helps nobody.
+_HEADER_FOLDERS = re.compile(
+    r"^(In file included from )?(?:/[^\s:(/]+)+/(?=(?:[^\s:(/]+/){2}[^\s:(/]+[:(]\d)", re.MULTILINE
+)
 #: What a driver or linker adds at the end to errors that were told before.
 _SUMMARY = re.compile(
     r"too many errors emitted|ld returned \d+ exit status|linker command failed|error limit reached|command failed"
@@ -59,6 +63,7 @@ class Cause:
         else:
             shown = one.error if one.place is None else f"{one.place}: error: {one.message}"
             shown = shown if len(shown) <= _SHORT_LINE else shown[: _SHORT_LINE - 3] + "..."
+        shown = _HEADER_FOLDERS.sub(lambda found: found[1] or "", shown)
         if len(self.places) <= 1:
             return shown
         others = [place.rpartition(":")[2] for place in self.places[1:]]

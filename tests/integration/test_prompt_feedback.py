@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 from support import doors
 from support.compilers import hip_or_skip, needs_gcc
+from support.kittens import checkout, kittens_or_skip
 
-from hkbench.records import Verdict
+from hkbench.prompts import load_prompts, reflect_on
+from hkbench.records import Backend, Verdict
 from hkbench.store.layout import RunPaths
+from hkbench.toolchain.hipkittens import Dialect
 
 BUILD, SYNTAX, LOAD, AGAIN = "1_Build", "2_Syntax", "3_Load", "4_Again"
 NOTHING = "I would rather not."  # a reply without code: its verdict takes no time
@@ -144,3 +147,73 @@ def test_a_build_without_the_gpu_tells_as_much(tmp_path: Path) -> None:
     for words in ("'total'", "'warp'", "'gelu'", "variable length array", "not assignable"):
         assert words in failure.detail, failure.detail
     assert failure.detail.rstrip().endswith("[5 errors]")
+
+
+KITTENS = """import torch
+import torch.nn as nn
+from hipkittens_build import build
+
+HIP = r\"\"\"
+#include "kittens.cuh"
+using namespace kittens;
+using G = kittens::group<4>;
+using tensor = gl<bf16, -1, -1, -1, -1>;
+using sums = gl<float, -1, -1, -1, -1>;
+struct globals { tensor a, b; sums c; };
+
+__global__ __launch_bounds__(256, 2) void product(const globals g) {
+    extern __shared__ alignment_dummy __shm[];
+    shared_allocator al((int*)&__shm[0]);
+    st_bf<64, 64> &as = al.allocate<st_bf<64, 64>>();
+    st_bf<64, 64> &bs = al.allocate<st_bf<64, 64>>();
+    rt_bf<64, 64, row_l, rt_16x32_s> a, b;
+    rt_fl<64, 64> c;
+    zero(c);
+    for (int k = 0; k < 4; k++) {
+        G::load(as, g.a, {0, 0, 0, k});
+        G::load(bs, g.b, {0, 0, 0, k});
+        G::sync(0);
+        warp::load(a, as);
+        warp::load(b, bs);
+        mma_ABt(c, a, b, c);
+        mma_ABt(c, b, a, c);
+        G::sync(0);
+    }
+    rv_fl<64> bias;
+    warp::load(bias, g.c, {0, 0, 0, 0});
+    gelu(c, c);
+    warp::store(g.c, c, {0, 0, 0, 0});
+}
+
+void dispatch(const globals &g, hipStream_t stream) { product<<<1, 256, 65536, stream>>>(g); }
+\"\"\"
+
+extension = build("many", HIP, {"dispatch": ["a", "b", "c"]})
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return x
+"""
+
+
+@pytest.mark.hipcc
+def test_a_kernel_of_hipkittens_is_told_all_its_mistakes_with_the_hint_of_each(tmp_path: Path) -> None:
+    hip_or_skip("no build was made")
+    kittens_or_skip(Dialect.CDNA4, "no build was made")
+    code, result = tmp_path / "code.py", tmp_path / "result.json"
+    code.write_text(KITTENS)
+    problem = doors.problem(tmp_path, "1_One", 1)
+    options = ("--backend", "hipkittens", "--build-only", "--arch", "gfx950", "--output", result)
+    with checkout(Dialect.CDNA4):
+        done = doors.run("eval", "--code", code, "--problem", problem, *options)
+    assert done.returncode == 2, done.stderr
+    verdict = Verdict.model_validate_json(result.read_text())
+    book = load_prompts(doors.ROOT / "prompts")
+    reflection = reflect_on(verdict, KITTENS, 1, book, Backend.HIPKITTENS)
+    assert reflection.detail is not None
+    for cause in ("'st_bf'", "'sync'", "'warp'", "'mma_ABt'", "'rv_fl'", "'gelu'"):
+        assert len(re.findall(rf"error: .*{cause}", reflection.detail)) == 1, reflection.detail
+    classes = ("shape_argument", "group_member", "unknown_namespace_warp", "accumulator_layout", "tile_function")
+    for hint in book.class_hints(classes, Backend.HIPKITTENS):
+        assert [said for said in reflection.hints if said.startswith("hip_source:") and said.endswith(hint)]

@@ -155,6 +155,15 @@ def test_a_system_prompt_goes_before_templates_and_may_be_a_backends_own(tmp_pat
     assert render(loaded, "t.txt", hip.model_copy(update={"question": question})).system is None
 
 
+def test_a_byte_order_mark_is_no_part_of_a_prompt_and_an_empty_file_is_none(tmp_path: Path) -> None:
+    own = tmp_path / "own.txt"
+    own.write_text("{% if true %}yes{% endif %}", encoding="utf-8-sig")
+    assert book(tmp_path, "x").with_file(own).templates[str(own)].startswith("{% if")
+    own.write_text(" \n")
+    with pytest.raises(ConfigurationError, match=r"own\.txt is empty"):
+        book(tmp_path, "x").with_file(own)
+
+
 @pytest.mark.parametrize("text", ["a kernel for {{ problem.name }}", 'x\n{% include "_base.txt" %}', "{{ backend }}"])
 def test_a_template_that_would_be_sent_unfilled_is_refused(tmp_path: Path, text: str) -> None:
     own = tmp_path / "own.txt"

@@ -138,6 +138,14 @@ def test_typographic_quotes_are_read_as_plain_ones() -> None:
     assert [cause.first.message for cause in causes(output)] == ["'tile' was not declared in this scope"]
 
 
+def test_headers_are_named_with_their_last_two_folders() -> None:
+    output = (
+        "a.hip:1:1: error: too few template arguments for alias template 'st_bf'\n    1 | st_bf<64> s;\n"
+        "/home/somebody/HipKittens/include/types/shared/st.cuh:183:64: note: template is declared here\n"
+    )
+    assert (causes_text(output) or "").splitlines()[-1] == "types/shared/st.cuh:183:64: note: template is declared here"
+
+
 def test_where_the_compiler_gave_up_is_said() -> None:
     output = "a.hip:1:1: error: one\na.hip:2:1: error: two\nfatal error: too many errors emitted, stopping now\n"
     assert (causes_text(output) or "").endswith("[2 errors; the compiler stopped there, and there may be more]")
