@@ -27,7 +27,7 @@ from hkbench.records import (
 )
 from hkbench.store.files import write_atomic
 from hkbench.store.layout import RunPaths
-from hkbench.store.reader import RunFile, RunView
+from hkbench.store.reader import RunView, read_run_file
 from hkbench.store.recorder import Recorder
 from hkbench.store.sample import read_sample
 
@@ -54,7 +54,8 @@ def copy_run(run: RunView, target: Path, config: RunConfig | None = None) -> Run
     try:
         shutil.copytree(run.paths.root, part, ignore=shutil.ignore_patterns(*_NOT_COPIED))
         if config is not None and config != run.config:
-            write_atomic(RunPaths(part).run, RunFile(config=config, facts=run.facts).model_dump_json(indent=2) + "\n")
+            now = read_run_file(run.paths).model_copy(update={"config": config})
+            write_atomic(RunPaths(part).run, now.model_dump_json(indent=2) + "\n")
         part.rename(target)
     finally:
         shutil.rmtree(part, ignore_errors=True)

@@ -56,6 +56,7 @@ class Batch:
         finished: Mapping[str, ProblemClosed] | None = None,
         stop: Stop | None = None,
         judge: ModelClient | None = None,
+        deciding: Mapping[str, Mapping[int, frozenset[int]]] | None = None,
     ) -> None:
         self._config = config
         self._recorder = recorder
@@ -65,6 +66,7 @@ class Batch:
         fields = {"model", "base_url", "api", "temperature", "max_tokens", "reasoning_effort", "replay"}
         self._request = config.model_dump(mode="json", include=fields) if record else None
         self._finished = finished or {}
+        self._deciding = deciding or {}
         self._stop = stop or Stop()
         self._adviser: Adviser | None = None
         if config.judge_model is not None:
@@ -117,7 +119,8 @@ class Batch:
                 return
             config = self._config
             parts = (self._prompter, self._client, self._evaluator, self._recorder)
-            lab = Lab(problem, *parts, config.model, self._request, self._stop, self._adviser)
+            deciding = self._deciding.get(problem.name)
+            lab = Lab(problem, *parts, config.model, self._request, self._stop, self._adviser, deciding)
             self._labs.add(lab)
             self._recorder.event(ProblemStarted(time=time.time(), problem=problem.name))
             plan = Plan(config.samples, config.attempts, config.exhaust, config.from_best)
@@ -140,20 +143,20 @@ class Batch:
             self._close(lab, error)
 
     def _close(self, lab: Lab, error: HkbenchError | None) -> None:
-        name = lab.problem.name
-        solved = lab.best is not None and lab.best.solved
+        name, best = lab.problem.name, lab.best_of_all
+        solved = best is not None and best.solved
         self._outcome.finished += 1
         self._outcome.solved += solved
         if error is not None:
             self._outcome.errors[name] = error
-        speedup = lab.best.verdict.speedup if lab.best is not None and lab.best.verdict is not None else None
+        speedup = best.verdict.speedup if best is not None and best.verdict is not None else None
         self._recorder.event(
             ProblemClosed(
                 time=time.time(),
                 problem=name,
                 solved=solved,
-                compiled=lab.best is not None and lab.best.compiled,
-                best=lab.best.key if lab.best is not None else None,
+                compiled=best is not None and best.compiled,
+                best=best.key if best is not None else None,
                 speedup=speedup.value if speedup is not None else None,
                 category=lab.category,
                 error=f"{type(error).__name__}: {error}" if error is not None else None,

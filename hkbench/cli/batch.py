@@ -25,7 +25,6 @@ from hkbench.cli.arguments import (
     add_model,
     add_prompts,
     check_build_only,
-    chosen_backend,
     chosen_sizes,
     device_kind,
     judge_settings,
@@ -42,8 +41,10 @@ from hkbench.cli.batch_plan import (
 )
 from hkbench.cli.budgets import add_budgets, chosen_prices, limits
 from hkbench.cli.configuration import configure
-from hkbench.cli.models import check_model, judge_model, make_client, shown_base_url
-from hkbench.cli.run_folder import Place, place_of
+from hkbench.cli.models import check_model, judge_model, make_client
+from hkbench.cli.resume import choose_resumed, sources_of, take_recorded
+from hkbench.cli.run_config import backend_of, config_of, draft_of, settings_of
+from hkbench.cli.run_folder import Place, check_folder, describe_place, find_place, new_run, place_of
 from hkbench.cli.runs import tell
 from hkbench.cli.signals import stopped_by_signals
 from hkbench.cli.starting import doing
@@ -55,27 +56,30 @@ from hkbench.lab import Stop
 from hkbench.lab.prompting import Prompter
 from hkbench.monitor import Display, make_display
 from hkbench.problems import Selection, numbers_text
-from hkbench.problems.sizes import sizes_in_force
 from hkbench.prompts import PromptBook, load_prompts
-from hkbench.records import AnyEvent, Backend, DeviceKind, JudgeSettings, Price, RunConfig, RunFacts
+from hkbench.records import AnyEvent, Backend, DeviceKind, Price, RunFacts
 from hkbench.report.last_lines import last_lines
 from hkbench.report.model import Report
 from hkbench.report.write import write_reports
 from hkbench.store.costs import spent_before
 from hkbench.store.events import read_history
+from hkbench.store.find import holds_run
 from hkbench.store.fold import folded
 from hkbench.store.layout import RunPaths
+from hkbench.store.reader import read_run_file
 from hkbench.store.recorder import Recorder
-from hkbench.store.resume import finished_problems
+from hkbench.store.resume import deciding_samples, finished_problems
 from hkbench.strategies import STRATEGIES
 
 DEFAULT_SAMPLES = 3
 DESCRIPTION = """Run a batch: problems FIRST to LAST, several samples an attempt, failures turned into hints.
 
-The same command again resumes an interrupted run; nothing finished is done or paid for twice. Exit code: 0 the batch
-is complete (whatever the verdicts); 64 and above: it is not, and the message says why (75: a budget is used up, 130:
-Ctrl-C, SIGTERM or a closed terminal, at which model calls under way are still waited for; a second Ctrl-C ends at
-once).
+The same command again resumes its last run where that is unfinished, and else begins another (--new always does);
+--resume RUN resumes any run without repeating its settings. Nothing finished is done or paid for twice.
+
+Exit code: 0 the batch is complete (whatever the verdicts); 64 and above: it is not, and the message says why (75: a
+budget is used up, 130: Ctrl-C, SIGTERM or a closed terminal, at which model calls under way are still waited for; a
+second Ctrl-C ends at once).
 
 With --build-only candidates are compiled for an AMD GPU that need not be there, and nothing is measured."""
 
@@ -110,8 +114,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--results",
         type=Path,
         metavar="DIR",
-        help="the run folder (default: results/{time}_{model}); {time}, {model} and {strategy} stand for those of the "
-        "start; a folder with {time} in its name is a new one",
+        help="the run's folder, which is resumed where it holds a run (default: an unfinished run of the same settings "
+        "below results, else results/{time}_{model}); {time}, {model} and {strategy} stand for those of the start",
+    )
+    parser.add_argument(
+        "--new", action="store_true", help="begin another run, though an unfinished one has the same settings"
+    )
+    parser.add_argument(
+        "--resume",
+        type=Path,
+        metavar="RUN",
+        help="resume this run with the settings that it recorded; problems that are named are added to it, --samples "
+        "and --attempts may grow, and what is no setting (budgets, --concurrency, --display, --base-url) may change",
     )
     parser.add_argument(
         "--record",
@@ -137,27 +151,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Plans first, then runs; the report is written also when the run ends early."""
+    recorded = take_recorded(options)
     check_choice(options)
     check_build_only(options)
     check_unmeasured(options)
     configure(options)
-    chosen = choose(options)
+    place = place_of(options, datetime.now().astimezone())
+    check_folder(place)
+    chosen = choose(options) if recorded is None else choose_resumed(options, recorded)
     if chosen.missing and not options.dry_run:
         tell(f"no problem has number {numbers_text(chosen.missing)}")
-    place = place_of(options, datetime.now().astimezone())
+    if not options.dry_run:
+        check_model(options)
+    book, categories = load_prompts(options.prompts), categories_of(options)
+    draft = draft_of(options, chosen, book, categories)
+    place = find_place(options, draft, place)
     options.results = place.folder
     prices: tuple[Price | None, Price | None] = (None, None)
     if not options.dry_run:
-        check_model(options)
         prices = chosen_prices(options, judge_model(options) if STRATEGIES[options.strategy].asks_judge else None)
-    book, categories = load_prompts(options.prompts), categories_of(options)
     if options.dry_run:
         kind = DeviceKind.ROCM if options.build_only else device_kind(options)
         if options.backend is None and kind is None:
             kind = asyncio.run(_found_kind(options))
-        backend = _backend(options, kind or DeviceKind.CPU)
+        backend = backend_of(options, kind or DeviceKind.CPU)
         print_plan(plan_of(options, chosen, book, backend), backend)
+        print(describe_place(place, draft))
         return 0
+    if not place.is_new and holds_run(place.folder):
+        tell(describe_place(place, draft))
     outcome, report = asyncio.run(_run(options, place, chosen, book, categories, prices))
     aside = sys.stderr if options.display == "json" else sys.stdout  # whose output is the events alone
     for line in last_lines(report, options.results):
@@ -198,15 +220,11 @@ def check_unmeasured(options: argparse.Namespace) -> None:
         )
 
 
-def _backend(options: argparse.Namespace, kind: DeviceKind) -> Backend:
-    return Backend(options.backend or Backend.HIP) if options.build_only else chosen_backend(options, kind)
-
-
 def _evaluator(options: argparse.Namespace) -> Evaluator | BuildEvaluator:
     """Not begun yet."""
     settings, sizes = settings_of(options), chosen_sizes(options)
     if options.build_only:
-        return BuildEvaluator(_backend(options, DeviceKind.ROCM), options.arch, settings, sizes, options.builds)
+        return BuildEvaluator(backend_of(options, DeviceKind.ROCM), options.arch, settings, sizes, options.builds)
     return Evaluator(device_kind(options), settings, sizes, options.builds, prepares=True, indices=options.device_index)
 
 
@@ -229,12 +247,10 @@ async def _run(
         with doing("starting the compilers" if options.build_only else "starting the device", options.display):
             ours = _evaluator(options)
             evaluator: Evaluating = await opened.enter_async_context(ours)
-        backend = _backend(options, evaluator.device.kind)
+        backend = backend_of(options, evaluator.device.kind)
         await evaluator.require(backend)  # before a model is paid
         plan = plan_of(options, chosen, book, backend)
-        config = _config(options, plan, book, evaluator, backend)
-        if categories is not None:
-            config = config.model_copy(update={"categories_sha256": categories.sha256})
+        config = config_of(options, plan, book, categories, backend, evaluator)
         with ExitStack() as stack:
             options.results = place.make()
             paths = RunPaths(options.results)
@@ -242,8 +258,10 @@ async def _run(
             recorder = Recorder(paths, audience.tell)
             stack.callback(recorder.close)
             facts = _facts(evaluator, plan, *prices)
-            resumed = recorder.begin(config, facts)
+            resumed = recorder.begin(config, facts, sources_of(options, plan.problems, categories))
             place.keep_latest(options.results)
+            if place.is_new:
+                tell(new_run(options.results, place.why))
             stack.callback(lambda: written.append(write_reports(options.results)))
             history = read_history(paths.journal)
             log = stack.enter_context(paths.log.open("a", encoding="utf-8"))
@@ -267,9 +285,10 @@ async def _run(
                     Prompter(book, backend, evaluator, config.judge, categories=categories),
                     options.concurrency,
                     options.record,
-                    finished_problems(paths, history),
+                    finished_problems(paths, history, read_run_file(paths).extended),
                     stop,
                     judge=clients[-1],
+                    deciding=deciding_samples(history),
                 )
                 with stopped_by_signals(stop):
                     outcome = await run_batch(batch, plan.problems, resumed)
@@ -277,42 +296,6 @@ async def _run(
                 for client in clients:
                     await client.close()
     return outcome, written[0]
-
-
-def settings_of(options: argparse.Namespace) -> JudgeSettings:
-    """The judge's settings, with what the strategy wants to know of fast candidates."""
-    profiles_fast = STRATEGIES[options.strategy].profiles_fast and not options.no_profile
-    return judge_settings(options).model_copy(update={"profile_fast": profiles_fast})
-
-
-def _config(
-    options: argparse.Namespace, plan: RunPlan, book: PromptBook, evaluator: Evaluating, backend: Backend
-) -> RunConfig:
-    strategy = STRATEGIES[plan.strategy]
-    return RunConfig(
-        problems=tuple(problem.name for problem in plan.problems),
-        problem_hashes=tuple(problem.sha256 for problem in plan.problems),
-        level=plan.problems[0].level,
-        backend=backend,
-        device=evaluator.device.kind,
-        compiled_for=evaluator.compiled_for,
-        sizes=sizes_in_force(evaluator.sizes, *plan.problems),
-        strategy=plan.strategy,
-        samples=plan.each.samples,
-        attempts=plan.each.attempts,
-        exhaust=plan.each.exhaust,
-        model=options.model or "replay",
-        base_url=shown_base_url(options),
-        api=options.api,
-        temperature=options.temperature,
-        max_tokens=options.max_reply_tokens,
-        reasoning_effort=options.reasoning_effort,
-        replay=str(options.replay.resolve()) if options.replay is not None else None,
-        judge_model=judge_model(options) if strategy.asks_judge else None,
-        from_best=plan.each.from_best,
-        prompts_sha256=book.sha256,
-        judge=settings_of(options),
-    )
 
 
 def _facts(evaluator: Evaluating, plan: RunPlan, price: Price | None, judge_price: Price | None) -> RunFacts:

@@ -115,7 +115,7 @@ def plan_of(options: argparse.Namespace, chosen: Selection, book: PromptBook, ba
 
 def check_choice(options: argparse.Namespace) -> None:
     """Raises UsageError for arguments that contradict each other."""
-    if options.problems is None and not options.numbers:
+    if options.resume is None and options.problems is None and not options.numbers:
         raise UsageError("name the problems, as 1 40, 3, 1-8 or 1,4,7; or name a folder or a file with --problems")
     _samples_from_environment()
     asks = STRATEGIES[options.strategy].asks_judge

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -105,7 +105,7 @@ def problems_of(folder: Path | None, view: RunView, wanted: set[str]) -> dict[st
         RunMismatch: its file is not the one that the run was made with.
     """
     hashes = dict(zip(view.config.problems, view.config.problem_hashes, strict=True))
-    kept = {} if folder is not None else _kept_problems(view, wanted, hashes)
+    kept = {} if folder is not None else kept_problems(view.paths, view.config, wanted)
     if len(kept) == len(wanted):
         return kept
     root = problems_root(folder, os.environ)
@@ -119,13 +119,14 @@ def problems_of(folder: Path | None, view: RunView, wanted: set[str]) -> dict[st
     return there
 
 
-def _kept_problems(view: RunView, wanted: set[str], hashes: Mapping[str, str]) -> dict[str, Problem]:
-    """Those whose file the run folder holds unchanged; an older run holds none."""
+def kept_problems(paths: RunPaths, config: RunConfig, wanted: Iterable[str]) -> dict[str, Problem]:
+    """Those of the problems `wanted` whose file the run folder holds unchanged; an older run holds none."""
+    hashes = dict(zip(config.problems, config.problem_hashes, strict=True))
     found = {}
     for name in wanted:
-        path = view.paths.problem(name).reference
+        path = paths.problem(name).reference
         if path.is_file() and sha256(path.read_bytes()).hexdigest() == hashes[name]:
-            found[name] = load_problem(path).model_copy(update={"level": view.config.level})
+            found[name] = load_problem(path).model_copy(update={"level": config.level})
     return found
 
 

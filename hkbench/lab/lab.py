@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
@@ -92,9 +92,12 @@ class Lab:
         request: dict[str, Any] | None = None,
         stop: Stop | None = None,
         adviser: Adviser | None = None,
+        deciding: Mapping[int, frozenset[int]] | None = None,
     ) -> None:
+        """`deciding` has, by attempt, the samples that the recorded prompt of the next attempt was made after."""
         self.problem = problem
-        self.best: Sample | None = None
+        self.best: Sample | None = None  #: that strategies decide on: the best of the samples so far
+        self.best_of_all: Sample | None = None  #: also of samples that were added to an attempt after its decision
         self.category: str | None = None  #: once it is classified
         self.answered = False  #: whether there is a reply, of this session or recorded in the folder
         self._prompter = prompter
@@ -107,6 +110,7 @@ class Lab:
         self._adviser = adviser
         self._attempts: dict[int, Sample] = {}  # the best sample of each that is closed
         self._sent: dict[str, SampleKey] = {}  # by the candidate's sha256, the first sample that held it
+        self._deciding = deciding or {}
         self._judged: dict[str, tuple[SampleKey, asyncio.Future[Evaluated]]] = {}  # by the candidate's sha256
 
     async def prompt(self, attempt: int, reflection: Reflection | None, stage: StageGuide | None = None) -> Prompt:
@@ -220,7 +224,10 @@ class Lab:
         return Sample(key, reply, extraction, candidate)
 
     async def evaluate(self, samples: Sequence[Sample]) -> list[Sample]:
-        """The same samples with their verdicts; builds run side by side, measurements one at a time.
+        """The samples with their verdicts; builds run side by side, measurements one at a time.
+
+        Where the next attempt is recorded, only those that it was begun after: samples that were added to the run since
+        change no decision.
 
         Raises:
             HkbenchError: the machine failed, or the run left a sample to the resume. Verdicts reached are kept.
@@ -232,7 +239,10 @@ class Lab:
         judged = [replace(sample, verdict=v) for sample, v in zip(samples, verdicts, strict=True)]
         best = best_of(judged)
         self._close_attempt(best)
-        return judged
+        deciding = self._deciding.get(best.key.attempt)
+        decided = [sample for sample in judged if deciding is None or sample.key.sample in deciding] or judged
+        self.best = self.best_of_all if deciding is None else _better(best_of(decided), self.best)
+        return decided
 
     async def _judge_part(self, samples: Sequence[Sample]) -> None:
         """The samples of an attempt that the run ends in. Where the machine fails they are left to the resume."""
@@ -244,6 +254,7 @@ class Lab:
         judged = [replace(sample, verdict=v) for sample, v in found if isinstance(v, Verdict)]
         if judged:
             self._keep_best(best_of(judged))
+            self.best = self.best_of_all
 
     async def _verdict(self, sample: Sample) -> Verdict:
         if sample.candidate is not None:
@@ -301,9 +312,8 @@ class Lab:
             raise
 
     def _keep_best(self, best: Sample) -> None:
-        assert best.verdict is not None
-        if self.best is None or self.best.verdict is None or replaces(best.verdict, self.best.verdict):
-            self.best = best
+        if _better(best, self.best_of_all) is best:
+            self.best_of_all = best
             self._recorder.copy_best(best.key, "best", with_prompt=True)
 
     def _close_attempt(self, best: Sample) -> None:
@@ -445,6 +455,14 @@ class Lab:
 def _tried(sample: Sample) -> Tried:
     assert sample.verdict is not None
     return Tried(key=sample.key, candidate=sample.candidate, verdict=sample.verdict)
+
+
+def _better(sample: Sample, best: Sample | None) -> Sample:
+    """The better of two judged samples; `best` where they are equals."""
+    assert sample.verdict is not None
+    if best is None or best.verdict is None or replaces(sample.verdict, best.verdict):
+        return sample
+    return best
 
 
 def _verdict_of(evaluated: Evaluated) -> Verdict:

@@ -83,6 +83,14 @@ class RunFacts(Record):
     judge_price: Price | None = None  #: of the judge's model, where a judge is asked
 
 
+class RunSources(Record):
+    """Where what a run was begun with lay, as absolute paths: its folder alone is enough to resume it."""
+
+    problems: tuple[str, ...]  #: the folders of the problems' files
+    prompts: str
+    categories: str | None = None  #: a file; `None`: the strategy needs none
+
+
 class Event(Record):
     """One line of journal.jsonl. `time` is seconds since the epoch."""
 

@@ -207,5 +207,11 @@ class RunPaths:
     def usage(self) -> Path:
         return self.root / "usage.csv"
 
+    @property
+    def written(self) -> tuple[Path, ...]:
+        """All files of a run beside run.json, the lock and the problems' folders."""
+        reports = (self.summary_json, self.summary_csv, self.report_json, self.report_text, self.report_page)
+        return (self.journal, self.log, *reports, self.usage)
+
     def problem(self, name: str) -> ProblemPaths:
         return ProblemPaths(self.root / name)

@@ -39,17 +39,18 @@ def progress_of(paths: RunPaths, config: RunConfig) -> Progress:
     return Progress(most, judged, waiting, is_complete(paths), judged + waiting > 0 or advised)
 
 
-def describe_folder(folder: Path) -> str:
+def describe_folder(folder: Path, config: RunConfig | None = None) -> str:
     """What running into `folder` means: "new: FOLDER", or "resumes FOLDER: 12 of up to 36 samples judged, 8 replies
     that are not judged yet".
 
-    For the plan that a dry run prints, and for the line that a resumed run begins with. Reads only names of files,
-    run.json and the journal's last line. Errors as of `read_run_file`, for a run.json that cannot be read.
+    For the plan that a dry run prints, and for the line that a resumed run begins with. `config` has the settings to
+    resume with, where they are more than the recorded ones. Reads only names of files, run.json and the journal's last
+    line. Errors as of `read_run_file`, for a run.json that cannot be read.
     """
     paths = RunPaths(folder)
     if not paths.run.is_file():
         return f"new: {folder}"
-    found = progress_of(paths, read_run_file(paths).config)
+    found = progress_of(paths, config or read_run_file(paths).config)
     if not found.answered:
         return f"begins again: {folder}, which holds no reply"
     done = ", complete" if found.complete else ""

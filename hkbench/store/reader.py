@@ -32,6 +32,7 @@ from hkbench.records import (
     ReplyReceived,
     RunConfig,
     RunFacts,
+    RunSources,
     SampleKey,
     Stage,
     Status,
@@ -58,6 +59,8 @@ class RunFile(Record):
 
     config: RunConfig
     facts: RunFacts
+    sources: RunSources | None = None  #: `None`: an older run
+    extended: float | None = None  #: when samples or attempts were added last, in seconds since the epoch
 
 
 @dataclass(frozen=True)

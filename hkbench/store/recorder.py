@@ -5,13 +5,15 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Callable
+import shutil
+import time
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from hkbench.errors import RunMismatch, UsageError
+from hkbench.errors import InputMissing, RunMismatch, UsageError
 from hkbench.records import (
     AdviceKey,
     AdviceRead,
@@ -25,14 +27,18 @@ from hkbench.records import (
     Reply,
     RunConfig,
     RunFacts,
+    RunSources,
     SampleKey,
     Usage,
     Verdict,
 )
 from hkbench.store.files import write_atomic
+from hkbench.store.find import runs_below
 from hkbench.store.layout import AdvicePaths, RunPaths, SamplePaths
 from hkbench.store.lock import take
+from hkbench.store.progress import progress_of
 from hkbench.store.reader import RunFile, read_run_file, without_request
+from hkbench.store.settings import differences
 
 
 class Recorder:
@@ -41,35 +47,45 @@ class Recorder:
     def __init__(self, paths: RunPaths, on_event: Callable[[AnyEvent], None]) -> None:
         self.paths = paths
         self._on_event = on_event
-        _refuse_strangers(paths)
+        refuse_strangers(paths)
         paths.root.mkdir(parents=True, exist_ok=True)
         self._lock = _lock(paths.lock)
         self._journal: int | None = None
 
-    def begin(self, config: RunConfig, facts: RunFacts) -> bool:
-        """Starts the run, or resumes the one that stands in the folder; returns whether it resumes.
+    def begin(self, config: RunConfig, facts: RunFacts, sources: RunSources | None = None) -> bool:
+        """Starts the run, or resumes the one in the folder; returns whether it resumes.
 
-        A price that is not the one of the folder takes its place; all other facts stay those of the beginning.
+        A run without any reply, of a model or a judge, makes way for one with other settings. Problems, samples and
+        attempts may be added to a run; the service's address and prices take the place of the recorded ones. All other
+        facts stay those of the beginning.
 
         Raises:
             RunMismatch: the folder's run has other settings; the message lists the differences.
         """
-        resumed = self.paths.run.exists()
-        if resumed:
-            known = read_run_file(self.paths)
+        known = read_run_file(self.paths) if self.paths.run.exists() else None
+        if known is not None and makes_way(self.paths, known.config, config):
+            self._clear(known.config)
+            known = None
+        if known is None:
+            self._write_run(RunFile(config=config, facts=facts, sources=sources))
+        else:
             check_same(known.config, config, self.paths.root)
             self._sweep(config)
-            named = {"price": facts.price, "judge_price": facts.judge_price}
-            prices = {name: price for name, price in named.items() if price is not None}
-            if any(price != getattr(known.facts, name) for name, price in prices.items()):
-                self._write_run(config, known.facts.model_copy(update=prices))
-        else:
-            self._write_run(config, facts)
+            now = _continued(known, config, facts, sources)
+            if now != known:
+                self._write_run(now)
         self._journal = _open_journal(self.paths.journal)
-        return resumed
+        return known is not None
 
-    def _write_run(self, config: RunConfig, facts: RunFacts) -> None:
-        write_atomic(self.paths.run, RunFile(config=config, facts=facts).model_dump_json(indent=2) + "\n")
+    def _write_run(self, run: RunFile) -> None:
+        write_atomic(self.paths.run, run.model_dump_json(indent=2) + "\n")
+
+    def _clear(self, config: RunConfig) -> None:
+        """Removes what a run wrote that never had a reply; run.json stays until the next one takes its place."""
+        for name in config.problems:
+            shutil.rmtree(self.paths.problem(name).root, ignore_errors=True)
+        for path in self.paths.written:
+            path.unlink(missing_ok=True)
 
     def _sweep(self, config: RunConfig) -> None:
         """Removes what a killed run was writing; nobody else writes into the problems' folders."""
@@ -210,39 +226,73 @@ class Recorder:
                 write_atomic(target, _text(origin))
 
 
-def _refuse_strangers(paths: RunPaths) -> None:
-    """A folder that holds other things, or a file, is not a place for a run; nothing is written there."""
+def refuse_strangers(paths: RunPaths) -> None:
+    """Refuses a folder that holds other things, and a file; nothing is written there.
+
+    Raises:
+        UsageError: the folder holds other runs, or anything else.
+        InputMissing: it is not a folder.
+    """
     if paths.run.exists() or not paths.root.exists():
         return
     if not paths.root.is_dir():
-        raise UsageError(f"{paths.root} is not a folder; name another one with --results")
+        raise InputMissing(f"{paths.root} is not a folder: name another folder with --results")
     # A run that was killed in its first moment leaves its lock, a temporary file and nothing else.
     strangers = sorted(
         path.name
         for path in paths.root.iterdir()
         if path.name != paths.lock.name and not (path.name.startswith(".") and path.name.endswith(".tmp"))
     )
+    runs = runs_below(paths.root) if strangers else []
+    if runs:
+        raise UsageError(
+            f"{paths.root} holds {len(runs)} run{'s' if len(runs) > 1 else ''} in folders of their own ({runs[0]}): "
+            f"name such a folder to resume its run, or a new one for another run, as {paths.root / 'NAME'}"
+        )
     if strangers:
         raise UsageError(
-            f"{paths.root} is not empty and holds no run (it has {strangers[0]}); "
+            f"{paths.root} is not empty and holds no run (it has {strangers[0]}): "
             "name an empty or new folder with --results"
         )
 
 
-def check_same(before: RunConfig, now: RunConfig, root: Path) -> None:
-    """Raises RunMismatch with a line for each setting that differs."""
-    old, new = before.model_dump(mode="json"), now.model_dump(mode="json")
-    different = [f"  {name}: {_short(old[name])} -> {_short(new[name])}" for name in old if old[name] != new[name]]
-    if different:
+def makes_way(paths: RunPaths, before: RunConfig, now: RunConfig) -> bool:
+    """Whether the run in the folder has other settings than `now` and no reply, so that nothing of it is worth keeping.
+
+    The usual origin is a misspelt model or a service that was not there.
+    """
+    return bool(differences(before, now).refused) and not progress_of(paths, before).answered
+
+
+def check_same(before: RunConfig, now: RunConfig, root: Path, unknown: Collection[str] = ()) -> None:
+    """Raises RunMismatch with a line for each setting that makes another experiment of the run in `root`.
+
+    Settings named in `unknown` count as the same.
+    """
+    found = differences(before, now, unknown)
+    if found.refused:
         raise RunMismatch(
-            f"{root} holds a run with other settings:\n" + "\n".join(different) + "\n"
-            "Give the same settings to resume it, or name another folder with --results."
+            f"{root} holds a run with other settings:\n"
+            + "".join(f"  {line}\n" for line in (*found.refused, *found.added))
+            + f"To resume it with its own settings: run_batch.py --resume {root}\n"
+            "To begin another run: leave out --results, or name another folder with it"
         )
 
 
-def _short(value: object) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 120 else f"{text[:117]}..."
+def _continued(known: RunFile, config: RunConfig, facts: RunFacts, sources: RunSources | None) -> RunFile:
+    """run.json for a session that goes on with a run; equal to `known` where nothing is added."""
+    named = {"price": facts.price, "judge_price": facts.judge_price}
+    update: dict[str, Any] = {name: price for name, price in named.items() if price is not None}
+    if known.facts.weak is not None and facts.weak is not None:
+        added = {name: weak for name, weak in facts.weak.items() if name not in known.config.problems}
+        update["weak"] = known.facts.weak | added
+    grown = (config.samples, config.attempts) != (known.config.samples, known.config.attempts)
+    return RunFile(
+        config=config,
+        facts=known.facts.model_copy(update=update),
+        sources=sources or known.sources,
+        extended=time.time() if grown else known.extended,
+    )
 
 
 def _text(path: Path) -> str:

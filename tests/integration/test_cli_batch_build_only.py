@@ -137,12 +137,12 @@ def test_the_same_command_resumes_and_another_target_is_refused(results: Path, w
     assert len([one for one in doors.events(results) if isinstance(one, VerdictReached)]) == before
     other = doors.run("run_batch", *words, "--arch", "gfx950")
     assert other.returncode == RunMismatch.exit_code
-    assert 'compiled_for: "gfx942" -> "gfx950"' in other.stderr
+    assert "compiled_for gfx942 -> gfx950" in other.stderr
     measured = doors.run(
         "run_batch", *(word for word in words if word != "--build-only"), "--device", "cpu", "--backend", "cpp"
     )
     assert measured.returncode == RunMismatch.exit_code
-    assert 'compiled_for: "gfx942" -> null' in measured.stderr
+    assert "compiled_for gfx942 -> not set" in measured.stderr
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def solve(lab: Lab) -> None:
     solved = object.__new__(Sample)
     object.__setattr__(solved, "verdict", correct(lab.problem.name, 2.0))
     object.__setattr__(solved, "key", None)
-    lab.best = solved
+    lab.best = lab.best_of_all = solved
 
 
 def fail_with(error: Exception, answered: bool = False) -> Script:

@@ -20,7 +20,7 @@ def test_a_time_has_its_unit(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "90", "0m", "-5m", "m", "5m8h", "1e3s", "8 hours", "inf"])
 def test_what_is_not_a_duration(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match="say 90m, 8h or 3600s"):
+    with pytest.raises(argparse.ArgumentTypeError, match="write 90m, 8h or 3600s"):
         time_span(text)
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from support.run_folder import FACTS, PRICED, correct, incorrect, run_config
 
-from hkbench.errors import RunMismatch, UsageError
+from hkbench.errors import InputMissing, RunMismatch, UsageError
 from hkbench.records import (
+    AdviceKey,
     AnyEvent,
     Candidate,
     Extraction,
@@ -20,13 +21,14 @@ from hkbench.records import (
     ProblemStarted,
     Prompt,
     Reply,
+    RunSources,
     RunStarted,
     SampleKey,
     Usage,
 )
 from hkbench.store.events import Damage, read_events
 from hkbench.store.layout import RunPaths
-from hkbench.store.reader import read_run_file
+from hkbench.store.reader import RunFile, read_run_file
 from hkbench.store.recorder import Recorder
 
 NAME = "1_ReLU"
@@ -108,10 +110,11 @@ def test_a_reply_whose_exchange_is_torn_is_still_paid_for(recorder: Recorder, to
 
 def test_a_verdict_is_found_again_for_the_same_source_only(recorder: Recorder) -> None:
     recorder.save_reply(KEY, REPLY)
-    assert recorder.verdict(KEY, SHA) is None
     verdict = correct(NAME, 2.0)
+    sha256 = verdict.conditions.candidate_sha256
+    assert recorder.verdict(KEY, sha256) is None
     recorder.save_verdict(KEY, verdict)
-    assert recorder.verdict(KEY, SHA) == verdict
+    assert recorder.verdict(KEY, sha256) == verdict
     assert recorder.verdict(KEY, "1" * 64) is None
     assert recorder.verdict(KEY, None) is None
 
@@ -148,15 +151,78 @@ def test_best_copies(recorder: Recorder) -> None:
 
 
 def test_other_settings_are_refused_with_the_differences(tmp_path: Path) -> None:
-    opened(tmp_path).close()
+    before = begun_with_a_reply(tmp_path)
+    names = (NAME, *(f"{i}_A_long_name" for i in range(2, 50)))
     with pytest.raises(RunMismatch) as refused:
-        opened(tmp_path, samples=5, model="other", problems=tuple(f"{i}_A_long_name" for i in range(50)))
+        opened(tmp_path, samples=1, model="other", problems=names, problem_hashes=("0" * 64,) * 49)
     message = str(refused.value)
-    assert "samples: 2 -> 5" in message
-    assert 'model: "test-model" -> "other"' in message
+    assert "samples 2 -> 1" in message
+    assert "model test-model -> other" in message
+    assert "problems: adds 2 to 49" in message
     assert "attempts" not in message
-    assert "..." in message and max(map(len, message.splitlines())) < 300
-    opened(tmp_path).close()  # the lock was given back, and the run is as it was
+    assert f"run_batch.py --resume {tmp_path}" in message
+    assert read_run_file(RunPaths(tmp_path)) == before
+    opened(tmp_path).close()  # the lock was given back
+
+
+def begun_with_a_reply(root: Path) -> RunFile:
+    recorder = opened(root)
+    recorder.save_prompt(NAME, 1, Prompt(text="p", template="t", sha256="0"))
+    recorder.save_reply(KEY, REPLY)
+    recorder.close()
+    return read_run_file(RunPaths(root))
+
+
+def test_a_run_without_a_reply_makes_way_for_other_settings(tmp_path: Path) -> None:
+    recorder = opened(tmp_path)
+    recorder.event(RunStarted(time=1.0, resumed=False))
+    recorder.save_prompt(NAME, 1, Prompt(text="to the wrong model", template="t", sha256="0"))
+    recorder.close()
+    recorder = Recorder(RunPaths(tmp_path), lambda _: None)
+    assert recorder.begin(run_config().model_copy(update={"model": "right"}), PRICED) is False
+    assert recorder.prompt(NAME, 1) is None
+    recorder.close()
+    found = read_run_file(RunPaths(tmp_path))
+    assert (found.config.model, found.facts) == ("right", PRICED)
+    assert list(read_events(RunPaths(tmp_path).journal)) == []
+
+
+def test_an_answer_of_a_judge_is_kept(tmp_path: Path) -> None:
+    recorder = opened(tmp_path)
+    recorder.save_reply(AdviceKey(problem=NAME, attempt=2, call=1), REPLY)
+    recorder.close()
+    with pytest.raises(RunMismatch):
+        opened(tmp_path, model="other")
+
+
+def test_problems_samples_and_attempts_may_be_added(tmp_path: Path) -> None:
+    before = begun_with_a_reply(tmp_path)
+    more = {"problems": (NAME, "2_GELU"), "problem_hashes": ("0" * 64,) * 2}
+    weak = FACTS.model_copy(update={"weak": {"2_GELU": ("zeros",)}})
+    for changes in (more, more | {"samples": 3}, more | {"samples": 3, "attempts": 4}):
+        recorder = Recorder(RunPaths(tmp_path), lambda _: None)
+        assert recorder.begin(run_config().model_copy(update=changes), weak) is True
+        recorder.close()
+        now = read_run_file(RunPaths(tmp_path))
+        assert now.config == before.config.model_copy(update=changes)
+        assert (now.extended is None) == (changes == more)  # more problems leave the finished ones finished
+    with pytest.raises(RunMismatch, match="leaves out 2"):
+        opened(tmp_path, samples=3, attempts=4)
+
+
+def test_the_address_may_change_and_is_recorded(tmp_path: Path) -> None:
+    begun_with_a_reply(tmp_path)
+    opened(tmp_path, base_url="http://127.0.0.1:9/v1").close()
+    assert read_run_file(RunPaths(tmp_path)).config.base_url == "http://127.0.0.1:9/v1"
+
+
+def test_where_the_inputs_lie_is_kept(tmp_path: Path) -> None:
+    sources = RunSources(problems=("/problems/level1",), prompts="/prompts")
+    recorder = Recorder(RunPaths(tmp_path), lambda _: None)
+    recorder.begin(run_config(), FACTS, sources)
+    recorder.close()
+    opened(tmp_path, attempts=3).close()
+    assert read_run_file(RunPaths(tmp_path)).sources == sources
 
 
 def test_one_writer_at_a_time(tmp_path: Path) -> None:
@@ -184,9 +250,15 @@ def test_a_folder_of_something_else_is_refused_untouched(tmp_path: Path) -> None
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
+def test_a_folder_of_runs_is_refused_with_their_names(tmp_path: Path) -> None:
+    opened(tmp_path / "one").close()
+    with pytest.raises(UsageError, match="holds 1 run in folders of their own"):
+        opened(tmp_path)
+
+
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "run").touch()
-    with pytest.raises(UsageError, match="not a folder"):
+    with pytest.raises(InputMissing, match="not a folder"):
         opened(tmp_path / "run")
 
 

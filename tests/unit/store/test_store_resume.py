@@ -6,15 +6,15 @@ from pathlib import Path
 
 from support.run_folder import RunFolder, correct, incorrect, run_config
 
-from hkbench.store.events import Damage, read_events
-from hkbench.store.resume import finished_problems
+from hkbench.store.events import read_history
+from hkbench.store.resume import deciding_samples, finished_problems
 
 NAMES = ("1_A", "2_B", "3_C", "4_D")
 
 
-def finished(run: RunFolder) -> dict[str, bool]:
-    events = [event for event in read_events(run.paths.journal) if not isinstance(event, Damage)]
-    return {name: event.solved for name, event in finished_problems(run.paths, events).items()}
+def finished(run: RunFolder, extended: float | None = None) -> dict[str, bool]:
+    events = read_history(run.paths.journal)
+    return {name: event.solved for name, event in finished_problems(run.paths, events, extended).items()}
 
 
 def test_closed_problems_are_finished_unless_the_machine_failed(tmp_path: Path) -> None:
@@ -41,3 +41,30 @@ def test_a_missing_verdict_or_a_later_start_opens_a_problem_again(tmp_path: Path
     assert finished(run) == {"2_B": True}
     run.begin("2_B")
     assert finished(run) == {}
+
+
+def test_more_samples_or_attempts_open_what_was_closed_before(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path / "run", run_config(NAMES))
+    run.start()
+    for name in NAMES[:2]:
+        run.begin(name)
+        run.sample(name, 1, 1, correct(name, 2.0))
+        run.end(name, solved=True)
+    extended = run.tick()
+    assert finished(run, extended) == {}
+    run.start(resumed=True)
+    run.begin("1_A")
+    run.end("1_A", solved=True)
+    assert finished(run, extended) == {"1_A": True}
+
+
+def test_an_attempt_is_decided_by_the_samples_before_the_next_prompt(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path / "run", run_config(NAMES, samples=3))
+    run.start()
+    run.prompted("1_A", "default.txt", 1)
+    for sample in (1, 2):
+        run.sample("1_A", 1, sample, incorrect("1_A"))
+    run.prompted("1_A", "default.txt", 2)
+    for attempt, sample in ((1, 3), (2, 1)):
+        run.sample("1_A", attempt, sample, incorrect("1_A"))
+    assert deciding_samples(read_history(run.paths.journal)) == {"1_A": {1: frozenset({1, 2})}}
