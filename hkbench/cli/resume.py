@@ -127,6 +127,7 @@ def _judge_options(settings: JudgeSettings) -> dict[str, Any]:
         "track": settings.track.value,
         "rtol": [f"{dtype}={value!r}" for dtype, value in settings.rtol.items()],
         "require_isolation": settings.require_isolation.value,
+        "warmup": settings.warmups,
         "no_profile": not settings.profile_slow,
         "keep_profile": None if settings.keep_profile is None else Path(settings.keep_profile),
     }
