@@ -35,6 +35,7 @@ from hkbench.cli.batch_plan import (
     add_strategy,
     categories_of,
     check_choice,
+    check_recorded,
     choose,
     plan_of,
     print_plan,
@@ -166,6 +167,8 @@ def run(options: argparse.Namespace) -> int:
     book, categories = load_prompts(options.prompts), categories_of(options)
     draft = draft_of(options, chosen, book, categories)
     place = find_place(options, draft, place)
+    if not holds_run(place.folder) and "backend" not in draft.unknown:
+        check_recorded(options, draft.config.problems, draft.config.backend)
     options.results = place.folder
     prices: tuple[Price | None, Price | None] = (None, None)
     if not options.dry_run:
@@ -250,6 +253,8 @@ async def _run(
         backend = backend_of(options, evaluator.device.kind)
         await evaluator.require(backend)  # before a model is paid
         plan = plan_of(options, chosen, book, backend)
+        if not holds_run(place.folder):
+            check_recorded(options, [problem.name for problem in plan.problems], backend)
         config = config_of(options, plan, book, categories, backend, evaluator)
         with ExitStack() as stack:
             options.results = place.make()

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from hkbench.batch import RunPlan, make_plan
 from hkbench.batch.plan import DEFAULT_STRATEGY
 from hkbench.categories import CategoryBook, load_categories
 from hkbench.cli.arguments import add_numbers, positive, whole
-from hkbench.errors import UsageError
+from hkbench.errors import ReplayMissing, UsageError
 from hkbench.lab import Plan
 from hkbench.llm.replay import ReplayClient
 from hkbench.problems import Selection, chosen_problems, numbers_text, parse_numbers
 from hkbench.prompts import PromptBook
 from hkbench.records import Backend
+from hkbench.store.settings import names_text
 from hkbench.strategies import STRATEGIES
 
 CATEGORIES = "categories.toml"
@@ -132,6 +134,17 @@ def check_choice(options: argparse.Namespace) -> None:
         raise UsageError(f"--exhaust belongs to --strategy reflect; {options.strategy} has its own end")
     if options.rounds and options.attempts:
         raise UsageError("--rounds N is the same as --attempts N+1: give one of them")
+
+
+def check_recorded(options: argparse.Namespace, names: Sequence[str], backend: Backend) -> None:
+    """Raises ReplayMissing where --replay has not a single reply to the first prompt of a problem."""
+    if options.replay is None:
+        return
+    absent = ReplayClient(options.replay, backend).unrecorded(names)
+    if absent:
+        there = [name for name in names if name not in absent]
+        instead = f"it has those of {names_text(there)}" if there else "it has none of the problems that are named"
+        raise ReplayMissing(f"{options.replay} has no replies ({backend}) for {names_text(absent)}; {instead}")
 
 
 def _samples_from_environment() -> int | None:

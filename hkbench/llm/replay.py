@@ -66,11 +66,14 @@ class ReplayClient:
         below = Path(key.problem, f"attempt_{key.attempt}", key.folder, "response.txt")
         return self._root / self._backend.value / below, self._root / below
 
+    def unrecorded(self, problems: Iterable[str]) -> list[str]:
+        """Those of `problems` of which not even a sample of the first attempt is recorded, in their order."""
+        return [name for name in problems if self.recorded_samples([name]) is None]
+
     def _absent(self, key: CallKey) -> str:
-        first, second = self._places(key)
         return (
-            f"no recorded reply for {key.problem}, attempt {key.attempt}, {key.folder.replace('_', ' ')} "
-            f"({self._backend.value}): looked for {first} and {second}; {self._instead(key)}"
+            f"{self._root} has no reply for {key.problem}, attempt {key.attempt}, {key.folder.replace('_', ' ')} "
+            f"({self._backend.value}); {self._instead(key)}"
         )
 
     def _instead(self, key: CallKey) -> str:

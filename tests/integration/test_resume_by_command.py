@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from support import doors
+from support.model_server import ModelServer, Request, Scripted, prompt_of
 
 from hkbench.records import GenerationStarted, ProblemClosed, RunClosed
 from hkbench.store.layout import RunPaths
@@ -174,3 +177,50 @@ def test_samples_added_to_an_earlier_attempt_change_no_decision(desk: Desk) -> N
     again = desk.run("run_batch", "--resume", run.root)
     assert again.returncode == 0, again.stderr
     assert sorted(asked(run.root)) == ["2.1.1", "2.1.2", "2.2.1", "2.2.2"]
+
+
+def answers(left: list[int]) -> Callable[[Request], Scripted]:
+    """Answers `left[0]` prompts, and fails from then on; a question that is not a prompt costs none of them."""
+    lock = threading.Lock()
+
+    def handler(request: Request) -> Scripted:
+        if "ModelNew" not in prompt_of(request):
+            return Scripted(text="ok")
+        with lock:
+            left[0] -= 1
+            if left[0] < 0:
+                return Scripted(status=500, body=b'{"error": {"message": "out of order"}}')
+        return Scripted(text=doors.fenced(doors.fast(1)))
+
+    return handler
+
+
+def test_the_block_of_the_readme_after_the_demo_and_a_service_that_moved(desk: Desk) -> None:
+    """`make demo` leaves results/demo; then a model's run is begun, cut short, and resumed at another address."""
+    demo = desk.batch(1, "--results", "results/demo")
+    assert demo.returncode == 0, demo.stderr
+
+    def ask(server: ModelServer, *more: object) -> Done:
+        words = ("1", "1", "--model", "lab/kernel", "--base-url", server.base_url, "--samples", "3", "--attempts", "1")
+        fixed = ("--problems", "problems", "--device", "cpu", "--outage", "0", "--concurrency", "1", *doors.QUICK)
+        env = {"LLM_GATEWAY_KEY": "sk-test-0123456789"}
+        return doors.run("run_batch", *words, *fixed, *more, cwd=desk.root, env=env)
+
+    with ModelServer(answers([1])) as server:
+        first = ask(server)
+        assert first.returncode == 69, first.stderr
+        before = server.base_url
+    run = desk.latest()
+    assert run.name.endswith("_lab-kernel") and len(desk.runs()) == 2
+    with ModelServer(answers([9])) as server:
+        second = ask(server)
+        assert second.returncode == 0, second.stderr
+        now = server.base_url
+    assert f"resumes results/{run.name}: 0 of up to 3 samples judged, 1 replies" in second.stderr
+    assert len(desk.runs()) == 2 and is_complete(run)
+    assert before != now and read_run_file(RunPaths(run)).config.base_url == now
+    monitor = desk.run("monitor", "--once")
+    assert monitor.returncode == 0 and run.name in monitor.stderr
+    report = desk.run("generate_report")
+    assert report.returncode == 0 and f"results/{run.name}/report.html" in report.stdout
+    assert "results/demo" in report.stderr

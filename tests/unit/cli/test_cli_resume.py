@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support import doors
@@ -107,7 +108,7 @@ def parsed(root: Path, *words: str) -> tuple[argparse.Namespace, RunFile]:
     ],
 )  # fmt: skip
 def test_the_recorded_settings_come_again(
-    tmp_path: Path, problems: dict[str, Problem], changes: dict[str, object], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, problems: dict[str, Problem], changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for variable in ("OPENAI_BASE_URL", "LLM_GATEWAY_URL", "LLM_MODEL", "NUM_SAMPLES"):
         monkeypatch.setenv(variable, "")

@@ -59,7 +59,7 @@ async def test_a_reply_that_is_not_text(tmp_path: Path) -> None:
         await ReplayClient(tmp_path, Backend.HIP).complete(KEY, "")
 
 
-async def test_missing_names_the_key_the_path_and_what_is_there(tmp_path: Path) -> None:
+async def test_missing_names_the_key_the_folder_and_what_is_there(tmp_path: Path) -> None:
     client = ReplayClient(tmp_path, Backend.HIP)
     with pytest.raises(ReplayMissing, match="holds no replies at all"):
         await client.complete(KEY, "")
@@ -69,9 +69,9 @@ async def test_missing_names_the_key_the_path_and_what_is_there(tmp_path: Path) 
     record(tmp_path / "hip", "x", key=SampleKey(problem="1_Add", attempt=1, sample=1))
     with pytest.raises(ReplayMissing, match="recorded for this problem: attempt_1/sample_1") as caught:
         await client.complete(KEY, "")
-    place = Path("1_Add", "attempt_2", "sample_3", "response.txt")
-    for part in ("1_Add, attempt 2, sample 3", str(tmp_path / "hip" / place), str(tmp_path / place)):
+    for part in ("1_Add, attempt 2, sample 3 (hip)", str(tmp_path)):
         assert part in str(caught.value)
+    assert client.unrecorded(["1_Add", "2_Mul", "3_Div"]) == ["3_Div"]
 
 
 def test_missing_lists_what_has_no_reply(tmp_path: Path) -> None:
