@@ -95,10 +95,11 @@ def parsed(root: Path, *words: str) -> tuple[argparse.Namespace, RunFile]:
         {
             "model": "lab/kernel", "base_url": "http://127.0.0.1:9/v1", "api": "responses", "temperature": 0.25,
             "max_tokens": 99, "reasoning_effort": "high", "samples": 5, "attempts": 4, "exhaust": True,
-            "backend": Backend.TRITON, "device": DeviceKind.CUDA, "sizes": SizeSet.CPU, "judge": JUDGE,
+            "backend": Backend.TRITON, "device": DeviceKind.CUDA, "sizes": SizeSet.FULL, "judge": JUDGE,
         },
         {
             "strategy": "judge", "judge_model": "lab/reader", "from_best": True, "samples": 1, "attempts": 11,
+            "sizes": SizeSet.FULL,
             "judge": JUDGE,
         },
         {
