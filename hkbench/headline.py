@@ -38,7 +38,7 @@ def model_name(config: RunConfig) -> str:
 
 
 def title(config: RunConfig, facts: RunFacts | None = None) -> str:
-    """One line, 1x1 being samples x attempts: `NAME · CUDA on H100 80GB · level 1, 100 problems · 1x1 · track any`."""
+    """One line: `NAME · CUDA on H100 80GB · KernelBench L1, 100 problems · 1x1 · track any` (samples x attempts)."""
     return SEPARATOR.join(title_parts(config, facts))
 
 
@@ -47,7 +47,7 @@ def title_parts(config: RunConfig, facts: RunFacts | None = None) -> tuple[str, 
     return (
         model_name(config),
         f"{_BACKENDS[config.backend]} {_where(config, facts)}",
-        _problems(config),
+        _problems(config, facts),
         f"{config.samples}x{config.attempts}",
         f"track {config.judge.track.value}",
     )
@@ -62,9 +62,10 @@ def _where(config: RunConfig, facts: RunFacts | None) -> str:
     return f"on {device_name(told) if told else _DEVICES[config.device]}"
 
 
-def _problems(config: RunConfig) -> str:
-    count = plural(len(config.problems), "problem")
-    return count if config.level is None else f"level {config.level}, {count}"
+def _problems(config: RunConfig, facts: RunFacts | None) -> str:
+    level = f"L{config.level}" if config.level is not None else ""
+    named = " ".join(filter(None, [facts.problem_set if facts is not None else None, level]))
+    return ", ".join(filter(None, [named, plural(len(config.problems), "problem")]))
 
 
 def plural(count: int, noun: str, nouns: str | None = None) -> str:

@@ -56,7 +56,7 @@ from hkbench.errors import UsageError
 from hkbench.lab import Stop
 from hkbench.lab.prompting import Prompter
 from hkbench.monitor import Display, make_display
-from hkbench.problems import Selection, numbers_text
+from hkbench.problems import Selection, numbers_text, problem_set
 from hkbench.prompts import PromptBook, load_prompts
 from hkbench.records import AnyEvent, Backend, DeviceKind, Price, RunFacts
 from hkbench.report.last_lines import last_lines
@@ -315,6 +315,7 @@ def _facts(evaluator: Evaluating, plan: RunPlan, price: Price | None, judge_pric
         hkbench=__version__,
         versions=device.versions,
         hardware=hardware,
+        problem_set=problem_set(plan.problems[0]),
         device=device,
         weak={problem.name: problem.weak for problem in plan.problems if problem.weak is not None},
         price=price,

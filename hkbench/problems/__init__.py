@@ -8,6 +8,7 @@ from hkbench.problems.select import (
     SHIPPED,
     find_problems,
     level_folder,
+    problem_set,
     problems_root,
 )
 from hkbench.problems.sizes import apply_sizes
@@ -25,6 +26,7 @@ __all__ = [
     "Selection",
     "find_problems",
     "level_folder",
+    "problem_set",
     "problems_root",
     "apply_sizes",
 ]

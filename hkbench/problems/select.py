@@ -36,6 +36,17 @@ def problems_root(option: Path | None, environment: Mapping[str, str]) -> Path:
     return root
 
 
+def problem_set(problem: Problem) -> str:
+    """The collection of a problem: "hkbench" of a shipped one, "KernelBench" in a checkout of it, else the folder's."""
+    path = problem.path.resolve()
+    if path.is_relative_to(SHIPPED.resolve()):
+        return "hkbench"
+    folder = path.parent.parent if _LEVEL_FOLDER.fullmatch(path.parent.name) else path.parent
+    if any(part.lower() == "kernelbench" for part in folder.parts):
+        return "KernelBench"
+    return folder.name
+
+
 def find_problems(
     root: Path, level: int | None = None, first: int | None = None, last: int | None = None
 ) -> list[Problem]:

@@ -75,6 +75,7 @@ class RunFacts(Record):
     hkbench: str
     versions: dict[str, str]
     hardware: dict[str, str]
+    problem_set: str | None = None  #: the name of the collection: "KernelBench", "hkbench"; `None`: an older run
     device: DeviceFacts | None = None  #: the first of the devices, with the source of each fact; `None`: an older run
     #: By problem of the plan, the null controls that pass its check (empty: none does); a problem that is missing here
     #: was not audited. `None`: the run is older than the audit.

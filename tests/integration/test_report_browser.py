@@ -49,7 +49,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_console_is_silent_and_models_text_does_nothing(page: Path) -> None:
     document, console = look(page)
     assert console == []
-    assert "<title>test-model · C++ on CPU · level 1, 4 problems · 2x2 · track own</title>" in document
+    assert "<title>test-model · C++ on CPU · L1, 4 problems · 2x2 · track own</title>" in document
     assert 'id="filters" class="filter">' in document  # the page's own script has run: its hash is right
 
 

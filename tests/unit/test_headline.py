@@ -15,14 +15,14 @@ def test_the_title_names_model_language_device_problems_samples_and_track() -> N
     config = run_config(("1_ReLU", "2_GELU"), samples=1, attempts=3).model_copy(
         update={"backend": Backend.CUDA, "device": DeviceKind.CUDA, "judge": JudgeSettings(track=Track.ANY)}
     )
-    facts = FACTS.model_copy(update={"device": H100})
-    assert title(config, facts) == "test-model · CUDA on H100 80GB · level 1, 2 problems · 1x3 · track any"
-    assert title(config) == "test-model · CUDA on NVIDIA GPU · level 1, 2 problems · 1x3 · track any"
+    facts = FACTS.model_copy(update={"device": H100, "problem_set": "KernelBench"})
+    assert title(config, facts) == "test-model · CUDA on H100 80GB · KernelBench L1, 2 problems · 1x3 · track any"
+    assert title(config) == "test-model · CUDA on NVIDIA GPU · L1, 2 problems · 1x3 · track any"
 
 
 def test_the_title_says_what_was_not_a_model_or_not_run() -> None:
     config = run_config().model_copy(update={"model": "replay", "replay": "examples/replies"})
-    assert title(config).startswith("recorded replies · C++ on CPU · level 1, 1 problem · ")
+    assert title(config).startswith("recorded replies · C++ on CPU · L1, 1 problem · ")
     named = config.model_copy(update={"model": "NAME", "compiled_for": "gfx942", "backend": Backend.HIP})
     assert title(named).startswith("NAME (recorded replies) · HIP compiled for gfx942, not run · ")
 

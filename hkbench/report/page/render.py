@@ -41,7 +41,7 @@ from hkbench.report.page.sample import (
     profile_rows,
     read_content,
     read_prompt,
-    reference_of,
+    read_reference,
     work_shares,
 )
 from hkbench.report.text import sample_line
@@ -191,7 +191,7 @@ def _problem(paths: RunPaths, number: int, problem: ProblemReport, whole: set[tu
     return ProblemPart(
         anchor=f"p{number}",
         problem=problem,
-        reference=reference_of(folder.prompt(1)),
+        reference=read_reference(folder),
         attempts=tuple(_attempt(paths, problem, number, parts) for number in problem.steps),
         best=next((part for part in parts if (part.sample.attempt, part.sample.sample) == best), None),
     )

@@ -17,7 +17,7 @@ from hkbench.report import words
 from hkbench.report.model import Place, ProblemReport, SampleReport
 from hkbench.report.page.error_lines import error_lines
 from hkbench.report.page.highlight import code_html, diff_html
-from hkbench.store.layout import RunPaths, SamplePaths
+from hkbench.store.layout import ProblemPaths, RunPaths, SamplePaths
 from hkbench.store.plain import strip_escapes
 
 CODE_LIMIT = 60_000  #: characters of a candidate on the page
@@ -116,9 +116,12 @@ def read_prompt(path: Path) -> Cut | None:
     return _cut(_text(path), PROMPT_LIMIT)
 
 
-def reference_of(prompt: Path) -> Markup | None:
-    """The problem's source as the prompt quotes it: its first block of Python with a class Model."""
-    blocks = _BLOCK.findall(_text(prompt) or "")
+def read_reference(folder: ProblemPaths) -> Markup | None:
+    """The problem's file; of a run that kept none, what the first prompt quotes of it."""
+    source = _text(folder.reference)
+    if source is not None:
+        return code_html(source[:CODE_LIMIT])
+    blocks = _BLOCK.findall(_text(folder.prompt(1)) or "")
     return next((code_html(block) for block in blocks if _MODEL.search(block)), None)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hkbench.errors import InputMissing, ProblemError, UsageError
-from hkbench.problems import SHIPPED, find_problems, level_folder, problems_root
+from hkbench.problems import SHIPPED, find_problems, level_folder, problem_set, problems_root
 
 SOURCE = "class Model: ...\ndef get_inputs(): ...\ndef get_init_inputs(): ...\n"
 
@@ -21,6 +21,13 @@ def folder(path: Path, *names: str) -> Path:
 
 def names(root: Path, level: int | None = None) -> list[str]:
     return [problem.name for problem in find_problems(root, level)]
+
+
+def test_a_problem_knows_its_set(tmp_path: Path) -> None:
+    assert problem_set(find_problems(SHIPPED, 1)[0]) == "hkbench"
+    for place, name in (("x/KernelBench/level1", "KernelBench"), ("mine/level1", "mine"), ("other", "other")):
+        root = folder(tmp_path / place, "1_ReLU")
+        assert problem_set(find_problems(root)[0]) == name
 
 
 class TestRoot:

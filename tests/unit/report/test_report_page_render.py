@@ -73,7 +73,7 @@ def test_links_lead_somewhere(tmp_path: Path) -> None:
 def test_the_reports_numbers_are_on_it(page: Page) -> None:
     text = page.text
     for words in (
-        "level 1, 4 problems",
+        "L1, 4 problems",
         "2 attempts of 2 samples",
         "2 of 4 judged problems",
         "50.0 % 15 to 85 %",  # Wilson for 2 of 4
