@@ -95,13 +95,15 @@ class MonitorApp(App[None]):
             self._look_at_all(self.screen)
             return
         self._look_at(self._at)
-        state = self.state
+        state, screen = self.state, self.screen
         self.gauges.follow(state)
+        if isinstance(screen, RunScreen) and not screen.has_widgets:
+            return
         changed = state.take_changed() if state is not None else set()
         replaced = state is not self._shown
         self._shown = state
-        if isinstance(self.screen, RunScreen):
-            self.screen.follow(None if replaced else changed)
+        if isinstance(screen, RunScreen):
+            screen.follow(None if replaced else changed)
 
     def _look_at(self, index: int) -> None:
         self._seen.add(index)
@@ -119,7 +121,8 @@ class MonitorApp(App[None]):
         if new is not None:
             self._look_at(new)
             self.call_after_refresh(self.look)
-        screen.follow(None)
+        if screen.has_widgets:
+            screen.follow(None)
 
     def open_run(self, index: int) -> None:
         """Show the overview of this one of `watches`."""

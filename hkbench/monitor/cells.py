@@ -2,60 +2,107 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import groupby
 
-from hkbench.monitor.state import Phase, ProblemState, SampleState
-from hkbench.records import Stage, Status
+from rich.text import Text
 
-#: A sample in one character, with its style. The characters tell it without colour too.
-CELLS: dict[Status | Phase, tuple[str, str]] = {
-    Status.FAST: ("F", "bold green"),
-    Status.SLOW: ("s", "yellow"),
-    Status.INCORRECT: ("x", "red"),
-    Status.REFUSED: ("r", "magenta"),
-    Status.COMPILED: ("c", "cyan"),
-    Phase.ASKED: ("?", "blue"),
-    Phase.ANSWERED: ("-", "blue"),
-    Phase.EVALUATED: ("b", "magenta"),
-    Phase.LOST: ("!", "bold red reverse"),
+from hkbench.monitor.samples import Phase, ProblemState, SampleState
+from hkbench.monitor.state import RunState
+from hkbench.records import CORRECT, Outcome, Status
+
+_BUILDING, _MEASURING = ("▹", "magenta"), ("▶", "bold magenta")
+_PHASES: dict[Phase, tuple[str, str]] = {
+    Phase.ASKED: ("…", "blue"),
+    Phase.ANSWERED: ("▪", "blue"),
+    Phase.EVALUATED: _BUILDING,
+    Phase.LOST: ("E", "bold red reverse"),
+    Phase.KEPT: ("▫", "blue"),
 }
-_MEASURED = ("m", "bold magenta")  # on the device: run, compared or timed
-_WAITING = (".", "dim")
-_ON_DEVICE = (Stage.RUN, Stage.COMPARE, Stage.TIME)
-LEGEND = "F fast, s slow, x wrong, r refused, ? asked, - reply, b build, m run, ! lost"
+_TO_COME = ("·", "dim")
+#: Every sign of a sample without a verdict, with its style and its meaning.
+SIGNS = (
+    (*_PHASES[Phase.ASKED], "waiting for the model"),
+    (*_PHASES[Phase.ANSWERED], "reply received, waiting to be built"),
+    (*_BUILDING, "being read, built or loaded"),
+    (*_MEASURING, "on the device: run, compared or timed"),
+    (*_PHASES[Phase.KEPT], "reply on disk; a resume judges it and asks no model"),
+    (*_PHASES[Phase.LOST], "the service or the machine failed; a resume tries again"),
+    (*_TO_COME, "still to come; blank: not needed"),
+)
+_WORDS = {
+    Phase.ASKED: "waiting for model",
+    Phase.ANSWERED: "reply received",
+    Phase.LOST: "machine error",
+    Phase.KEPT: "reply on disk",
+}
 
 
-def cell(sample: SampleState | None) -> tuple[str, str]:
-    """The character and its style; `None` is a sample that was not begun."""
+def cell(sample: SampleState | None, *, wanted: bool = True) -> tuple[str, str]:
+    """The sign of a sample and its style; `None` is a sample that was not begun, blank where it is not `wanted`."""
     if sample is None:
-        return _WAITING
-    if sample.stage in _ON_DEVICE:
-        return _MEASURED
-    return CELLS[sample.status if sample.status is not None else sample.phase]
+        return _TO_COME if wanted else (" ", "")
+    if sample.status is not None:
+        return _of(sample.outcome)
+    return _MEASURING if sample.measured else _PHASES[sample.phase]
+
+
+def _of(outcome: Outcome) -> tuple[str, str]:
+    """A block in the colour of the class, with its sign."""
+    return outcome.sign, f"reverse {outcome.style}"
+
+
+def phase_word(sample: SampleState) -> str:
+    """What is done with a sample that has no verdict: "waiting for model", "build", "time"."""
+    return str(sample.stage) if sample.stage is not None else _WORDS.get(sample.phase, "building")
 
 
 def name_style(problem: ProblemState) -> str:
-    """The style of a problem's name."""
+    """The style of a problem's name: the class of a finished one, and whether another one was begun."""
     if problem.error is not None:
         return "bold red"
     if problem.closed:
-        return "green" if problem.solved else CELLS[Status.COMPILED][1] if problem.compiled else ""
+        return problem.outcome.style
     return "bold" if problem.started else "dim"
 
 
 def attempt_cells(problem: ProblemState, attempt: int, samples: int) -> Iterator[tuple[str, str]]:
-    """The samples of an attempt, `samples` at least, as runs of characters with their style."""
-    drawn = [cell(problem.samples.get((attempt, sample))) for sample in range(1, samples + 1)]
+    """The samples of an attempt, `samples` of them, as runs of signs with their style.
+
+    What a finished problem did not need is blank.
+    """
+    found = (problem.samples.get((attempt, sample)) for sample in range(1, samples + 1))
+    drawn = [cell(sample, wanted=not problem.closed) for sample in found]
     for style, run in groupby(drawn, key=lambda pair: pair[1]):
-        yield "".join(letter for letter, _ in run), style
+        yield "".join(sign for sign, _ in run), style
 
 
-def attempt_widths(problems: Iterable[ProblemState], attempts: int, samples: int) -> list[int]:
-    """Columns of each attempt: its samples and its title, "try 1"."""
-    most = [samples] * attempts
-    for problem in problems:
-        for attempt, sample in problem.tally.widest.items():
-            most.extend([samples] * (attempt - len(most)))
-            most[attempt - 1] = max(most[attempt - 1], sample)
-    return [max(n, len(f"try {k}")) for k, n in enumerate(most, start=1)]
+def legend(state: RunState, width: int) -> Text:
+    """The signs and their meaning in one line; of a run that is over those that it has."""
+    outcomes = [Outcome.COMPILED] if state.config.compiled_for is not None else [*CORRECT]
+    outcomes += [Outcome.WRONG]
+    outcomes += [Outcome.REFUSED] if state.status_count(Status.REFUSED) else []
+    parts = [(*_of(outcome), outcome.label, outcome.label) for outcome in outcomes]
+    parts += _phases(state)
+    spelled = [f"{sign} {word}" for sign, _, word, _ in parts]
+    short = len("  ".join(spelled)) > width
+    line = Text(no_wrap=True, overflow="ellipsis")
+    for sign, style, word, abbreviation in parts:
+        line.append("  " if line else "").append(sign, style).append(f" {abbreviation if short else word}")
+    return line
+
+
+def _phases(state: RunState) -> list[tuple[str, str, str, str]]:
+    parts = []
+    if not state.over:
+        parts += [
+            (*_PHASES[Phase.ASKED], "waiting for model", "model"),
+            (*_PHASES[Phase.ANSWERED], "reply received", "reply"),
+            (*_BUILDING, "building", "build"),
+            (*_MEASURING, "measuring", "measure"),
+        ]
+    if state.in_phase(Phase.KEPT):
+        parts.append((*_PHASES[Phase.KEPT], "reply on disk", "on disk"))
+    if state.in_phase(Phase.LOST):
+        parts.append((*_PHASES[Phase.LOST], "machine error", "error"))
+    return parts

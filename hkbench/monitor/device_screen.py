@@ -39,7 +39,7 @@ class DevicesScreen(RunScreen):
         where = f" on {app.state.host}" if app.state.host is not None else ""
         title.update(Text.assemble((f"devices of {app.watch_now.name}{where}", "bold"), app.place), layout=False)
         devices = devices_now(app.state, app.clock(), app.gauges.readings)
-        pager.show(device_table(devices, app.gauges.note), keep_place=True)
+        pager.show(device_table(devices, app.gauges.note, over=app.state.over), keep_place=True)
 
     def action_leave(self) -> None:
         self.dismiss()

@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from hkbench.headline import SEPARATOR
 from hkbench.monitor.reading import Reading
 from hkbench.monitor.state import RunState
 from hkbench.monitor.words import duration, gibibytes
@@ -27,9 +28,7 @@ class DeviceNow(Record):
 
 
 def devices_now(state: RunState, now: float, readings: Mapping[int, Reading]) -> tuple[DeviceNow, ...]:
-    """In the order of their indexes; none of a run that is over, or whose journal does not name them."""
-    if state.closed is not None:
-        return ()
+    """In the order of their indexes, as the journal names them; of a run that is over none has a sample."""
     measured = state.measured
     found = []
     for place in state.devices:
@@ -57,14 +56,14 @@ def _line(name: str, what: str) -> Text:
 
 def _one(device: DeviceNow, note: str | None) -> str:
     parts = [measuring(device)]
-    parts.append(", ".join(_figures(device.reading)) if device.reading is not None else note or "not read yet")
-    return " | ".join(part for part in parts if part)
+    parts.append(", ".join(_figures(device.reading)) if device.reading is not None else note or "no reading yet")
+    return SEPARATOR.join(part for part in parts if part)
 
 
 def measuring(device: DeviceNow) -> str:
     """`4_RMSNorm_fp32 1.2 time 12 s`."""
     if device.key is None:
-        return "free"
+        return "idle"
     key, seconds = device.key, device.seconds or 0.0
     return f"{one_line(key.problem, 30)} {key.attempt}.{key.sample} {device.stage} {duration(seconds)}"
 
@@ -98,18 +97,20 @@ def _all(devices: tuple[DeviceNow, ...], note: str | None) -> str:
         parts.append(f"{min(hot):.0f} to {max(hot):.0f} °C")
     if note is not None and len(found) < len(devices):
         parts.append(note)
-    return " | ".join(parts)
+    return SEPARATOR.join(parts)
 
 
-def device_table(devices: tuple[DeviceNow, ...], note: str | None) -> RenderableType:
-    """All of them with all that is known, two lines each."""
+def device_table(devices: tuple[DeviceNow, ...], note: str | None, *, over: bool = False) -> RenderableType:
+    """All of them with all that is known, two lines each; of a run that is `over` their names."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(no_wrap=True, style="bold")
     table.add_column(overflow="fold")
     for device in devices:
         busy = "" if device.key is None else "bold magenta"
-        table.add_row(str(device.index), Text.assemble(one_line(device.name, 60), "  ", (measuring(device), busy)))
+        doing = (measuring(device), busy) if not over else ("", "")
+        table.add_row(str(device.index), Text.assemble(one_line(device.name, 60), "  ", doing))
         if device.reading is not None:
-            table.add_row("", Text(", ".join(_figures(device.reading)) or "its driver says nothing", style="dim"))
+            table.add_row("", Text(", ".join(_figures(device.reading)) or "the driver reports no figures", style="dim"))
     notes = [] if note is None else [Text(note, style="dim")]
-    return Group(table, *notes) if devices else Group(Text("no device is known of", style="dim"), *notes)
+    none = Text("The journal names no device (a run of an older version).", style="dim")
+    return Group(table, *notes) if devices else Group(none, *notes)

@@ -61,7 +61,7 @@ class SampleFiles:
             with path.open("rb") as file:
                 return file.read(most)
         except (FileNotFoundError, NotADirectoryError):
-            raise Unreadable(f"there is no {self._name(path)} (yet)") from None
+            raise Unreadable(f"There is no {self._name(path)} yet.") from None
         except (OSError, ValueError) as error:  # ValueError: a damaged journal can name a file that no system has
             raise Unreadable(f"{self._name(path)} cannot be read: {strip_escapes(str(error))}") from None
 

@@ -105,19 +105,19 @@ class Gauges:
                     self.readings, self.note = readings, note
                 stop.wait(self._seconds)
         except Exception as error:  # noqa: BLE001 - the thread ends: a library that is at odds with itself ends no more
-            self.readings, self.note = {}, f"the driver was asked in vain: {error!r}"
+            self.readings, self.note = {}, f"the driver's library failed: {error!r}"
         finally:
             driver.close()
 
 
 def absence(state: RunState | None) -> str | None:
     """Why the devices of a run are not read here; `None` where they may be."""
-    if state is None or state.closed is not None:
-        return "the run is not at work"
+    if state is None or state.over:
+        return "No live device data: this run is not active"
     if state.host is None or not state.devices:
-        return "the journal does not say where"
+        return "no live data: the journal does not name host and devices"
     if state.host != platform.node():
-        return "not on this host"
+        return "no live data: the run is on another host"
     return None
 
 

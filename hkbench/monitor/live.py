@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+import shlex
 import time
 from collections.abc import Sequence
 
@@ -16,6 +18,7 @@ from hkbench.monitor.snapshot import Snapshot, take_snapshot
 from hkbench.monitor.state import RunState
 from hkbench.records import RunFacts
 from hkbench.store.layout import RunPaths
+from hkbench.store.lock import is_free
 from hkbench.store.plain import one_line
 from hkbench.store.reader import JournalTail, RunFile, read_run_file
 
@@ -42,6 +45,29 @@ class Watch:
             self._forget()
             self._run = read_run_file(self.paths)
             self._identity = identity
+        if self._state is None:
+            self._take()
+        # The lock is asked for before the journal is read: what a run wrote before it let go of the lock is seen then.
+        alive = self._is_alive()
+        news = self._take()
+        if alive is False and not news and self._state is not None and self._state.last_event is not None:
+            self._state.mark_killed()
+        elif self._state is not None:
+            self._state.alive = alive
+
+    def _is_alive(self) -> bool | None:
+        """Whether a process writes the run, by its lock; `None` where that cannot be told, as on another host."""
+        if self._state is None or self._state.closed is not None or self._run is None:
+            return None
+        if (self._state.host or self._run.facts.hardware.get("host")) != platform.node():
+            return None
+        free = is_free(self.paths.lock)
+        return None if free is None else not free
+
+    def _take(self) -> bool:
+        """Take in the new events; whether there were any."""
+        assert self._run is not None
+        any_news = False
         while True:
             news = self._tail.poll(_PIECE)
             if news.restarted:
@@ -53,7 +79,8 @@ class Watch:
                 self._state.apply(event)
             self.damaged += len(news.damage)
             if not (news.events or news.damage):
-                return
+                return any_news
+            any_news = True
 
     def _identify(self) -> tuple[int, int, int] | None:
         """Which run.json lies there: a new run may get its journal under the inode of the old one."""
@@ -68,8 +95,9 @@ class Watch:
         self._tail = JournalTail(self.paths.journal)
 
     @property
-    def ended(self) -> bool:
-        return self._state is not None and self._state.closed is not None
+    def resume(self) -> str:
+        """The command that resumes the run."""
+        return f"python run_batch.py --resume {shlex.quote(str(self.paths.root))}"
 
     @property
     def state(self) -> RunState | None:
@@ -91,7 +119,7 @@ class Watch:
         if self._state is None:
             raise InputMissing(f"{self.paths.root} holds no run")
         readings, note = read_once(self._state)
-        return take_snapshot(self._state, str(self.paths.root), now, self.damaged, readings, note)
+        return take_snapshot(self._state, str(self.paths.root), now, self.damaged, readings, note, self.resume)
 
     def view(self, now: float, height: int | None = None) -> RenderableType:
         """The frame at `now`, with one reading of the devices; a line that says so when there is no run."""
@@ -100,7 +128,9 @@ class Watch:
         readings, note = read_once(self._state)
         devices = devices_now(self._state, now, readings)
         lines = device_lines(devices, note, len(devices)) if devices else []
-        return frame(self._state, self.name, now, facts=self._run.facts, height=height, devices=lines)
+        return frame(
+            self._state, self.name, now, facts=self._run.facts, height=height, devices=lines, resume=self.resume
+        )
 
 
 def run_monitor(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import ClassVar
+from collections.abc import Callable
+from typing import ClassVar, TypeVar
 
 from rich.text import Text
 from textual import on
@@ -11,17 +12,21 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Footer, Input, Static
 
-from hkbench.monitor.cells import LEGEND
+from hkbench.headline import plural
+from hkbench.monitor.cells import legend
+from hkbench.monitor.choices import ChoiceScreen
 from hkbench.monitor.devices import device_lines, devices_now
 from hkbench.monitor.grid import Grid
-from hkbench.monitor.head import full_head
+from hkbench.monitor.head import head
 from hkbench.monitor.problem import ProblemScreen
 from hkbench.monitor.screens import RunScreen
 from hkbench.monitor.selection import Order, Selection
 from hkbench.monitor.state import RunState
+from hkbench.records import FailureKind
 from hkbench.store.plain import one_line
 
-_HEAD = 9  # lines of `full_head` without devices
+T = TypeVar("T")
+_WAITING = 9  # lines of the place for the head where there is no run
 _LOW, _LOW_HEAD = 20, 4  # a terminal with fewer lines shows only so many of the head
 _REST = 11  # lines besides the head: of the table at least eight
 
@@ -56,7 +61,7 @@ class OverviewScreen(RunScreen):
         yield Static(id="shown")
         yield Input(placeholder="a regular expression; Enter keeps it, Escape shows all", id="filter", compact=True)
         yield Grid()
-        yield Static(Text(LEGEND), id="legend")
+        yield Static(id="legend")
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
@@ -65,27 +70,30 @@ class OverviewScreen(RunScreen):
 
     def follow(self, changed: set[str] | None) -> None:
         """Draw the head, and of the table what changed."""
-        app, grid, head = self.monitor, self.query_one(Grid), self.query_one("#head", Static)
-        head.set_class(app.state is None, "waiting")
+        app, grid, top = self.monitor, self.query_one(Grid), self.query_one("#head", Static)
+        top.set_class(app.state is None, "waiting")
         if app.state is None:
-            head.styles.height = _HEAD
-            head.update(Text(app.waiting()), layout=False)
+            top.styles.height = _WAITING
+            top.update(Text(app.waiting()), layout=False)
             self.query_one("#shown", Static).update("", layout=False)
-            grid.show(None, [])
+            grid.show(None, [], 0.0)
             return
         lines = self._head(app.state)
-        head.styles.height = len(lines)
-        head.update(Text("\n").join(lines), layout=False)
-        if changed is None or changed:
-            self._show_rows(changed)
+        top.styles.height = len(lines)
+        top.update(Text("\n").join(lines), layout=False)
+        self.query_one("#legend", Static).update(legend(app.state, self.app.size.width), layout=False)
+        self._show_rows(changed)
 
     def _head(self, state: RunState) -> list[Text]:
-        app, height = self.monitor, self.app.size.height
-        devices = devices_now(state, app.clock(), app.gauges.readings)
-        told = device_lines(devices, app.gauges.note, max(1, height - _HEAD - _REST)) if devices else []
-        lines = full_head(state, app.watch_now.name, app.clock(), app.watch_now.facts, told)
+        app, now, size = self.monitor, self.monitor.clock(), self.app.size
+        watch = app.watch_now
+        lines = head(state, watch.name, now, watch.facts, width=size.width, resume=watch.resume)
+        devices = devices_now(state, now, app.gauges.readings)
+        if devices and not state.over:
+            told = device_lines(devices, app.gauges.note, max(1, size.height - len(lines) - _REST))
+            lines = head(state, watch.name, now, watch.facts, width=size.width, devices=told, resume=watch.resume)
         lines[0].append(app.place, "dim")
-        return lines[:_LOW_HEAD] if height < _LOW else lines
+        return lines[:_LOW_HEAD] if size.height < _LOW else lines
 
     def on_resize(self) -> None:
         self.follow(set())
@@ -98,7 +106,7 @@ class OverviewScreen(RunScreen):
         self.query_one("#shown", Static).update(
             Text(self.selection.describe(len(names), len(state.problems))), layout=False
         )
-        self.query_one(Grid).show(state, names, changed)
+        self.query_one(Grid).show(state, names, self.monitor.clock(), changed)
 
     def action_sort(self) -> None:
         orders = list(Order)
@@ -106,16 +114,43 @@ class OverviewScreen(RunScreen):
         self._show_rows(None)
 
     def action_failure(self) -> None:
-        """Failures of the next kind that the run has, the most frequent first; after the last one all problems."""
-        if self.monitor.state is not None:
-            self.selection.next_kind(self.monitor.state)
-            self._show_rows(None)
+        """Choose a kind of failure, to show the problems with such failures alone."""
+        state = self.monitor.state
+        if state is None:
+            return
+        found = self.selection.kinds(state)
+        lines = [f"{kind:<18} {plural(count, 'sample'):>11} of {plural(of, 'problem')}" for kind, count, of in found]
+        values: list[FailureKind | None] = [None, *(kind for kind, _, _ in found)]
+
+        def choose(kind: FailureKind | None) -> None:
+            self.selection.kind = kind
+
+        self._offer("Failures: show problems with", ["all problems", *lines], values, self.selection.kind, choose)
 
     def action_category(self) -> None:
-        """Problems of the next category that the run has; after the last one all problems."""
-        if self.monitor.state is not None:
-            self.selection.next_category(self.monitor.state)
-            self._show_rows(None)
+        """Choose a category, to show its problems alone."""
+        state = self.monitor.state
+        if state is None:
+            return
+        found = self.selection.categories(state)
+        lines = [f"{one_line(name, 40):<24} {plural(count, 'problem')}" for name, count in found]
+        values: list[str | None] = [None, *(name for name, _ in found)]
+
+        def choose(category: str | None) -> None:
+            self.selection.category = category
+
+        self._offer("Categories: show problems of", ["all problems", *lines], values, self.selection.category, choose)
+
+    def _offer(self, title: str, lines: list[str], values: list[T], present: T, choose: Callable[[T], None]) -> None:
+        """A list of `values`, told of in `lines`; `choose` is given the one that is chosen."""
+
+        def chosen(index: int | None) -> None:
+            if index is not None:
+                choose(values[index])
+                self._show_rows(None)
+
+        at = values.index(present) if present in values else 0
+        self.app.push_screen(ChoiceScreen(title, lines, at), chosen)
 
     def action_filter(self) -> None:
         field = self.query_one("#filter", Input)
@@ -158,4 +193,6 @@ class OverviewScreen(RunScreen):
 
     @on(Grid.Opened)
     def _opened(self, event: Grid.Opened) -> None:
-        self.app.push_screen(ProblemScreen(event.name))
+        grid = self.query_one(Grid)
+        screen = ProblemScreen(event.name, grid.names)
+        self.app.push_screen(screen, lambda _: grid.put_cursor(screen.problem))

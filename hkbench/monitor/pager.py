@@ -15,10 +15,12 @@ from textual.strip import Strip
 class Pager(ScrollView, can_focus=True):
     """Shows any rich renderable, as wide as the widget."""
 
-    DEFAULT_CSS = "Pager { height: 1fr; overflow-x: hidden; scrollbar-size: 1 1; }"
+    DEFAULT_CSS = "Pager { height: 1fr; overflow-x: hidden; scrollbar-size: 1 1; scrollbar-gutter: stable; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j", "scroll_down", "Down", show=False),
         Binding("k", "scroll_up", "Up", show=False),
+        Binding("g", "scroll_home", "Top", show=False),
+        Binding("G", "scroll_end", "End", show=False),
     ]
 
     def __init__(self) -> None:

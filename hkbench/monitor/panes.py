@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+from pygments.lexer import Lexer
+from pygments.lexers.python import PythonLexer
 from rich.console import Group, RenderableType
 from rich.syntax import Syntax
 from rich.table import Table
@@ -18,6 +22,7 @@ from hkbench.monitor.words import si_interval, si_seconds
 from hkbench.records import KernelProfile, KernelResources, SampleKey, Verdict
 from hkbench.store.figures import speedup, speedup_interval
 from hkbench.store.plain import one_line, strip_escapes
+from hkbench.store.tokens import code_tokens
 
 _HIGHLIGHTED = 60_000  # characters: beyond, colours take longer than a person waits
 _DIFFED = 4_000  # lines of each side
@@ -47,7 +52,7 @@ def _verdict(look: Look) -> RenderableType:
 
 
 def _code(look: Look) -> RenderableType:
-    return _highlighted(look.files.text(look.files.folder.code), "python", look.dark, numbers=True)
+    return _highlighted(look.files.text(look.files.folder.code), _CandidateLexer(), look.dark, numbers=True)
 
 
 def _reply(look: Look) -> RenderableType:
@@ -58,7 +63,14 @@ def _prompt(look: Look) -> RenderableType:
     return _highlighted(look.files.text(look.files.problem.prompt(look.files.key.attempt)), "markdown", look.dark)
 
 
-def _highlighted(text: str, language: str, dark: bool, *, numbers: bool = False) -> RenderableType:
+class _CandidateLexer(PythonLexer):
+    """Python with the C++ in its strings, as rich asks for it."""
+
+    def get_tokens(self, text: str, unfiltered: bool = False) -> Iterator[tuple[Any, str]]:  # noqa: ARG002 - of pygments
+        return code_tokens(text)
+
+
+def _highlighted(text: str, language: str | Lexer, dark: bool, *, numbers: bool = False) -> RenderableType:
     if not text.strip():
         return Text("(empty)", style="dim")
     if len(text) > _HIGHLIGHTED:
@@ -84,7 +96,11 @@ def _output(look: Look) -> RenderableType:
     parts += [_resources(resources) for resources in verdict.resources]
     if verdict.output:
         parts += [Text("printed by the candidate", style="bold"), _plain(verdict.output)]
-    return Group(*parts) if parts else Text("no tool complained, and the candidate printed nothing", style="dim")
+    return (
+        Group(*parts)
+        if parts
+        else Text("No compiler error or traceback, and the candidate printed nothing.", style="dim")
+    )
 
 
 def _plain(text: str) -> Text:
@@ -110,7 +126,7 @@ def _timing(look: Look) -> RenderableType:
             continue
         head = f"{name}: median {si_interval(timing.median)} of {len(timing.samples)} runs, {timing.clock}"
         parts += [Text(head, style="bold"), histogram(timing.samples, max(20, look.width - 4), style)]
-    return Group(*parts) if parts else Text("it was not timed", style="dim")
+    return Group(*parts) if parts else Text("Not timed (failed before timing).", style="dim")
 
 
 def _speedup(verdict: Verdict | None) -> str:
@@ -122,7 +138,7 @@ def _profile(look: Look) -> RenderableType:
     """Kernels of one pass, longest first."""
     profile = look.files.verdict().profile
     if profile is None:
-        return Text("there is no profile: only correct but slow candidates get one", style="dim")
+        return Text("No profile (only made for correct kernels that are slow).", style="dim")
     head = Text(f"{one_line(profile.source, 200)}: {si_seconds(profile.seconds)} a pass", style="bold")
     notes = [Text(f"- {one_line(text, 600)}") for text in (*profile.findings, *profile.notes)]
     return Group(head, _kernels(profile), *notes)
@@ -143,14 +159,14 @@ def _kernels(profile: KernelProfile) -> Table:
 def _diff(look: Look) -> RenderableType:
     """What changed from `base`'s code, and what that bought."""
     if look.base is None:
-        return Text("nothing came before: go to another sample and press m there, and this one is compared with it")
+        return Text("No earlier attempt. Press m on another sample to compare with it.", style="dim")
     files, base = look.files, SampleFiles(look.files.paths, look.base)
     old, new = (side.text(side.folder.code).splitlines()[:_DIFFED] for side in (base, files))
     names = [f"{key.attempt}.{key.sample}" for key in (base.key, files.key)]
     head = Text.assemble((f"{names[0]} {_worth(base)} -> {names[1]} {_worth(files)}", "bold"))
     lines = list(difflib.unified_diff(old, new, names[0], names[1], lineterm=""))
-    told = [Text(f"the prompt told of: {text}", style="cyan") for text in (_told(base) if look.asked else ())]
-    return Group(head, *told, *(Text(line, style=_diff_style(line)) for line in lines or ["the code is the same"]))
+    told = [Text(f"Feedback in this prompt: {text}", style="cyan") for text in (_told(base) if look.asked else ())]
+    return Group(head, *told, *(Text(line, style=_diff_style(line)) for line in lines or ["The code is the same."]))
 
 
 def _worth(side: SampleFiles) -> str:
@@ -178,8 +194,8 @@ def _told(side: SampleFiles) -> list[str]:
         return []
     sides = (si_seconds(side.median.value) for side in (verdict.candidate, verdict.baseline))
     longest = verdict.profile.kernels[:1] if verdict.profile is not None else ()
-    where = "".join(f", {kernel.share:.0%} in {one_line(kernel.name, 80)}" for kernel in longest)
-    return [f"{verdict.status}, {' against '.join(sides)}{where}"]
+    where = "".join(f"; {100 * kernel.share:.0f} % of the time in {one_line(kernel.name, 80)}" for kernel in longest)
+    return [f"correct but slow, {' vs '.join(sides)} of the baseline{where}"]
 
 
 def _diff_style(line: str) -> str:
@@ -199,3 +215,16 @@ VIEWS: dict[str, Callable[[Look], RenderableType]] = {
     "reply": _reply,
     "prompt": _prompt,
 }
+
+
+def file_of(view: str, files: SampleFiles) -> Path:
+    """The file that a view shows, or the first of several."""
+    match view:
+        case "code" | "diff":
+            return files.folder.code
+        case "reply":
+            return files.folder.response
+        case "prompt":
+            return files.problem.prompt(files.key.attempt)
+        case _:
+            return files.folder.result

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
 from typing import ClassVar
 
 from rich.text import Text
 from textual import on
-from textual.app import ComposeResult
+from textual.app import ComposeResult, SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.widgets import Footer, OptionList, Static
 from textual.widgets.option_list import Option
 
+from hkbench.monitor.editor import editor_command
 from hkbench.monitor.files import SampleFiles
 from hkbench.monitor.pager import Pager
-from hkbench.monitor.panes import VIEWS, Look, show
+from hkbench.monitor.panes import VIEWS, Look, file_of, show
+from hkbench.monitor.samples import ProblemState, SampleState
 from hkbench.monitor.screens import RunScreen
-from hkbench.monitor.state import ProblemState, SampleState
-from hkbench.monitor.timeline import sample_line
+from hkbench.monitor.timeline import bar_legend, sample_line
 from hkbench.records import SampleKey
-from hkbench.store.figures import speedup
+from hkbench.store.figures import speedup_interval
 from hkbench.store.plain import one_line
 
 _NAMES = list(VIEWS)
@@ -43,12 +47,20 @@ class ProblemScreen(RunScreen):
         *(Binding(str(k), f"choose({k})", show=False) for k in range(1, len(_NAMES) + 1)),
         Binding("space", "page(1)", "Page", show=False),
         Binding("b", "page(-1)", "Page back", show=False),
-        Binding("m", "mark", "Mark for diff"),
+        Binding("n", "problem(1)", "Problem", key_display="n/p"),
+        Binding("p", "problem(-1)", "Problem before", show=False),
+        Binding("m", "mark", "Mark"),
+        Binding("o", "editor", "Editor"),
+        Binding("y", "copy", "Copy path"),
+        Binding("g", "end(-1)", "Top of the view", show=False),
+        Binding("G", "end(1)", "End of the view", show=False),
     ]
 
-    def __init__(self, problem: str) -> None:
+    def __init__(self, problem: str, names: Sequence[str] = ()) -> None:
+        """`names` are the problems that `n` and `p` go through, in order."""
         super().__init__()
-        self._problem = problem
+        self.problem = problem  #: that is shown
+        self._names = tuple(names) or (problem,)
         self._view = _NAMES[0]
         self._keys: list[tuple[int, int]] = []
         self._lines: list[Text] = []
@@ -69,7 +81,7 @@ class ProblemScreen(RunScreen):
 
     def _state(self) -> ProblemState | None:
         run = self.monitor.state
-        return run.problems.get(self._problem) if run is not None else None
+        return run.problems.get(self.problem) if run is not None else None
 
     def follow(self, changed: set[str] | None) -> None:
         """Title, lines of the samples, and the view where its sample changed."""
@@ -79,18 +91,25 @@ class ProblemScreen(RunScreen):
             self._fill(ProblemState())
             self._look(None)
             return
-        if changed is None or self._problem in changed or state.running:
+        if changed is None or self.problem in changed or state.running:
             self._show_title(state)
             self._fill(state)
         self._look(state)
 
     def _show_title(self, state: ProblemState) -> None:
-        best = f", best {speedup(state.best)}" if state.best is not None else ""
-        word = "not solved" if state.closed else "open" if state.started else "waiting"
-        word = "solved" if state.solved else "compiled, not measured" if state.compiled else word
+        word = state.outcome.label if state.closed or state.correct else "open" if state.started else "not begun"
+        best = state.best_sample
+        figure = f" {speedup_interval(best.speedup, best.low, best.high)}" if best and best.speedup is not None else ""
         error = f", ended early: {one_line(state.error, 200)}" if state.error is not None else ""
-        title = Text()
-        title.append(one_line(self._problem, 60), "bold").append(f"  {word}{best}{error}{self.monitor.place}")
+        title = Text(no_wrap=True, overflow="ellipsis")
+        title.append(one_line(self.problem, 60), "bold").append("  ").append(word + figure, state.outcome.style)
+        if len(self._names) > 1 and self.problem in self._names:
+            title.append(f"  {self._names.index(self.problem) + 1} of {len(self._names)}", "dim")
+        title.append(f"{error}{self.monitor.place}")
+        bars = bar_legend()
+        room = self.app.size.width - len(title) - len(bars)
+        if room >= 2:
+            title.append(" " * room).append_text(bars)
         self.query_one("#title", Static).update(title, layout=False)
 
     def _fill(self, state: ProblemState) -> None:
@@ -103,7 +122,9 @@ class ProblemScreen(RunScreen):
             at = self._keys[samples.highlighted] if samples.highlighted is not None and self._keys else None
             samples.clear_options()
             samples.add_options([Option(line) for line in lines])
-            samples.highlighted = keys.index(at) if at in keys else (0 if keys else None)
+            first = _telling(state) or (keys[0] if keys else None)
+            wanted = at if at in keys else first
+            samples.highlighted = keys.index(wanted) if wanted is not None else None
         else:
             for index, line in enumerate(lines):
                 if line != self._lines[index]:
@@ -132,7 +153,7 @@ class ProblemScreen(RunScreen):
         if state is None or key is None:
             if self._looked is not None or not self._keys:
                 self._looked = None
-                pager.show(Text("no sample was begun yet", style="dim"))
+                pager.show(Text("No sample yet.", style="dim"))
             return
         base = self._base(state, key)
         sample: SampleState = state.samples[key]
@@ -149,7 +170,7 @@ class ProblemScreen(RunScreen):
         pager.show(show(self._view, look), keep_place=same)
 
     def _sample_key(self, key: tuple[int, int]) -> SampleKey:
-        return SampleKey(problem=self._problem, attempt=key[0], sample=key[1])
+        return SampleKey(problem=self.problem, attempt=key[0], sample=key[1])
 
     def _show_names(self) -> None:
         names = Text()
@@ -179,9 +200,68 @@ class ProblemScreen(RunScreen):
         """Diffs begin with the sample below the cursor; with the same key there again, as before."""
         key = self._key()
         self._marked = None if key == self._marked else key
-        word = "the best of the attempt before" if self._marked is None else f"{self._marked[0]}.{self._marked[1]}"
-        self.notify(f"diffs begin with {word}", markup=False, timeout=3)
+        word = "the best of the previous attempt" if self._marked is None else f"{self._marked[0]}.{self._marked[1]}"
+        self.notify(f"Diffs start from {word}.", markup=False, timeout=3)
         self._look(self._state())
+
+    def action_problem(self, by: int) -> None:
+        """Show the problem `by` places further in the table."""
+        at = self._names.index(self.problem) if self.problem in self._names else 0
+        if not 0 <= at + by < len(self._names):
+            self.notify("This is the last problem." if by > 0 else "This is the first problem.", timeout=2)
+            return
+        self.problem, self._marked, self._looked, self._keys = self._names[at + by], None, None, []
+        self.query_one(OptionList).clear_options()
+        self.follow(None)
+
+    def action_end(self, direction: int) -> None:
+        """The top or the end of the view."""
+        pager = self.query_one(Pager)
+        pager.scroll_to(y=0 if direction < 0 else pager.max_scroll_y, animate=False)
+
+    def _file(self) -> Path | None:
+        """The file that the view shows; where it shows several the first of them."""
+        key = self._key()
+        if key is None:
+            self.notify("There is no sample yet.", severity="warning")
+            return None
+        path = file_of(self._view, SampleFiles(self.monitor.watch_now.paths, self._sample_key(key)))
+        if not path.exists():
+            self.notify(f"There is no {one_line(str(path), 200)} yet.", severity="warning", markup=False)
+            return None
+        return path
+
+    def action_editor(self) -> None:
+        """Open the view's file in $VISUAL or $EDITOR; the screen comes back when the editor ends."""
+        path, editor = self._file(), editor_command()
+        if path is None:
+            return
+        if editor is None:
+            self.notify("No editor: set EDITOR to one.", severity="warning")
+            return
+        try:
+            with self.app.suspend():
+                code = subprocess.run([*editor, str(path)], check=False).returncode
+        except SuspendNotSupported:
+            self.notify("This terminal cannot show an editor meanwhile.", severity="warning")
+        except OSError as error:
+            self.notify(f"{editor[0]} cannot be started: {error}", severity="error", markup=False)
+        else:
+            self.refresh()
+            if code:
+                self.notify(f"{editor[0]} ended with exit code {code}.", severity="warning", markup=False)
+
+    def action_copy(self) -> None:
+        """Copy the path of the view's file to the terminal's clipboard, and show it for terminals that have none."""
+        path = self._file()
+        if path is not None:
+            self.app.copy_to_clipboard(str(path.resolve()))
+            self.notify(f"Copied {one_line(str(path.resolve()), 400)}", markup=False, timeout=5)
 
     def action_leave(self) -> None:
         self.dismiss()
+
+
+def _telling(state: ProblemState) -> tuple[int, int] | None:
+    """The sample that a person wants to see first: the best, else the newest failure, else the newest one."""
+    return state.tally.best or state.tally.newest_failure or max(state.samples, default=None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.cells import cell_len, set_cell_size
@@ -12,26 +14,42 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Footer, OptionList, Static
 from textual.widgets.option_list import Option
 
-from hkbench.monitor.cells import CELLS
+from hkbench.headline import device_name, model_name
 from hkbench.monitor.head import condition
+from hkbench.monitor.result import Result, mean_text
 from hkbench.monitor.screens import RunScreen
-from hkbench.monitor.state import Phase, RunState
+from hkbench.monitor.state import RunState
 from hkbench.monitor.words import duration
-from hkbench.records import Status
+from hkbench.records import Outcome, RunFacts
+from hkbench.store.costs import money
 from hkbench.store.plain import one_line
 
-#: Title and width of the columns behind the name.
-_COLUMNS = (
-    ("state", 8),
-    ("done", 5),
-    ("solved", 7),
-    ("fast", 4),
-    ("slow", 4),
-    ("failed", 6),
-    ("calls", 5),
-    ("time", 16),
-)
 _LEAST = 12  # columns of a name
+_NAME = 24  # of which it keeps so many where it is longer, before a column gets any
+_CELL = 24  # columns of any other cell, at most
+#: What is told of each run, from left to right, each with its place in the order in which they get room.
+_COLUMNS = (
+    ("state", 0),
+    ("faster", 1),
+    ("solved", 4),
+    ("geo-mean", 2),
+    ("time", 5),
+    ("model", 3),
+    ("device", 7),
+    ("strategy", 9),
+    ("calls", 8),
+    ("cost", 6),
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A run folder of the table."""
+
+    folder: str
+    state: RunState | None  #: `None` where there is nothing to look at, or not yet
+    facts: RunFacts | None
+    trouble: str | None  #: why there is nothing to look at
 
 
 class RunsScreen(RunScreen):
@@ -62,12 +80,15 @@ class RunsScreen(RunScreen):
     def follow(self, changed: set[str] | None) -> None:  # noqa: ARG002 - of one run
         """Draw every line anew."""
         app, runs = self.monitor, self.query_one(OptionList)
-        width = max(20, (runs.scrollable_content_region.width or self.app.size.width) - 2)  # beside an option's padding
-        self.query_one("#title", Static).update(Text(f" {_title(width)}"), layout=False)
+        width = max(20, runs.scrollable_content_region.width or self.app.size.width)
+        entries = []
         for index, watch in enumerate(app.watches):
             trouble = app.troubles.get(index)
             state = watch.state if trouble is None else None
-            line = run_line(str(watch.paths.root), state, trouble, app.clock(), width)
+            entries.append(Entry(str(watch.paths.root), state, watch.facts, trouble))
+        title, lines = runs_table(entries, app.clock(), width)
+        self.query_one("#title", Static).update(Text(title), layout=False)
+        for index, line in enumerate(lines):
             runs.replace_option_prompt_at_index(index, line)
 
     @on(OptionList.OptionSelected)
@@ -78,38 +99,65 @@ class RunsScreen(RunScreen):
         self.query_one(OptionList).action_select()
 
 
-def _name_width(width: int) -> int:
-    return max(_LEAST, width - sum(wide + 1 for _, wide in _COLUMNS))
+def runs_table(entries: Sequence[Entry], now: float, width: int) -> tuple[str, list[Text]]:
+    """The title and a line for each run, in `width` columns; what does not fit is left out, the least telling first."""
+    cells = [_cells(entry.state, entry.facts, now) if entry.state is not None else None for entry in entries]
+    wide = [
+        max([len(title), *(cell_len(row[at][0]) for row in cells if row is not None)]) + 2
+        for at, (title, _) in enumerate(_COLUMNS)
+    ]
+    longest = max([len("run"), *(cell_len(one_line(entry.folder, 400)) for entry in entries)]) + 2
+    room, chosen = width - min(longest, _NAME), []
+    for at in sorted(range(len(_COLUMNS)), key=lambda at: _COLUMNS[at][1]):
+        if wide[at] <= room:
+            chosen.append(at)
+            room -= wide[at]
+    shown = sorted(chosen)
+    name = max(_LEAST, min(longest, width - sum(wide[at] for at in shown)))
+    title = "run".ljust(name) + "".join(_COLUMNS[at][0].ljust(wide[at]) for at in shown)
+    lines = []
+    for entry, row in zip(entries, cells, strict=True):
+        if row is None:
+            lines.append(_nothing(entry, width))
+            continue
+        line = Text(no_wrap=True).append(_ending(one_line(entry.folder, 400), name - 2) + "  ", "bold")
+        for at in shown:
+            text, style = row[at]
+            line.append(text + " " * (wide[at] - cell_len(text)), style)
+        lines.append(line)
+    return title[:width], lines
 
 
-def _title(width: int) -> str:
-    return " ".join(["run".ljust(_name_width(width)), *(f"{name:>{wide}}" for name, wide in _COLUMNS)])
-
-
-def run_line(folder: str, state: RunState | None, trouble: str | None, now: float, width: int) -> Text:
-    """One run in `width` columns; `trouble` is why there is nothing to say of it."""
-    name = _ending(one_line(folder, 400), _name_width(width))
-    if state is None:
-        why = (trouble or "reading").removeprefix(folder).strip()
-        return Text(set_cell_size(f"{name}  {one_line(why, 300)}", width), "dim")
-    line = Text(name, "bold")
-    word, style = condition(state)
-    failed = state.status_count(Status.INCORRECT) + state.status_count(Status.REFUSED)
+def _cells(state: RunState, facts: RunFacts | None, now: float) -> list[tuple[str, str]]:
+    """What the columns say of a run, each with its style."""
+    config, result = state.config, Result.of(state)
+    word, style = condition(state, now)
     left = state.seconds_left(now)
-    time = duration(state.elapsed(now)) if left is None else f"{duration(left)} left"
-    values = (
-        (word.partition(":")[0], style),
-        (f"{100 * state.progress():.0f} %", ""),
-        (f"{state.solved if state.config.compiled_for is None else '-'}/{len(state.problems)}", "green"),
-        (str(state.status_count(Status.FAST)), CELLS[Status.FAST][1]),
-        (str(state.status_count(Status.SLOW)), CELLS[Status.SLOW][1]),
-        (str(failed), CELLS[Status.INCORRECT][1]),
-        (str(len(state.in_phase(Phase.ASKED))), ""),
-        (time, ""),
-    )
-    for (value, style_of), (_, wide) in zip(values, _COLUMNS, strict=True):
-        line.append(f" {value:>{wide}}", style_of)
-    return line
+    device = facts.device.name if facts is not None and facts.device is not None else None
+    device = device or (facts.hardware.get("device") if facts is not None else None) or str(config.device)
+    compiled, spending = config.compiled_for, state.spending
+    cost = money(spending.cost, spending.currency) if spending.calls and spending.cost is not None else ""
+    done = "" if state.over else f" {100 * state.progress():.0f} %"
+    return [
+        (word.partition(":")[0] + done, style),
+        ("" if compiled is not None else str(result.outcomes[Outcome.FASTER]), Outcome.FASTER.style),
+        (f"{state.solved if compiled is None else '-'}/{len(state.problems)}", ""),
+        (mean_text(result) if compiled is None else "", ""),
+        (duration(state.elapsed(now)) if left is None else f"{duration(left)} left", ""),
+        (one_line(model_name(config), _CELL), ""),
+        (one_line(compiled or device_name(device), _CELL), ""),
+        (one_line(config.strategy, _CELL), ""),
+        (str(spending.calls) if config.replay is None else "recorded", ""),
+        (cost + ("+" if cost and spending.unpriced else ""), ""),
+    ]
+
+
+def _nothing(entry: Entry, width: int) -> Text:
+    """Why there is nothing to say of a folder; its name is cut for that, the reason is not."""
+    why = (entry.trouble or "reading").removeprefix(entry.folder).partition(": name")[0].strip()
+    told = one_line(why, max(20, width - _LEAST - 2))
+    name = one_line(entry.folder, 400)
+    return Text(f"{_ending(name, max(_LEAST, min(cell_len(name), width - cell_len(told) - 2)))}  {told}", "dim")
 
 
 def _ending(text: str, width: int) -> str:

@@ -18,6 +18,11 @@ class RunScreen(Screen[None]):
         raise NotImplementedError
 
     @property
+    def has_widgets(self) -> bool:
+        """Whether there is something to draw on: not at the moment when it is made, nor while the app ends."""
+        return self.is_running and bool(self.children)
+
+    @property
     def monitor(self) -> MonitorApp:
         return cast("MonitorApp", self.app)
 

@@ -7,7 +7,9 @@ from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hkbench.monitor.state import ProblemState, RunState
+from hkbench.headline import SEPARATOR, plural
+from hkbench.monitor.samples import ProblemState
+from hkbench.monitor.state import RunState
 from hkbench.records import FailureKind
 from hkbench.store.plain import one_line
 
@@ -44,18 +46,15 @@ class Selection:
         re.compile(pattern)
         self.pattern = pattern
 
-    def next_kind(self, state: RunState) -> None:
-        """The failure kind after the present one in the run's own order of frequency; `None` after the last."""
-        kinds = [None, *(kind for kind, _ in state.failures.most_common())]
-        at = kinds.index(self.kind) if self.kind in kinds else 0
-        self.kind = kinds[(at + 1) % len(kinds)]
+    def kinds(self, state: RunState) -> list[tuple[FailureKind, int, int]]:
+        """The failure kinds of the run with their samples and problems, the most frequent first."""
+        problems = Counter(kind for problem in state.problems.values() for kind in problem.tally.failures)
+        return [(kind, count, problems[kind]) for kind, count in state.failures.most_common()]
 
-    def next_category(self, state: RunState) -> None:
-        """The category after the present one, the largest first; `None` after the last."""
+    def categories(self, state: RunState) -> list[tuple[str, int]]:
+        """The categories of the run with their problems, the largest first."""
         known = Counter(problem.category for problem in state.problems.values() if problem.category is not None)
-        categories = [None, *(category for category, _ in known.most_common())]
-        at = categories.index(self.category) if self.category in categories else 0
-        self.category = categories[(at + 1) % len(categories)]
+        return known.most_common()
 
     def clear(self) -> None:
         self.pattern, self.kind, self.category = "", None, None
@@ -85,14 +84,15 @@ class Selection:
 
     def describe(self, shown: int, of: int) -> str:
         """One line: "8 problems in the order of plan"."""
-        parts = [f"{shown} of {of} problems" if shown != of else f"{of} problems", f"order: {self.order}"]
+        whole = plural(of, "problem")
+        parts = [f"{shown} of {whole}" if shown != of else whole, f"order: {self.order}"]
         if self.pattern:
             parts.append(f"name: {one_line(self.pattern, 40)}")
         if self.kind is not None:
             parts.append(f"failure: {self.kind}")
         if self.category is not None:
             parts.append(f"category: {one_line(self.category, 40)}")
-        return " | ".join(parts)
+        return SEPARATOR.join(parts)
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
@@ -101,7 +101,7 @@ def _natural(name: str) -> list[tuple[int, str]]:
 
 
 def _rank(problem: ProblemState) -> int:
-    """What a person looks at first: ended early, at work, open, not solved, solved or compiled."""
+    """What a person looks at first: ended early, running, open, not solved, solved or compiled, not begun."""
     if problem.error is not None:
         return 0
     if problem.running:

@@ -7,9 +7,13 @@ from typing import Literal
 
 from hkbench.monitor.devices import DeviceNow, devices_now
 from hkbench.monitor.reading import Reading
-from hkbench.monitor.state import RUNNING, Phase, ProblemState, RunState
-from hkbench.records import Backend, DeviceKind, FailureKind, Record, SampleKey, Stage, Status
+from hkbench.monitor.result import Result
+from hkbench.monitor.samples import RUNNING, Phase, ProblemState
+from hkbench.monitor.state import RunState
+from hkbench.records import Backend, DeviceKind, FailureKind, Outcome, Record, SampleKey, Stage, Status
 from hkbench.store.plain import strip_escapes
+
+Condition = Literal["not begun", "running", "finished", "stopped", "killed"]
 
 
 class UnderWay(Record):
@@ -21,6 +25,14 @@ class UnderWay(Record):
     seconds: float  #: since it came there
 
 
+class Speedup(Record):
+    """A speed-up and its 95 % interval; `None`: there is none (of a mean, for want of a second problem)."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
 class ProblemNow(Record):
     """One problem of the plan."""
 
@@ -28,8 +40,13 @@ class ProblemNow(Record):
     category: str | None  #: that the strategy chose, else the first prompt's template; `None` before both
     state: Literal["waiting", "running", "finished", "ended early"]
     solved: bool
+    outcome: Outcome  #: the class of its best sample, or of its failures
     best: float | None  #: the highest speed-up of a correct sample
+    best_interval: tuple[float, float] | None  #: 95 %; `None`: none is correct, or an older run
+    best_sample: SampleKey | None
+    newest_failure: FailureKind | None
     judged: int
+    tokens: int | None  #: input and output, of the replies that said both
     statuses: dict[Status, int]
     failures: dict[FailureKind, int]
 
@@ -40,8 +57,9 @@ class Snapshot(Record):
     schema_version: Literal[1] = 1
     run: str  #: the folder
     time: float  #: since the epoch
-    condition: Literal["not begun", "running", "finished", "stopped"]
+    condition: Condition
     reason: str | None  #: why it stopped
+    resume: str | None  #: the command that resumes it; `None`: it is not over, or finished
     model: str
     backend: Backend
     device: DeviceKind
@@ -55,6 +73,10 @@ class Snapshot(Record):
     problems_finished: int
     problems_solved: int
     problems_compiled: int = 0  #: with a sample that was built only
+    problems_open: int  #: begun and not finished
+    outcomes: dict[Outcome, int]  #: problems by class
+    fast_1: float | None  #: share of the judged problems with a speed-up above 1
+    speedup: Speedup | None  #: geometric mean of the problems' best; `None`: none has a correct sample
     judged: int
     statuses: dict[Status, int]
     failures: dict[FailureKind, int]
@@ -64,6 +86,7 @@ class Snapshot(Record):
     cost: float | None  #: money for the model calls whose cost is known; 0 when no model was called
     unpriced_replies: int  #: of model calls, whose cost is not known
     currency: str | None  #: `None`: there is no price
+    calls: int  #: model calls that were answered, recorded replies left out
     under_way: tuple[UnderWay, ...]
     host: str | None  #: of the present session; `None`: an older run
     devices: tuple[DeviceNow, ...]  #: of a run that is not over
@@ -79,14 +102,20 @@ def take_snapshot(
     unreadable: int = 0,
     readings: Mapping[int, Reading] | None = None,
     note: str | None = None,
+    resume: str | None = None,
 ) -> Snapshot:
-    """The state at `now` (seconds since the epoch); `readings` of devices by index, and why there are none."""
-    config = state.config
+    """The state at `now` (seconds since the epoch); `readings` of devices by index, and why there are none.
+
+    `resume` is the command that resumes a run which ended early.
+    """
+    config, result = state.config, Result.of(state)
+    mean = result.mean()
     return Snapshot(
         run=run,
         time=now,
         condition=_condition(state),
         reason=strip_escapes(state.closed.reason) if state.closed is not None and state.closed.reason else None,
+        resume=resume if state.over and not (state.closed is not None and state.closed.complete) else None,
         model=config.model,
         backend=config.backend,
         device=config.device,
@@ -100,6 +129,10 @@ def take_snapshot(
         problems_finished=state.finished,
         problems_solved=state.solved,
         problems_compiled=state.compiled,
+        problems_open=sum(problem.open and problem.started for problem in state.problems.values()),
+        outcomes={outcome: count for outcome in Outcome if (count := result.outcomes.get(outcome, 0))},
+        fast_1=result.fast_1 if config.compiled_for is None else None,
+        speedup=Speedup(value=mean[0], low=mean[1], high=mean[2]) if mean is not None else None,
         judged=state.judged,
         statuses={status: count for status in Status if (count := state.status_count(status))},
         failures=dict(state.failures.most_common()),
@@ -109,6 +142,7 @@ def take_snapshot(
         cost=state.spending.cost,
         unpriced_replies=state.spending.unpriced,
         currency=state.spending.currency,
+        calls=state.spending.calls,
         under_way=tuple(
             UnderWay(key=key, phase=phase, stage=sample.stage, seconds=max(0.0, now - sample.since))
             for phase in RUNNING
@@ -122,14 +156,16 @@ def take_snapshot(
     )
 
 
-def _condition(state: RunState) -> Literal["not begun", "running", "finished", "stopped"]:
+def _condition(state: RunState) -> Condition:
     if state.closed is not None:
         return "finished" if state.closed.complete else "stopped"
+    if state.killed:
+        return "killed"
     return "running" if state.last_event is not None else "not begun"
 
 
 def _problem(name: str, problem: ProblemState) -> ProblemNow:
-    tally = problem.tally
+    tally, best = problem.tally, problem.best_sample
     word: Literal["waiting", "running", "finished", "ended early"] = "running" if problem.started else "waiting"
     if problem.closed:
         word = "finished"
@@ -140,8 +176,17 @@ def _problem(name: str, problem: ProblemState) -> ProblemNow:
         category=strip_escapes(problem.category) if problem.category is not None else None,
         state=word,
         solved=problem.solved,
+        outcome=problem.outcome,
         best=problem.best,
+        best_interval=(best.low, best.high)
+        if best is not None and best.low is not None and best.high is not None
+        else None,
+        best_sample=SampleKey(problem=name, attempt=tally.best[0], sample=tally.best[1])
+        if tally.best is not None
+        else None,
+        newest_failure=problem.newest_failure,
         judged=problem.judged,
+        tokens=problem.tokens,
         statuses=dict(tally.statuses),
         failures=dict(tally.failures),
     )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Self
 
+from hkbench.monitor.estimate import samples_left
+from hkbench.monitor.samples import PREPARING, Activity, Phase, ProblemState, SampleState
 from hkbench.records import (
+    AdviceAsked,
     AdviceFailed,
     AdviceReceived,
     AnyEvent,
@@ -23,6 +23,7 @@ from hkbench.records import (
     FailureKind,
     GenerationFailed,
     GenerationStarted,
+    Outcome,
     Price,
     ProblemClosed,
     ProblemStarted,
@@ -41,111 +42,7 @@ from hkbench.records import (
 )
 from hkbench.store.costs import Spending
 
-
-class Phase(StrEnum):
-    """How far a sample is."""
-
-    ASKED = "asked"  #: its model call is in flight
-    ANSWERED = "answered"  #: the reply is in, its evaluation has not begun
-    EVALUATED = "evaluated"  #: being built, run, compared or timed
-    JUDGED = "judged"
-    LOST = "lost"  #: the service or the machine failed; tried again on resume
-
-
-RUNNING = (Phase.ASKED, Phase.ANSWERED, Phase.EVALUATED)
-
-
-@dataclass(frozen=True, slots=True)
-class SampleState:
-    """How far one sample is. Times are seconds since the epoch."""
-
-    phase: Phase
-    since: float  #: time of the event that led to it
-    asked: float | None = None  #: when its model call began
-    stage: Stage | None = None  #: while evaluated
-    status: Status | None = None  #: when judged
-    speedup: float | None = None
-    kind: FailureKind | None = None  #: when judged incorrect
-    device: int | None = None  #: lent to it at present
-
-
-@dataclass(frozen=True)
-class Tally:
-    """What the samples of a problem come to."""
-
-    judged: int
-    running: bool
-    best: float | None  #: the highest speed-up of a correct sample
-    statuses: Counter[Status]
-    failures: Counter[FailureKind]
-    widest: dict[int, int]  #: attempt -> its highest sample number
-
-    @classmethod
-    def of(cls, samples: Mapping[tuple[int, int], SampleState]) -> Self:
-        """In one pass."""
-        judged, running, best = 0, False, None
-        statuses, failures = Counter[Status](), Counter[FailureKind]()
-        widest: dict[int, int] = {}
-        for (attempt, number), sample in samples.items():
-            widest[attempt] = max(widest.get(attempt, 0), number)
-            judged += sample.phase is Phase.JUDGED
-            running = running or sample.phase in RUNNING
-            if sample.status is not None:
-                statuses[sample.status] += 1
-            if sample.kind is not None:
-                failures[sample.kind] += 1
-            if sample.speedup is not None:
-                best = sample.speedup if best is None else max(best, sample.speedup)
-        return cls(judged, running, best, statuses, failures, widest)
-
-
-@dataclass
-class ProblemState:
-    samples: dict[tuple[int, int], SampleState] = field(default_factory=dict)  #: by (attempt, sample)
-    chosen: dict[int, int] = field(default_factory=dict)  #: attempt -> its best sample, once the attempt is closed
-    started: bool = False
-    closed: bool = False
-    error: str | None = None
-    category: str | None = None  #: that the strategy chose, else the first prompt's template; `None` before both
-    _tally: Tally | None = None  #: counted when it is asked for: a change of one sample must not cost a look at all
-
-    def put(self, attempt: int, sample: int, state: SampleState) -> None:
-        """Replace what is known of a sample."""
-        self.samples[attempt, sample] = state
-        self._tally = None
-
-    def forget_running(self) -> None:
-        """Drop what was under way."""
-        self.samples = {key: sample for key, sample in self.samples.items() if sample.phase not in RUNNING}
-        self._tally = None
-
-    @property
-    def tally(self) -> Tally:
-        if self._tally is None:
-            self._tally = Tally.of(self.samples)
-        return self._tally
-
-    @property
-    def solved(self) -> bool:
-        return self.tally.statuses[Status.FAST] > 0
-
-    @property
-    def compiled(self) -> bool:
-        """Whether a sample was built, where nothing is measured."""
-        return self.tally.statuses[Status.COMPILED] > 0
-
-    @property
-    def best(self) -> float | None:
-        """The highest speed-up of a correct sample."""
-        return self.tally.best
-
-    @property
-    def running(self) -> bool:
-        return self.tally.running
-
-    @property
-    def judged(self) -> int:
-        return self.tally.judged
+_SILENCE = 900.0  # seconds: longer than a build, a measurement or an ordinary model call
 
 
 @dataclass
@@ -174,6 +71,8 @@ class RunState:
         self.machine_failures: Counter[str] = Counter()  #: of the service and the machine, by error
         self.closed: RunClosed | None = None
         self.stopping = False  #: told to end; what is under way may still be waited for
+        self.killed = False  #: its process ended without closing the run
+        self.alive: bool | None = None  #: whether its process is known to be there; `None`: that cannot be told
         self.last_event: float | None = None
         self.host: str | None = None  #: of the present session; `None`: the journal does not say
         self.devices: tuple[DevicePlace, ...] = ()
@@ -187,6 +86,7 @@ class RunState:
 
     def apply(self, event: AnyEvent) -> None:
         """Take the next event."""
+        self.killed = False
         match event:
             case CallRetried():
                 self.trouble = event
@@ -203,43 +103,75 @@ class RunState:
             case RunClosed():
                 self.stopping = False
                 self.closed = event
-                self._forget_running()
+                self._end_session()
+            case ProblemStarted() | PromptRendered() | Decided() | AttemptClosed() | ProblemClosed():
+                self._apply_to_problem(event)
+            case AdviceAsked() | AdviceReceived() | AdviceFailed():
+                self._apply_to_advice(event)
+            case _:
+                self._apply_to_sample(event)
+        if self._session is None:
+            self._session = event.time
+        self.last_event = max(self.last_event or event.time, event.time)
+
+    def _apply_to_problem(
+        self, event: ProblemStarted | PromptRendered | Decided | AttemptClosed | ProblemClosed
+    ) -> None:
+        problem = self._problem(event.problem)
+        match event:
             case ProblemStarted():
-                self._problem(event.problem).started = True
+                problem.started, problem.closed, problem.error = True, False, None
             case PromptRendered():
-                problem = self._problem(event.problem)
                 problem.category = problem.category or PurePath(event.template).stem
+                problem.prompted = max(problem.prompted, event.attempt)
             case Decided(what="category"):
-                self._problem(event.problem).category = event.choice
+                problem.category = event.choice
             case AttemptClosed():
                 if event.best_sample is not None:
-                    self._problem(event.problem).chosen[event.attempt] = event.best_sample
+                    problem.chosen[event.attempt] = event.best_sample
             case ProblemClosed():
-                problem = self._problem(event.problem)
                 problem.closed, problem.error = event.error is None, event.error
+            case _:
+                pass
+
+    def _apply_to_advice(self, event: AdviceAsked | AdviceReceived | AdviceFailed) -> None:
+        problem = self._problem(event.key.problem)
+        problem.advised = event.time if isinstance(event, AdviceAsked) else None
+        if isinstance(event, AdviceReceived):
+            self._count_tokens(event)
+        elif isinstance(event, AdviceFailed):
+            self.machine_failures[event.error] += 1
+
+    def _apply_to_sample(self, event: AnyEvent) -> None:
+        match event:
             case GenerationStarted():
-                self._move(event.key, Phase.ASKED, event.time, asked=event.time)
+                self._move(event.key, Phase.ASKED, event.time, Activity.MODEL)
             case ReplyReceived() | CandidateExtracted():
                 if isinstance(event, ReplyReceived):
                     self._count_tokens(event)
-                self._move(event.key, Phase.ANSWERED, event.time)
-            case AdviceReceived():
-                self._count_tokens(event)
-            case AdviceFailed():
-                self.machine_failures[event.error] += 1
+                self._move(event.key, Phase.ANSWERED, event.time, Activity.WAIT)
             case StageEntered():
-                self._move(event.key, Phase.EVALUATED, event.time, stage=event.stage, device=event.device)
+                activity = Activity.BUILD if event.device is None else Activity.MEASURE
+                self._move(event.key, Phase.EVALUATED, event.time, activity, event.stage, event.device)
             case GenerationFailed() | EvaluationFailed():
                 self.machine_failures[event.error] += 1
                 self._move(event.key, Phase.LOST, event.time)
             case VerdictReached():
-                self._move(event.key, Phase.JUDGED, event.time, verdict=event)
+                self._put(event.key, self._sample(event.key, event.time).judged(event))
                 self._judged_in_session += 1
             case _:
                 pass
-        if self._session is None:
-            self._session = event.time
-        self.last_event = max(self.last_event or event.time, event.time)
+
+    def mark_killed(self) -> None:
+        """Its process is gone without a word: nothing is under way any more, and the clock stands."""
+        if not self.killed:
+            self.killed = True
+            self._end_session()
+
+    @property
+    def over(self) -> bool:
+        """Whether nobody works on it: it was closed or killed."""
+        return self.closed is not None or self.killed
 
     def _new_session(self, time: float) -> None:
         """The time goes on; what a killed session had under way does not."""
@@ -247,52 +179,53 @@ class RunState:
         self._session, self.last_event = time, time
         self._judged_in_session = 0
         self.closed, self.stopping = None, False
-        self._forget_running()
+        self._end_session()
 
-    def _forget_running(self) -> None:
+    def _end_session(self) -> None:
         for name, problem in self.problems.items():
-            problem.forget_running()
+            problem.end_session()
             self._changed.add(name)
-        self._unjudged = {key: sample for key, sample in self._unjudged.items() if sample.phase not in RUNNING}
+        ended = {key: sample.ended() for key, sample in self._unjudged.items()}
+        self._unjudged = {key: sample for key, sample in ended.items() if sample is not None}
 
     def _problem(self, name: str) -> ProblemState:
         """The problem of an event, which changes it."""
         self._changed.add(name)
         return self.problems.setdefault(name, ProblemState())
 
+    def _sample(self, key: SampleKey, time: float) -> SampleState:
+        """What is known of a sample before an event."""
+        known = self._problem(key.problem).samples.get((key.attempt, key.sample))
+        return known if known is not None else SampleState(Phase.ASKED, time)
+
+    def _put(self, key: SampleKey, state: SampleState) -> None:
+        self._problem(key.problem).put(key.attempt, key.sample, state)
+        if state.phase is Phase.JUDGED:
+            self._unjudged.pop(key, None)
+        else:
+            self._unjudged[key] = state
+
     def _move(
         self,
         key: SampleKey,
         phase: Phase,
         time: float,
-        *,
-        asked: float | None = None,
+        activity: Activity | None = None,
         stage: Stage | None = None,
         device: int | None = None,
-        verdict: VerdictReached | None = None,
     ) -> None:
-        """A sample has come to `phase`; when it was asked for is kept from before."""
-        problem = self._problem(key.problem)
-        earlier = problem.samples.get((key.attempt, key.sample))
-        if asked is None and earlier is not None:
-            asked = earlier.asked
-        if verdict is None:
-            state = SampleState(phase, time, asked, stage, device=device)
-        else:
-            correct = verdict.status in (Status.FAST, Status.SLOW)
-            failed = verdict.status in (Status.INCORRECT, Status.REFUSED)
-            speedup, kind = verdict.speedup if correct else None, verdict.kind if failed else None
-            state = SampleState(phase, time, asked, None, verdict.status, speedup, kind)
-        problem.put(key.attempt, key.sample, state)
-        if phase is Phase.JUDGED:
-            self._unjudged.pop(key, None)
-        else:
-            self._unjudged[key] = state
+        """A sample has come to `phase`."""
+        self._put(key, self._sample(key, time).moved(phase, time, activity, stage=stage, device=device))
 
     def _count_tokens(self, event: ReplyReceived | AdviceReceived) -> None:
         """A reply that is told of twice counts once."""
-        self.tokens.take(self._usage.get(event.key, Usage()), -1)
+        before = self._usage.get(event.key, Usage())
+        self.tokens.take(before, -1)
         self.tokens.take(event.usage, 1)
+        problem = self._problem(event.key.problem)
+        for usage, sign in ((before, -1), (event.usage, 1)):
+            if usage.input is not None and usage.output is not None:
+                problem.tokens = (problem.tokens or 0) + sign * (usage.input + usage.output)
         self._usage[event.key] = event.usage
         self.spending.take(event.key, event.usage, event.replayed)
 
@@ -321,10 +254,20 @@ class RunState:
         return {sample.device: (key, sample) for key, sample in self._unjudged.items() if sample.device is not None}
 
     @property
-    def best(self) -> list[tuple[str, float]]:
-        """Problems with a correct sample, the highest speed-up first."""
-        found = [(name, problem.best) for name, problem in self.problems.items()]
-        return sorted(((name, best) for name, best in found if best is not None), key=lambda item: -item[1])
+    def outcomes(self) -> Counter[Outcome]:
+        """Problems by class."""
+        return Counter(problem.outcome for problem in self.problems.values())
+
+    @property
+    def preparing(self) -> int:
+        """Problems for which a prompt is being made."""
+        return 0 if self.over else sum(problem.pending == PREPARING for problem in self.problems.values())
+
+    @property
+    def advised(self) -> list[tuple[str, float]]:
+        """Problems that wait for a judge's answer, and since when."""
+        found = [(name, problem.advised) for name, problem in self.problems.items()]
+        return [(name, since) for name, since in found if since is not None]
 
     @property
     def judged(self) -> int:
@@ -343,35 +286,40 @@ class RunState:
         """Problems that are done with."""
         return sum(problem.closed for problem in self.problems.values())
 
+    def _end(self, now: float) -> float:
+        """Now, of a run that is over its last event."""
+        return self.last_event if self.over and self.last_event is not None else now
+
     def elapsed(self, now: float | None) -> float:
         """Seconds that the run has been alive, the time between sessions left out."""
         if self._session is None or now is None:
             return 0.0
-        end = self.last_event if self.closed is not None and self.last_event is not None else now
-        return self._earlier + max(0.0, end - self._session)
+        return self._earlier + max(0.0, self._end(now) - self._session)
 
-    def seconds_left(self, now: float) -> float | None:
-        """An estimate: samples still to be judged at this session's pace. `None` before the first verdict.
-
-        A finished problem says how many samples one takes (success ends it early); until one has, all its
-        attempts are expected.
-        """
-        if self.closed is not None or self._session is None or not self._judged_in_session:
+    def pace(self, now: float) -> float | None:
+        """Seconds a verdict in this session. `None` before the first one."""
+        if self._session is None or not self._judged_in_session:
             return None
-        done = [problem.judged for problem in self.problems.values() if problem.closed and problem.judged]
-        most = self.config.attempts * self.config.samples
-        expected = sum(done) / len(done) if done else most
-        open_ = [problem for problem in self.problems.values() if not problem.closed]
-        left = sum(max(expected - problem.judged, 0.0) for problem in open_)
-        pace = max(0.0, now - self._session) / self._judged_in_session
-        return left * pace
+        return max(1e-3, self._end(now) - self._session) / self._judged_in_session
 
     def per_minute(self, now: float) -> float | None:
         """Samples judged a minute, in this session. `None` before the first verdict."""
-        if self._session is None or not self._judged_in_session:
-            return None
-        end = self.last_event if self.closed is not None and self.last_event is not None else now
-        return 60.0 * self._judged_in_session / max(1e-3, end - self._session)
+        pace = self.pace(now)
+        return None if pace is None else 60.0 / pace
+
+    def is_silent(self, now: float) -> bool:
+        """Whether nothing has happened for so long that the run may be dead, where its process cannot be asked for."""
+        silent = self.last_event is not None and now - self.last_event > _SILENCE
+        return silent and not self.over and self.alive is not True
+
+    def seconds_left(self, now: float) -> float | None:
+        """An estimate; see `estimate.py`.
+
+        `None` where the run is over, ends or may be dead, and before the first verdict of this session.
+        """
+        pace = None if self.over or self.stopping or self.is_silent(now) else self.pace(now)
+        left = samples_left(self.config, self.problems.values()) if pace is not None else 0.0
+        return left * pace if pace is not None and left > 0 else None
 
     def progress(self) -> float:
         """The share of the plan that is done, 0..1: finished problems, and of the others the samples judged."""

@@ -1,48 +1,82 @@
-"""A sample in one line: what became of it, and when it was under way."""
+"""A sample in one line: what became of it, and when it waited and was worked on."""
 
 from __future__ import annotations
 
 from rich.text import Text
 
-from hkbench.monitor.cells import cell
-from hkbench.monitor.state import RUNNING, Phase, ProblemState, SampleState
+from hkbench.monitor.cells import cell, phase_word
+from hkbench.monitor.samples import RUNNING, Activity, ProblemState, SampleState, spans
 from hkbench.monitor.words import duration
 from hkbench.store.figures import speedup
 
-_WORD = 17  # columns of what it came to
+_WORD = 18  # columns of what it came to
+_TOOK = 25  # columns of its time: "12 min 07 s (59 s waiting)"
 _LEAST = 8  # columns of a bar: with less room there is none
+
+#: The bar of each activity: they differ without colour, too.
+BARS: dict[Activity, tuple[str, str]] = {
+    Activity.MODEL: ("─", "blue"),
+    Activity.WAIT: ("┈", "dim"),
+    Activity.BUILD: ("━", "magenta"),
+    Activity.MEASURE: ("█", "cyan"),
+}
+
+
+def bar_legend() -> Text:
+    """What the bars mean."""
+    words = {Activity.MODEL: "model", Activity.WAIT: "waiting", Activity.BUILD: "build", Activity.MEASURE: "measure"}
+    parts = [part for activity, (sign, style) in BARS.items() for part in ((sign * 2, style), f" {words[activity]}  ")]
+    return Text.assemble(*parts)
 
 
 def sample_line(problem: ProblemState, key: tuple[int, int], width: int, now: float) -> Text:
-    """`2.1* F fast 1.31x  12 s  ---##---`: the star is the best of its attempt, the bar goes from the first to the last
-    event of the problem's samples."""
+    """`2.1* + faster 1.31x  12 s (3 s waiting)  ─┈━█`: the star is the best of its attempt, the bar goes from the first
+    to the last event of the problem's samples."""
     attempt, number = key
     sample = problem.samples[key]
-    letter, style = cell(sample)
+    sign, style = cell(sample)
     star = "*" if problem.chosen.get(attempt) == number else " "
-    end = now if sample.phase in RUNNING else sample.since
-    took = duration(max(0.0, end - sample.asked)) if sample.asked is not None else ""
     line = Text(f"{attempt}.{number}{star}".ljust(6), no_wrap=True, overflow="ellipsis")
-    line.append(letter, style).append(f" {_word(sample):{_WORD}} {took:>12}  ")
+    line.append(sign, style).append(f" {sample_word(sample):{_WORD}} ").append(f"{_took(sample, now):<{_TOOK}} ")
     room = width - len(line)
-    if room >= _LEAST and sample.asked is not None:
-        before, during = _span(problem, sample.asked, end, room, now)
-        line.append(" " * before).append("━" * during, style.replace(" reverse", ""))
+    if room >= _LEAST and sample.begun is not None:
+        line.append_text(_bar(problem, sample, room, now))
     return line
 
 
-def _word(sample: SampleState) -> str:
-    if sample.phase is not Phase.JUDGED:
-        return str(sample.stage if sample.stage is not None else sample.phase)
+def sample_word(sample: SampleState) -> str:
+    """What a sample came to, or what is done with it."""
+    if sample.status is None:
+        return phase_word(sample)
+    same = f", as {sample.copy_of.attempt}.{sample.copy_of.sample}" if sample.copy_of is not None else ""
     if sample.speedup is not None:
-        return f"{sample.status} {speedup(sample.speedup)}"
-    return str(sample.kind if sample.kind is not None else sample.status)
+        return f"{sample.outcome.label} {speedup(sample.speedup)}{same}"
+    return f"{sample.kind or sample.status}{same}"
 
 
-def _span(problem: ProblemState, start: float, end: float, room: int, now: float) -> tuple[int, int]:
-    """Columns before the bar, and of it."""
-    first = min(sample.asked for sample in problem.samples.values() if sample.asked is not None)
-    last = now if problem.running else max(sample.since for sample in problem.samples.values())
+def _took(sample: SampleState, now: float) -> str:
+    if sample.begun is None:
+        return ""
+    end = now if sample.phase in RUNNING else sample.since
+    waited = sum(stop - start for activity, start, stop in spans(sample, now) if activity is Activity.WAIT)
+    whole = duration(max(0.0, end - sample.begun))
+    return f"{whole} ({duration(waited)} waiting)" if waited >= 1.0 else whole
+
+
+def _bar(problem: ProblemState, sample: SampleState, room: int, now: float) -> Text:
+    assert sample.begun is not None
+    first = min(other.begun for other in problem.samples.values() if other.begun is not None)
+    last = now if problem.running else max(other.since for other in problem.samples.values())
     scale = room / max(last - first, 1e-9)
-    before = min(room - 1, max(0, int((start - first) * scale)))
-    return before, max(1, min(room - before, round((end - start) * scale)))
+
+    def column(time: float) -> int:
+        return min(room, max(0, round((time - first) * scale)))
+
+    at = min(room - 1, column(sample.begun))
+    bar = Text(" " * at)
+    for activity, _, stop in spans(sample, now):
+        sign, style = BARS[activity]
+        if column(stop) > at:
+            bar.append(sign * (column(stop) - at), style)
+            at = column(stop)
+    return bar

@@ -9,14 +9,22 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from hkbench.monitor.cells import CELLS
 from hkbench.monitor.files import SampleFiles, Unreadable
 from hkbench.monitor.words import duration, si_interval, si_seconds
-from hkbench.records import Failure, Mismatch, Severity, StageTime, Verdict
+from hkbench.records import ExtractionRule, Failure, Mismatch, Severity, StageTime, Verdict, outcome_of
 from hkbench.store.figures import speedup_interval
 from hkbench.store.plain import one_line, strip_escapes
 
 _BAR = 30  # columns of the longest stage
+_RULES: dict[str, str] = {
+    ExtractionRule.ONLY_BLOCK: "the only code block",
+    ExtractionRule.LAST_MODEL_NEW: "the last code block with ModelNew",
+    ExtractionRule.BARE_SOURCE: "the whole reply, which is Python",
+    ExtractionRule.UNCLOSED_BLOCK: "a code block that was never closed",
+    ExtractionRule.APPLIED_DIFF: "a diff, applied to the code before",
+    ExtractionRule.LARGEST_BLOCK: "the longest code block",
+    ExtractionRule.NONE: "nothing, no code was found",
+}
 
 
 def verdict_view(files: SampleFiles) -> RenderableType:
@@ -46,9 +54,13 @@ def _rows(rows: list[tuple[str, Text]]) -> Table:
 
 
 def _result(verdict: Verdict) -> Iterator[tuple[str, Text]]:
-    yield "status", Text(str(verdict.status), style=CELLS[verdict.status][1])
-    if verdict.speedup is not None:
-        found = verdict.speedup
+    found = verdict.speedup
+    outcome = outcome_of(verdict.status, *((found.value, found.low, found.high) if found is not None else ()))
+    status = str(verdict.status) if verdict.status == outcome.label else f"{outcome.label} ({verdict.status})"
+    yield "result", Text(status, style=outcome.style)
+    if verdict.copy_of is not None:
+        yield "", Text(f"same code as {verdict.copy_of.attempt}.{verdict.copy_of.sample}, whose verdict this is")
+    if found is not None:
         yield "speed-up", Text(speedup_interval(found.value, found.low, found.high))
     for name, timing in (("baseline", verdict.baseline), ("candidate", verdict.candidate)):
         if timing is not None:
@@ -94,17 +106,23 @@ def _call(files: SampleFiles) -> list[tuple[str, Text]]:
         if isinstance(seconds, float | int):
             parts.append(duration(seconds))
         parts += ["replayed"] if call.get("replayed") else []
-        parts += [f"ended by {call['finish_reason']}"] if call.get("finish_reason") else []
+        parts += [f"finish reason: {call['finish_reason']}"] if call.get("finish_reason") else []
         rows.append(("reply", Text(one_line(", ".join(parts), 400))))
     except Unreadable:
         pass  # an older run, or one without --record: the reply itself has its own view
     try:
         found = files.fields(files.folder.extraction)
         note = f": {found['note']}" if found.get("note") else ""
-        rows.append(("code", Text(one_line(f"found by rule {found.get('rule')}{note}", 400))))
+        rows.append(("code", Text(one_line(f"{_where_found(found.get('rule'))}{note}", 400))))
     except Unreadable:
         pass
     return rows
+
+
+def _where_found(rule: object) -> str:
+    """Which part of the reply is the code, in words."""
+    words = _RULES.get(str(rule))
+    return f"taken from: {words}" if words is not None else f"taken by rule {rule}"
 
 
 def _stages(stages: tuple[StageTime, ...]) -> Table:
@@ -126,7 +144,7 @@ def _notes(verdict: Verdict) -> Iterator[str]:
         told = ", ".join(f"{name} {100 * share:.0f} %" for name, share in shares.items() if share is not None)
         yield f"work: {told} ({work.source})"
     if verdict.floor is not None:
-        yield f"floor: no less than {si_seconds(verdict.floor.seconds)} by {verdict.floor.bound}"
+        yield f"floor: at least {si_seconds(verdict.floor.seconds)} by {verdict.floor.bound}"
     if verdict.clocks is not None:
         yield from (f"clocks: {reason}" for reason in verdict.clocks.reasons)
     for finding in verdict.findings:

@@ -43,7 +43,7 @@ _LOOKS = {
     Outcome.FASTER: ("faster", "+", "green"),
     Outcome.ON_PAR: ("on a par", "=", "cyan"),
     Outcome.SLOWER: ("slower", "-", "yellow"),
-    Outcome.WRONG: ("wrong", "×", "red"),  # noqa: RUF001 - the multiplication sign is meant
+    Outcome.WRONG: ("wrong", "×", "red"),
     Outcome.REFUSED: ("refused", "!", "magenta"),
     Outcome.COMPILED: ("compiled", "c", "blue"),
     Outcome.NOT_JUDGED: ("not judged", "?", "bright_black"),

@@ -72,7 +72,7 @@ def test_it_is_closed_and_the_run_goes_on_in_lines(run: Run) -> None:
     with terminal(run.command) as pane:
         pane.sees(f"hkbench {run.results.name}  running", TITLE, "1_Mended 1.1 run", "device 0")
         pane.press("Enter")
-        pane.sees(f"{NAME}  open", "1.1   m run")
+        pane.sees(f"{NAME}  open", "1.1   ▶ run")
         pane.press("Escape")
         pane.sees(TITLE)
         pane.press("q")

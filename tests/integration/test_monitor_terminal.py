@@ -6,8 +6,9 @@ import json
 import platform
 import re
 import shutil
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,10 +26,10 @@ pytestmark = pytest.mark.skipif(
 
 
 @contextmanager
-def monitor(*arguments: object) -> Iterator[Terminal]:
+def monitor(*arguments: object, env: Mapping[str, str] | None = None) -> Iterator[Terminal]:
     """monitor.py in a terminal; it says how it ended."""
     script = [sys.executable, str(doors.ROOT / "monitor.py"), "--refresh", "0.1", *map(str, arguments)]
-    with terminal(script) as pane:
+    with terminal(script, env) as pane:
         yield pane
 
 
@@ -46,19 +47,32 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / "results"
 
 
-def test_a_finished_run_by_its_keys(finished: Path) -> None:
-    with monitor(finished) as pane:
-        screen = pane.sees("hkbench results  finished", "1_Mended", "1 solved", "q Quit")
+def test_a_finished_run_by_its_keys(finished: Path, tmp_path: Path) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text("echo EDITED $(basename $1); read line\n")
+    with monitor(finished, env={"VISUAL": f"sh {editor}"}) as pane:
+        screen = pane.sees("hkbench results  finished", "faster 1", "solved 1/1", "1_Mended", "q Quit")
         assert len(screen.splitlines()) <= 24
         assert any(line.split()[:2] == [">", "1_Mended"] for line in screen.splitlines())
         pane.press("Enter")
-        pane.sees("1.1*  x wrong_values", "2.1*  F fast", "failure   wrong_values in stage compare", "mismatch")
+        pane.sees("1.1*  × wrong_values", "2.1*  + faster", "speed-up", "trials     2 of 2 passed")
+        pane.press("Up")
+        pane.sees("failure   wrong_values in stage compare", "mismatch")
         pane.press("Down")
-        pane.sees("speed-up", "trials     2 of 2 passed")
         pane.press("2")
         pane.sees("class ModelNew(nn.Module):")
-        pane.press("Right")
-        pane.sees("1.1 wrong_values -> 2.1", "+        return x * 2 + 1")
+        pane.press("y")
+        pane.sees("Copied /")
+        pane.press("o")
+        pane.sees("EDITED code.py")
+        pane.press("Enter")
+
+        def shows_the_diff(screen: str) -> bool:
+            """The screen is back before its keys are."""
+            pane.press("3")
+            return "1.1 wrong_values -> 2.1" in screen and "+        return x * 2 + 1" in screen
+
+        pane.wait(shows_the_diff, "the diff")
         pane.press("5")
         pane.sees("baseline: median", "candidate: median", "█")
         pane.press("8")
@@ -66,20 +80,22 @@ def test_a_finished_run_by_its_keys(finished: Path) -> None:
         pane.press("Escape")
         pane.sees("order: plan")
         pane.press("?")
-        pane.sees("only problems with failures of one kind")
+        pane.sees("list failure kinds with counts")
         pane.press("?")
-        pane.sees("order: plan", "F fast, s slow")
+        pane.sees("order: plan", "+ faster")
         pane.press("/")
         pane.sees("a regular expression; Enter keeps it")
         pane.press("-l", "Lost")
         pane.press("Enter")
-        pane.sees("0 of 1 problems | order: plan | name: Lost")
+        pane.sees("0 of 1 problem · order: plan · name: Lost")
         pane.press("q")
         pane.sees("ENDED WITH 0")
 
 
-def test_json_of_two_folders_is_two_lines(finished: Path) -> None:
-    done = doors.run("monitor", finished, finished, "--json")
+def test_json_of_two_folders_is_two_lines(finished: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(finished, copy)
+    done = doors.run("monitor", finished, copy, "--json")
     assert done.returncode == 0, done.stderr
     states = [json.loads(line) for line in done.stdout.splitlines()]
     assert [state["condition"] for state in states] == ["finished", "finished"]
@@ -92,7 +108,7 @@ def test_the_device_of_a_run_at_work_in_a_frame_and_as_json(tmp_path: Path) -> N
     run.entered(run.asked("1_ReLU", 1, 2), Stage.TIME, device=0)
     done = doors.run("monitor", run.root, "--once")
     assert re.search(
-        r"^device 0     1_ReLU 1\.2 time .* \| \d+ % busy, [\d.]+ of [\d.]+ GiB$", done.stdout, re.MULTILINE
+        r"^device 0     1_ReLU 1\.2 time .* · \d+ % busy, [\d.]+ of [\d.]+ GiB$", done.stdout, re.MULTILINE
     )
     state = json.loads(doors.run("monitor", run.root, "--json").stdout)
     (device,) = state["devices"]
@@ -109,18 +125,50 @@ def test_a_run_from_nothing_to_its_end(tmp_path: Path) -> None:
         run.start()
         run.begin(names[0])
         key = run.asked(names[0], 1, 1)
-        screen = pane.sees("model calls  1: 1_problem 1.1", "hkbench results  running")
-        assert "waiting" not in screen
+        screen = pane.sees("model calls  waiting for 1: 1_problem 1.1", "hkbench results  running")
+        assert "waiting for a run" not in screen
         run.answered(key)
         run.judged(key, correct(names[0], 2.0))
         run.sample(names[0], 1, 2, incorrect(names[0]))
         run.end(names[0], solved=True)
-        pane.sees("Fx", "2.00x", "1/40 finished")
+        pane.sees("+×", "2.00x", "1/40 problems")
         run.close(complete=False, reason="\x1b[2J\x1b]0;owned\x07no more")
         screen = pane.sees("stopped: no more")
-        assert screen.count("1/40 finished") == 1
+        assert screen.count("1/40 problems") == 1
         shutil.rmtree(results)
         pane.sees("waiting for a run in")
         pane.press("C-c")
         screen = pane.sees("ENDED WITH 0")
         assert "Traceback" not in screen
+
+
+def test_a_batch_that_is_killed(tmp_path: Path) -> None:
+    """Shown as killed, with the command that resumes it, and its clock stands; it goes on after a resume."""
+    name = "1_Mended"
+    doors.problem(tmp_path / "problems", name, 1)
+    hung = doors.candidate("while True: pass")
+    for attempt, code in ((1, hung), (2, doors.fast(1))):
+        doors.reply(tmp_path / "replies", name, attempt, 1, doors.fenced(code))
+    results = tmp_path / "results"
+    command = doors.command(
+        "run_batch", 1, 1, "--problems", tmp_path / "problems", "--replay", tmp_path / "replies", "--results", results,
+        "--device", "cpu", "--attempts", 2, "--samples", 1, *doors.QUICK,
+    )  # fmt: skip
+    with monitor(results) as pane:
+        batch = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=doors.environment())
+        pane.sees("hkbench results  running", "evaluating   1: 1_Mended 1.1 run")
+        batch.kill()
+        batch.wait()
+        screen = pane.sees("hkbench results  killed at ", "resume with  python run_batch.py --resume ")
+        assert "left" not in screen and "evaluating" not in screen
+        pane.press("Enter")
+        pane.sees("1.1   ▫ reply on disk")
+        found = json.loads(doors.run("monitor", results, "--json").stdout)
+        elapsed = found["elapsed"]
+        assert found["condition"] == "killed" and found["left"] is None and found["under_way"] == []
+        assert found["resume"] == f"python run_batch.py --resume {results}"
+        assert json.loads(doors.run("monitor", results, "--json").stdout)["elapsed"] == elapsed
+        done = subprocess.run(command, capture_output=True, env=doors.environment(), check=False, timeout=300)
+        assert done.returncode == 0
+        pane.press("Escape")
+        pane.sees("hkbench results  finished", "faster 1")

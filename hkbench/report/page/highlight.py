@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 import difflib
-import re
-from collections.abc import Collection, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterator
+from typing import Any
 
 from markupsafe import Markup
 
-if TYPE_CHECKING:
-    from pygments.lexer import Lexer
-
-# A string in which a candidate keeps its kernels: prefix and opening quotes, the text, the same quotes.
-_QUOTED = re.compile(r"([A-Za-z]*(\"\"\"|'''))(.*)(\2)", re.DOTALL)
-_CPP = re.compile(
-    r"#\s*include|__global__|\bextern\s+\"C\"|\b(?:void|float|int64_t|torch::Tensor|at::Tensor)\s+\w+\s*\("
-)
-# Pygments takes time that grows with the square of these; nobody writes so many.
-_SPACES = re.compile(r"^[^\S\n]+$", re.MULTILINE)
-_BLANK = re.compile(r"(\s{200,})")
-_RAW_STRINGS = 50
-Tokens = Iterable[tuple[Any, str]]
+from hkbench.store.tokens import Tokens, code_tokens
 
 
 def code_html(source: str, marked: Collection[int] = ()) -> Markup:
@@ -29,9 +16,7 @@ def code_html(source: str, marked: Collection[int] = ()) -> Markup:
 
     `marked`: numbers of lines, from 1, that an error names.
     """
-    from pygments.lexers.python import PythonLexer
-
-    return _lines(_with_cpp(PythonLexer(stripnl=False, ensurenl=False).get_tokens(_SPACES.sub("", source))), marked)
+    return _lines(code_tokens(source), marked)
 
 
 def diff_html(before: str, after: str, context: int = 3) -> Markup | None:
@@ -42,34 +27,6 @@ def diff_html(before: str, after: str, context: int = 3) -> Markup | None:
     if not lines:
         return None
     return _lines(DiffLexer(stripnl=False, ensurenl=False).get_tokens("\n".join(lines)))
-
-
-def _with_cpp(tokens: Tokens) -> Iterator[tuple[Any, str]]:
-    """The tokens of a Python file, with the strings that hold C++ cut up as such."""
-    from pygments.lexers.c_cpp import CppLexer
-    from pygments.token import Token
-
-    cpp = CppLexer(stripnl=False, ensurenl=False)  # type: ignore[no-untyped-call]
-    held: list[tuple[Any, str]] = []
-    for kind, text in tokens:
-        if kind in Token.Literal.String:
-            held.append((kind, text))
-            continue
-        yield from _string(held, cpp)
-        held = []
-        yield kind, text
-    yield from _string(held, cpp)
-
-
-def _string(held: list[tuple[Any, str]], cpp: Lexer) -> Iterator[tuple[Any, str]]:
-    quoted = _QUOTED.fullmatch("".join(text for _, text in held)) if held else None
-    if quoted is None or not _CPP.search(quoted[3]) or quoted[3].count('R"') > _RAW_STRINGS:
-        yield from held
-        return
-    yield held[0][0], quoted[1]
-    for number, part in enumerate(_BLANK.split(quoted[3])):
-        yield from [(held[0][0], part)] if number % 2 else cpp.get_tokens(part)
-    yield held[-1][0], quoted[4]
 
 
 def _lines(tokens: Tokens, marked: Collection[int] = ()) -> Markup:

@@ -73,7 +73,7 @@ def test_they_are_read_by_a_thread_until_the_run_is_over(tmp_path: Path) -> None
     assert threading.current_thread() not in driver.read_by
     run.close()
     gauges.follow(state_of(run))
-    assert (gauges.readings, gauges.note) == ({}, "the run is not at work")
+    assert (gauges.readings, gauges.note) == ({}, "No live device data: this run is not active")
     until(lambda: driver.closed == 1)
     assert gauges.readings == {}
 
@@ -84,12 +84,12 @@ def test_no_driver_is_opened_for_another_host_or_an_older_run(tmp_path: Path) ->
     gauges.follow(None)
     assert gauges.note is not None
     gauges.follow(state_of(at_work(tmp_path / "other", "elsewhere")))
-    assert gauges.note == "not on this host"
+    assert gauges.note == "no live data: the run is on another host"
     older = RunFolder(tmp_path / "older")
     older.start()
     gauges.follow(state_of(older))
-    assert gauges.note == "the journal does not say where"
-    assert read_once(state_of(older), driver) == ({}, "the journal does not say where")
+    assert gauges.note == "no live data: the journal does not name host and devices"
+    assert read_once(state_of(older), driver) == ({}, "no live data: the journal does not name host and devices")
     assert driver.opened == 0
 
 

@@ -38,23 +38,21 @@ def once(paths: RunPaths) -> str:
 
 
 def test_the_frame_of_a_finished_run(tmp_path: Path) -> None:
-    lines = text_of(sample_run(tmp_path), width=100).splitlines()
-    assert lines[:8] == [
+    lines = text_of(sample_run(tmp_path), width=140).splitlines()
+    assert lines[:5] == [
         "hkbench results  finished",
-        "cpp on cpu (cpu sizes) | test-model | 2 x 2 samples | a CPU of two cores",
-        "elapsed 1 min 19 s",
-        "problems     4/4 finished, 0 running, 2 solved",
-        "samples      14 judged: 2 fast, 5 slow, 7 incorrect",
-        "model calls  none",
-        "in hand      none",
-        "failures     crash 4, build_error 2, wrong_values 1",
+        "████████████████████████  faster 2 · on a par 0 · slower 1 · wrong 1   "
+        "solved 2/4 judged · geo-mean 1.14x [0.60, 2.00] · fast_1 50.0 %",
+        "━━━━━━━━━━━━━━━━━━━━━━━━  100 %  4/4 problems · elapsed 1 min 19 s",
+        "test-model · C++ on CPU · level 1, 4 problems · 2x2 · track own",
+        "samples      14 judged: 2 fast, 5 slow, 7 incorrect · 1.3k in, 650 out",
     ]
-    assert [line.split() for line in lines[8:13]] == [
-        ["problem", "try", "1", "try", "2", "best"],
-        ["1_ReLU", "Fx", "..", "2.00x"],
-        ["2_Sum", "xx", "Fs", "1.25x"],
-        ["3_Softmax", "ss", "ss", "0.60x"],
-        ["4_RMSNorm_fp32", "xx", "xx"],
+    assert [line.split() for line in lines[6:11]] == [
+        ["problem", "result", "best", "95", "%", "interval", "attempts", "tokens"],
+        ["1_ReLU", "faster", "2.00x", "[1.80,", "2.20]", "+×", "300"],
+        ["2_Sum", "faster", "1.25x", "[1.12,", "1.38]", "××", "+-", "450"],
+        ["3_Softmax", "slower", "0.60x", "[0.54,", "0.66]", "--", "--", "600"],
+        ["4_RMSNorm_fp32", "crash", "××", "××", "600"],
     ]
 
 
@@ -72,10 +70,11 @@ def test_the_frame_of_a_run_at_work(tmp_path: Path) -> None:
     run.emit(GenerationFailed(time=run.tick(), key=lost, error="ModelUnavailable", message="503"))
     text = text_of(run, width=120, after=2)
     assert "running" in text.splitlines()[0]
-    assert "model calls  1: 1_ReLU 1.4 4 s" in text
-    assert "in hand      2: 1_ReLU 1.1 build 12 s, 1_ReLU 1.2 time 8 s" in text
-    assert "failures     none | machine or service: ModelUnavailable 1" in text
-    assert "bm-?!" in text
+    assert "model calls  waiting for 1: 1_ReLU 1.4 4 s" in text
+    assert "evaluating   2: 1_ReLU 1.1 build 12 s, 1_ReLU 1.2 time 8 s" in text
+    assert "failures     none · machine or service: ModelUnavailable 1" in text
+    assert "▹▶▪…E" in text
+    assert "1.2 time 8 s +3" in text  # what came furthest, and how many more
     assert "last event 2 s ago" in text
 
 
@@ -162,15 +161,15 @@ def test_watch_follows_a_folder_that_comes_goes_and_comes_back(tmp_path: Path) -
     run.start()
     run.close()
     watch.look()
-    assert watch.ended
+    assert watch.state is not None and watch.state.over
     paths.root.rename(tmp_path / "away")
     with pytest.raises(InputMissing):
         watch.look()
-    assert not watch.ended
+    assert watch.state is None or not watch.state.over
     again = RunFolder(paths.root, run_config(("7_Other",)))
     again.start()
     watch.look()
-    assert not watch.ended
+    assert watch.state is None or not watch.state.over
     console = Console(file=io.StringIO(), width=100)
     with console.capture() as capture:
         console.print(watch.view(again.now))
@@ -225,9 +224,8 @@ def test_a_frame_has_the_attempts_that_fit(tmp_path: Path) -> None:
         return lines[first : first + 3]
 
     narrow = table(80)
-    shown = narrow[0].count("try")
-    assert "try 15" in narrow[0] and "try 16" not in narrow[0] and "try 1 " not in narrow[0]
-    assert shown >= 4 and narrow[1].count("F.....") == shown
-    assert "…" in narrow[1] and narrow[1].endswith("1.50x")
+    shown = narrow[1].count("+·····")
+    assert f"attempts {16 - shown}-15 of 20" in narrow[0] and shown >= 4
+    assert "…" in narrow[1] and "1.50x" in narrow[1]
     wide = table(300)
-    assert wide[0].count("try") == 20 and name[:50] in wide[1]
+    assert "attempts 1-20" in wide[0] and name[:50] in wide[1] and wide[1].count("+·····") == 15

@@ -49,7 +49,7 @@ def verdict_of(run: RunFolder, verdict: Verdict) -> None:
 
 @pytest.mark.parametrize("view", [view for view in VIEWS if view != "diff"])
 def test_what_is_not_there_is_said_in_a_line(run: RunFolder, view: str) -> None:
-    assert shown(run, view).startswith("there is no 1_ReLU/")
+    assert shown(run, view).startswith("There is no 1_ReLU/")
 
 
 def test_a_failure_with_its_mismatch_and_stages(run: RunFolder) -> None:
@@ -78,8 +78,8 @@ def test_a_correct_verdict_with_its_call(run: RunFolder) -> None:
     folder.extraction.write_text(f'{{"rule": "{ExtractionRule.UNCLOSED_BLOCK}", "note": "never closed"}}')
     text = shown(run, "verdict")
     assert "speed-up   2.00x [1.80, 2.20]" in text
-    assert "reply      m, 10 input tokens, 5 output tokens, 3 s, ended by length" in text
-    assert "code       found by rule unclosed_block: never closed" in text
+    assert "reply      m, 10 input tokens, 5 output tokens, 3 s, finish reason: length" in text
+    assert "code       taken from: a code block that was never closed: never closed" in text
 
 
 def test_damaged_files_are_said_in_a_line(run: RunFolder) -> None:
@@ -138,7 +138,7 @@ def test_timing_has_a_histogram_of_each_side(run: RunFolder) -> None:
 
 def test_a_refused_candidate_that_was_never_timed_has_no_histogram(run: RunFolder) -> None:
     verdict_of(run, incorrect("1_ReLU"))
-    assert shown(run, "timing").strip() == "it was not timed"
+    assert shown(run, "timing").strip() == "Not timed (failed before timing)."
 
 
 def test_profile_lists_kernels(run: RunFolder) -> None:
@@ -158,7 +158,7 @@ def test_a_diff_of_the_same_code_and_of_a_failure(run: RunFolder) -> None:
         run.paths.problem("1_ReLU").sample(key.attempt, key.sample).code.write_text("same\n")
     text = shown(run, "diff", other, KEY)
     assert "1.1 build_error -> 2.1 1.50x" in text
-    assert "the code is the same" in text
+    assert "The code is the same." in text
 
 
 def test_what_the_prompt_of_a_diff_told_of(run: RunFolder) -> None:
@@ -176,16 +176,32 @@ def test_what_the_prompt_of_a_diff_told_of(run: RunFolder) -> None:
             console.print(show("diff", look))
         return capture.get()
 
-    assert "the prompt told" not in told()  # there is no verdict
+    assert "Feedback" not in told()  # there is no verdict
     verdict_of(run, incorrect("1_ReLU", message="error: \x1b[2Jno semicolon"))
-    assert "the prompt told of: build_error: error: no semicolon" in told()
+    assert "Feedback in this prompt: build_error: error: no semicolon" in told()
     verdict_of(run, correct("1_ReLU", 0.5))
-    assert "the prompt told of: slow, 2 ms against 1 ms\n" in told()
+    assert "Feedback in this prompt: correct but slow, 2 ms vs 1 ms of the baseline\n" in told()
     use = KernelUse(name="gelu_kernel", seconds=1.9e-3, share=0.95, calls=1, owner=Owner.CANDIDATE)
     profile = KernelProfile(source="torch", seconds=2e-3, kernels=(use,))
     verdict_of(run, correct("1_ReLU", 0.5).model_copy(update={"profile": profile}))
-    assert "slow, 2 ms against 1 ms, 95% in gelu_kernel" in told()
+    assert "correct but slow, 2 ms vs 1 ms of the baseline; 95 % of the time in" in told()
     profile = profile.model_copy(update={"findings": ("two launches", "no reuse")})
     verdict_of(run, correct("1_ReLU", 0.5).model_copy(update={"profile": profile}))
-    assert "the prompt told of: two launches\nthe prompt told of: no reuse\n" in told()
-    assert "the prompt told" not in shown(run, "diff", later, KEY)
+    assert "Feedback in this prompt: two launches\nFeedback in this prompt: no reuse\n" in told()
+    assert "Feedback" not in shown(run, "diff", later, KEY)
+
+
+def test_cpp_in_a_string_is_coloured_as_cpp(run: RunFolder) -> None:
+    """A keyword of C++ is not in the colour of the string that holds it."""
+    folder = run.paths.problem("1_ReLU").sample(1, 1)
+    folder.root.mkdir(parents=True)
+    folder.code.write_text('source = r"""\n#include <hip/hip_runtime.h>\nstruct Row {};\n"""\nname = "struct Row"\n')
+    console = Console(file=io.StringIO(), width=100)
+    found = [
+        (segment.text, segment.style.color.name if segment.style and segment.style.color else None)
+        for line in console.render_lines(show("code", Look(SampleFiles(run.paths, KEY), width=100)))
+        for segment in line
+    ]
+    in_cpp = next(colour for text, colour in found if text == "struct")
+    in_python = next(colour for text, colour in found if "struct Row" in text)
+    assert in_cpp != in_python

@@ -10,7 +10,7 @@ from support.run_folder import RunFolder, correct, incorrect, run_config, sample
 from hkbench.errors import UsageError
 from hkbench.monitor import make_display
 from hkbench.monitor.describe import describe
-from hkbench.monitor.head import plain_head
+from hkbench.monitor.head import head
 from hkbench.monitor.progress import PlainDisplay, RichDisplay
 from hkbench.monitor.state import RunState
 from hkbench.records import (
@@ -109,7 +109,7 @@ def test_rich_takes_in_the_history_of_a_resumed_run(tmp_path: Path) -> None:
     stream = io.StringIO()
     display = make_display("rich", stream, run.config, history=events_of(run))
     display.close()
-    assert "4/4 finished" in stream.getvalue()
+    assert "4/4 problems" in stream.getvalue()
 
 
 def test_none_picks_by_the_stream(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_trouble_of_the_service_is_shown_until_it_answers() -> None:
     state = RunState(run_config(("1_ReLU",)))
     key = SampleKey(problem="1_ReLU", attempt=1, sample=1)
     state.apply(CallRetried(time=1, key=key, cause="HTTP 503", tries=1, wait=1.0, limit=60.0, max_tries=None))
-    assert "HTTP 503" in "\n".join(line.plain for line in plain_head(state, "run", 2.0, None))
+    assert "HTTP 503" in "\n".join(line.plain for line in head(state, "run", 2.0, None))
     reply = {"model": "m", "usage": Usage(), "seconds": 1.0, "tries": 2, "replayed": False, "finish_reason": "stop"}
     state.apply(ReplyReceived.model_validate({"time": 3, "key": key, **reply}))
-    assert "HTTP 503" not in "\n".join(line.plain for line in plain_head(state, "run", 4.0, None))
+    assert "HTTP 503" not in "\n".join(line.plain for line in head(state, "run", 4.0, None))

@@ -43,12 +43,17 @@ def test_a_bad_pattern_leaves_the_old_one(tmp_path: Path) -> None:
     assert selection.names(state_of(sample_run(tmp_path))) == ["2_Sum"]
 
 
-def test_kinds_go_round_by_frequency(tmp_path: Path) -> None:
-    state, selection, seen = state_of(sample_run(tmp_path)), Selection(), []
-    for _ in range(4):
-        selection.next_kind(state)
-        seen.append(selection.kind)
-    assert seen == [FailureKind.CRASH, FailureKind.BUILD_ERROR, FailureKind.WRONG_VALUES, None]
-    assert selection.describe(4, 4) == "4 problems | order: plan"
+def test_kinds_and_categories_with_their_counts(tmp_path: Path) -> None:
+    run = sample_run(tmp_path)
+    for name, template in (("1_ReLU", "a.txt"), ("2_Sum", "b.txt"), ("3_Softmax", "b.txt")):
+        run.prompted(name, template)
+    state = state_of(run)
+    kinds = Selection().kinds(state)
+    assert kinds == [(FailureKind.CRASH, 4, 1), (FailureKind.BUILD_ERROR, 2, 2), (FailureKind.WRONG_VALUES, 1, 1)]
+    assert Selection().categories(state) == [("b", 2), ("a", 1)]
+
+
+def test_what_is_shown_in_a_line() -> None:
+    assert Selection().describe(4, 4) == "4 problems · order: plan"
     selection = Selection(pattern="\x1b[2Jx", kind=FailureKind.CRASH)
-    assert selection.describe(1, 4) == "1 of 4 problems | order: plan | name: x | failure: crash"
+    assert selection.describe(1, 4) == "1 of 4 problems · order: plan · name: x · failure: crash"

@@ -3,9 +3,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from support.run_folder import PRICED, RunFolder, run_config, sample_run
 
-from hkbench.monitor.head import full_head
+from hkbench.monitor.head import head
 from hkbench.monitor.live import Watch
 from hkbench.records import GenerationFailed, Stage, Usage
 
@@ -23,11 +24,18 @@ def test_a_finished_run(tmp_path: Path) -> None:
     assert found["statuses"] == {"fast": 2, "slow": 5, "incorrect": 7}
     assert found["failures"] == {"crash": 4, "build_error": 2, "wrong_values": 1}
     assert (found["tokens_input"], found["tokens_output"]) == (1300, 650)
-    assert found["under_way"] == []
+    assert found["under_way"] == [] and found["resume"] is None
+    assert found["outcomes"] == {"faster": 2, "slower": 1, "wrong": 1} and found["fast_1"] == 0.5
+    assert found["speedup"] == {
+        "value": pytest.approx((2.0 * 1.25 * 0.6) ** (1 / 3)), "low": pytest.approx(0.6), "high": pytest.approx(2.0)
+    }  # fmt: skip
+    assert found["calls"] == 14
     problems = found["problems"]
     assert isinstance(problems, list)
     assert problems[1] == {
-        "name": "2_Sum", "category": None, "state": "finished", "solved": True, "best": 1.25, "judged": 4,
+        "name": "2_Sum", "category": None, "state": "finished", "solved": True, "outcome": "faster", "best": 1.25,
+        "best_interval": [1.125, 1.375], "best_sample": {"problem": "2_Sum", "attempt": 2, "sample": 1},
+        "newest_failure": "build_error", "judged": 4, "tokens": 450,
         "statuses": {"incorrect": 2, "fast": 1, "slow": 1}, "failures": {"wrong_values": 1, "build_error": 1},
     }  # fmt: skip
 
@@ -69,7 +77,7 @@ def test_money_where_there_is_a_price(tmp_path: Path) -> None:
         run.answered(run.asked("1_ReLU", 1, 1 + unpriced), usage)
         watch.look()
         assert watch.state is not None
-        lines = [line.plain for line in full_head(watch.state, "run", run.now, watch.facts)]
+        lines = [line.plain for line in head(watch.state, "run", run.now, watch.facts)]
         assert [line for line in lines if line.endswith(said) and "tokens" in line]
         found = snapshot_of(run)
         assert (found["cost"], found["currency"], found["unpriced_replies"]) == (cost, "XTS", unpriced)

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from support.run_folder import START, RunFolder, correct, incorrect, run_config, sample_run
 
-from hkbench.monitor.state import Phase, RunState
-from hkbench.records import FailureKind, GenerationFailed, SampleKey, Stage, Status, Usage
+from hkbench.monitor.samples import RUNNING, Phase
+from hkbench.monitor.state import RunState
+from hkbench.records import FailureKind, GenerationFailed, RunStarted, SampleKey, Stage, Status, Usage
 from hkbench.store.events import Damage, read_events
 
 
@@ -50,15 +51,74 @@ def test_phases_of_a_sample(tmp_path: Path) -> None:
     assert not state.problems["1_ReLU"].running
 
 
-def test_a_run_that_stopped_has_nothing_under_way(tmp_path: Path) -> None:
+def test_a_run_that_stopped_has_nothing_under_way_and_keeps_its_replies(tmp_path: Path) -> None:
+    """Ctrl-C and kill alike; a resume judges a reply without asking again."""
     run = RunFolder(tmp_path)
     run.start()
     run.asked("1_ReLU", 1, 1)
-    run.entered(run.asked("1_ReLU", 1, 2), Stage.BUILD)
+    key = run.asked("1_ReLU", 1, 2)
+    run.answered(key)
+    run.entered(key, Stage.BUILD)
+    killed = state_of(run)
+    killed.mark_killed()
     run.close(complete=False, reason="interrupted")
+    for state in (killed, state_of(run)):
+        assert [state.in_phase(phase) for phase in RUNNING] == [[], [], []]
+        assert [place for place, _ in state.in_phase(Phase.KEPT)] == [key]
+        assert not state.problems["1_ReLU"].running
+    run.tick(3600)
+    run.start(resumed=True)
+    run.begin("1_ReLU")
+    assert state_of(run).problems["1_ReLU"].pending == "reply on disk"
+    run.entered(key, Stage.BUILD)
+    ((_, sample),) = state_of(run).in_phase(Phase.EVALUATED)
+    assert sample.begun == run.now  # its time is that of this session
+
+
+def test_a_killed_run_has_no_clock(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path, run_config(("1_ReLU", "2_Sum")))
+    run.start()
+    run.sample("1_ReLU", 1, 1, incorrect("1_ReLU"))
     state = state_of(run)
-    assert [state.in_phase(phase) for phase in Phase] == [[]] * len(Phase)
-    assert not state.problems["1_ReLU"].running
+    assert state.seconds_left(run.now + 500) is not None
+    state.mark_killed()
+    assert state.over
+    assert state.elapsed(run.now + 500) == run.now - START - 1
+    assert state.seconds_left(run.now + 500) is None
+    state.apply(RunStarted(time=run.now + 1000, resumed=True))
+    assert not state.over
+
+
+def test_a_long_silence_has_no_estimate_unless_the_process_is_there(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path, run_config(("1_ReLU", "2_Sum")))
+    run.start()
+    run.sample("1_ReLU", 1, 1, incorrect("1_ReLU"))
+    state, later = state_of(run), run.now + 2000
+    assert state.is_silent(later) and state.seconds_left(later) is None
+    state.alive = True
+    assert not state.is_silent(later) and state.seconds_left(later) is not None
+
+
+def test_what_a_problem_waits_for(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    run.start()
+
+    def pending() -> tuple[str, int]:
+        state = state_of(run)
+        return state.problems["1_ReLU"].pending, state.preparing
+
+    assert pending() == ("", 0)
+    run.begin("1_ReLU")
+    assert pending() == ("preparing prompt", 1)
+    run.prompted("1_ReLU", "gemm.txt")
+    assert pending() == ("queued for model", 0)
+    key = run.asked("1_ReLU", 1, 1)
+    assert pending() == ("", 0)
+    run.answered(key)
+    run.judged(key, incorrect("1_ReLU"))
+    assert pending() == ("preparing prompt", 1)
+    run.end("1_ReLU")
+    assert pending() == ("", 0)
 
 
 def test_a_failure_of_the_service_is_not_the_candidates(tmp_path: Path) -> None:
@@ -109,6 +169,56 @@ def test_time_left_learns_from_finished_problems(tmp_path: Path) -> None:
     assert state_of(run).seconds_left(start + 30) == pytest.approx(60)
 
 
+def test_time_left_is_never_nothing_while_a_problem_is_open(tmp_path: Path) -> None:
+    """Finished problems took one attempt; one that is in its second needs at least the rest of that."""
+    run = RunFolder(tmp_path, run_config(("1_ReLU", "2_Sum", "3_Softmax")))
+    run.start()
+    start = run.now
+    for name in ("1_ReLU", "2_Sum"):
+        run.begin(name)
+        for sample in (1, 2):
+            run.sample(name, 1, sample, correct(name, 2.0))
+        run.end(name, solved=True)
+    for sample in (1, 2):
+        run.sample("3_Softmax", 1, sample, incorrect("3_Softmax"))
+    # six samples in 60 s, and the attempt that follows has two
+    assert state_of(run).seconds_left(start + 60) == pytest.approx(20)
+    run.entered(run.asked("3_Softmax", 2, 1), Stage.BUILD)
+    assert state_of(run).seconds_left(start + 60) == pytest.approx(20)
+    run.judged(SampleKey(problem="3_Softmax", attempt=2, sample=1), incorrect("3_Softmax"))
+    assert state_of(run).seconds_left(start + 70) == pytest.approx(10)
+    run.sample("3_Softmax", 2, 2, incorrect("3_Softmax"))
+    assert state_of(run).seconds_left(start + 80) is None  # nothing is left but its end
+    run.end("3_Softmax")
+    run.close()
+    assert state_of(run).seconds_left(start + 90) is None
+
+
+def test_time_left_goes_by_the_problems_that_took_longer(tmp_path: Path) -> None:
+    names = ("1_ReLU", "2_Sum", "3_Softmax")
+    run = RunFolder(tmp_path, run_config(names, samples=1, attempts=9))
+    run.start()
+    start = run.now
+    for name, attempts in zip(names, (1, 6, 2), strict=True):
+        for attempt in range(1, attempts + 1):
+            run.sample(name, attempt, 1, incorrect(name))
+        if name != "3_Softmax":
+            run.end(name)
+    # nine samples in 90 s; of those that took more than two samples one took six
+    assert state_of(run).seconds_left(start + 90) == pytest.approx(40)
+
+
+def test_a_problem_that_ended_early_is_not_waited_for(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path, run_config(("1_ReLU", "2_Sum")))
+    run.start()
+    run.sample("1_ReLU", 1, 1, incorrect("1_ReLU"))
+    run.end("1_ReLU", error="the GPU is gone")
+    run.begin("2_Sum")
+    state = state_of(run)
+    # one sample in 10 s; the four of the other problem are left
+    assert state.seconds_left(START + 1 + 10) == pytest.approx(40)
+
+
 def test_samples_of_a_phase_are_the_longest_there_first(tmp_path: Path) -> None:
     run = RunFolder(tmp_path, run_config(("2_Sum", "1_ReLU")))
     run.asked("1_ReLU", 1, 1)
@@ -153,7 +263,7 @@ def test_progress_and_pace(tmp_path: Path) -> None:
     state = state_of(run)
     assert state.progress() == pytest.approx((1 + 1 / 4) / 2)
     assert state.per_minute(start + 60) == pytest.approx(2)
-    assert state.best == [("1_ReLU", 2.0)]
+    assert state.problems["1_ReLU"].best == 2.0
 
 
 def test_what_changed_is_told_once(tmp_path: Path) -> None:
