@@ -35,7 +35,7 @@ Works on running runs too, and only reads. Control characters in what a model wr
 #: What is shown of a sample, in this order: a part's name and its lines.
 PARTS: dict[str, Callable[[WholeSample, JudgeSettings], list[str]]] = {
     "prompt": lambda sample, _: _whole(sample.prompt, "no prompt is recorded"),
-    "reply": lambda sample, _: _whole(sample.reply, "no reply yet"),
+    "reply": lambda sample, _: _whole(sample.reply, "no reply is recorded"),
     "code": lambda sample, _: _whole(sample.code, sample.note or "the reply holds no code"),
     "diff": lambda sample, _: diff_lines(sample),
     "build": lambda sample, _: build_lines(sample.verdict) if sample.verdict else [_OPEN],
@@ -170,9 +170,9 @@ def _show_sample(
         _print(console, [f"{key.problem}, attempt {key.attempt}, sample {key.sample}"], "bold")
         _print(console, [f"damaged: {damage}" for damage in sample.damage])
         if parent is not None:
-            _print(console, [f"prompt made from {parent.attempt}/{parent.sample}"])
+            _print(console, [f"prompt tells of sample {parent.attempt}/{parent.sample}"])
         if sample.rule is not None:
-            _print(console, [f"code found by {sample.rule}"])
+            _print(console, [f"code taken from the reply by rule {sample.rule}"])
     for name in chosen:
         if not alone:
             _print(console, ["", name, "-" * len(name)], "bold")
