@@ -17,6 +17,7 @@ from hkbench.categories import CategoryBook, Classification, load_categories
 from hkbench.cli.arguments import PROMPTS, add_numbers, chosen_sizes, device_kind, positive, seconds
 from hkbench.engine import Evaluator
 from hkbench.errors import HkbenchError
+from hkbench.headline import plural
 from hkbench.problems import chosen_problems, parse_numbers
 from hkbench.records import DeviceKind, GraphFacts, JudgeSettings, Problem, ProblemFacts, Record, SizeSet
 from hkbench.store.files import write_atomic
@@ -147,7 +148,7 @@ def totals(rows: Sequence[Row]) -> str:
     counts = Counter(row.classification.category for row in rows)
     doubtful = sum(row.classification.doubtful is not None for row in rows)
     said = ", ".join(f"{count} {name}" for name, count in counts.most_common())
-    return f"{len(rows)} problems at {rows[0].sizes} sizes: {said}; {doubtful} doubtful"
+    return f"{plural(len(rows), 'problem')} at {rows[0].sizes} sizes: {said}; {doubtful} doubtful"
 
 
 def markdown(rows: Sequence[Row]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -90,7 +91,15 @@ def test_category_stages_and_exit(bench: Path) -> None:
     ]
     decisions = [(event.attempt, event.what, event.choice) for event in events if isinstance(event, Decided)]
     left = [(3, "left", "twice"), (3, "left", "thrice")]
-    assert decisions == [(1, "category", "loops"), (3, "stage", "once"), *left, (3, "exit", "before twice")]
+    worked = [(3, "stage", "once"), (3, "result", "once")]
+    assert decisions == [(1, "category", "loops"), *worked, *left, (3, "exit", "before twice")]
+    lines = done.stdout.splitlines()
+    assert any("category loops (elementwise work done many times; " in line and "3 stages" in line for line in lines)
+    assert any(line.endswith("[Stage 1/3] once, to do the work once") for line in lines)
+    assert any(re.search(r"extracted \d key metrics?: ", line) and "time share" in line for line in lines)
+    assert any(re.search(r"attempt 3: improved 0\.\d+x -> \d+", line) for line in lines)
+    assert any(f"{NAME} (loops): solved, best " in line for line in lines)
+    assert "category: loops: 1 problem, 1 solved" in lines
     parents = [event.parent and event.parent.attempt for event in events if isinstance(event, PromptRendered)]
     assert parents == [None, 1, 2]
     paths = RunPaths(bench / "results").problem(NAME)
