@@ -17,7 +17,7 @@ from hkbench.monitor.describe import describe, failure, matters, trouble
 from hkbench.monitor.render import frame
 from hkbench.monitor.sample_count import SampleCount
 from hkbench.monitor.state import RunState
-from hkbench.records import AdviceReceived, AnyEvent, CallRetried, ReplyReceived, RunConfig, RunFacts, RunStarted
+from hkbench.records import AdviceReceived, AnyEvent, CallRetried, ReplyReceived, RunConfig, RunFacts
 
 KINDS = ("rich", "full", "plain", "log", "json")
 
@@ -64,8 +64,7 @@ class PlainDisplay:
                 return
             self._count()
             self._failure = said or self._failure
-            resumes = isinstance(event, RunStarted) and event.resumed
-            self._write(self._samples.resumed() if resumes else describe(event))
+            self._write(describe(event))
 
     def close(self) -> None:
         self._count()
@@ -112,13 +111,9 @@ class JsonDisplay:
 
 
 class RichDisplay:
-    """The monitor's view, redrawn in place once a second by a thread of its own; `above` is a line that stays."""
+    """The monitor's view, redrawn in place once a second by a thread of its own."""
 
-    def __init__(
-        self, console: Console, state: RunState, name: str, facts: RunFacts | None, above: str | None = None
-    ) -> None:
-        if above is not None:
-            console.print(above, highlight=False)
+    def __init__(self, console: Console, state: RunState, name: str, facts: RunFacts | None) -> None:
         self._console, self._state, self._name, self._facts = console, state, name, facts
         self._lock = threading.Lock()  # events come while the other thread draws
         self._live = Live(console=console, get_renderable=self._view, refresh_per_second=1, vertical_overflow="crop")
@@ -153,7 +148,6 @@ def make_display(
     it takes in without showing them one by one. `folder` is the run's, which "full" reads. `UsageError` for an unknown
     kind, or where "full" has no terminal.
     """
-    history = tuple(history)
     match kind or ("rich" if stream.isatty() else "plain"):
         case "rich" | "full" as view:
             prices = (facts.price, facts.judge_price) if facts is not None else ()
@@ -161,11 +155,7 @@ def make_display(
             for event in history:
                 state.apply(event)
             if view == "rich":
-                samples = SampleCount(config)
-                for event in history:
-                    samples.apply(event)
-                above = samples.resumed() if history else None
-                return RichDisplay(Console(file=stream), state, name, facts, above)
+                return RichDisplay(Console(file=stream), state, name, facts)
             assert folder is not None, "the screen reads the run folder"
             from hkbench.monitor.full import FullDisplay  # which has a PlainDisplay
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hkbench.headline import plural
-from hkbench.records import AnyEvent, ProblemClosed, ReplyReceived, RunConfig, SampleKey, VerdictReached
+from hkbench.records import AnyEvent, ProblemClosed, RunConfig, SampleKey, VerdictReached
 
 
 class SampleCount:
@@ -13,13 +12,10 @@ class SampleCount:
         self._most = config.samples * config.attempts
         self._judged: dict[str, set[SampleKey]] = {name: set() for name in config.problems}
         self._closed: set[str] = set()
-        self._answered: set[SampleKey] = set()
 
     def apply(self, event: AnyEvent) -> None:
         """Take the next event."""
         match event:
-            case ReplyReceived():
-                self._answered.add(event.key)
             case VerdictReached():
                 self._judged.setdefault(event.key.problem, set()).add(event.key)
                 self._closed.discard(event.key.problem)
@@ -38,12 +34,6 @@ class SampleCount:
         return sum(
             len(keys) if name in self._closed else max(len(keys), self._most) for name, keys in self._judged.items()
         )
-
-    def resumed(self) -> str:
-        """Say what a resume finds: `resuming: 12 of 36 samples judged, 8 replies on disk`."""
-        waiting = len(self._answered - set().union(*self._judged.values()))
-        more = f", {plural(waiting, 'more reply') if waiting == 1 else f'{waiting} more replies'} on disk"
-        return f"resuming: {self.judged} of {self.total} samples judged{more}"
 
     def __str__(self) -> str:
         """The counter, `[  7/120]`."""
