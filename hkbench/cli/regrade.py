@@ -133,7 +133,7 @@ def _print_counts(view: RunView, decided: Decided) -> None:
     again = len(_again(decided))
     print(
         f"{len(regraded)} regraded ({other} of them with another outcome), "
-        f"{len(decided) - len(regraded) - again} unchanged, {again} beyond the records"
+        f"{len(decided) - len(regraded) - again} unchanged, {again} that the records cannot decide"
     )
 
 

@@ -135,7 +135,7 @@ def _show_problem(console: Console, view: RunView, address: Address, as_json: bo
     _print(console, problem_table([problem]), _by_status)
     for attempt in problem.steps if address.attempt is None else [address.attempt]:
         parent = found.get(attempt)
-        told = f", whose prompt tells of sample {parent.attempt}/{parent.sample}" if parent is not None else ""
+        told = f", whose prompt shows sample {parent.attempt}/{parent.sample}" if parent is not None else ""
         _print(console, ["", f"attempt {attempt}{told}"], "bold")
         for line in [line for one in problem.advice if one.attempt == attempt for line in advice_lines(one)]:
             _print(console, wrapped(line, "  ", "      "))

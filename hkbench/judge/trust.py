@@ -82,7 +82,7 @@ def weigh(evidence: Evidence, measured: Measurement, seen: Witnessed, agreed: Cl
     work = _work(seen, evidence)
     open_ends = []
     if least is None:
-        open_ends.append(f"{NO_FLOOR}no peaks are known of {session.facts.name}")
+        open_ends.append(f"{NO_FLOOR}the peak rates of {session.facts.name} are unknown")
     if len(right.seconds) < clocks.FEWEST_FOR_MEDIAN:
         open_ends.append(f"small lies about the time: {len(right.seconds)} timed runs tell little of the clocks' noise")
     if work is None:

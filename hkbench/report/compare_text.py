@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hkbench.headline import plural
 from hkbench.report.compare import Comparison, Flips, PairedProblem, Part, Side
 from hkbench.report.compare_words import caveats, conclusion, outcome, points
 from hkbench.report.side_by_side import RunColumn, SideBySide
@@ -35,7 +36,11 @@ def comparison_lines(found: Comparison, name_a: str, name_b: str) -> list[str]:
     run = found.run
     weak = f"; {len(found.weak_problems)} of them weak" if found.weak_problems else ""
     lines = pairs(
-        [("A", name_a), (run, name_b), ("Compared", f"{found.whole.problems} problems that both finished{weak}")]
+        [
+            ("A", name_a),
+            (run, name_b),
+            ("Compared", f"{plural(found.whole.problems, 'problem')} that both finished{weak}"),
+        ]
     )
     for name, reason in found.left_out.items():
         lines += wrapped(f"{name}: {reason}", "Left out    ", " " * 12)

@@ -57,7 +57,7 @@ def test_the_same_rules_leave_every_verdict(bench: tuple[Path, Path], tmp_path: 
     before, target = _contents(results), tmp_path / "same"
     done = _regrade(results, "--results", target)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "0 regraded (0 of them with another outcome), 2 unchanged, 0 beyond the records" in done.stdout
+    assert "0 regraded (0 of them with another outcome), 2 unchanged, 0 that the records cannot decide" in done.stdout
     assert _contents(results) == before
     for sample in (1, 2):
         name = f"{NAME}/attempt_1/sample_{sample}/result.json"
@@ -73,7 +73,7 @@ def test_a_tighter_tolerance_from_the_recorded_errors(bench: tuple[Path, Path], 
     target = tmp_path / "tighter"
     done = _regrade(results, "--rtol", "float32=1e-5", "--results", target)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 regraded (0 of them with another outcome), 1 unchanged, 0 beyond the records" in done.stdout
+    assert "1 regraded (0 of them with another outcome), 1 unchanged, 0 that the records cannot decide" in done.stdout
     now = _verdict(target, 2)
     assert now.status is Status.FAST and now.speedup == _verdict(results, 2).speedup
     assert now.conditions.tolerances[0].rtol == 1e-5
@@ -111,7 +111,7 @@ def test_the_other_track_as_the_recorded_shares_have_it(bench: tuple[Path, Path]
     done = _regrade(results, "--track", "own", "--dry-run")
     reason = None if then.work is None else judgement(then.work, Track.OWN)
     assert (f"{NAME}/1/2: fast" in done.stdout and "-> refused, not_own" in done.stdout) is (reason is not None)
-    assert "0 unchanged, 0 beyond the records" in done.stdout  # static rules weigh differently there
+    assert "0 unchanged, 0 that the records cannot decide" in done.stdout  # static rules weigh differently there
     assert done.returncode == 0
 
 

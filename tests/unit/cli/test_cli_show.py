@@ -75,7 +75,7 @@ def test_the_users_way(tmp_path: Path) -> None:
     assert table.returncode == 0, table.stderr
     assert "Solved      2 of 4 judged problems" in table.stdout
     problem = doors.hkbench("show", root, "sum")
-    assert "attempt 2, whose prompt tells of sample 1/1" in problem.stdout
+    assert "attempt 2, whose prompt shows sample 1/1" in problem.stdout
     sample = doors.hkbench("show", root, "2/2/1")
     assert sample.returncode == 0, sample.stderr
     assert "\x1b" not in table.stdout + problem.stdout + sample.stdout
@@ -129,7 +129,7 @@ def test_decisions_and_advice_at_their_attempt(tmp_path: Path, capsys: pytest.Ca
     assert main(["show", str(judged_run(tmp_path / "judge").root), "1"]) == 0
     text = capsys.readouterr().out
     assert "\x1b" not in text
-    told = text[text.index("attempt 2, whose prompt tells of sample 1/1") :].splitlines()
+    told = text[text.index("attempt 2, whose prompt shows sample 1/1") :].splitlines()
     assert told[1:] == [
         "  judge 1 on 1/1, repair: it holds no JSON object",
         "  judge 2 on 1/1, repair",
