@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from support.compilers import hip_or_skip, needs_gcc, output_of
+from support.compilers import hip_or_skip, needs_gcc, needs_nvcc, output_of
 
 from hkbench.toolchain.causes import CAUSES_LIMIT, causes, causes_text
 
@@ -118,6 +118,38 @@ def test_one_line_of_a_header_is_one_cause() -> None:
     note = "a.hip:{0}:7: note: in instantiation of template class 'rt<{0}>' requested here\n   {0} | rt<{0}> x;\n"
     (one,) = causes("".join((error + note).format(number) for number in (20, 31, 42)))
     assert (one.first.place, one.places) == ("a.hip:20", ["a.hip:20", "a.hip:31", "a.hip:42"])
+
+
+CUDA = """#include <cuda_runtime.h>
+struct tile { float x[4]; __device__ float sum() const { return x[0]; } };
+__global__ void product(const float* a, float* b, int n) {
+    tile t;
+    b[0] = t.total();
+    b[1] = t.total() + t.sum();
+    b[2] = warp::sum(a, n);
+    b[3] = warp::sum(a, n);
+    frag<16> f = load(a);
+    frag<16> g = load(a);
+    b[5] = gelu(a[5]) + f.x + g.x;
+    b[6] = gelu(a[6]) + gelu(a[7]);
+    const int rows = n
+    b[7] = a[7];
+    a[8] = 1.0f;
+}
+void launch(float* p) { product<<<1, 1>>>(p, p); launcher(p); }
+"""
+
+
+@needs_nvcc
+def test_every_cause_that_nvcc_finds_is_told_once(tmp_path: Path) -> None:
+    output = output_of(tmp_path, "cuda.cu", CUDA, "nvcc", "-arch=sm_90", "-c", "SOURCE")
+    found = {cause.first.place: [place.rpartition(":")[2] for place in cause.places[1:]] for cause in causes(output)}
+    found_lines = {place.rpartition(":")[2]: more for place, more in found.items() if place is not None}
+    assert found_lines.keys() == {"5", "7", "9", "11", "14", "15", "17"}
+    assert (found_lines["5"], found_lines["7"]) == (["6"], ["8"])
+    messages = [cause.first.message for cause in causes(output)]
+    assert not [message for message in messages if message.startswith(('identifier "f"', 'identifier "g"'))], messages
+    assert "      b[0] = t.total();\n               ^" in (causes_text(output) or "")
 
 
 def test_nvcc_says_everything_twice() -> None:
