@@ -22,6 +22,7 @@ from hkbench.monitor.words import si_interval, si_seconds
 from hkbench.records import KernelProfile, KernelResources, SampleKey, Verdict
 from hkbench.store.figures import speedup, speedup_interval
 from hkbench.store.plain import one_line, strip_escapes
+from hkbench.store.sample import whole_prompt
 from hkbench.store.tokens import code_tokens
 
 _HIGHLIGHTED = 60_000  # characters: beyond, colours take longer than a person waits
@@ -60,7 +61,10 @@ def _reply(look: Look) -> RenderableType:
 
 
 def _prompt(look: Look) -> RenderableType:
-    return _highlighted(look.files.text(look.files.problem.prompt(look.files.key.attempt)), "markdown", look.dark)
+    files, attempt = look.files, look.files.key.attempt
+    system = files.problem.system(attempt)
+    sent = whole_prompt(files.text(system) if system.exists() else None, files.text(files.problem.prompt(attempt)))
+    return _highlighted(sent, "markdown", look.dark)
 
 
 class _CandidateLexer(PythonLexer):

@@ -38,10 +38,11 @@ def read_sample(paths: RunPaths, key: SampleKey) -> WholeSample:
     parent = parents(paths, key.problem).get(key.attempt)
     parent_code = None if parent is None else _text(problem.sample(parent.attempt, parent.sample).code)
     rule, note = _extraction(files.extraction, damage)
+    prompt = _text(problem.prompt(key.attempt))
     return WholeSample(
         key=key,
         parent=parent,
-        prompt=_prompt(_text(problem.system(key.attempt)), _text(problem.prompt(key.attempt))),
+        prompt=None if prompt is None else whole_prompt(_text(problem.system(key.attempt)), prompt),
         reply=_text(files.response),
         code=_text(files.code),
         parent_code=parent_code,
@@ -57,8 +58,9 @@ def parents(paths: RunPaths, problem: str) -> dict[int, SampleKey]:
     return folded(read_history(paths.journal)).problem(problem).parents
 
 
-def _prompt(system: str | None, text: str | None) -> str | None:
-    return text if system is None or text is None else f"[system message]\n{system}\n[user message]\n{text}"
+def whole_prompt(system: str | None, text: str) -> str:
+    """All that was sent, for people to read: the user message, after the system message where there is one."""
+    return text if system is None else f"[system message]\n{system}\n[user message]\n{text}"
 
 
 def _text(path: Path) -> str | None:

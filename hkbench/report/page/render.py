@@ -201,7 +201,7 @@ def _attempt(paths: RunPaths, problem: ProblemReport, number: int, parts: Sequen
     return AttemptPart(
         number=number,
         samples=tuple(part for part in parts if part.sample.attempt == number),
-        prompt=read_prompt(paths.problem(problem.problem).prompt(number)),
+        prompt=read_prompt(paths.problem(problem.problem), number),
         advice=tuple(one for one in problem.advice if one.attempt == number),
         decisions=tuple(one for one in problem.decisions if one.attempt == number),
     )

@@ -19,6 +19,7 @@ from hkbench.report.page.error_lines import error_lines
 from hkbench.report.page.highlight import code_html, diff_html
 from hkbench.store.layout import ProblemPaths, RunPaths, SamplePaths
 from hkbench.store.plain import strip_escapes
+from hkbench.store.sample import whole_prompt
 
 CODE_LIMIT = 60_000  #: characters of a candidate on the page
 LOG_LIMIT = 4_000  #: characters of a build log, a traceback or a candidate's output
@@ -111,9 +112,10 @@ def _text(path: Path) -> str | None:
         return None
 
 
-def read_prompt(path: Path) -> Cut | None:
-    """The prompt of an attempt; `None` where there is no file."""
-    return _cut(_text(path), PROMPT_LIMIT)
+def read_prompt(folder: ProblemPaths, attempt: int) -> Cut | None:
+    """The prompt of an attempt with its system message; `None` where there is no file."""
+    text = _text(folder.prompt(attempt))
+    return None if text is None else _cut(whole_prompt(_text(folder.system(attempt)), text), PROMPT_LIMIT)
 
 
 def read_reference(folder: ProblemPaths) -> Markup | None:

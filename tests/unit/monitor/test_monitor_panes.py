@@ -205,3 +205,14 @@ def test_cpp_in_a_string_is_coloured_as_cpp(run: RunFolder) -> None:
     in_cpp = next(colour for text, colour in found if text == "struct")
     in_python = next(colour for text, colour in found if "struct Row" in text)
     assert in_cpp != in_python
+
+
+def test_the_prompt_has_its_system_message(run: RunFolder) -> None:
+    problem = run.paths.problem(KEY.problem)
+    problem.root.mkdir(parents=True, exist_ok=True)
+    problem.prompt(KEY.attempt).write_text("write a kernel")
+    assert "system message" not in shown(run, "prompt")
+    problem.system(KEY.attempt).write_text("you know HIP")
+    assert [line.strip() for line in shown(run, "prompt").split("\n") if line.strip()] == [
+        "[system message]", "you know HIP", "[user message]", "write a kernel",
+    ]  # fmt: skip

@@ -68,6 +68,8 @@ def test_all_parts(tmp_path: Path) -> None:
     assert found.rule is ExtractionRule.ONLY_BLOCK
     assert found.verdict == correct(NAME, 2.0)
     assert found.damage == ()
+    problem.system(2).write_text("you know HIP")
+    assert read_sample(run.paths, _key(2, 1)).prompt == "[system message]\nyou know HIP\n[user message]\nmend it"
 
 
 def test_what_is_missing_is_none(tmp_path: Path) -> None:
