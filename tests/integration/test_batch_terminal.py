@@ -1,4 +1,4 @@
-"""run_batch.py in a real terminal."""
+"""run_batch.py and eval.py in a real terminal."""
 
 from __future__ import annotations
 
@@ -64,3 +64,25 @@ def test_a_closed_terminal_ends_the_run_as_sigterm_does(tmp_path: Path) -> None:
     assert not any(isinstance(event, EvaluationFailed) for event in events)
     assert paths.report_text.exists()
     assert "Traceback" not in paths.log.read_text()
+
+
+@pytest.mark.slow
+def test_a_bar_while_it_runs_and_the_result_at_its_end(tmp_path: Path) -> None:
+    with terminal(batch(tmp_path, doors.fast(1))) as pane:
+        pane.sees(" %  0/1 problem", "elapsed")
+        screen = pane.sees("ENDED WITH 0")
+    assert "100 %  1/1 problem" in screen
+    assert "result: Faster than PyTorch on 1 of 1 problem" in screen
+    assert "best: 1_One " in screen
+
+
+def test_eval_says_what_it_is_doing_and_leaves_the_verdict_alone(tmp_path: Path) -> None:
+    code = tmp_path / "code.py"
+    code.write_text(doors.fast(1))
+    problem = doors.problem(tmp_path / "problems", NAME, 1)
+    words = ("--code", code, "--problem", problem, "--device", "cpu", *doors.QUICK)
+    with terminal([sys.executable, str(doors.ROOT / "eval.py"), *map(str, words)]) as pane:
+        pane.sees("start the device")
+        screen = pane.sees("ENDED WITH 0")
+    assert "correct, at least as fast" in screen
+    assert "start the device" not in screen and "compare: trial" not in screen
