@@ -62,7 +62,7 @@ def test_a_finished_run_by_its_keys(finished: Path, tmp_path: Path) -> None:
         pane.press("2")
         pane.sees("class ModelNew(nn.Module):")
         pane.press("y")
-        pane.sees("Copied /")
+        pane.sees("Copied")
         pane.press("o")
         pane.sees("EDITED code.py")
         pane.press("Enter")
