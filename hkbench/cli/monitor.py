@@ -5,12 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from rich.console import Console
-
 from hkbench.cli.arguments import seconds
 from hkbench.cli.runs import runs_of
-from hkbench.monitor import run_monitor
-from hkbench.store.layout import RunPaths
 
 DESCRIPTION = """Watch a run folder, live or finished: progress, what is being built and measured, failures.
 
@@ -33,6 +29,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from rich.console import Console  # --help does without, in half of the time
+
+    from hkbench.monitor import run_monitor
+    from hkbench.store.layout import RunPaths
+
     run_monitor(
         [RunPaths(folder) for folder in runs_of(options.results)],
         once=options.once,
