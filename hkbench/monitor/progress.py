@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol, TextIO
 
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.live import Live
 
 from hkbench.errors import UsageError
@@ -121,8 +121,8 @@ class RichDisplay:
 
     def _view(self) -> RenderableType:
         height = self._console.height if self._console.is_terminal else None
-        with self._lock:
-            return frame(self._state, self._name, time.time(), facts=self._facts, height=height)
+        view = frame(self._state, self._name, time.time(), facts=self._facts, height=height)
+        return _Alone(view, self._lock)
 
     def on_event(self, event: AnyEvent) -> None:
         with self._lock:
@@ -130,6 +130,18 @@ class RichDisplay:
 
     def close(self) -> None:
         self._live.stop()
+
+
+class _Alone:
+    """A view that is drawn while nothing changes what it shows."""
+
+    def __init__(self, view: RenderableType, lock: threading.Lock) -> None:
+        self._view, self._lock = view, lock
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        with self._lock:
+            drawn = list(console.render(self._view, options))
+        yield from drawn
 
 
 def make_display(

@@ -220,7 +220,7 @@ def _text(column: Column, problem: ProblemState, now: float, together: bool) -> 
                 return "", ""
             return interval(best.low, best.high), "dim"
         case Column.RESULT:
-            told = _under_way(problem, now) if together and not problem.correct else ("", "")
+            told = _under_way(problem, now, brief=True) if together and not problem.correct else ("", "")
             return told if told[0] else (result_word(problem), problem.outcome.style)
         case Column.NOW:
             return _under_way(problem, now)
@@ -239,21 +239,30 @@ def result_word(problem: ProblemState) -> str:
     return str(problem.newest_failure)
 
 
-def _under_way(problem: ProblemState, now: float) -> tuple[str, str]:
-    return under_way(problem, now), "blue" if problem.running or problem.advised is not None else "bright_black"
+def _under_way(problem: ProblemState, now: float, *, brief: bool = False) -> tuple[str, str]:
+    return under_way(
+        problem, now, brief=brief
+    ), "blue" if problem.running or problem.advised is not None else "bright_black"
 
 
-def under_way(problem: ProblemState, now: float) -> str:
-    """The sample that came furthest, what is done with it and for how long: `2.1 time 12 s`, and how many there are."""
+def under_way(problem: ProblemState, now: float, *, brief: bool = False) -> str:
+    """The sample that came furthest, what is done with it and for how long: `2.1 time 3 min 12 s +2`.
+
+    The last is how many more there are. `brief`: without them, and with whole minutes.
+    """
     running = [(key, sample) for key, sample in problem.samples.items() if sample.phase in _FURTHEST]
     if not running:
         if problem.advised is not None:
             return f"asking judge {duration(max(0.0, now - problem.advised))}"
         return problem.pending
     (attempt, number), sample = max(running, key=lambda item: (_rank(item[1]), -item[1].since))
-    more = f" +{len(running) - 1}" if len(running) > 1 else ""
+    seconds = max(0.0, now - sample.since)
+    if brief:
+        took, more = duration(seconds) if seconds < 59.5 else f"{seconds / 60:.0f} min", ""
+    else:
+        took, more = duration(seconds), f" +{len(running) - 1}" if len(running) > 1 else ""
     word = str(sample.stage) if sample.stage is not None else _BRIEF.get(sample.phase, phase_word(sample))
-    return f"{attempt}.{number} {word} {duration(max(0.0, now - sample.since))}{more}"
+    return f"{attempt}.{number} {word} {took}{more}"
 
 
 _FURTHEST = (Phase.ASKED, Phase.ANSWERED, Phase.EVALUATED)

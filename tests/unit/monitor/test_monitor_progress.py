@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import io
 import re
+import threading
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from support.run_folder import RunFolder, correct, incorrect, run_config, sample_run
 
 from hkbench.errors import UsageError
@@ -19,6 +21,7 @@ from hkbench.records import (
     CallRetried,
     EvaluationFailed,
     GenerationFailed,
+    GenerationStarted,
     PromptRendered,
     ReplyReceived,
     RunClosed,
@@ -188,3 +191,30 @@ def test_trouble_of_the_service_is_shown_until_it_answers() -> None:
     reply = {"model": "m", "usage": Usage(), "seconds": 1.0, "tries": 2, "replayed": False, "finish_reason": "stop"}
     state.apply(ReplyReceived.model_validate({"time": 3, "key": key, **reply}))
     assert "HTTP 503" not in "\n".join(line.plain for line in head(state, "run", 4.0, None))
+
+
+def test_rich_draws_while_events_come(tmp_path: Path) -> None:
+    """From another thread, over and over: no event changes the state in the middle of a drawing."""
+    run = RunFolder(tmp_path, run_config(("1_ReLU",), samples=300))
+    display = make_display("rich", io.StringIO(), run.config)
+    assert isinstance(display, RichDisplay)
+    failures: list[BaseException] = []
+    done = threading.Event()
+
+    def draw() -> None:
+        console = Console(file=io.StringIO(), width=400)
+        try:
+            while not done.is_set():
+                console.print(display._view())
+        except RuntimeError as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=draw)
+    thread.start()
+    for sample in range(1, 301):
+        key = SampleKey(problem="1_ReLU", attempt=1, sample=sample)
+        display.on_event(GenerationStarted(time=float(sample), key=key))
+    done.set()
+    thread.join()
+    display.close()
+    assert not failures
