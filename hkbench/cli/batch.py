@@ -72,7 +72,6 @@ from hkbench.store.recorder import Recorder
 from hkbench.store.resume import deciding_samples, finished_problems
 from hkbench.strategies import STRATEGIES
 
-DEFAULT_SAMPLES = 3
 DESCRIPTION = """Run a batch: problems FIRST to LAST, several samples an attempt, failures turned into hints.
 
 The same command again resumes its last run where that is unfinished, and else begins another (--new always does);
@@ -189,12 +188,13 @@ def run(options: argparse.Namespace) -> int:
         print(line, file=aside)
     for line in unfinished(outcome):
         print(f"hkbench: {line}", file=sys.stderr)
+    if outcome.complete:
+        return 0
+    by_folder = f"run_batch.py --resume {options.results}"
+    tell(f"{by_folder} resumes the run" if options.new else f"the same command resumes the run, as does {by_folder}")
     if outcome.stopped is not None:
         raise outcome.stopped
-    if not outcome.complete:
-        print("hkbench: the same command resumes the run", file=sys.stderr)
-        return next(iter(outcome.errors.values())).exit_code
-    return 0
+    return next(iter(outcome.errors.values())).exit_code
 
 
 def unfinished(outcome: Outcome) -> Iterator[str]:

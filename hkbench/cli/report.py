@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import errno
 from pathlib import Path
 
 from hkbench.cli.compare import add_force
 from hkbench.cli.runs import newest_of, only_one_of
-from hkbench.errors import UsageError
+from hkbench.errors import InputMissing, UsageError
 from hkbench.report.compare_text import side_by_side_lines
 from hkbench.report.text import render_text
 from hkbench.report.write import write_comparison, write_reports
@@ -49,7 +50,15 @@ def run(options: argparse.Namespace) -> int:
     if options.output is not None or options.force:
         raise UsageError("--output and --force are for several runs: the report of one lies in its folder")
     folder = newest_of(options.results[0] if options.results else None)
-    report = write_reports(folder)
+    try:
+        report = write_reports(folder)
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
+        raise InputMissing(
+            f"cannot write the report into {folder} ({error.strerror}): copy the run, and name the copy; "
+            "hkbench show only reads"
+        ) from None
     if not options.quiet:
         print(render_text(report, definitions=options.definitions), end="")
         print(f"\nreport for a browser: {folder / 'report.html'}")

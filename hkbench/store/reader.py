@@ -173,6 +173,8 @@ def read_run_file(paths: RunPaths) -> RunFile:
             f"{paths.root} holds no run (there is no {paths.run.name}): "
             "name the folder that run_batch.py was given as --results"
         ) from None
+    except OSError as error:
+        raise InputMissing(f"{paths.run} cannot be read ({error.strerror}): name a run that can") from None
     try:
         return RunFile.model_validate_json(text)
     except ValidationError as error:

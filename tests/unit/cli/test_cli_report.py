@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import subprocess
 import sys
@@ -61,3 +62,24 @@ def test_what_is_for_several_is_refused_of_one(
 
 def test_a_missing_run_is_66(tmp_path: Path) -> None:
     assert main(["report", str(compared_run(tmp_path / "a", [2.0]).root), str(tmp_path / "none")]) == 66
+
+
+def test_a_folder_that_may_not_be_written_is_66(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = compared_run(tmp_path / "a", [2.0]).root
+
+    def refuse(_: Path) -> None:
+        raise OSError(errno.EROFS, "Read-only file system", "summary.json")
+
+    monkeypatch.setattr("hkbench.cli.report.write_reports", refuse)
+    assert main(["report", str(run)]) == 66
+    assert "(Read-only file system)" in capsys.readouterr().err
+
+
+def test_a_run_that_cannot_be_read_is_66(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = compared_run(tmp_path / "a", [2.0]).paths
+    run.run.unlink()
+    run.run.mkdir()
+    assert main(["show", str(run.root)]) == 66
+    assert "Traceback" not in capsys.readouterr().err
