@@ -48,10 +48,20 @@ _TIDY = (
 class FullDisplay:
     """The screen until it is closed, then plain lines; at the end the last frame stays on the terminal."""
 
-    def __init__(self, stream: TextIO, folder: Path, state: RunState, name: str, facts: RunFacts | None) -> None:
-        """`UsageError` without a terminal that is this process' own, `Unavailable` without textual."""
+    def __init__(
+        self,
+        stream: TextIO,
+        folder: Path,
+        state: RunState,
+        name: str,
+        facts: RunFacts | None,
+        plain: PlainDisplay,
+    ) -> None:
+        """`plain` takes over where the screen is closed.
+
+        `UsageError` without a terminal that is this process' own, `Unavailable` without textual."""
         _require_terminal(stream)
-        self._stream, self._plain = stream, PlainDisplay(stream, state.config)
+        self._stream, self._plain = stream, plain
         self._state, self._name, self._facts = state, name, facts
         self._lock = threading.Lock()
         self._open, self._closing = True, False
@@ -68,7 +78,9 @@ class FullDisplay:
     def on_event(self, event: AnyEvent) -> None:
         with self._lock:
             self._state.apply(event)
-            if not self._open:
+            if self._open:
+                self._plain.count(event)
+            else:
                 self._plain.on_event(event)
 
     def close(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol, TextIO
@@ -48,9 +48,13 @@ class PlainDisplay:
         self._failure: str | None = None  #: the last one told of
         self._repeated = 0  #: calls and problems that it met after that
 
-    def on_event(self, event: AnyEvent) -> None:
+    def count(self, event: AnyEvent) -> None:
+        """Take an event into account that another display shows."""
         self._samples.apply(event)
         self._time = event.time
+
+    def on_event(self, event: AnyEvent) -> None:
+        self.count(event)
         if isinstance(event, CallRetried):
             if event.tries > self._tries:
                 self._tries = event.tries
@@ -62,15 +66,15 @@ class PlainDisplay:
             if said is not None and said == self._failure:
                 self._repeated += 1
                 return
-            self._count()
+            self._say_repeated()
             self._failure = said or self._failure
             self._write(describe(event))
 
     def close(self) -> None:
-        self._count()
+        self._say_repeated()
         self._stream.flush()
 
-    def _count(self) -> None:
+    def _say_repeated(self) -> None:
         if self._repeated:
             self._write(f"the same error {self._repeated} more time{'s' if self._repeated > 1 else ''}")
         self._repeated = 0
@@ -151,7 +155,7 @@ def make_display(
     *,
     name: str = "run",
     facts: RunFacts | None = None,
-    history: Iterable[AnyEvent] = (),
+    history: Sequence[AnyEvent] = (),
     folder: Path | None = None,
 ) -> Display:
     """The display called `kind`, on `stream`; `None` picks rich on a terminal and plain elsewhere.
@@ -169,9 +173,9 @@ def make_display(
             if view == "rich":
                 return RichDisplay(Console(file=stream), state, name, facts)
             assert folder is not None, "the screen reads the run folder"
-            from hkbench.monitor.full import FullDisplay  # which has a PlainDisplay
+            from hkbench.monitor.full import FullDisplay
 
-            return FullDisplay(stream, folder, state, name, facts)
+            return FullDisplay(stream, folder, state, name, facts, PlainDisplay(stream, config, history))
         case "plain":
             return PlainDisplay(stream, config, history)
         case "log":
