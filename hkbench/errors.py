@@ -87,6 +87,8 @@ class IsolationUnavailable(Unavailable):
 class ModelUnavailable(Unavailable):
     """The model endpoint refused the request or kept failing."""
 
+    status: int | None = None  #: the HTTP status that it refused with
+
 
 class AccessRefused(ModelUnavailable):
     """The service refuses the key, or its quota is used up: every other call would be refused likewise."""

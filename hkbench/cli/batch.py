@@ -27,7 +27,6 @@ from hkbench.cli.arguments import (
     check_build_only,
     chosen_sizes,
     device_kind,
-    judge_settings,
     positive,
 )
 from hkbench.cli.batch_plan import (
@@ -43,6 +42,7 @@ from hkbench.cli.batch_plan import (
 from hkbench.cli.budgets import add_budgets, chosen_prices, limits
 from hkbench.cli.configuration import configure
 from hkbench.cli.models import check_model, judge_model, make_client
+from hkbench.cli.preflight import check_machine, check_service, estimate
 from hkbench.cli.resume import choose_resumed, sources_of, take_recorded
 from hkbench.cli.run_config import backend_of, config_of, draft_of, settings_of
 from hkbench.cli.run_folder import Place, check_folder, describe_place, find_place, new_run, place_of
@@ -161,24 +161,19 @@ def run(options: argparse.Namespace) -> int:
     chosen = choose(options) if recorded is None else choose_resumed(options, recorded)
     if chosen.missing and not options.dry_run:
         tell(f"no problem has number {numbers_text(chosen.missing)}")
-    if not options.dry_run:
-        check_model(options)
+    check_model(options)
     book, categories = load_prompts(options.prompts), categories_of(options)
     draft = draft_of(options, chosen, book, categories)
     place = find_place(options, draft, place)
     if not holds_run(place.folder) and "backend" not in draft.unknown:
         check_recorded(options, draft.config.problems, draft.config.backend)
     options.results = place.folder
-    prices: tuple[Price | None, Price | None] = (None, None)
-    if not options.dry_run:
-        prices = chosen_prices(options, judge_model(options) if STRATEGIES[options.strategy].asks_judge else None)
+    prices = chosen_prices(options, judge_model(options) if STRATEGIES[options.strategy].asks_judge else None)
+    check_machine(options)
+    service = check_service(options)
     if options.dry_run:
-        kind = DeviceKind.ROCM if options.build_only else device_kind(options)
-        if options.backend is None and kind is None:
-            kind = asyncio.run(_found_kind(options))
-        backend = backend_of(options, kind or DeviceKind.CPU)
-        print_plan(plan_of(options, chosen, book, backend), backend)
-        print(describe_place(place, draft))
+        where = describe_place(place, draft)
+        asyncio.run(_dry_run(options, where, chosen, book, categories, prices, service))
         return 0
     if not place.is_new and holds_run(place.folder):
         tell(describe_place(place, draft))
@@ -231,10 +226,32 @@ def _evaluator(options: argparse.Namespace) -> Evaluator | BuildEvaluator:
     return Evaluator(device_kind(options), settings, sizes, options.builds, prepares=True, indices=options.device_index)
 
 
-async def _found_kind(options: argparse.Namespace) -> DeviceKind:
-    """What `--device auto` means here: the prompts depend on it."""
-    async with Evaluator(None, judge_settings(options), indices=options.device_index) as evaluator:
-        return evaluator.device.kind
+async def _dry_run(
+    options: argparse.Namespace,
+    where: str,
+    chosen: Selection,
+    book: PromptBook,
+    categories: CategoryBook | None,
+    prices: tuple[Price | None, Price | None],
+    service: list[str],
+) -> None:
+    """Starts what the run would start, short of the generations; prints the plan and what it is estimated to take."""
+    async with _evaluator(options) as evaluator:
+        backend = backend_of(options, evaluator.device.kind)
+        await evaluator.require(backend)
+        plan = plan_of(options, chosen, book, backend)
+        prompter = Prompter(book, backend, evaluator, settings_of(options), categories=categories)
+        judged = STRATEGIES[options.strategy].asks_judge
+        costs = await estimate(plan, prompter, prices[0], options.max_reply_tokens, judged)
+        device = evaluator.device.name
+    print_plan(plan, backend)
+    print(f"model: {options.model or 'recorded replies'}")
+    for line in service:
+        print(f"service: {line}")
+    print(f"device: {device}")
+    print(f"folder: {where}")
+    for line in costs if options.replay is None else ():
+        print(line)
 
 
 async def _run(

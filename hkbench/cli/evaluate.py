@@ -19,6 +19,7 @@ from hkbench.cli.arguments import (
     judge_settings,
 )
 from hkbench.cli.configuration import configure
+from hkbench.cli.preflight import check_machine
 from hkbench.cli.steps import Steps
 from hkbench.cli.verdicts import describe
 from hkbench.engine import Evaluator
@@ -53,6 +54,7 @@ def run(options: argparse.Namespace) -> int:
     configure(options)
     if options.output is not None and not options.output.absolute().parent.is_dir():
         raise InputMissing(f"{options.output.parent}: there is no such folder for --output; make it first")
+    check_machine(options)
     with Steps(sys.stderr) as steps:
         verdict = asyncio.run(_verdict(options, steps))
     if options.output is not None:

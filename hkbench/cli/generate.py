@@ -11,6 +11,7 @@ from hkbench.cli.arguments import add_device, add_model, add_prompts, chosen_bac
 from hkbench.cli.budgets import add_outage
 from hkbench.cli.configuration import configure
 from hkbench.cli.models import check_model, make_client
+from hkbench.cli.preflight import check_service
 from hkbench.engine import Evaluator
 from hkbench.errors import InputMissing
 from hkbench.lab.prompting import Prompter
@@ -62,6 +63,7 @@ def run(options: argparse.Namespace) -> int:
     book = load_prompts(options.prompts)
     if options.prompt is not None:
         book = book.with_file(options.prompt)
+    check_service(options)
     reply = asyncio.run(_reply(options, problem, book))
     if options.response_file is not None:
         write_atomic(options.response_file, reply.text)

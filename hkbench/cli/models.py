@@ -66,6 +66,11 @@ def make_client(options: argparse.Namespace, backend: Backend, model: str | None
     """A client of `model`, else of --model."""
     if options.replay is not None:
         return ReplayClient(options.replay, backend)
+    return OpenAIClient(*service_of(options, model))
+
+
+def service_of(options: argparse.Namespace, model: str | None = None) -> tuple[ModelSettings, str]:
+    """How `model`, else --model, is called, and the key for it. Raises UsageError where there is none."""
     address = base_url(options.base_url)
     settings = ModelSettings(
         model=model or options.model,
@@ -79,4 +84,4 @@ def make_client(options: argparse.Namespace, backend: Backend, model: str | None
         concurrency=options.concurrency,
         stream=not options.no_stream,
     )
-    return OpenAIClient(settings, api_key(address))
+    return settings, api_key(address)

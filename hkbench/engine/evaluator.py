@@ -22,6 +22,7 @@ from hkbench.engine.confinement import Cages, prefix, require, survey
 from hkbench.engine.guards import QUIET_KINETO, Guards, Spare
 from hkbench.engine.judges import Judges
 from hkbench.engine.kittens import Kittens, find_kittens
+from hkbench.engine.needs import check_kind, check_tools
 from hkbench.engine.preparation import Preparation
 from hkbench.engine.slots import BuildSlots, Devices
 from hkbench.judge.audited import ProblemAudit
@@ -31,6 +32,7 @@ from hkbench.records import (
     DeviceFacts,
     DeviceKind,
     DevicePlace,
+    FailureKind,
     JudgeSettings,
     Problem,
     ProblemFacts,
@@ -62,6 +64,9 @@ STEADY_MALLOC = {
 #: The judge works between timed calls. Its OpenMP threads stay awake from one operation to the next (to wake them costs
 #: more than most operations), but spin for some 0.5 ms only, where libgomp's default is up to 15 ms: not into a call.
 BRIEF_SPIN = {"GOMP_SPINCOUNT": "20000"}
+
+#: Failures that a missing compiler looks like. A lazy candidate builds when it is called.
+_BY_TOOLS = frozenset({FailureKind.BUILD_ERROR, FailureKind.LOAD_ERROR, FailureKind.RUNTIME_ERROR})
 
 #: Told of each stage with the index of the device that is lent for it, `None` while none is.
 OnStage = Callable[[Stage, int | None], None]
@@ -124,6 +129,7 @@ class Evaluator:
         self._prepares = prepares
         self._preparation: Preparation | None = None
         self._kittens: Kittens | None = None
+        self._served: set[Backend] = set()  # that candidates have all they need for
         own = BRIEF_SPIN | STEADY_MALLOC | ({"HOME": os.environ["HOME"]} if "HOME" in os.environ else {})
         self._judges = ForkServer("hkbench.judge.worker", kept_environment() | own)
         self._runners = ForkServer("hkbench.runner.main", kept_environment() | STEADY_MALLOC | QUIET_KINETO)
@@ -255,13 +261,19 @@ class Evaluator:
                 ) from error
 
     async def require(self, backend: Backend) -> None:
-        """Looks for what candidates of a backend need beyond a compiler, once: a checkout of HipKittens.
+        """Looks, once, for what candidates of a backend need: a device of its kind, compilers, a HipKittens checkout.
 
         Raises:
-            HkbenchError: it is not there; see engine/kittens.py.
+            UsageError: the backend is for other devices.
+            HkbenchError: something is not there; see engine/needs.py and engine/kittens.py.
         """
-        if backend is Backend.HIPKITTENS and self._kittens is None:
+        if backend in self._served:
+            return
+        check_kind(backend, self.device.kind, self.device.name)
+        check_tools(backend)
+        if backend is Backend.HIPKITTENS:
             self._kittens = await find_kittens(self.device)
+        self._served.add(backend)
 
     async def evaluate(
         self,
@@ -302,9 +314,19 @@ class Evaluator:
         try:
             async with self._loaded:
                 found = await self._evaluate(job, on_stage, asked, on_step)
+                if found.verdict is not None and found.verdict.failure is not None:
+                    self._blame_the_machine(backend, found.verdict.failure.kind)
                 return self._with_kittens(job, await self._with_built_code(job, found))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+    def _blame_the_machine(self, backend: Backend, kind: FailureKind) -> None:
+        """Raises ToolchainUnavailable where a candidate failed, and a tool that builds for its backend is gone.
+
+        Whether it is gone is looked up here: nothing that a candidate prints or starts makes it so.
+        """
+        if kind in _BY_TOOLS:
+            check_tools(backend)
 
     async def _evaluate(self, job: EvaluateJob, on_stage: OnStage, asked: float, on_step: OnStep) -> Evaluated:
         async with self._slots.build():

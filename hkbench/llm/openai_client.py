@@ -129,6 +129,10 @@ class OpenAIClient:
         total = self._answered is None or self._answered < since
         return ServiceOutage(f"{said.format(waited)}, or wait longer with --outage", total=total)
 
+    async def try_once(self, prompt: str) -> Reply:
+        """One try. Raises Transient, which another may mend, ModelUnavailable or AccessRefused."""
+        return await self._try(_Messages(None, prompt), None, 1, ALWAYS)
+
     async def close(self) -> None:
         if self._library is not None:
             await self._library.close()
@@ -148,7 +152,7 @@ class OpenAIClient:
                     answer, request_id = await self._call(prompt, form)
                 return self._reply(answer, request_id, time.perf_counter() - begun, number)
             except (TimeoutError, openai.APITimeoutError) as error:
-                failure = Transient(f"no whole reply within {self._settings.timeout:g} s")
+                failure = Transient(f"no whole reply within {self._settings.timeout:g} s", slow=True)
                 if isinstance(error.__cause__, httpx2.ConnectTimeout):
                     failure = Transient(f"no connection within {self._settings.connect_timeout:g} s", outage=True)
             except openai.APIError as error:
@@ -237,7 +241,9 @@ class OpenAIClient:
             return Transient(said, wait, outage=is_outage(error.status_code))
         step = _NEXT_STEP.get(error.status_code, "check --base-url and the request's options")
         kind = AccessRefused if final else ModelUnavailable
-        return kind(f"{self._endpoint()} refused the request with {said}; {step}")
+        refusal = kind(f"{self._endpoint()} refused the request with {said}; {step}")
+        refusal.status = error.status_code
+        return refusal
 
     def _reply(self, answer: Answer, request_id: str | None, seconds: float, tries: int) -> Reply:
         return Reply(

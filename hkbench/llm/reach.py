@@ -34,6 +34,7 @@ class Reached:
     said: str  #: in a few words, what was found
     problem: str | None = None
     models: tuple[str, ...] | None = None  #: as the service lists them; None: it does not
+    connected: bool = True  #: whether anything answered at all, with whatever
 
 
 def reach(base_url: str | None, key: str, seconds: float = SECONDS) -> Reached:
@@ -41,6 +42,8 @@ def reach(base_url: str | None, key: str, seconds: float = SECONDS) -> Reached:
 
     Returns within about `seconds`, whatever the network does. Neither the key nor a password is in what it returns.
     """
+    import openai  # noqa: F401 - before the clock runs: on a busy machine it takes longer than an answer
+
     found: list[Reached] = []
     # A resolver that is not answered can block for minutes and not be stopped: it is left alone with its thread.
     worker = threading.Thread(target=lambda: found.append(_ask(base_url, key, seconds)), daemon=True)
@@ -49,7 +52,7 @@ def reach(base_url: str | None, key: str, seconds: float = SECONDS) -> Reached:
     if found:
         return found[0]
     address = _shown(base_url or OPENAI_ADDRESS)
-    return Reached(address, f"no answer within {seconds:g} s", _slow(address))
+    return Reached(address, f"no answer within {seconds:g} s", _slow(address), connected=False)
 
 
 def _ask(base_url: str | None, key: str, seconds: float) -> Reached:
@@ -67,7 +70,7 @@ def _ask(base_url: str | None, key: str, seconds: float) -> Reached:
         return _refused(address, error.status_code, one_line(redact(error.message, key), _SHOWN))
     except openai.APITimeoutError as error:
         if isinstance(error.__cause__, httpx2.ConnectTimeout):
-            return Reached(address, f"no connection within {seconds:g} s", _slow(address))
+            return Reached(address, f"no connection within {seconds:g} s", _slow(address), connected=False)
         problem = (
             f"it is connected to and then silent: is it overloaded, or is this the wrong port?{_by_proxy(address)}"
         )
@@ -118,27 +121,27 @@ def _broken(address: str, error: BaseException) -> Reached:
     for cause in _causes(error):
         if isinstance(cause, socket.gaierror):
             problem = f"{where.hostname} cannot be resolved: check the address, and this machine's DNS"
-            return Reached(address, "not found", problem + _by_proxy(address))
+            return Reached(address, "not found", problem + _by_proxy(address), connected=False)
         if isinstance(cause, ssl.SSLCertVerificationError):
             problem = (
                 f"its certificate is not trusted here ({cause.verify_message}): set SSL_CERT_FILE to a file with the "
                 "certificate of the authority that signed it"
             )
-            return Reached(address, "not trusted", problem)
+            return Reached(address, "not trusted", problem, connected=False)
         if isinstance(cause, ssl.SSLError):
             problem = "there is no TLS where it was expected: should the address begin with http://?"
-            return Reached(address, "no TLS", problem + _by_proxy(address))
+            return Reached(address, "no TLS", problem + _by_proxy(address), connected=False)
         if isinstance(cause, ConnectionRefusedError):
             problem = "nothing listens there: check host and port, and whether the service runs"
-            return Reached(address, "connection refused", problem + _by_proxy(address))
+            return Reached(address, "connection refused", problem + _by_proxy(address), connected=False)
         if isinstance(cause, ConnectionResetError) and where.scheme == "http":
             problem = "it ended the connection at once: should the address begin with https://?"
-            return Reached(address, "connection reset", problem + _by_proxy(address))
+            return Reached(address, "connection reset", problem + _by_proxy(address), connected=False)
         if isinstance(cause, OSError) and cause.errno:
             problem = f"{os.strerror(cause.errno)}: check the address, the network and the firewall"
-            return Reached(address, "no connection", problem + _by_proxy(address))
+            return Reached(address, "no connection", problem + _by_proxy(address), connected=False)
     problem = f"the exchange broke ({type(error.__cause__ or error).__name__}): is this an HTTP service?"
-    return Reached(address, "no usable answer", problem + _by_proxy(address))
+    return Reached(address, "no usable answer", problem + _by_proxy(address), connected=False)
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -27,11 +27,15 @@ _TRUSTED = 2  #: tries after which a service's "no wait at all" is not taken for
 class Transient(Exception):
     """One try failed in a way that another may mend."""
 
-    def __init__(self, cause: str, wait: float | None = None, *, outage: bool = False) -> None:
-        """`wait`: seconds the service asked for. `outage`: it did no work for this try, so that tries cost nothing."""
+    def __init__(self, cause: str, wait: float | None = None, *, outage: bool = False, slow: bool = False) -> None:
+        """`wait`: seconds the service asked for. `outage`: it did no work for this try, so that tries cost nothing.
+
+        `slow`: nothing came in the time that a call may take.
+        """
         super().__init__(cause)
         self.wait = wait
         self.outage = outage
+        self.slow = slow
 
 
 def refuses_access(status: int, codes: tuple[str | None, ...] = ()) -> bool:

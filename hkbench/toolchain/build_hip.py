@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
 
-from hkbench.errors import InternalError
+from hkbench.errors import InternalError, ToolchainUnavailable
 from hkbench.records import KernelResources, Record
 from hkbench.toolchain.causes import causes_text
 from hkbench.toolchain.code_object import NotInspected, Tools
@@ -26,6 +26,7 @@ from hkbench.toolchain.resources import demangled, inspected, parse_resources, w
 
 LOG_LIMIT = 64_000  #: characters of compiler output kept in a result
 _HIPIFY = "hipify"
+_NOT_STARTED = (126, 127)  #: of a shell, for a program that cannot be executed or is not there
 _TORCH_LIBRARIES = ("-lc10", "-ltorch_cpu", "-ltorch", "-ltorch_python")
 _WORKER = Path(__file__).with_name("hipify_worker.py")
 
@@ -118,7 +119,11 @@ class _Build:
         return (self.run(what, command) if quick is None else self._came_to(what, quick)).output
 
     def _tool(self, command: Sequence[str]) -> ToolResult:
-        return run_tool(command, self.folder, self.deadline - time.monotonic(), self._stop, self.prefix)
+        """Raises ToolchainUnavailable where the program is gone, as looked up here: no candidate's failure."""
+        done = run_tool(command, self.folder, self.deadline - time.monotonic(), self._stop, self.prefix)
+        if done.returncode in _NOT_STARTED and shutil.which(command[0]) is None:
+            raise ToolchainUnavailable(f"{command[0]} is not there to compile a candidate: install it")
+        return done
 
     def hipify(self, *arguments: str) -> dict[str, str | None]:
         """Runs hipify_worker.py; returns source -> hipified file."""
@@ -154,8 +159,8 @@ def build_hip(
     `folder` is this build's own: new or empty. `prefix` stands before each tool: a cage for it, with `reads` in sight
     (engine/confinement.py). `kits` spare headers that were compiled before. `stop`, set by the caller or at the first
     failure, ends the tools. A candidate that does not compile is a result, not an exception.
-    Raises ToolchainUnavailable when this interpreter has no PyTorch, InternalError when PyTorch's hipify is not what
-    is expected.
+    Raises ToolchainUnavailable when this interpreter has no PyTorch or a compiler is gone, InternalError when
+    PyTorch's hipify is not what is expected.
     """
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)

@@ -13,6 +13,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 from support import doors
+from support.model_server import ModelServer, Scripted, environment
+from support.model_server import script as scripted
 
 from hkbench.records import (
     AttemptClosed,
@@ -319,11 +321,19 @@ def test_exhaust_goes_on_after_a_success(bench: Bench, tmp_path: Path) -> None:
 
 def dry(bench: Bench, *more: object, env: dict[str, str] | None = None) -> Done:
     words = (1, 3, "--problems", bench.problems, "--device", "cpu", "--dry-run", *more)
-    return doors.run("run_batch", *words, env=env)
+    return planned(*words, env=env)
+
+
+def planned(*words: object, env: dict[str, str] | None = None) -> Done:
+    """A dry run with a model service, which is asked for its list of models only."""
+    with ModelServer(scripted(Scripted())) as server:
+        done = doors.run("run_batch", *words, env=environment(server) | (env or {}))
+        assert server.count == 0
+    return done
 
 
 def test_dry_run_finds_the_device_by_itself(bench: Bench) -> None:
-    done = doors.run("run_batch", 1, 3, "--problems", bench.problems, "--dry-run")
+    done = planned(1, 3, "--problems", bench.problems, "--dry-run")
     assert done.returncode == 0, done.stderr
     assert "3 problems, backend " in done.stdout
 
@@ -333,6 +343,9 @@ def test_dry_run_prints_the_plan_and_spends_nothing(bench: Bench, tmp_path: Path
     assert done.returncode == 0, done.stderr
     assert f"{LOST}  " in done.stdout.replace(LOST.ljust(len(MENDED)), LOST)
     assert ".txt" in done.stdout
+    assert "model: test-model" in done.stdout and "service: http://127.0.0.1" in done.stdout
+    assert f"folder: new: {tmp_path / 'results'}" in done.stdout
+    assert "prompts: about " in done.stdout and "cost: not known" in done.stdout
     assert "3 problems, backend cpp, strategy reflect, 3 samples, up to 3 attempts: 9 to 27 model calls" in done.stdout
     assert not (tmp_path / "results").exists()
 
@@ -358,11 +371,11 @@ def test_the_choice_of_problems(bench: Bench) -> None:
     assert "1 problems" in limited and LOST not in limited
     assert (
         "no problem has number 4, 5"
-        in doors.run("run_batch", 2, 5, "--problems", bench.problems, "--device", "cpu", "--dry-run").stdout
+        in planned(2, 5, "--problems", bench.problems, "--device", "cpu", "--dry-run").stdout
     )
     for bad in (["--match", "("], ["--match", "Nothing"]):
         assert dry(bench, *bad).returncode == 64
-    assert doors.run("run_batch", 7, 9, "--problems", bench.problems, "--device", "cpu", "--dry-run").returncode == 66
+    assert planned(7, 9, "--problems", bench.problems, "--device", "cpu", "--dry-run").returncode == 66
 
 
 def test_without_key_or_model_nothing_is_made(bench: Bench, tmp_path: Path) -> None:

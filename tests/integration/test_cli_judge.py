@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support import doors
-from support.model_server import ModelServer, Request, Scripted, prompt_of
+from support.model_server import ModelServer, Request, Scripted, environment, prompt_of, script
 
 from hkbench.records import AdviceReceived, AnswerForm, Decided, PromptRendered, QuestionKind, Status, VerdictReached
 from hkbench.store.layout import RunPaths
@@ -173,5 +173,6 @@ def test_contradictions_cost_nothing(tmp_path: Path, more: tuple[object, ...], s
 
 def test_the_plan_counts_the_judge(tmp_path: Path) -> None:
     doors.problem(tmp_path / "problems", NAME, 1)
-    done = doors.run("run_batch", *arguments(tmp_path, "--rounds", 3, "--dry-run"))
+    with ModelServer(script(Scripted())) as server:
+        done = doors.run("run_batch", *arguments(tmp_path, "--rounds", 3, "--dry-run"), env=environment(server))
     assert "strategy judge, 1 samples, up to 4 attempts: 7 to 10 model calls" in done.stdout, done.stderr

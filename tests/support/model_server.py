@@ -19,6 +19,7 @@ from typing import Any, Self
 
 Request = dict[str, Any]
 
+MODELS = ("test-model", "m", "smith", "sage")  #: that a service lists, if a test says nothing else
 USAGE = {"input": 11, "output": 29, "reasoning": 17, "cached": 3}
 
 
@@ -56,12 +57,18 @@ def script(*answers: Scripted) -> Callable[[Request], Scripted]:
     return handler
 
 
+def environment(server: ModelServer) -> dict[str, str]:
+    """What makes `server` the model service of a command."""
+    return {"LLM_GATEWAY_URL": server.base_url, "LLM_GATEWAY_KEY": "sk-test-0123456789", "LLM_MODEL": "test-model"}
+
+
 class ModelServer:
     """Runs from `with` to its end. `requests` holds what was asked, in the order of arrival."""
 
     def __init__(self, handler: Callable[[Request], Scripted], models: Scripted | None = None) -> None:
-        """`models` is what GET /v1/models answers: by default that there is no such thing."""
-        self.models = models or Scripted(status=404, body=b'{"error": "no such path"}')
+        """`models` is what GET /v1/models answers: by default a list of `MODELS`."""
+        listed = json.dumps({"object": "list", "data": [{"id": name, "object": "model"} for name in MODELS]})
+        self.models = models or Scripted(body=listed.encode())
         self.requests: list[Request] = []
         self.authorizations: list[str | None] = []
         self.most_at_once = 0
