@@ -79,6 +79,9 @@ class Room(Evaluator):
             del self.measuring[index]
             await channel.send({"result": {"verdict": correct("1_A", 1.5).model_dump(mode="json")}})
 
+    async def require(self, backend: Backend) -> None:
+        """Nothing is built, so no compiler is needed."""
+
     async def turns(self, name: str, folder: Path) -> Turns:
         code = folder / f"{name}.py"
         code.touch()
