@@ -18,6 +18,7 @@ from support.run_folder import RunFolder, correct, incorrect, run_config
 from support.terminal import Terminal, terminal
 
 from hkbench.records import DevicePlace, Stage
+from hkbench.store.find import point_latest
 
 pytestmark = pytest.mark.skipif(
     shutil.which("tmux") is None,
@@ -100,6 +101,22 @@ def test_json_of_two_folders_is_two_lines(finished: Path, tmp_path: Path) -> Non
     states = [json.loads(line) for line in done.stdout.splitlines()]
     assert [state["condition"] for state in states] == ["finished", "finished"]
     assert states[0]["problems"][0]["name"] == "1_Mended"
+
+
+def test_a_folder_of_runs_is_a_table_of_them(tmp_path: Path) -> None:
+    for name, problem in (("20260304-050607_small", "1_ReLU"), ("20260304-050708_large", "2_GELU")):
+        run = RunFolder(tmp_path / "results" / name, run_config((problem,)))
+        run.start()
+        run.sample(problem, 1, 1, correct(problem, 2.0))
+        run.close()
+    point_latest(tmp_path / "results", tmp_path / "results" / "20260304-050708_large")
+    with monitor(tmp_path / "results") as pane:
+        screen = pane.sees("050607_small", "050708_large")
+        assert "latest" not in screen
+        pane.press("Enter")
+        pane.sees("order: plan")
+        pane.press("q")
+        pane.sees("ENDED WITH 0")
 
 
 def test_the_device_of_a_run_at_work_in_a_frame_and_as_json(tmp_path: Path) -> None:
