@@ -10,10 +10,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from support.run_folder import RunFolder, correct, incorrect, run_config, sample_run
+from support.run_folder import FACTS, RunFolder, correct, incorrect, run_config, sample_run
 from textual.pilot import Pilot
 from textual.widgets import OptionList
 
+from hkbench.headline import title
 from hkbench.monitor.app import MonitorApp
 from hkbench.monitor.choices import ChoiceScreen
 from hkbench.monitor.grid import Grid
@@ -103,7 +104,7 @@ async def test_the_overview_of_a_finished_run_on_a_small_terminal(folder: Path) 
         "████████████████████████  faster 2 · on a par 0 · slower 1 · wrong 1",
         "solved 2/4 judged · geo-mean 1.14x [0.60, 2.00] · fast_1 50.0 %",
         "━━━━━━━━━━━━  100 %  4/4 problems · elapsed 1 min 19 s",
-        "test-model · C++ on CPU · level 1, 4 problems · 2x2 · track own",
+        title(run_config(("1", "2", "3", "4")), FACTS),
         "samples      14 judged: 2 fast, 5 slow, 7 incorrect",
         "tokens       1.3k in, 650 out",
         "failures     crash 4, build_error 2, wrong_values 1",

@@ -10,6 +10,7 @@ from rich.console import Console
 from support.run_folder import FACTS, RunFolder, correct, incorrect, run_config, sample_run
 
 from hkbench.errors import ConfigurationError, InputMissing, Unavailable
+from hkbench.headline import title
 from hkbench.monitor import run_monitor
 from hkbench.monitor.live import Watch
 from hkbench.monitor.render import frame
@@ -44,7 +45,7 @@ def test_the_frame_of_a_finished_run(tmp_path: Path) -> None:
         "████████████████████████  faster 2 · on a par 0 · slower 1 · wrong 1   "
         "solved 2/4 judged · geo-mean 1.14x [0.60, 2.00] · fast_1 50.0 %",
         "━━━━━━━━━━━━━━━━━━━━━━━━  100 %  4/4 problems · elapsed 1 min 19 s",
-        "test-model · C++ on CPU · level 1, 4 problems · 2x2 · track own",
+        title(run_config(("1", "2", "3", "4")), FACTS),
         "samples      14 judged: 2 fast, 5 slow, 7 incorrect · 1.3k in, 650 out",
     ]
     assert [line.split() for line in lines[6:11]] == [
