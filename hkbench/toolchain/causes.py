@@ -9,12 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from hkbench.toolchain.diagnostics import Diagnostic, diagnostics
 
 CAUSES_LIMIT = 3900  #: characters of `causes_text`: a next prompt shows 4000 of a tool's words
 _SHORT_LINE = 240  #: characters of a cause that is told in one line
 _MOST_PLACES = 12
+MOST_READ = (
+    300  #: errors of one output: each is held against those before it, and a candidate decides how many there are
+)
+_MATCHED = 400  #: characters of a source line that are searched for a declaration
 ONE_LINE = 3  #: the level of `Cause.text` that takes least
 
 #: The folders of a header but the last two: where it is installed helps nobody.
@@ -75,13 +80,15 @@ def causes(output: str) -> list[Cause]:
     """The distinct causes, those at the candidate's own lines first, each group in the compiler's order."""
     found: dict[tuple[str, ...], Cause] = {}
     seen: list[Diagnostic] = []
-    for one in diagnostics(output):
-        if _SUMMARY.search(one.error) or one.error in (other.error for other in seen) or _follows(one, seen):
+    told: set[str] = set()
+    for one in islice(diagnostics(output), MOST_READ):
+        if _SUMMARY.search(one.error) or one.error in told or _follows(one, seen):
             continue
         seen.append(one)
+        told.add(one.error)
         found.setdefault(_kind(one), Cause(one)).add(one)
     if not found:  # only summaries: the first of these is the cause
-        return [Cause(one, errors=1) for one in list(diagnostics(output))[:1]]
+        return [Cause(one, errors=1) for one in islice(diagnostics(output), 1)]
     return sorted(found.values(), key=lambda cause: cause.first.place is None)
 
 
@@ -123,10 +130,13 @@ def _fitted(found: Sequence[Cause], limit: int) -> list[str]:
 def _summary(found: Sequence[Cause], output: str) -> str:
     errors = sum(cause.errors for cause in found)
     stopped = any(_CUT_OFF.search(line) for line in output.splitlines() if len(line) < 2 * _SHORT_LINE)
-    if len(found) == 1 and not stopped:
+    more = next(islice(diagnostics(output), MOST_READ, None), None) is not None
+    if len(found) == 1 and not stopped and not more:
         return ""
     of = f" of {len(found)} cause{'s' if len(found) > 1 else ''}" if errors > len(found) else ""
     said = f"{errors} errors{of}"
+    if more:
+        return f"[{said} among the first {MOST_READ} that were printed]"
     return f"[{said}{'; the compiler stopped there, and there may be more' if stopped else ''}]"
 
 
@@ -148,7 +158,11 @@ def _follows(one: Diagnostic, earlier: Sequence[Diagnostic]) -> bool:
         if name is not None and name != (unknown := _undeclared(other)):
             if _declares(next(iter(other.snippet), ""), name):
                 return True  # its declaration was refused
-            if unknown is not None and _declares(source, name) and re.search(rf"\b{unknown}\b.*\b{name}\b", source):
+            if (
+                unknown is not None
+                and _declares(source, name)
+                and re.search(rf"\b{unknown}\b.*\b{name}\b", source[:_MATCHED])
+            ):
                 return True  # its declaration has a type that is not known
         if one.where is None or one.where != other.where:
             continue
@@ -168,4 +182,5 @@ def _undeclared(one: Diagnostic) -> str | None:
 
 def _declares(line: str, name: str) -> bool:
     """Whether a source line is the declaration of this name."""
+    line = line[:_MATCHED]
     return re.search(rf"[\w>*&\]]{_NO_DECLARATION}[\s*&]+{name}\s*([=;{{,\[():]|$)", line) is not None

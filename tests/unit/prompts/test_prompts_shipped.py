@@ -180,6 +180,12 @@ def test_every_shipped_problem_has_its_prompt(one: Problem) -> None:
     assert {backend: BOOK.choose(one.name, backend) for backend in Backend} == expected
 
 
+@pytest.mark.parametrize("backend", Backend)
+def test_the_case_of_a_name_makes_no_difference(backend: Backend) -> None:
+    for name in (*CHOSEN, "4_Matrix_vector_multiplication_", "19_ReLU", "6_Matmul_with_large_K_dimension_"):
+        assert BOOK.choose(name, backend) == BOOK.choose(name.lower(), backend) == BOOK.choose(name.upper(), backend)
+
+
 _LIBRARY = re.compile(r"safe (plan|start)|library with a fused|keep the library|or the library's product|counts here\b")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.compilers import hip_or_skip, needs_gcc, needs_nvcc, output_of
 
-from hkbench.toolchain.causes import CAUSES_LIMIT, causes, causes_text
+from hkbench.toolchain.causes import CAUSES_LIMIT, MOST_READ, causes, causes_text
 
 DATA = Path(__file__).parent / "data"
 
@@ -168,6 +168,18 @@ def test_typographic_quotes_are_read_as_plain_ones() -> None:
         "main.cpp:2:12: error: \u2018as\u2019 was not declared in this scope\n    2 |   tile<64> as = x;\n"
     )
     assert [cause.first.message for cause in causes(output)] == ["'tile' was not declared in this scope"]
+
+
+def test_a_candidate_that_prints_errors_without_end_costs_no_more_than_the_first() -> None:
+    line = f"    1 | int{' ' * 50_000}x\n"
+    output = "".join(
+        f"a.hip:{number}:1: error: use of undeclared identifier 'x{number}'\n{line}" for number in range(2000)
+    )
+    read = len(causes(output))
+    assert read == MOST_READ
+    text = causes_text(output) or ""
+    assert len(text) <= CAUSES_LIMIT
+    assert text.endswith(f"[{MOST_READ} errors among the first {MOST_READ} that were printed]")
 
 
 def test_headers_are_named_with_their_last_two_folders() -> None:
