@@ -47,12 +47,37 @@ left_fill(t, t, 3, 0.0f); right_fill(t, t, 3, 0.0f); upper_fill(c, c, 3, 0.0f); 
 """
 _OWN = {
     Dialect.CDNA3: "one(t); one(v); make_causal(t, t, 0.0f);",
-    Dialect.CDNA4: "ones(t); ones(v); make_causal(c, c, 0.0f); rt_fl<64, 64, col_l> turned; transpose(turned, t);",
+    Dialect.CDNA4: "ones(t); ones(v); make_causal(c, c, 0.0f); rt_fl<64, 64, col_l> turned; transpose(turned, t);"
+    "gelu(t, t); dgelu(t, t);",
 }
+#: Waits, addresses and scheduling as the cards have them.
+_PIPELINE = {
+    Dialect.CDNA3: """
+    float4 buffer[64 * 64 * sizeof(bf16) / (16 * 256)] = {};
+    store_register_buffer_to_shared<256>(tile, buffer);
+    """,
+    Dialect.CDNA4: """
+    uint32_t off[64 * 64 * sizeof(bf16) / (16 * 256)];
+    group<4>::prefill_swizzled_offsets(tile, g.a, off);
+    group<4>::load(tile, g.a, {0, 0, 1, 2}, off);
+    const auto srsrc = make_srsrc(&g.a[{0, 0, 0, 0}], 4096);
+    group<4>::load(tile, g.a, {0, 0, 1, 2}, off, srsrc, &g.a[{0, 0, 0, 0}], 0);
+    __builtin_amdgcn_sched_group_barrier(0x8, 4, 0);
+    """,
+}
+_FP8 = """
+    auto &bytes = al.allocate<st<fp8e4m3, 128, 128, st_16x128_s>>();
+    rt_fp8e4m3<64, 128> x, y;
+    rt_fl<64, 64, col_l, rt_16x16_s> d;
+    load(x, subtile_inplace<64, 128>(bytes, {0, 0}));
+    load(y, subtile_inplace<64, 128>(bytes, {1, 0}));
+    mma_ABt(d, x, y, d);
+"""
 _MEMORY = """
 load(t, g.a, {0, 0, 1, 2}); store(g.a, t, {0, 0, 1, 2}); load(v, g.a, {0, 0, 1, 2}); store(g.a, v, {0, 0, 1, 2});
 load<1>(t, g.a, {0, 1, 0, 2}); store<1>(g.a, t, {0, 1, 0, 2});
-group<4>::load(tile, g.a, {0, 0, 1, 2}); load(operand, tile); store(tile, operand);
+group<4>::load(tile, g.a, {0, 0, 1, 2}); group<4>::load<1, false>(tile, g.a, {0, 1, 0, 2});
+load(operand, tile); store(tile, operand);
 group<4>::store(g.a, tile, {0, 0, 1, 2});
 """
 _SHARED = {
@@ -63,7 +88,7 @@ _SHARED = {
 _REFUSED = {
     Dialect.CDNA3: [
         ("ones(t);", "ones"), ("rt_bf<64, 64, row_l, rt_16x32_s> x;", "rt_16x32_s"),
-        ("make_causal(c, c, 0.0f);", "make_causal"),
+        ("make_causal(c, c, 0.0f);", "make_causal"), ("gelu(t, t);", "gelu"),
         ("rt_fl<64, 64, col_l> turned; transpose(turned, t);", "transpose"),
         ("decltype(t)::row_vec r; float s; sum(s, r);", "reduce is not currently supported"),
     ],
@@ -71,6 +96,7 @@ _REFUSED = {
         ("one(t);", "one"), ("st_bf<64, 64> x;", "too few template arguments"),
         ("make_causal(t, t, 0.0f);", "make_causal"),
         ("mma_ABt(c, b, b, c);", "Unsupported shape combination"), ("group<4>::sync();", "sync"),
+        ("group<4>::load<1>(al.allocate<st_bf<64, 64, st_16x32_s>>(), g.a, {0, 0, 0, 0});", "assume_aligned"),
     ],
 }  # fmt: skip
 
@@ -109,6 +135,16 @@ def parse(dialect: Dialect, tmp_path: Path) -> Parse:
 def test_maps_reductions_masks_and_memory_operations_exist(dialect: Dialect, parse: Parse) -> None:
     done = parse(f"{_MAPS}{_OWN[dialect]}{_SHARED[dialect]}{_MEMORY}")
     assert done.returncode == 0, done.output
+
+
+def test_waits_addresses_and_fp8_are_as_the_card_says(dialect: Dialect, parse: Parse) -> None:
+    done = parse(f"{_SHARED[dialect]}{_PIPELINE[dialect]}{_FP8 if dialect is Dialect.CDNA4 else ''}")
+    assert done.returncode == 0, done.output
+
+
+def test_the_batch_of_three_dimensions_is_the_second_coordinate() -> None:
+    """What the binding makes of [batch, rows, columns], and what the template for batched products says of it."""
+    assert "`{0, batch, row, k}`" in (PROMPTS / "batched_gemm.txt").read_text()
 
 
 def test_the_products_of_the_table_are_accepted(dialect: Dialect, parse: Parse) -> None:
