@@ -9,7 +9,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -17,7 +17,7 @@ from pathlib import Path
 from hkbench.cli.arguments import add_base_url, add_prompts
 from hkbench.cli.configuration import FILE, configure
 from hkbench.cli.doctor_machine import disks, gateway, memory, problems, prompts
-from hkbench.cli.doctor_row import Row, detail
+from hkbench.cli.doctor_row import AMD, Row, detail
 from hkbench.cli.doctor_tools import (
     ALWAYS_NEEDED,
     COMPILERS,
@@ -43,13 +43,16 @@ from hkbench.toolchain.hip import ARCHITECTURES, HipToolchain, find_hip
 DESCRIPTION = """Show what this machine can do: confinement, devices, compilers, profilers, model service, disk, memory.
 
 Nothing is changed, no model is called: where a key or an address is set, the service is asked for its models.
-Exit code: 0 nothing is in the way of a run, 69 something is (the lines that say `problem`, with what to do)."""
+Each line begins with ok, missing (what it is for is said), not needed (on this machine) or problem (with what to do).
+Exit code: 0 there is no problem, 69 there is one."""
 
+_STATE = 10  #: columns of a row's state
 KFD = Path("/dev/kfd")  #: there where the kernel's driver has found an AMD GPU
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-devices", action="store_true", help="do not import torch to look for devices (seconds)")
+    parser.add_argument("--all", action="store_true", help="show each thing that only a GPU that is not here needs")
     parser.add_argument("--json", action="store_true", help="print the same as data")
     parser.add_argument(
         "--results", type=Path, default=Path("results"), metavar="DIR", help="where runs would go (default: results)"
@@ -62,19 +65,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prints; what only some runs need is shown as missing, what all need is a problem."""
-    rows = [*_settings(options), *asyncio.run(_report(options))]
+    found = _settings(options)
+    rows, kinds = asyncio.run(_report(options))
+    rows = [*found, *rows]
     bad = [row for row in rows if row.problem is not None]
     if options.json:
-        data = {"schema_version": 1, "problems": len(bad), "rows": [row.data() for row in rows]}
+        data = {"schema_version": 1, "problems": len(bad), "rows": [row.data(kinds) for row in rows]}
         print(json.dumps(data, indent=2))
     else:
-        for row in rows:
-            print("\n".join(strip_escapes(line) for line in row.lines()))
-            if row.what == "isolation":
-                print()
+        for row in rows if options.all else _folded(rows, kinds):
+            first, *more = (strip_escapes(line) for line in row.lines())
+            print(f"{row.state(kinds):<{_STATE}} {first}")
+            for line in more:
+                print(f"{'':{_STATE}} {line}")
         print()
         print(_sum(bad))
     return Unavailable.exit_code if bad else 0
+
+
+def _folded(rows: Sequence[Row], kinds: Collection[DeviceKind] | None) -> list[Row]:
+    """The rows, with those that only an AMD GPU needs in one where there is none."""
+    folded = [row for row in rows if row.missing_for == AMD and row.state(kinds) == "not needed"]
+    if not folded:
+        return list(rows)
+    names = ", ".join(
+        row.text.partition(":")[0] if row.what in ("compiler", "profiler") else row.what for row in folded
+    )
+    one = Row("AMD", f"{names}: not here, as no AMD GPU is (--all shows each)", missing_for=AMD)
+    return [*(row for row in rows if row not in folded), one]
 
 
 def _settings(options: argparse.Namespace) -> list[Row]:
@@ -88,12 +106,13 @@ def _settings(options: argparse.Namespace) -> list[Row]:
 
 def _sum(bad: Sequence[Row]) -> str:
     if not bad:
-        return "result     nothing is in the way of a run"
+        return "Ready: no problems found"
     names = ", ".join(dict.fromkeys(row.what for row in bad))
-    return f"result     {len(bad)} problem{'s' if len(bad) > 1 else ''}: {names}"
+    return f"Not ready: {len(bad)} problem{'s' if len(bad) > 1 else ''}: {names}"
 
 
-async def _report(options: argparse.Namespace) -> list[Row]:
+async def _report(options: argparse.Namespace) -> tuple[list[Row], Collection[DeviceKind] | None]:
+    """The rows, and the kinds of the devices that are here; None with --no-devices."""
     service = asyncio.create_task(asyncio.to_thread(gateway, options.base_url, options.model))
     rows = [_isolation(await survey()), Row("python", f"{platform.python_version()} ({sys.executable})"), _torch()]
     devices: tuple[DeviceFacts, ...] = ()
@@ -105,7 +124,9 @@ async def _report(options: argparse.Namespace) -> list[Row]:
     rows += [program("compiler", name, flag, name in needed) for name, flag in COMPILERS.items()]
     rows += [_hip(needed=DeviceKind.ROCM in kinds), hipkittens(), triton(), hip_python(), *profilers(devices)]
     rows += [program("program", "git", "--version"), prompts(options.prompts), problems(options.problems)]
-    return [*rows, *disks(options.results), memory(), await service]
+    rows += [*disks(options.results), memory(), await service]
+    here = kinds | ({DeviceKind.ROCM} if KFD.exists() else set())
+    return rows, None if options.no_devices else here
 
 
 def _isolation(isolation: Isolation) -> Row:
@@ -187,7 +208,7 @@ def _hip(needed: bool = False) -> Row:
     try:
         toolchain = find_hip()
     except ToolchainUnavailable as error:
-        return Row("hip", str(error), problem="an AMD GPU's candidates need it" if needed else None)
+        return Row("hip", str(error), problem="an AMD GPU's candidates need it" if needed else None, missing_for=AMD)
     use = "" if toolchain.is_rocm else "; compiles only, it has no runtime for a GPU"
     known = _architectures(toolchain)
     able = [arch for arch in ARCHITECTURES if arch in known]

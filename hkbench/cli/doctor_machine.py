@@ -10,10 +10,10 @@ from pathlib import Path
 
 import psutil
 
-from hkbench.cli.doctor_row import Row
+from hkbench.cli.doctor_row import ANY, Row
 from hkbench.engine.kits import default_root
 from hkbench.errors import HkbenchError
-from hkbench.llm.key import KEY_VARIABLES, base_url, known_key
+from hkbench.llm.key import KEY_VARIABLES, base_url, known_key, unaddressed
 from hkbench.llm.reach import reach
 from hkbench.problems import find_problems, problems_root
 from hkbench.prompts import load_prompts
@@ -34,19 +34,21 @@ def gateway(address: str | None, model: str | None) -> Row:
     try:
         chosen = base_url(address)
     except HkbenchError as error:
-        return Row("gateway", "the address is wrong", problem=str(error))
+        return Row("service", "the address is wrong", problem=str(error))
     key = known_key()
     if key is None and chosen is None:
-        text = f"not asked: neither a key ({' or '.join(KEY_VARIABLES)}) nor an address (--base-url) is set"
-        return Row("gateway", f"{text}; replies recorded before do without")
+        text = "not checked (no key or --base-url set; not needed with --replay)"
+        return Row("service", text, missing_for=ANY)
     if key is None:
-        problem = f"set {' or '.join(KEY_VARIABLES)}; a local server that needs none takes any word"
-        return Row("gateway", "an address is set, and no key", problem=problem)
+        problem = f"set {' or '.join(KEY_VARIABLES)} (for a local server without keys, any value works)"
+        return Row("service", "an address is set, and no key", problem=problem)
+    if (unaddressed_key := unaddressed(chosen)) is not None:
+        return Row("service", "a key is set, and no address", problem=unaddressed_key)
     found = reach(chosen, key)
     text = f"{found.address}: {found.said}"
     if found.problem is None and model and found.models is not None and model not in found.models:
-        return Row("gateway", text, problem=f"{model} is not among them: check --model")
-    return Row("gateway", text, problem=found.problem)
+        return Row("service", text, problem=f"{model} is not among them: check --model")
+    return Row("service", text, problem=found.problem)
 
 
 def prompts(folder: Path) -> Row:

@@ -13,7 +13,7 @@ from functools import partial
 from importlib import metadata
 from pathlib import Path
 
-from hkbench.cli.doctor_row import Row, detail
+from hkbench.cli.doctor_row import AMD, ANY, NVIDIA, Row, detail
 from hkbench.errors import HkbenchError, ToolchainUnavailable
 from hkbench.profile import Profiler, choose
 from hkbench.profile.installed import PACKAGES, Standing, standings
@@ -36,6 +36,7 @@ ADVICE = {
     "ninja": "`make setup` installs it",
     "git": "only the commit of a HipKittens checkout needs it",
 }
+_FOR = {"nvcc": NVIDIA, "hipcc": AMD}
 VERSION_SECONDS = 20.0
 
 
@@ -45,7 +46,8 @@ def program(role: str, name: str, flag: str, needed: bool = False) -> Row:
     if found is not None:
         return Row(role, f"{name}: {_version(found, flag)} ({found})")
     advice = f" ({ADVICE[name]})" if name in ADVICE else ""
-    return Row(role, f"{name}: not found{advice}", problem=f"{name} is needed here: install it" if needed else None)
+    problem = f"{name} is needed here: install it" if needed else None
+    return Row(role, f"{name}: not found{advice}", problem=problem, missing_for=_FOR.get(name, ANY))
 
 
 def _version(program: str, flag: str) -> str:
@@ -66,7 +68,7 @@ def hipkittens() -> Row:
     try:
         found = find_checkout()
     except HkbenchError as error:
-        return Row("hipkittens", str(error))
+        return Row("hipkittens", str(error), missing_for=AMD)
     text = f"{found.describe()}{', with changes in include/' if found.changed else ''}"
     try:
         toolchain = find_hip()
@@ -99,14 +101,15 @@ def triton() -> Row:
     try:
         found = find_triton()
     except ToolchainUnavailable as error:
-        return Row("triton", str(error))
+        return Row("triton", str(error), missing_for=AMD | NVIDIA)
     archs = ", ".join(ARCHITECTURES)
     return Row("triton", f"{found.version}, with its AMD back end: compiles for {archs} ({found.root})")
 
 
 def hip_python() -> Row:
     """Whether hip-python is of the line of this machine's ROCm: each release of it belongs to one of ROCm."""
-    return Row("hip-python", _hip_python())
+    text = _hip_python()
+    return Row("hip-python", text, missing_for=AMD if text.startswith("not installed") else None)
 
 
 def _hip_python() -> str:
@@ -116,7 +119,7 @@ def _hip_python() -> str:
     except metadata.PackageNotFoundError:
         if rocm is None:
             return "not installed, and no ROCm to ask: only an AMD GPU needs it"
-        return f"not installed: `make setup` installs the line of ROCm {rocm}; torch and rocminfo do without"
+        return f"not installed: `make setup` installs the line of ROCm {rocm}; torch and rocminfo are asked instead"
     if rocm is None:
         return f"{version}; no ROCm was found that it could belong to"
     if _line(version) == _line(rocm):
@@ -144,7 +147,9 @@ def profilers(devices: Sequence[DeviceFacts]) -> Iterator[Row]:
 def _profiler(one: Standing) -> Row:
     name = one.profiler.value
     if one.program is None:
-        return Row("profiler", f"{name}: not found ({PACKAGES[one.profiler]}; torch's profiler does without)")
+        maker = NVIDIA if one.profiler is Profiler.NCU else AMD
+        text = f"{name}: not found ({PACKAGES[one.profiler]}; torch's profiler is used in its place)"
+        return Row("profiler", text, missing_for=maker)
     text = f"{name}: {_version(one.program, '--version')} ({one.program})"
     if one.obstacle is not None:
         return Row("profiler", f"{text}; not used: {one.obstacle}")

@@ -8,6 +8,7 @@ since it never touched a GPU, a child gets a device context of its own.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import json
@@ -33,8 +34,9 @@ def main() -> None:
     gc.freeze()  # what is imported is no garbage: a child that looks for some need not go through it
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children are nobody's zombies
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the engine, which then closes the socket
-    requests.send(b"ready")
-    _answer(requests, serve)
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the owner has ended for a reason of its own
+        requests.send(b"ready")
+        _answer(requests, serve)
     # Not by the interpreter's end, at which extension modules report as leaked what is frozen (nanobind, in Triton).
     os._exit(0)
 

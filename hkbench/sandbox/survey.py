@@ -32,6 +32,8 @@ _INSIDE = "--inside-bubblewrap"
 _CALLS = {"x86_64": (272, 101), "aarch64": (97, 117)}  #: unshare, ptrace
 _CLONE_NEWUSER = 0x10000000
 Allowed = tuple[tuple[str, ...], tuple[str, ...]]  #: readable paths, devices
+#: A process that lives long enough to be attacked; by this interpreter, which is there where no other program is.
+_VICTIM = [sys.executable, "-I", "-S", "-c", f"import time; time.sleep({SECONDS})"]
 _IN_ROOT = "/hkbench-probe"
 
 
@@ -104,7 +106,7 @@ def _surroundings() -> Iterator[_Surroundings]:
         socket.socket(socket.AF_UNIX) as abstract,
         socket.socket(socket.AF_UNIX) as service,
         # Without capabilities, as another runner: those of root would protect it from one that has none.
-        subprocess.Popen(["sleep", str(SECONDS)], preexec_fn=linux.drop_capabilities) as victim,
+        subprocess.Popen(_VICTIM, stdin=subprocess.DEVNULL, preexec_fn=linux.drop_capabilities) as victim,
     ):
         try:
             secret = Path(folder, "secret")

@@ -11,6 +11,7 @@ import pytest
 
 from hkbench.cli import doctor, doctor_tools, main
 from hkbench.cli.arguments import add_judge, judge_settings
+from hkbench.cli.doctor_row import AMD, NVIDIA, Row
 from hkbench.devices.reading import GpuReading, SourceReport
 from hkbench.engine.confinement import Cages, require, survey
 from hkbench.errors import DeviceUnavailable, IsolationUnavailable, ToolchainUnavailable
@@ -26,25 +27,30 @@ PARTIAL = Isolation(
 )
 
 
+STATES = {"ok", "missing", "not needed", "problem"}
+
+
 @pytest.fixture
 def no_service(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("LLM_GATEWAY_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
+    for name in ("LLM_GATEWAY_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "LLM_GATEWAY_URL", "LLM_MODEL"):
         monkeypatch.delenv(name, raising=False)
 
 
 def test_it_prints_what_there_is(capsys: pytest.CaptureFixture[str], no_service: None) -> None:
     code = main.main(["doctor", "--no-devices"])
     text = capsys.readouterr().out
-    assert code == (69 if "\n  problem" in text else 0)
-    for word in ("\nprompts ", "\nproblems ", "\ndisk ", "\nmemory ", "\ngateway    not asked", "\nresult ", "git:"):
+    assert code == (69 if "Not ready: " in text else 0) and ("\nReady: " in text) == (code == 0)
+    states = {line[:10].strip() for line in text.splitlines()[:-2] if line[:1].strip()}
+    assert states <= STATES
+    for word in (" prompts ", " problems ", " disk ", " memory ", " service    not checked", "git:"):
         assert word in text
     for word in ("isolation ", "layers ", "guard", "python ", "torch ", "g++:", "nvcc:", "ninja:", "ncu:", "GiB free"):
         assert word in text
     for word in (
-        "\nhip ",
-        "\nhipkittens ",
-        "\ntriton ",
-        "\nhip-python ",
+        " hip ",
+        " hipkittens ",
+        " triton ",
+        " hip-python ",
         "rocprofv3:",
         "rocprofv2:",
         "rocprof:",
@@ -60,6 +66,24 @@ def test_the_same_as_data_and_a_problem(tmp_path: Path, capsys: pytest.CaptureFi
     assert data["problems"] == sum(row["problem"] is not None for row in data["rows"]) >= 1
     assert "config.json" in rows["prompts"]["problem"] and rows["problems"]["problem"] is None
     assert [one["what"] for one in rows["isolation"]["details"]][:2] == ["layers", "holds"]
+    assert {row["state"] for row in data["rows"]} <= STATES and rows["prompts"]["state"] == "problem"
+
+
+def test_what_only_an_absent_gpu_needs_is_said_in_one_line() -> None:
+    rows = [
+        Row("torch", "2.9"),
+        Row("hip", "there is none", missing_for=AMD),
+        Row("profiler", "rocprof: not found", missing_for=AMD),
+        Row("compiler", "nvcc: not found", missing_for=NVIDIA),
+    ]
+    cpu, amd = {DeviceKind.CPU}, {DeviceKind.ROCM}
+    assert [row.state(cpu) for row in rows] == ["ok", "not needed", "not needed", "not needed"]
+    assert [row.state(amd) for row in rows] == ["ok", "missing", "missing", "not needed"]
+    assert [row.state(None) for row in rows] == ["ok", "missing", "missing", "missing"]
+    folded = doctor._folded(rows, cpu)
+    assert [row.what for row in folded] == ["torch", "compiler", "AMD"]
+    assert "hip, rocprof" in folded[-1].text
+    assert doctor._folded(rows, amd) == rows == doctor._folded(rows, None)
 
 
 def test_triton_or_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:

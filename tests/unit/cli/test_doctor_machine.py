@@ -27,7 +27,7 @@ def _nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_service_is_asked_only_where_one_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert gateway(None, None).text.startswith("not asked: ") and gateway(None, None).problem is None
+    assert gateway(None, None).text.startswith("not checked ") and gateway(None, None).problem is None
     assert "set LLM_GATEWAY_KEY" in str(gateway("http://127.0.0.1:1/v1", None).problem)
     assert "has to begin with http" in str(gateway("gateway.example", None).problem)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
@@ -48,8 +48,9 @@ def test_the_user_s_way_with_a_key_that_is_refused(tmp_path: Path) -> None:
         )  # fmt: skip
         assert server.authorizations == [f"Bearer {KEY}"]
     assert done.returncode == 69, done.stdout + done.stderr
-    assert f"gateway    {server.base_url}: reached, HTTP 401\n  problem  the key is refused" in done.stdout
-    assert "gateway" in done.stdout.splitlines()[-1]
+    assert f"problem    service    {server.base_url}: reached, HTTP 401\n" in done.stdout
+    assert "the key is refused" in done.stdout
+    assert "service" in done.stdout.splitlines()[-1]
     assert KEY not in done.stdout + done.stderr
 
 

@@ -64,7 +64,7 @@ def test_what_is_missing_comes_with_what_to_do(bare: Path) -> None:
     assert [line.split(":")[0] for line in lines] == [
         "profiler   rocprofv3", "profiler   rocprofv2", "profiler   rocprof", "profiler   ncu", "  used     torch",
     ]  # fmt: skip
-    assert "not found (ROCm's package rocprofiler-sdk has it; torch's profiler does without)" in lines[0]
+    assert "not found (ROCm's package rocprofiler-sdk has it; torch's profiler is used in its place)" in lines[0]
     assert "CUDA's package nsight-compute has it" in lines[3]
 
 
