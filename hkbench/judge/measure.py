@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from hkbench.judge.link import Stamps
-from hkbench.judge.stability import stability, unsteady_ratios
+from hkbench.judge.stability import FEWEST_SAMPLES, stability, unsteady_ratios
 from hkbench.records import DeviceKind, Interval, Timing
 from hkbench.stats import median_interval, ratio_of_medians
 
@@ -80,12 +80,13 @@ class Measurement:
     def enough(self, runs: int, cut: bool = False) -> bool:
         """Whether no more rounds are needed, where a usual one has `runs` pairs.
 
-        `cut`: the time limit ended the last round early. Then it is enough to know which side is faster: of a slow
-        candidate another round would take as long and bring as little.
+        `cut`: the time limit ended the last round early. Then it is enough to know which side is faster, once there are
+        as many runs as the clocks' noise is judged by: of a slow candidate another round would take as long again.
         """
         half = max(self.sampled.high - self.sampled.value, self.sampled.value - self.sampled.low) / self.sampled.value
-        many = len(self.samples[0].seconds) >= runs
-        return half <= NARROWEST or (self.settled and (cut or half <= NARROW or many))
+        count = len(self.samples[0].seconds)
+        many = count >= runs or (cut and count >= FEWEST_SAMPLES)
+        return half <= NARROWEST or (self.settled and (half <= NARROW or many))
 
 
 def rounds(asked: int | None, kind: DeviceKind) -> tuple[int, ...]:
