@@ -6,17 +6,19 @@ import platform
 import shlex
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
 from rich.console import Console, RenderableType
 from rich.text import Text
 
 from hkbench.errors import InputMissing, InternalError, Unavailable
 from hkbench.monitor.devices import device_lines, devices_now
+from hkbench.monitor.files import SampleFiles, Unreadable
 from hkbench.monitor.gauges import read_once
 from hkbench.monitor.render import frame
 from hkbench.monitor.snapshot import Snapshot, take_snapshot
 from hkbench.monitor.state import RunState
-from hkbench.records import RunFacts
+from hkbench.records import RunFacts, SampleKey
 from hkbench.store.layout import RunPaths
 from hkbench.store.lock import is_free
 from hkbench.store.plain import one_line
@@ -37,6 +39,7 @@ class Watch:
         self._state: RunState | None = None
         self._tail = JournalTail(paths.journal)
         self._identity: tuple[int, int, int] | None = None
+        self._completed: set[SampleKey] = set()  # samples whose verdict was read
 
     def look(self) -> None:
         """Take in what is new. `InputMissing` while there is no run; `ConfigurationError` for a bad run.json."""
@@ -50,6 +53,7 @@ class Watch:
         # The lock is asked for before the journal is read: what a run wrote before it let go of the lock is seen then.
         alive = self._is_alive()
         news = self._take()
+        self._complete()
         if alive is False and not news and self._state is not None and self._state.last_event is not None:
             self._state.mark_killed()
         elif self._state is not None:
@@ -82,6 +86,17 @@ class Watch:
                 return any_news
             any_news = True
 
+    def _complete(self) -> None:
+        """Take the intervals of the best samples from their verdicts, where an older journal does not tell them."""
+        for name, problem in self._state.problems.items() if self._state is not None else ():
+            while (best := problem.tally.best) is not None and problem.samples[best].low is None:
+                key = SampleKey(problem=name, attempt=best[0], sample=best[1])
+                if key in self._completed:
+                    break
+                self._completed.add(key)
+                with suppress(Unreadable):
+                    problem.complete(best, SampleFiles(self.paths, key).verdict())
+
     def _identify(self) -> tuple[int, int, int] | None:
         """Which run.json lies there: a new run may get its journal under the inode of the old one."""
         try:
@@ -92,6 +107,7 @@ class Watch:
 
     def _forget(self) -> None:
         self._run, self._state = None, None
+        self._completed.clear()
         self._tail = JournalTail(self.paths.journal)
 
     @property

@@ -17,6 +17,7 @@ from hkbench.records import (
     Stage,
     Status,
     Turns,
+    Verdict,
     VerdictReached,
     outcome_of,
     problem_outcome,
@@ -197,6 +198,19 @@ class ProblemState:
         """Replace what is known of a sample."""
         self.samples[attempt, sample] = state
         self._tally = None
+
+    def complete(self, place: tuple[int, int], verdict: Verdict) -> None:
+        """Add to a judged sample what an older journal does not tell: its interval, whose kernels worked, in what."""
+        if verdict.speedup is None:
+            return
+        sample = replace(
+            self.samples[place],
+            low=verdict.speedup.low,
+            high=verdict.speedup.high,
+            own=verdict.work.own_share if verdict.work is not None else None,
+            language=verdict.language.backend if verdict.language is not None else None,
+        )
+        self.put(*place, sample)
 
     def end_session(self) -> None:
         """Forget what was under way; replies stay."""

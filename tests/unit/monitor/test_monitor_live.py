@@ -16,7 +16,7 @@ from hkbench.monitor.live import Watch
 from hkbench.monitor.render import frame
 from hkbench.monitor.snapshot import Snapshot
 from hkbench.monitor.state import RunState
-from hkbench.records import GenerationFailed, Stage
+from hkbench.records import GenerationFailed, Outcome, SampleKey, Stage, VerdictReached
 from hkbench.store.events import Damage, read_events
 from hkbench.store.layout import RunPaths
 
@@ -230,3 +230,22 @@ def test_a_frame_has_the_attempts_that_fit(tmp_path: Path) -> None:
     assert "…" in narrow[1] and "1.50x" in narrow[1]
     wide = table(300)
     assert "attempts 1-20" in wide[0] and name[:50] in wide[1] and wide[1].count("+·····") == 15
+
+
+def test_an_older_journal_has_its_intervals_from_the_verdicts(tmp_path: Path) -> None:
+    """The class of a problem is that of the report; a damaged verdict leaves it to the estimate."""
+    run = RunFolder(tmp_path, run_config(("1_ReLU", "2_Sum")))
+    run.start()
+    for name in ("1_ReLU", "2_Sum"):
+        verdict = correct(name, 1.05)
+        folder = run.paths.problem(name).sample(1, 1)
+        folder.root.mkdir(parents=True)
+        folder.result.write_text(verdict.model_dump_json() if name == "1_ReLU" else "{")
+        key = SampleKey(problem=name, attempt=1, sample=1)
+        event = VerdictReached.of(run.tick(), key, verdict)
+        run.emit(event.model_copy(update={"low": None, "high": None, "own": None, "language": None}))
+    watch = Watch(run.paths)
+    for _ in range(2):
+        watch.look()
+        assert watch.state is not None
+        assert [problem.outcome for problem in watch.state.problems.values()] == [Outcome.ON_PAR, Outcome.FASTER]
