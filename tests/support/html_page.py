@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
-_VOID = {"meta", "input", "br", "img", "link", "hr"}
+_VOID = {"meta", "input", "br", "img", "link", "hr", "wbr"}
 LOADS = {"src", "href", "xlink:href", "action", "data", "poster", "srcset", "style"}  #: attributes that name addresses
 
 

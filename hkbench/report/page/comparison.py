@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hkbench.headline import SEPARATOR, title_parts
 from hkbench.records import Outcome
 from hkbench.report import words
 from hkbench.report.compare import Outcome as PairedOutcome
 from hkbench.report.compare import Paired, Part
-from hkbench.report.compare_text import run_name
 from hkbench.report.compare_words import caveats, outcome, points
 from hkbench.report.model import ProblemState
 from hkbench.report.page.comparison_figures import comparison_figures, share
@@ -51,7 +51,7 @@ def render_comparison(found: SideBySide, reports: Sequence[str | None]) -> str:
     """The page. `reports`: of each run, the address of its report.html from the page's folder, or `None`."""
     return environment().get_template("comparison.html").render(
         found=found,
-        runs=[(run, f"run-{1 + i % len(RUNS)}", reports[i], run_name(run)) for i, run in enumerate(found.runs)],
+        runs=[(run, f"run-{1 + i % len(RUNS)}", reports[i], _about(run)) for i, run in enumerate(found.runs)],
         labels=[run.label for run in found.runs],
         leaderboard=_leaderboard(found.runs),
         against=[_against(found, one, reports) for one in found.against],
@@ -63,9 +63,15 @@ def render_comparison(found: SideBySide, reports: Sequence[str | None]) -> str:
         work=_work([run.figures for run in found.runs]),
         figures=comparison_figures(found),
         standing=STANDING,
+        seen=[o for o in Outcome if any(run.figures and run.figures.outcomes[o] for run in found.runs)],
         problems=_problem_rows(found, reports),
         left_out=_left_out(found),
     )  # fmt: skip
+
+
+def _about(run: RunColumn) -> str:
+    """Where a run lies, and its title without the model."""
+    return SEPARATOR.join([run.folder, *title_parts(run.config, run.facts)[1:]])
 
 
 def _given(value: str | None) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from hkbench.headline import plural, title_parts
 from hkbench.records import Outcome
@@ -143,7 +143,7 @@ def environment() -> jinja2.Environment:
         keep_trailing_newline=True,
         finalize=_shown,
     )
-    made.filters.update(flat=lambda row: (row[0], *row[1]), machine=_machine, spent=_spent)
+    made.filters.update(flat=lambda row: (row[0], *row[1]), machine=_machine, spent=_spent, breakable=_breakable)
     made.globals.update(
         words=words,
         plural=plural,
@@ -163,6 +163,11 @@ def _shown(value: Any) -> Any:
 
 def _machine(failure: MachineFailure) -> tuple[str, ...]:
     return failure.step, failure.error, str(failure.count), failure.last_message
+
+
+def _breakable(name: str) -> Markup:
+    """A problem's name that may be broken after its underscores."""
+    return Markup(str(escape(_shown(name))).replace("_", "_<wbr>"))  # noqa: S704 - escaped
 
 
 def _spent(part: ProblemPart) -> tuple[str, ...]:

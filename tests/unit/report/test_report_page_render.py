@@ -13,7 +13,7 @@ from support.report_page import SCRIPT, page_run
 from support.run_folder import RunFolder, correct, incorrect, run_config, sample_run
 from support.strategy_runs import NAME, judged_run, staged_run
 
-from hkbench.records import Failure, FailureKind, GenerationFailed, JudgeSettings, Outcome, SampleKey, Stage
+from hkbench.records import Failure, FailureKind, GenerationFailed, JudgeSettings, Outcome, SampleKey, Stage, Work
 from hkbench.report.build import detail
 from hkbench.report.page import render, render_page
 from hkbench.report.write import write_reports
@@ -173,6 +173,19 @@ def test_all_judged_problems_are_in_the_table_by_speed_up_and_the_others_folded(
     assert table.count("<s>×</s>") == 1
     assert "1 problem is not judged" in Page(html).text
     assert 'id="row-p4"' in html[end:]
+
+
+def test_what_takes_from_the_result_stands_beside_it(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path, run_config(("1_A",), samples=2, attempts=1))
+    first, second = correct("1_A", 1.2), correct("1_A", 3.0)
+    same = second.model_copy(update={"conditions": first.conditions})
+    work = Work(own=0.0, pytorch=1.0, library=0.0, source="kineto")
+    run.sample("1_A", 1, 1, first)
+    run.sample("1_A", 1, 2, same.model_copy(update={"work": work}))
+    text = Page(written(tmp_path)).text
+    head = text[text.index("Result", text.index("Definitions")) : text.index("Correct")]
+    assert "Of these with own kernels: 0 of 1." in head
+    assert "1_A: the same code was measured at 1.20x" in head
 
 
 def test_the_line_of_an_error_is_marked_and_the_reference_and_prompt_are_there(tmp_path: Path) -> None:
