@@ -16,9 +16,8 @@ from hkbench.toolchain.diagnostics import Diagnostic, diagnostics
 CAUSES_LIMIT = 3900  #: characters of `causes_text`: a next prompt shows 4000 of a tool's words
 _SHORT_LINE = 240  #: characters of a cause that is told in one line
 _MOST_PLACES = 12
-MOST_READ = (
-    300  #: errors of one output: each is held against those before it, and a candidate decides how many there are
-)
+#: Errors of one output that are read: each is compared with those before it, and a candidate may print any number.
+MOST_READ = 200
 _MATCHED = 400  #: characters of a source line that are searched for a declaration
 ONE_LINE = 3  #: the level of `Cause.text` that takes least
 
@@ -183,4 +182,4 @@ def _undeclared(one: Diagnostic) -> str | None:
 def _declares(line: str, name: str) -> bool:
     """Whether a source line is the declaration of this name."""
     line = line[:_MATCHED]
-    return re.search(rf"[\w>*&\]]{_NO_DECLARATION}[\s*&]+{name}\s*([=;{{,\[():]|$)", line) is not None
+    return name in line and re.search(rf"[\w>*&\]]{_NO_DECLARATION}[\s*&]+{name}\s*([=;{{,\[():]|$)", line) is not None
