@@ -102,7 +102,7 @@ def test_rounds_end_when_more_runs_would_add_nothing() -> None:
     cut = found(spread(2e-3, 0.1, 40), spread(1e-3, 0.1, 40)[::-1])
     assert cut.enough(100, cut=True), "settled, and another round would be as slow"
     assert not found(spread(1e-3, 0.03, 40), spread(1e-3, 0.03, 40)[::-1]).enough(100, cut=True), "not settled"
-    few = found(spread(2e-3, 0.1, 5), spread(1e-3, 0.1, 5))
+    few = found(spread(2e-3, 0.1, 5), spread(1e-3, 0.1, 5)[::-1])
     assert not few.enough(100, cut=True), "too few runs to judge the clocks by"
     assert found(spread(2e-3, 0.1, 100), spread(1e-3, 0.1, 100)[::-1]).enough(100), "settled, after many"
     assert not found(spread(1e-3, 0.03, 100), spread(1e-3, 0.03, 100)[::-1]).enough(100), "not settled"
