@@ -16,7 +16,7 @@ from hkbench.cli.recorded import kept_problems
 from hkbench.cli.runs import only_one_of
 from hkbench.errors import InputMissing, RunMismatch, UsageError
 from hkbench.problems import Selection, level_folder, load_problem, problems_root
-from hkbench.records import JudgeSettings, Problem, RunSources
+from hkbench.records import JudgeSettings, Problem, RunConfig, RunSources
 from hkbench.store.layout import RunPaths
 from hkbench.store.reader import RunFile, read_run_file
 from hkbench.store.settings import names_text
@@ -95,8 +95,8 @@ def _run_options(run: RunFile) -> dict[str, Any]:
         "rounds": None,
         "exhaust": config.exhaust,
         "start": "best" if config.from_best else None,
-        "model": None if config.replay is not None else config.model,
-        "judge_model": None if config.replay is not None else config.judge_model,
+        "model": _named(config, config.model),
+        "judge_model": _named(config, config.judge_model),
         "replay": None if config.replay is None else Path(config.replay),
         "api": config.api,
         "temperature": config.temperature,
@@ -112,6 +112,11 @@ def _run_options(run: RunFile) -> dict[str, Any]:
         "problems": _first_folder(sources),
         "categories": Path(sources.categories) if sources is not None and sources.categories is not None else None,
     }
+
+
+def _named(config: RunConfig, model: str | None) -> str | None:
+    """The model that the run's command named; recorded replies need none."""
+    return None if config.replay is not None and model == "replay" else model
 
 
 def _first_folder(sources: RunSources | None) -> Path | None:

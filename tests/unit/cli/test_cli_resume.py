@@ -106,6 +106,7 @@ def parsed(root: Path, *words: str) -> tuple[argparse.Namespace, RunFile]:
             "device": DeviceKind.ROCM, "backend": Backend.HIP, "sizes": SizeSet.FULL, "compiled_for": "gfx950",
             "model": "replay", "replay": "/recorded",
         },
+        {"model": "lab/kernel", "replay": "/recorded", "sizes": SizeSet.FULL},
     ],
 )  # fmt: skip
 def test_the_recorded_settings_come_again(
