@@ -54,7 +54,8 @@ def describe_folder(folder: Path, config: RunConfig | None = None) -> str:
     if not found.answered:
         return f"begins again: {folder}, which holds no reply"
     done = ", complete" if found.complete else ""
-    waiting = f", {found.waiting} replies that are not judged yet" if found.waiting else ""
+    replies = "1 reply that is" if found.waiting == 1 else f"{found.waiting} replies that are"
+    waiting = f", {replies} not judged yet" if found.waiting else ""
     return f"resumes {folder}: {found.judged} of up to {found.most} samples judged{waiting}{done}"
 
 

@@ -102,7 +102,7 @@ def test_the_same_command_resumes_and_after_the_end_begins_another(desk: Desk) -
     calls = asked(run)
     plan = desk.batch(*command, "--samples", 2, "--dry-run")
     assert plan.returncode == 0, plan.stderr
-    assert f"resumes results/{run.name}: 4 of up to 8 samples judged, 1 replies" in plan.stdout
+    assert f"resumes results/{run.name}: 4 of up to 8 samples judged, 1 reply that" in plan.stdout
     missing.parent.mkdir(exist_ok=True)
     missing.write_text(text)
     done = desk.batch(*command, "--samples", 2)
@@ -216,7 +216,7 @@ def test_the_block_of_the_readme_after_the_demo_and_a_service_that_moved(desk: D
         second = ask(server)
         assert second.returncode == 0, second.stderr
         now = server.base_url
-    assert f"resumes results/{run.name}: 0 of up to 3 samples judged, 1 replies" in second.stderr
+    assert f"resumes results/{run.name}: 0 of up to 3 samples judged, 1 reply that" in second.stderr
     assert len(desk.runs()) == 2 and is_complete(run)
     assert before != now and read_run_file(RunPaths(run)).config.base_url == now
     monitor = desk.run("monitor", "--once")
