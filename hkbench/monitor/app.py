@@ -160,4 +160,6 @@ class MonitorApp(App[None]):
     def waiting(self) -> str:
         """What to say where there is no run to show."""
         folder = one_line(str(self.watch_now.paths.root), 200)
-        return f"waiting for a run in {folder}: {one_line(self.trouble or 'reading', 300)}"
+        if self.trouble is None:
+            return f"reading {folder}"
+        return f"waiting for a run in {folder}: {one_line(self.trouble, 300)}"
