@@ -38,7 +38,7 @@ class Column(Enum):
 _COLUMNS = {
     Column.BEST: ("best", 7),
     Column.RESULT: ("result", 18),
-    Column.NOW: ("under way", 24),
+    Column.NOW: ("under way", 27),
     Column.INTERVAL: ("95 % interval", 15),
     Column.TOKENS: ("tokens", 8),
     Column.OWN: ("own", 6),
