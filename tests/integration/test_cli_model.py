@@ -13,7 +13,7 @@ import pytest
 from support import doors
 from support.model_server import USAGE, ModelServer, Request, Scripted, prompt_of
 
-from hkbench.records import GenerationFailed, GenerationStarted, ReplyReceived, RunClosed
+from hkbench.records import CallRetried, GenerationFailed, GenerationStarted, ReplyReceived, RunClosed
 from hkbench.store.layout import RunPaths
 
 KEY = "sk-test-0123456789abcdef"
@@ -131,6 +131,8 @@ def test_a_service_that_goes_away_costs_nothing_twice(problems: Path, tmp_path: 
         first = doors.run("run_batch", *words, env=settings(server))
         assert first.returncode == 69, first.stderr
         assert "HTTP 503" in first.stderr
+        assert "service: no answer (HTTP 503" in first.stdout, "what is waited for is shown"
+        assert any(isinstance(event, CallRetried) and event.limit == 2.0 for event in doors.events(results))
         assert "the same command resumes the run" in first.stderr
         assert "Traceback" not in first.stderr
         before = server.count
