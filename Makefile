@@ -2,6 +2,7 @@
 .PHONY: setup demo test check bench corpus clean
 
 PY := .venv/bin/python
+DEMO := 1 8
 
 setup:
 	scripts/setup.sh
@@ -9,7 +10,7 @@ setup:
 # From a bare clone to a finished small batch with a report: no GPU, no key, four to six minutes on two cores.
 demo: setup
 	rm -rf results/demo
-	$(PY) run_batch.py 1 8 --device cpu --run-timeout 10 --replay examples/replies --results results/demo
+	$(PY) run_batch.py $(DEMO) --device cpu --run-timeout 10 --replay examples/replies --results results/demo
 	$(PY) generate_report.py results/demo
 
 test:
