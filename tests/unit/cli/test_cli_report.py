@@ -28,7 +28,7 @@ def test_the_users_way(tmp_path: Path) -> None:
     page = a / "comparison.html"
     assert done.stdout.splitlines()[-1] == f"comparison for a browser: {page}"
     assert "solved in B only: 2_P" in done.stdout
-    assert "<title>hkbench: A, B side by side</title>" in page.read_text()
+    assert "<title>test-model (a), test-model (b)</title>" in page.read_text()
     data = json.loads(page.with_suffix(".json").read_text())
     compared = subprocess.run(
         [sys.executable, "-c", "import sys; from hkbench.cli.main import main; sys.exit(main())", "compare", str(a),
@@ -48,7 +48,8 @@ def test_other_sizes_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "sizes: cpu in A, full in B" in capsys.readouterr().err
     assert not (a / "comparison.html").exists()
     assert main(["report", str(a), str(b), "--force"]) == 0
-    assert "not measured alike (sizes: cpu in A, full in B)" in (a / "comparison.html").read_text()
+    page = (a / "comparison.html").read_text()
+    assert "not measured alike (sizes: cpu in test-model (a), full in test-model (b))" in page
 
 
 @pytest.mark.parametrize("more", [["--output", "x.html"], ["--force"]])
