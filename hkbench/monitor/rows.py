@@ -9,7 +9,7 @@ from enum import Enum, auto
 from rich.cells import cell_len, set_cell_size
 
 from hkbench.monitor.cells import attempt_cells, name_style, phase_word
-from hkbench.monitor.samples import Phase, ProblemState, SampleState
+from hkbench.monitor.samples import ON_DISK, Phase, ProblemState, SampleState
 from hkbench.monitor.state import RunState
 from hkbench.monitor.words import count, duration
 from hkbench.records import CORRECT, Outcome
@@ -221,7 +221,9 @@ def _text(column: Column, problem: ProblemState, now: float, together: bool) -> 
             return interval(best.low, best.high), "dim"
         case Column.RESULT:
             told = _under_way(problem, now, brief=True) if together and not problem.correct else ("", "")
-            return told if told[0] else (result_word(problem), problem.outcome.style)
+            if told[0] and not (told[0] == ON_DISK and problem.judged):
+                return told
+            return result_word(problem), problem.outcome.style
         case Column.NOW:
             return _under_way(problem, now)
         case Column.TOKENS:

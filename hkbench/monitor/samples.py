@@ -35,7 +35,7 @@ class Phase(StrEnum):
     KEPT = "kept"  #: its reply is on disk from a session that ended before the verdict; a resume judges it
 
 
-PREPARING = "preparing prompt"
+PREPARING, ON_DISK = "preparing prompt", "reply on disk"
 RUNNING = (Phase.ASKED, Phase.ANSWERED, Phase.EVALUATED)
 
 
@@ -238,7 +238,7 @@ class ProblemState:
         if not self.started or not self.open or self.running or self.advised is not None:
             return ""
         if any(sample.phase is Phase.KEPT for sample in self.samples.values()):
-            return "reply on disk"
+            return ON_DISK
         return "queued for model" if self.prompted > max(self.tally.widest, default=0) else PREPARING
 
     @property
