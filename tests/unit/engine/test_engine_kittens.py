@@ -43,7 +43,9 @@ async def test_a_cpu_is_no_device_for_it() -> None:
 
 def test_a_batch_asks_no_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     replies = tmp_path / "replies"
-    replies.mkdir()
+    folder = replies / "1_Scaled_residual_bf16" / "attempt_1" / "sample_1"
+    folder.mkdir(parents=True)
+    (folder / "response.txt").write_text("```python\nclass ModelNew: ...\n```\n")
     words = ["run", "1", "1", "--device", "cpu", "--backend", "hipkittens", "--samples", "1"]
     assert main.main([*words, "--replay", str(replies), "--results", str(tmp_path / "run")]) == UsageError.exit_code
     assert "backend hipkittens is for AMD GPUs" in capsys.readouterr().err
