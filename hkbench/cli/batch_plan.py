@@ -12,6 +12,7 @@ from hkbench.batch.plan import DEFAULT_STRATEGY
 from hkbench.categories import CategoryBook, load_categories
 from hkbench.cli.arguments import add_numbers, positive, whole
 from hkbench.errors import ReplayMissing, UsageError
+from hkbench.headline import plural
 from hkbench.lab import Plan
 from hkbench.llm.replay import ReplayClient
 from hkbench.problems import Selection, chosen_problems, numbers_text, parse_numbers
@@ -163,6 +164,7 @@ def print_plan(plan: RunPlan, backend: Backend) -> None:
     if plan.missing:
         print(f"no problem has number {numbers_text(plan.missing)}")
     print(
-        f"{len(plan.problems)} problems, backend {backend}, strategy {plan.strategy}, {plan.each.samples} samples, "
-        f"up to {plan.each.attempts} attempts: {plan.fewest_calls} to {plan.most_calls} model calls"
+        f"{plural(len(plan.problems), 'problem')}, backend {backend}, strategy {plan.strategy}, "
+        f"{plural(plan.each.samples, 'sample')}, up to {plural(plan.each.attempts, 'attempt')}: "
+        f"{plan.fewest_calls} to {plan.most_calls} model calls"
     )

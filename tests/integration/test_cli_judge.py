@@ -175,4 +175,4 @@ def test_the_plan_counts_the_judge(tmp_path: Path) -> None:
     doors.problem(tmp_path / "problems", NAME, 1)
     with ModelServer(script(Scripted())) as server:
         done = doors.run("run_batch", *arguments(tmp_path, "--rounds", 3, "--dry-run"), env=environment(server))
-    assert "strategy judge, 1 samples, up to 4 attempts: 7 to 10 model calls" in done.stdout, done.stderr
+    assert "strategy judge, 1 sample, up to 4 attempts: 7 to 10 model calls" in done.stdout, done.stderr

@@ -142,4 +142,4 @@ def test_a_categories_file_with_a_fault_costs_nothing(bench: Path) -> None:
 
 def test_the_shipped_categories_are_the_default(bench: Path) -> None:
     done = doors.run("run_batch", *arguments(bench, SHIPPED, "--dry-run"))
-    assert "strategy staged, 1 samples, up to 8 attempts: 1 to 8 model calls" in done.stdout, done.stderr
+    assert "strategy staged, 1 sample, up to 8 attempts: 1 to 8 model calls" in done.stdout, done.stderr

@@ -16,9 +16,10 @@ from hkbench.lab import Stop
 
 @pytest.fixture(autouse=True)
 def handlers() -> Iterator[None]:
-    """As they were, whatever a test does. A shell's background job ignores Ctrl-C, and hands that down to the tests."""
+    """As they were, whatever a test does. A shell's background job ignores Ctrl-C, one under nohup the hang-up too."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
