@@ -368,7 +368,7 @@ def test_the_choice_of_problems(bench: Bench) -> None:
     assert MENDED not in chosen
     assert "2 problems, backend cpp, strategy reflect, 3 samples, up to 2 attempts: 12 to 12 model calls" in chosen
     limited = dry(bench, "--match", "st$", "--limit", "1").stdout
-    assert "1 problems" in limited and LOST not in limited
+    assert "1 problem, " in limited and LOST not in limited
     assert (
         "no problem has number 4, 5"
         in planned(2, 5, "--problems", bench.problems, "--device", "cpu", "--dry-run").stdout
