@@ -293,10 +293,10 @@ def test_recorded_replies_cost_nothing(bench: Bench, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("option", "value", "says"),
     [
-        ("--max-time", "8", "say 90m, 8h or 3600s"),
-        ("--max-time", "0s", "say 90m, 8h or 3600s"),
-        ("--max-cost", "-1", "not a positive amount"),
-        ("--fail-on-error", "10", "not a share"),
+        ("--max-time", "8", "write 90m, 8h or 3600s"),
+        ("--max-time", "0s", "write 90m, 8h or 3600s"),
+        ("--max-cost", "-1", "must be a positive amount"),
+        ("--fail-on-error", "10", "must be a share"),
     ],
 )
 def test_what_is_no_budget_is_refused(bench: Bench, option: str, value: str, says: str) -> None:
