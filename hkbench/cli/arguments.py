@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hkbench.errors import UsageError
@@ -61,18 +61,20 @@ def device_indices(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(map(int, parts)))
 
 
-def seconds(text: str) -> float:
-    value = finite(text)
-    if not value > 0:
-        raise argparse.ArgumentTypeError(f"must be a positive number of seconds, not {text!r}")
-    return value
+def above_zero(what: str) -> Callable[[str], float]:
+    """Make the parser of a finite number above zero; `what` completes "must be a positive ..." in its error."""
+
+    def parse(text: str) -> float:
+        value = finite(text)
+        if not value > 0:
+            raise argparse.ArgumentTypeError(f"must be a positive {what}, not {text!r}")
+        return value
+
+    return parse
 
 
-def gibibytes(text: str) -> float:
-    value = finite(text)
-    if not value > 0:
-        raise argparse.ArgumentTypeError(f"must be a positive number of GiB, not {text!r}")
-    return value
+seconds = above_zero("number of seconds")
+gibibytes = above_zero("number of GiB")
 
 
 def add_numbers(parser: argparse.ArgumentParser, otherwise: str) -> None:

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from hkbench.batch.budget import FEWEST, Limits
-from hkbench.cli.arguments import finite, positive
+from hkbench.cli.arguments import above_zero, finite, positive
 from hkbench.errors import UsageError
 from hkbench.llm.prices import find_price
 from hkbench.records import Price
@@ -44,11 +44,7 @@ def add_outage(parser: argparse.ArgumentParser, default: str) -> None:
     )
 
 
-def amount(text: str) -> float:
-    value = finite(text)
-    if not value > 0:
-        raise argparse.ArgumentTypeError(f"must be a positive amount of money, not {text!r}")
-    return value
+amount = above_zero("amount of money")
 
 
 def share(text: str) -> float:

@@ -35,6 +35,7 @@ from hkbench.devices.sources import ask_hip_python, ask_rocminfo
 from hkbench.engine import Evaluator
 from hkbench.engine.confinement import survey
 from hkbench.errors import HkbenchError, ToolchainUnavailable, Unavailable
+from hkbench.headline import plural
 from hkbench.records import DeviceFacts, DeviceKind, Isolation, JudgeSettings
 from hkbench.sandbox.environment import kept_environment
 from hkbench.store.plain import strip_escapes
@@ -108,7 +109,7 @@ def _sum(bad: Sequence[Row]) -> str:
     if not bad:
         return "Ready: no problems found"
     names = ", ".join(dict.fromkeys(row.what for row in bad))
-    return f"Not ready: {len(bad)} problem{'s' if len(bad) > 1 else ''}: {names}"
+    return f"Not ready: {plural(len(bad), 'problem')}: {names}"
 
 
 async def _report(options: argparse.Namespace) -> tuple[list[Row], Collection[DeviceKind] | None]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from hkbench.errors import Interrupted
+from hkbench.headline import plural
 from hkbench.lab import Stop
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -31,7 +32,7 @@ def _leave_terminal() -> None:
 def _stopping(calls: int) -> str:
     if not calls:
         return "Stopping. Press Ctrl-C again to stop at once."
-    waiting = f"waiting for {calls} model call{'s' if calls > 1 else ''} (already paid for)"
+    waiting = f"waiting for {plural(calls, 'model call')} (already paid for)"
     return f"Stopping: {waiting}. Press Ctrl-C again to stop at once."
 
 

@@ -13,6 +13,7 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.live import Live
 
 from hkbench.errors import UsageError
+from hkbench.headline import plural
 from hkbench.monitor.describe import describe, failure, matters, trouble
 from hkbench.monitor.render import frame
 from hkbench.monitor.sample_count import SampleCount
@@ -76,7 +77,7 @@ class PlainDisplay:
 
     def _say_repeated(self) -> None:
         if self._repeated:
-            self._write(f"the same error {self._repeated} more time{'s' if self._repeated > 1 else ''}")
+            self._write(f"the same error {plural(self._repeated, 'more time')}")
         self._repeated = 0
 
     def _write(self, line: str) -> None:
