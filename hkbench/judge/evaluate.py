@@ -358,6 +358,7 @@ class Evaluation:
         plain = not_hipkittens(self._job.backend, trusted.language if trusted else None)
         warnings += [] if plain is None else [plain]
         not_checked = [f"confinement: {reason}" for reason in self._job.isolation.missing]
+        not_checked += session.not_checked if session else ()
         not_checked += trusted.not_checked if trusted else ()
         return Conditions(
             backend=self._job.backend,

@@ -35,6 +35,11 @@ class Regions:
         #: Of inputs and outputs together.
         self.elements = sum(leaf.numel() for leaf in everything if isinstance(leaf, torch.Tensor))
 
+    @property
+    def bytes(self) -> int:
+        """Of inputs and outputs."""
+        return self._sizes[0] - self._inputs_begin + self._sizes[1]
+
     def allocate(self, by_host: bool) -> None:
         """Makes the two regions, on the device where its memory can be shared, and fills in what never changes."""
         self.release()

@@ -40,6 +40,11 @@ from hkbench.runner.wire import Message
 
 Weights = Literal["state_dict", "order", "none"]
 COPIES = 9
+#: Calls that follow one another at once: as many as this where inputs and outputs are small, else two.
+MOST_SUCCESSIVE = 4
+SMALL_BYTES = 1 << 26  #: of inputs and outputs together
+#: Share of the device's memory that they may take where they are called at once: judge and runner hold several of each.
+LARGEST_SHARE = 1 / 16
 
 
 def draw_seed() -> int:
@@ -104,6 +109,7 @@ class Session:
         inputs = reference.inputs(draw_seed())
         outputs = self.run_reference(inputs)
         self._may_share = reference.shares_memory
+        self.not_checked: list[str] = []
         self.regions = Regions(reference, inputs, outputs, files)
         self.regions.allocate(by_host=settings.host_copies)
         self.side.before = self.regions.conceal
@@ -228,6 +234,7 @@ class Session:
             self._trial(number, plan.inputs, plan.parameters)
         self.check_state()
         self.side.ask(Stage.RUN, "watch", on=False)
+        self.successive(Stage.RUN)
 
     def _use_parameters(self, kind: str) -> None:
         """Changes the parameters of reference and candidate alike."""
@@ -296,6 +303,34 @@ class Session:
             return
         if _equal(_tensors(drawn.native), _tensors(self.run_reference(drawn.inputs))):
             self.notes.append("the same inputs give answers that differ in their last bits (the reference's do not)")
+
+    def successive(self, stage: Stage) -> None:
+        """Calls that follow one another at once, as in production, each on fresh inputs; all results are compared.
+
+        Two to four, drawn anew each time. Who answers from memory when calls come quickly is right in calls that the
+        judge waits between, and wrong here.
+        """
+        size, memory = self.regions.bytes, self.facts.memory_bytes
+        if memory is not None and size > LARGEST_SHARE * memory:
+            missing = f"calls that follow one another at once: {size >> 20} MiB of inputs and outputs leave no room"
+            self.not_checked += [missing] if missing not in self.not_checked else []
+            return
+        count = 2 + (secrets.randbelow(MOST_SUCCESSIVE - 1) if size <= SMALL_BYTES else 0)
+        given = [self.reference.inputs(draw_seed()) for _ in range(count)]
+        for inputs in given[1:]:
+            self.regions.put_inputs(inputs)
+            self.side.ask(stage, "ahead")
+        self.regions.put_inputs(given[0])
+        self.side.ask(stage, "successive", forwards=count)
+        for number, inputs in enumerate(given):
+            answer = self.side.ask(stage, "result", number=number)
+            self.check_answer(answer, given[0], None)
+            try:
+                self.check_again(self.regions.outputs(), inputs)
+            except failures.CandidateFailed as failed:
+                raise _when_successive(failed.failure, number, count) from None
+        self.regions.clear()
+        self.side.ask(stage, "prepare")
 
     def check_state(self) -> None:
         """Parameters and buffers have to be as they were given, except those that the reference changes too."""
@@ -465,6 +500,12 @@ def _tensors(leaves: Leaves) -> dict[str, torch.Tensor]:
 
 def _equal(left: dict[str, torch.Tensor], right: dict[str, torch.Tensor]) -> bool:
     return all(torch.equal(value, right[path]) for path, value in left.items())
+
+
+def _when_successive(failure: Failure, number: int, count: int) -> failures.CandidateFailed:
+    which = f"call {number + 1} of {count} that followed one another at once, each on other inputs"
+    message = f"{failure.message} ({which}: a result may depend neither on the time since the call before nor on it)"
+    return failures.CandidateFailed(failure.model_copy(update={"message": message}))
 
 
 def _wrong(kind: FailureKind, found: Mismatch, trial: int | None, not_finite: int = 0) -> failures.CandidateFailed:

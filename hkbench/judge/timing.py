@@ -165,6 +165,8 @@ class Timing:
         are compared like those of timed calls.
         """
         session, seen = self._session, self._seen
+        session.tell("calls that follow one another at once")
+        session.successive(Stage.TIME)
         session.tell("traced calls")
         while len(seen.traces) < TRACED_CALLS:
             self._trace()

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from hkbench.runner import builds, capture, device_memory, memory, profile, wire
 from hkbench.runner.clock import Flusher, Timed, timed_call
@@ -21,10 +22,11 @@ from hkbench.runner.load import load_file
 from hkbench.runner.trace import traced_call
 
 TRACEBACK_LIMIT = 64 * 1024
+MOST_HELD = 1 << 30  #: bytes of a result that is held beside the next one
 MODULE = "candidate"
 OPERATIONS = (
     "load", "device", "regions", "construct", "parameters", "state", "bind", "watch", "prepare", "call", "trace",
-    "profile", "command", "launch", "part", "reset",
+    "ahead", "successive", "result", "profile", "command", "launch", "part", "reset",
 )  # fmt: skip
 
 
@@ -51,7 +53,9 @@ class Runner:
         self._state: dict[str, torch.Tensor] = {}  # in the inbox, by the model's own names
         self._watched: list[torch.Tensor] = []  # tensors that a result may not share memory with
         self._keeps = False
-        self._earlier: list[torch.Tensor] = []  # of the call before, in the trials
+        self._earlier = Earlier([], strict=True)
+        self._ahead: list[list[Any]] = []  # inputs of the calls that are to follow the next one at once
+        self._results: list[object] = []  # of such calls
         self._launches: Launches | None = None  # when Triton's launches are recorded
 
     def load(self, message: wire.Message) -> wire.Message:
@@ -144,14 +148,13 @@ class Runner:
         self._outputs = {
             path: memory.view(self._regions["outbox"], place) for path, place in message["outputs"].items()
         }
-        self._watched = [leaf for _, leaf in wire.leaves(self._inputs, "") if isinstance(leaf, torch.Tensor)]
+        self._watched = _tensors_in(self._inputs)
         self._poison()
         return {}
 
     def watch(self, message: wire.Message) -> wire.Message:
-        """Strict mode for the trials: the allocator hands out junk, and each result is kept beside the next one."""
+        """Strict mode for the trials: the allocator hands out junk, and results of any size are kept for a call."""
         self._keeps = message["on"]
-        self._earlier = []
         memory.perturb_heap(message["on"])
         return {}
 
@@ -181,6 +184,35 @@ class Runner:
             timed, rows = traced_call(lambda: self._model(*self._inputs), self._device)
             wire.send(self._sock, {"event": "end"})
         return {**self._answer(timed), "trace": rows}
+
+    def ahead(self, _message: wire.Message) -> wire.Message:
+        """Copies the inputs that lie in the inbox: a call of `successive` gets the copy."""
+        self._fetch()
+        self._ahead.append([memory.mapped(value, memory.copy_of) for value in self._inputs])
+        self._finish()
+        return {}
+
+    def successive(self, _message: wire.Message) -> wire.Message:
+        """One forward pass on the inputs in the inbox and one on each copy that was made `ahead`, without a pause.
+
+        All results are held, as a caller in production holds them; `result` hands them over.
+        """
+        self._fetch()
+        calls = [self._inputs, *self._ahead]
+        with torch.no_grad():
+            self._results = [self._model(*inputs) for inputs in calls]
+        for source, tensor in self._staged:
+            source.copy_(tensor)
+        self._finish()
+        return {}
+
+    def result(self, message: wire.Message) -> wire.Message:
+        """Hands over the result of one of the successive calls."""
+        described = self._hand_over(self._results[message["number"]])
+        if message["number"] == len(self._results) - 1:
+            self._results, self._ahead = [], []
+        self._finish()
+        return {"leaves": described}
 
     def _fetch(self) -> None:
         """Takes inputs that come by the host to the device."""
@@ -283,14 +315,43 @@ class Runner:
             place = self._outputs.get(path)
             if place is not None and place.shape == leaf.shape and place.dtype == leaf.dtype:
                 memory.copy_out(place, leaf)
-        self._earlier = kept if self._keeps else []
+        self._earlier = Earlier(kept, self._keeps)
         return described
 
     def _shared_with(self, leaf: torch.Tensor) -> str | None:
-        """Whether a result lies in memory of an input or, in the trials, of the result before."""
-        if any(memory.overlap(leaf, tensor) for tensor in self._watched):
+        """Whether a result lies in memory of an input or of the result before."""
+        if any(memory.overlap(leaf, tensor) for tensor in (*self._watched, *_tensors_in(self._ahead))):
             return "input"
-        return "earlier" if any(memory.overlap(leaf, tensor) for tensor in self._earlier) else None
+        return "earlier" if self._earlier.overlaps(leaf) else None
+
+
+class Earlier:
+    """The result of the call before, which a caller may still hold when the next one comes.
+
+    It is held, as a caller would, so that memory which is handed out anew meets it. Of a large result only its storages
+    are remembered, and whether they are still alive: a second block of its size may not fit.
+    """
+
+    def __init__(self, leaves: list[torch.Tensor], strict: bool) -> None:
+        """`strict`: hold it whatever its size."""
+        self._held: list[torch.Tensor] = []
+        self._alive: list[tuple[StorageWeakRef, torch.device, tuple[int, int]]] = []
+        if strict or sum(leaf.nbytes for leaf in leaves) <= MOST_HELD:
+            self._held = leaves
+            return
+        self._alive = [(StorageWeakRef(x.untyped_storage()), x.device, memory.stretch(x)) for x in leaves if x.numel()]
+
+    def overlaps(self, leaf: torch.Tensor) -> bool:
+        """Whether a tensor lies in its memory."""
+        if any(memory.overlap(leaf, tensor) for tensor in self._held):
+            return True
+        if leaf.layout != torch.strided or not leaf.numel():
+            return False
+        begin, end = memory.stretch(leaf)
+        return any(
+            not storage.expired() and leaf.device == device and begin < last and first < end
+            for storage, device, (first, last) in self._alive
+        )
 
 
 def _alone(only: dict[str, str] | None) -> torch.device | None:
@@ -303,6 +364,10 @@ def _alone(only: dict[str, str] | None) -> torch.device | None:
     os.environ["CUDA_VISIBLE_DEVICES"] = only["visible"]
     found = torch.cuda.get_device_properties(0)  # code of the candidate's may have asked the driver behind torch's back
     return torch.device("cuda:0") if f"GPU-{found.uuid}" == only["uuid"] else None
+
+
+def _tensors_in(values: object) -> list[torch.Tensor]:
+    return [leaf for _, leaf in wire.leaves(values, "") if isinstance(leaf, torch.Tensor)]
 
 
 def _described(name: str, value: torch.Tensor, is_parameter: bool) -> dict[str, Any]:

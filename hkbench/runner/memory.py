@@ -124,14 +124,27 @@ def overlap(left: torch.Tensor, right: torch.Tensor) -> bool:
     """Whether two tensors lie in the same stretch of memory (from the first to the last element of each)."""
     if left.device != right.device or left.layout != torch.strided or not left.numel() or not right.numel():
         return False
-    (a, b), (c, d) = _stretch(left), _stretch(right)
+    (a, b), (c, d) = stretch(left), stretch(right)
     return a < d and c < b
 
 
-def _stretch(tensor: torch.Tensor) -> tuple[int, int]:
-    span = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+def stretch(tensor: torch.Tensor) -> tuple[int, int]:
+    """The addresses of a strided tensor's first byte and of the one behind its last; it has elements."""
     start = tensor.data_ptr()
-    return start, start + span * tensor.element_size()
+    return start, start + _span(tensor) * tensor.element_size()
+
+
+def _span(tensor: torch.Tensor) -> int:
+    """Elements from the first to the last one in memory."""
+    return 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+
+
+def copy_of(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy with the same strides in memory of its own, also where elements share a place."""
+    if not tensor.numel():
+        return tensor.clone()
+    flat = tensor.as_strided((_span(tensor),), (1,)).clone()
+    return flat.as_strided(tensor.shape, tensor.stride())
 
 
 def mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:

@@ -1,0 +1,92 @@
+"""Results that a caller still holds when the next one comes, and calls that follow one another at once."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import socket
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from hkbench.judge.arena import Arena, Layout, fill
+from hkbench.runner import main, memory
+from hkbench.runner.main import Earlier, Runner
+from hkbench.sandbox.client import memory_file
+
+KEEPS = """
+import torch
+class Model(torch.nn.Module):
+    kept = torch.empty(2, 3)
+    keeps = False
+    def forward(self, x):
+        return torch.mul(x, 2.0, out=self.kept) if self.keeps else 2.0 * x
+"""
+X = torch.arange(6.0).reshape(2, 3)
+
+
+@pytest.fixture(params=[False, True], ids=["fresh", "kept"])
+def keeps(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+@pytest.fixture
+def ready(keeps: bool) -> Iterator[tuple[Runner, Arena, Arena, Layout, Layout]]:
+    """A runner whose model takes inputs twice, into one buffer or each time into memory of their own."""
+    ours, theirs = socket.socketpair()
+    inputs, outputs = Layout(), Layout()
+    given, wanted = inputs.argument(X), outputs.place(X)
+    files = [memory_file(name) for name in ("inbox", "outbox")]
+    inbox, outbox = (Arena.on_host(fd, layout.size) for fd, layout in zip(files, (inputs, outputs), strict=True))
+    runner = Runner(theirs, *files)
+    text = KEEPS.replace("keeps = False", f"keeps = {keeps}")
+    runner.load({"path": "/nowhere.py", "text": text, "class": "Model", "capture": False, "overrides": {}})
+    runner.regions({"inbox": {"size": inputs.size}, "outbox": {"size": outputs.size}, "shared": False, "sent": False,
+                    "flush_bytes": 0})  # fmt: skip
+    runner.construct({"seed": 0, "init_inputs": []})
+    runner.bind({"inputs": [given], "outputs": {"output": wanted}})
+    runner.given, runner.wanted = given, wanted  # type: ignore[attr-defined]
+    yield runner, inbox, outbox, inputs, outputs
+    for sock in (ours, theirs):
+        sock.close()
+    for fd in files:
+        os.close(fd)
+
+
+def test_successive_calls_have_inputs_and_results_of_their_own(
+    ready: tuple[Runner, Arena, Arena, Layout, Layout], keeps: bool
+) -> None:
+    runner, inbox, outbox, *_ = ready
+    given, wanted = runner.given, runner.wanted  # type: ignore[attr-defined]
+    for factor in (2.0, 3.0, 1.0):  # the last ones stay in the inbox
+        fill(inbox, given, factor * X)
+        if factor > 1.0:
+            runner.ahead({})
+    runner.successive({})
+    shared = []
+    for number, factor in enumerate((1.0, 2.0, 3.0)):
+        answer = runner.result({"number": number})
+        shared.append(answer["leaves"][0]["shares"])
+        assert torch.equal(outbox.get(wanted), (6.0 if keeps else 2.0 * factor) * X)
+    assert shared == [None, "earlier", "earlier"] if keeps else shared == [None] * 3
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_large_result_is_remembered_without_being_held(monkeypatch: pytest.MonkeyPatch, strict: bool) -> None:
+    monkeypatch.setattr(main, "MOST_HELD", 100)
+    large = torch.zeros(1000)
+    earlier = Earlier([large[10:]], strict)
+    assert earlier.overlaps(large[20:30]) and not earlier.overlaps(large[:10]) and not earlier.overlaps(torch.zeros(9))
+    place, freed = large.data_ptr(), torch.zeros(1000)
+    del large
+    again = torch.frombuffer((ctypes.c_char * 4000).from_address(place), dtype=torch.float32)
+    assert earlier.overlaps(again) is strict
+    del again, freed
+
+
+def test_a_copy_has_the_same_strides_in_memory_of_its_own() -> None:
+    for tensor in (X.t(), X[:, 1:], X[0].expand(4, 3), torch.empty(0, 3), X[1, 1]):
+        copy = memory.copy_of(tensor)
+        assert torch.equal(copy, tensor) and copy.stride() == tensor.stride()
+        assert not memory.overlap(copy, tensor)
