@@ -187,6 +187,12 @@ def _largest(expected: torch.Tensor, got: torch.Tensor, scale: Scale | None) -> 
     return _maximum(errors), _maximum(ratios)
 
 
+def largest_over(expected: torch.Tensor, got: torch.Tensor, rtol: float, scale: Scale) -> float:
+    """The largest |got - expected| over its tolerance; infinite where an element of either is not finite."""
+    largest, ratio = _largest(expected, got, scale)
+    return ratio / rtol if math.isfinite(largest) else math.inf
+
+
 def _readable(part: torch.Tensor) -> torch.Tensor:
     """What an operator takes beside any other: floating types widen each other without a loss, integers do not."""
     return part if part.dtype in _WIDENED else part.double()

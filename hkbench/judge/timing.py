@@ -149,7 +149,7 @@ class Timing:
 
     def _fresh(self, seed: int) -> list[Any]:
         self._inputs.clear()  # first: their memory has to be free before the new ones are made
-        self._inputs.extend(self._session.reference.inputs(seed))
+        self._inputs.extend(self._session.fresh_inputs(seed))
         return self._inputs
 
     def _evict(self) -> None:

@@ -1,4 +1,4 @@
-"""Input distributions beside a problem's own: shifted, heavy-tailed, with outliers.
+"""Input distributions beside a problem's own: shifted, heavy-tailed, with outliers; all of them with planted extremes.
 
 A kernel that is right on one distribution only (a normaliser taken as known, a term that is near zero, a sum that never
 overflows) fails on another. What a tensor shows of its domain (sign, unit interval, zeros, probabilities, symmetry) is
@@ -17,6 +17,7 @@ import torch
 from hkbench.errors import ProblemError
 from hkbench.judge import compare, domains
 from hkbench.judge.domains import Domain
+from hkbench.judge.planting import Planting, RangeChecks, drawn_places
 from hkbench.judge.reference import Leaves, Reference
 from hkbench.judge.tolerances import WIDEST
 from hkbench.records import Tolerance
@@ -25,7 +26,8 @@ from hkbench.runner.wire import leaves
 
 OWN = "own"
 NAMES = ("shifted", "heavy-tailed", "outliers")
-STRENGTHS = (1.0, 0.5, 0.25)  #: tried in turn before the variation is given up
+#: (strength, with planted extremes), tried in turn before the variation is given up.
+TRIED = ((1.0, True), (0.5, True), (1.0, False), (0.5, False), (0.25, False))
 #: The most telling first: one trial has the problem's own inputs, with parameters that hide no missing term.
 _BY_WEIGHT = ((OWN, "random"), ("shifted", "random"), (OWN, OWN), ("heavy-tailed", "random"), ("outliers", OWN))
 _IN_ORDER = ((OWN, OWN), (OWN, "random"), ("shifted", "random"), ("heavy-tailed", "random"), ("outliers", OWN))
@@ -179,7 +181,7 @@ def _plant(
     torch.mul(x, shrink, out=out)
     if domain.ordered:  # a large element would stand in the wrong place
         return
-    places = _places(x, gen)
+    places = drawn_places(x, gen, max(1, min(x.numel() // 50_000, 256)))
     if places is None:
         return
     old = x[places].double()
@@ -194,18 +196,6 @@ def _plant(
     out[places] = new
     if domain.symmetric:
         out.mT[places] = new
-
-
-def _places(x: torch.Tensor, gen: torch.Generator) -> tuple[torch.Tensor, ...] | None:
-    """Random places of elements that are finite and not zero; `None` where there are none."""
-    count = max(1, min(x.numel() // 50_000, 256))
-    tries = 16 * count + 256
-    index = tuple(torch.randint(0, size, (tries,), generator=gen, device=x.device) for size in x.shape)
-    good = torch.isfinite(x[index]) & (x[index] != 0)
-    if bool(good.any()):
-        return tuple(along[good][:count] for along in index)
-    found = ((x != 0) & torch.isfinite(x)).nonzero()
-    return tuple(found[: 1 + found.shape[0] // 2].unbind(1)) if found.numel() else None
 
 
 def _normalise(out: torch.Tensor, domain: Domain) -> None:
@@ -296,42 +286,63 @@ class Drawn:
 
 
 class Variator:
-    """Draws the inputs of trials for one reference. Remembers how its outputs look under its own inputs."""
+    """Draws inputs for one reference. Remembers how its outputs look under its own inputs, and what is planted."""
 
     def __init__(self, reference: Reference, changed: Mapping[str, float] | None = None) -> None:
         """`changed`: rtol by dtype where it is not the usual one."""
         self._reference = reference
         self._changed = changed
-        self._own: dict[str, Shape] | None = None
+        self._own: dict[str, Shape] = {}
         self._places = False  #: some output is a place or a choice, which ties would make ambiguous
+        self._planting: Planting | None = None
+
+    @property
+    def unseen(self) -> tuple[int, ...]:
+        """Numbers of floating input tensors of which single elements do not show in the outputs."""
+        return () if self._planting is None else self._planting.unseen
 
     def draw(self, name: str, seed: int) -> Drawn:
         """Deterministic in `seed`, given the reference's parameters.
 
         Raises what the reference raises on the problem's own inputs; a variation that it cannot take is dropped.
         """
+        self._settle(seed)
         if name == OWN:
             return self._draw_own(seed)
-        if self._own is None:
-            self._draw_own(seed)  # for the summary alone: its tensors are freed here
-        for strength in STRENGTHS:
-            found = self._try(name, seed, strength)
+        for strength, planted in TRIED:
+            found = self._try(name, seed, strength, planted)
             if found is not None:
                 return found
         return self._draw_own(seed)
 
-    def _draw_own(self, seed: int) -> Drawn:
-        inputs = self._reference.inputs(seed)
-        native = self._reference.native(inputs)
-        if self._own is None:
+    def inputs(self, seed: int) -> list[Any]:
+        """The problem's own inputs with planted extremes, as timed calls have them. Deterministic in `seed`."""
+        return self._settle(seed).planted(self._reference.inputs(seed), seed)
+
+    def _settle(self, seed: int) -> Planting:
+        """Looks once at the problem's own inputs and outputs."""
+        if self._planting is None:
+            inputs = self._reference.inputs(seed)
+            checks = RangeChecks()
+            native = self._reference.native(inputs, around=checks)
             self._own = summarise(native)
             self._places = any(isinstance(v, torch.Tensor) and v.dtype not in compare.RTOL for v in native.values())
+            self._planting = Planting(self._reference, self._accepts, not checks.found, inputs, native, seed)
+        return self._planting
+
+    def _accepts(self, native: Leaves, precise: Leaves) -> bool:
+        return admissible(native, precise, self._own, self._changed) is not None
+
+    def _draw_own(self, seed: int) -> Drawn:
+        inputs = self.inputs(seed)
+        native = self._reference.native(inputs)
         return Drawn(inputs, native, self._reference.precise(inputs, native), OWN, {})
 
-    def _try(self, name: str, seed: int, strength: float) -> Drawn | None:
-        assert self._own is not None
+    def _try(self, name: str, seed: int, strength: float, planted: bool) -> Drawn | None:
         try:
             inputs = vary(name, self._reference.inputs(seed), seed, strength, self._places)
+            if planted:
+                inputs = self._settle(seed).planted(inputs, seed)
             native = self._reference.native(inputs)
             precise = self._reference.precise(inputs, native)
         except (ProblemError, torch.OutOfMemoryError):

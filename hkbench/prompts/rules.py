@@ -35,7 +35,7 @@ def contract(settings: JudgeSettings, tolerances: Mapping[str, float], device: D
         "same structure and shapes.",
         f"Correctness: {settings.trials} trials with different seeds; {compared}. NaN or Inf only where the reference "
         "has them. Besides the problem's own inputs they use shifted and scaled ones, heavy tails and single large "
-        "elements, as far as the reference itself stays finite.",
+        "elements, as far as the reference itself stays finite; timed inputs have a few large ones too.",
         f"Time: forward passes by {clock}, caches flushed before each, yours and the reference's in turn; "
         "the speed-up is the ratio of the medians and has to be at least 1.0. Building is not timed.",
     ]
