@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +13,7 @@ from hkbench.judge.refusal import NO_FLOOR, NO_WORK, refusal
 from hkbench.judge.session import Session, draw_seed
 from hkbench.judge.timing import Witnessed
 from hkbench.profile import names, ownership
+from hkbench.profile.copies import copied_kernels
 from hkbench.profile.language import language_of_kernels, language_of_objects
 from hkbench.records import (
     Clocks,
@@ -38,8 +39,12 @@ class Evidence:
 
     @cached_property
     def built(self) -> names.Built:
-        """What its build left."""
-        return self._folder.read()
+        """What its build left, and which kernels of its text are installed ones (on a GPU, where names tell them)."""
+        built = self._folder.read()
+        if self.job.device is DeviceKind.CPU:
+            return built
+        texts = (self.source, *(text for _, text in names.texts(self.job.folder)))
+        return replace(built, foreign={**copied_kernels(texts), **built.foreign})
 
     @cached_property
     def least(self) -> Floor | None:

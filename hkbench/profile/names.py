@@ -19,8 +19,18 @@ _TRITON = re.compile(r"@(?:triton\.|gluon\.)?jit\b[^\n]*\n(?:[^\n]*\n){0,60}?\s*
 _STRING = re.compile(rb"[A-Za-z_]\w{2,500}")
 #: What nvcc and hipcc register at load: mangled names, extern "C" names and those of a kernel's own entry.
 _BUILT_ENDINGS = (".so", ".cubin", ".hsaco", ".o", ".ptx")
+#: Triton's first text of a kernel, which names the Python file of each function (`.source` has it unoptimised).
+_TRITON_ENDINGS = (".ttir", ".source")
+_TRITON_KERNEL = re.compile(r"\btt\.func public @\"?([\w.$]+)")
+_TRITON_END = re.compile(r"^ {0,4}\} loc\((#\w+|\".*?\":\d+:\d+)\)", re.MULTILINE)
+_TRITON_PLACE = re.compile(r'"((?:[^"\\]|\\.)*)":\d+:\d+')
+_TRITON_ALIAS = r"^{} = loc\((.*)\)$"
+MOST_ALIASES = 8
+#: Where installed packages lie; a candidate's own file does not.
+_INSTALLED = re.compile(r"/(?:site|dist)-packages/")
 _INDUCTOR_MARKS = (b"torch._inductor", b"torch/csrc/inductor", b"inductor_entry_cpp", b"cpp_fused_")
 _LIBRARY_MARKS = (b"OpenBLAS 0.", b"oneDNN v", b"oneAPI Math Kernel Library")  #: what these libraries say of themselves
+SOURCE_ENDINGS = (".py", ".cu", ".cuh", ".hip", ".cpp", ".cc", ".cxx")
 MOST_FILES = 2000
 MOST_BYTES = 64 * 1024 * 1024  #: of one file
 MOST_BYTES_TOTAL = 512 * 1024 * 1024
@@ -33,6 +43,8 @@ class Built:
     kernels: frozenset[str] = frozenset()  #: base names that stand in binaries, also of host functions
     inductor: frozenset[str] = frozenset()  #: functions in what torch.compile wrote
     objects: dict[str, str] = field(default_factory=dict)  #: shared objects that are "inductor" or "library"
+    #: Kernels whose text is an installed package's -> the file that it comes from.
+    foreign: dict[str, str] = field(default_factory=dict)
 
 
 def qualified(name: str) -> str:
@@ -105,17 +117,17 @@ def triton_functions(source: str) -> set[str]:
         return set(_TRITON.findall(source))
     found: set[str] = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and any(_is_jit(decorator) for decorator in node.decorator_list):
+        if isinstance(node, ast.FunctionDef) and any(is_jit(decorator) for decorator in node.decorator_list):
             found.add(node.name)
-        if isinstance(node, ast.Call) and _is_jit(node.func):
+        if isinstance(node, ast.Call) and is_jit(node.func):
             found.update(argument.id for argument in node.args if isinstance(argument, ast.Name))
     return found
 
 
-def _is_jit(node: ast.expr) -> bool:
+def is_jit(node: ast.expr) -> bool:
     """`triton.jit`, `jit`, `triton.jit(...)`; `torch.jit.script` is none of these."""
     if isinstance(node, ast.Call):
-        return _is_jit(node.func)
+        return is_jit(node.func)
     if isinstance(node, ast.Attribute):
         return node.attr == "jit" and not (isinstance(node.value, ast.Name) and node.value.id == "torch")
     return isinstance(node, ast.Name) and node.id in ("jit", "triton_jit")
@@ -131,11 +143,12 @@ class BuildFolder:
 
     def read(self) -> Built:
         """The files are a candidate's: only bytes are read, and not without bound."""
-        files = [self._file(*file) for file in contents(self._folder, (*_BUILT_ENDINGS, ".py"))]
+        files = [self._file(*file) for file in contents(self._folder, (*_BUILT_ENDINGS, *_TRITON_ENDINGS, ".py"))]
         return Built(
             frozenset(name for file in files for name in file.kernels),
             frozenset(name for file in files for name in file.inductor),
             {path: maker for file in files for path, maker in file.objects.items()},
+            {name: source for file in files for name, source in file.foreign.items()},
         )
 
     def _file(self, path: str, content: bytes) -> Built:
@@ -145,7 +158,34 @@ class BuildFolder:
         return self.known[key]
 
 
+def triton_origin(text: str) -> tuple[str, str] | None:
+    """The kernel in a text of Triton's (`.ttir`, `.source`) and the Python file that defines it, if it says."""
+    kernel = _TRITON_KERNEL.search(text)
+    end = _TRITON_END.search(text, kernel.end()) if kernel else None
+    if kernel is None or end is None:
+        return None
+    place = end[1]
+    for _ in range(MOST_ALIASES):
+        if found := _TRITON_PLACE.search(place):
+            return kernel[1], found[1]
+        alias = re.search(r"#\w+", place)
+        named = alias and re.search(_TRITON_ALIAS.format(re.escape(alias[0])), text, re.MULTILINE)
+        if not named:
+            return None
+        place = named[1]
+    return None
+
+
+def _of_triton(content: bytes) -> Built:
+    origin = triton_origin(content.decode(errors="replace"))
+    if origin is None or not _INSTALLED.search(origin[1]):
+        return Built()
+    return Built(foreign=dict([origin]))
+
+
 def _read_file(path: str, content: bytes) -> Built:
+    if path.endswith(_TRITON_ENDINGS):
+        return _of_triton(content)
     made_by_inductor = "torchinductor_" in path or any(mark in content for mark in _INDUCTOR_MARKS[:2])
     if path.endswith(".py"):
         functions = re.findall(r"\bdef (\w+)\(", content.decode(errors="replace")) if made_by_inductor else ()
@@ -169,6 +209,12 @@ def contents(folder: str, endings: tuple[str, ...]) -> Iterator[tuple[str, bytes
         content = _content(path, min(MOST_BYTES, left))
         left -= len(content)
         yield path, content
+
+
+def texts(folder: str) -> Iterator[tuple[str, str]]:
+    """Path and text of the sources that a build or the candidate itself has written into `folder`; within bounds."""
+    for path, content in contents(folder, SOURCE_ENDINGS):
+        yield path, content.decode(errors="replace")
 
 
 def _names_in(content: bytes, path: Path) -> set[str]:

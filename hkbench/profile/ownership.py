@@ -4,7 +4,8 @@ Three things are kept apart, because an honest candidate uses all of them beside
 
 - work: kernels that do an operation (GEMM, convolution, reduction, softmax, norm, attention, element-wise arithmetic).
   Only this is weighed. It is the candidate's own if the kernel stands in its source as a `__global__` or Triton
-  function, or in what its build left, and if neither its namespace nor its name is one of PyTorch's or of a library's.
+  function, or in what its build left; unless its namespace is PyTorch's or a library's, its name has a vendor's full
+  form, Triton compiled it from the file of an installed package, or its text is an installed one (`copies.py`).
   A kernel that nobody is known to have written is a library's: the candidate would have had to define it.
 - housekeeping: memcpy, memset, fill, copy, cast, concatenation by PyTorch; interpreter, C library, spinning OpenMP
   threads. It is `other`, and counts against nobody, up to the bound below.
@@ -51,14 +52,26 @@ _LIBRARY_HEAD = re.compile(
     r"|cusolver|magma\w*|flashinfer|transformer_engine|xformers|aiter|nvte)::",
     re.IGNORECASE,
 )
-#: Names of kernels that libraries do not put into a namespace, as far as they are nobody else's.
+#: Names of kernels that libraries do not put into a namespace, in the vendor's full form alone: with its tile, its
+#: layout, its stages. `hopper_gemm_kernel` is anybody's.
+_TILE = r"\d+x\d+"
 _VENDOR = re.compile(
-    r"^(?:void )?(?:nvjet|cutlass_|cudnn_|cublas_|splitKreduce_kernel|(?:Custom_)?Cijk_|miopen\w|igemm_(?:fwd|bwd|wrw)_"
-    r"|(?:volta|turing|ampere|hopper|maxwell|sm\d+)_\w*(?:gemm|conv|fprop|dgrad|wgrad))"
-    r"|^void (?:gem[mv](?:SN|2N|2T|NSP|k1)\w*_kernel|implicit_convolve_|explicit_convolve_|fft2d_[rc]2|conv2d_c1_k1)",
-    re.IGNORECASE,
+    rf"^(?:void )?(?:nvjet_(?:sm\d+_)?[a-z]+_{_TILE}_{_TILE}\w*"
+    rf"|cutlass\w*?_(?:tensorop|simt|wmma)\w*_(?:[shdcziubfe]\w*)?(?:gemm|fprop|dgrad|wgrad)\w*_{_TILE}\w*_align\d+\w*"
+    r"|cudnn_generated_\w+_sm\d+_\w+"
+    r"|(?:Custom_)?Cijk_[A-Z]\w+|miopen(?:Sp3Asm|GcnAsm)\w+|MIOpen[A-Z]\w+"
+    rf"|igemm_(?:fwd|bwd|wrw)_gtc\w*_bt{_TILE}x\d+_wt{_TILE}x\d+\w*"
+    rf"|(?:maxwell|pascal|volta|turing|ampere|hopper|blackwell)_\w*(?:gemm|scudnn|fprop|dgrad|wgrad)\w*_{_TILE}\w*_[nt][nt]"
+    r"(?:_v\d+)?"
+    rf"|sm\d+_xmma_(?:gemm|fprop|dgrad|wgrad|conv)\w*_tilesize{_TILE}x\d+\w*)(?:[.<(]|$)"
+    r"|^void (?:gemv2[NT]_kernel(?:_val)?<int, int, |gemvNSP_kernel<\w+, \w+, \w+, \w+, \d|gemmk1_kernel<\w+, \d+, "
+    r"|gemmSN_[NT]{2}_kernel<\w+, \d+, \d+, |(?:im|ex)plicit_convolve_[a-z]*gemm<\w+, \w+, \d+, \d+, "
+    rf"|fft2d_[rc]2[rc]_{_TILE}<|conv2d_c1_k1_nchw_\w+<)"
 )
-_PYTORCH_NAME = re.compile(r"^void \(anonymous namespace\)::softmax_warp_(?:for|back)ward<")
+#: PyTorch's warp softmax, which it keeps in an anonymous namespace: three types, the logarithm of the width, two flags.
+_PYTORCH_NAME = re.compile(
+    r"^void \(anonymous namespace\)::softmax_warp_(?:for|back)ward<[^<>]+, [^<>]+, [^<>]+, \d+, (?:true|false), "
+)
 _FOREIGN_ARGUMENTS = re.compile(r"\b(at::native|cublas\w*|cudnn\w*|rocblas\w*)", re.IGNORECASE)
 _INDUCTOR = re.compile(
     r"^triton_(?:\d*$|(?:poi|red|per|tem|tpl|for|spl|mix|unk)_)|^tensorexpr_|^(?:nvfuser|CudaCodeGen)"
@@ -122,6 +135,8 @@ def kernel_owner(name: str, kind: str, defined: frozenset[str], built: Built) ->
     if kind in ("gpu_memcpy", "gpu_memset") or _DRIVER.search(name):
         return Owner.UNKNOWN
     identifier, names = base(name), names_of(name)
+    if names & built.foreign.keys():
+        return Owner.LIBRARY
     in_source = bool(names & defined)
     if names & built.inductor or (_INDUCTOR.search(identifier) and not (in_source and not built.inductor)):
         return Owner.PYTORCH

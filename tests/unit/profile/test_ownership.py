@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hkbench.profile import names
-from hkbench.profile.names import BuildFolder, Built, base, defined_kernels, qualified
+from hkbench.profile.names import BuildFolder, Built, base, defined_kernels, qualified, triton_origin
 from hkbench.profile.ownership import (
     FEWEST_SAMPLES,
     cpu_work,
@@ -33,6 +33,16 @@ static __global__ __attribute__((amdgpu_flat_work_group_size(64, 256)))
 void packed(float* x);
 template <class F> __global__ void map_kernel(F f, int n) { f(n); }
 __global__ /* (why) */ void elementwise_beats_cublas(float* x) {}
+__global__ void hopper_gemm_kernel(float* x) {}
+__global__ void sm90_conv_fprop_2(float* x) {}
+__global__ void cublas_like_sgemm(float* x) {}
+__global__ void cutlass_style_gemm(float* x) {}
+template <int N> __global__ void implicit_convolve_tiles(float* x) {}
+template <typename T> __global__ void gemvNSP_kernel(T* x) {}
+__global__ void ampere_tiled_gemm_128x64(float* x) {}
+__global__ void splitKreduce_kernel(float* x) {}
+__global__ void igemm_fwd_int8(float* x) {}
+namespace { template <typename T, int L> __global__ void softmax_warp_forward(T* y) {} }
 """
 @triton.autotune(configs=[], key=["n"])
 @triton.jit
@@ -40,6 +50,9 @@ def _attn_fwd(x_ptr, n: "tl.constexpr"):
     pass
 @triton.jit
 def triton_red_rows(x_ptr):
+    pass
+@triton.jit
+def nvjet(x_ptr):
     pass
 def plain(x): return x
 plain_kernel = triton.jit(plain)
@@ -64,6 +77,17 @@ OWN = [
     "_attn_fwd_0d1d2de",
     "triton_red_rows",
     "plain",
+    "hopper_gemm_kernel(float*)",
+    "sm90_conv_fprop_2(float*)",
+    "cublas_like_sgemm(float*)",
+    "cutlass_style_gemm(float*)",
+    "void implicit_convolve_tiles<5>(float*)",
+    "void gemvNSP_kernel<float>(float*)",
+    "ampere_tiled_gemm_128x64(float*)",
+    "splitKreduce_kernel(float*)",
+    "igemm_fwd_int8(float*)",
+    "void (anonymous namespace)::softmax_warp_forward<float, 9>(float*)",
+    "nvjet",
 ]
 PYTORCH = [
     "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >"
@@ -85,6 +109,12 @@ PYTORCH = [
 LIBRARY = [
     "ampere_sgemm_128x64_nn",
     "volta_sgemm_32x128_tn",
+    "volta_h884gemm_64x64_ldg8_tn",
+    "ampere_sgemm_32x32_sliced1x4_nn",
+    "ampere_scudnn_winograd_128x128_ldg1_ldg4_relu_tile148t_nt_v1",
+    "cutlass3x_sm90_tensorop_s64x128x16gemm_bf16_bf16_f32_bf16_bf16_128x128x64_1x1x1_0_tnn_align8_warpspecialized",
+    "nvjet_sm100_tst_128x256_64x4_2x1_v_bz_TNT",
+    "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_3_64x128x128_4x1x1_cga1x1x1_kernel0_0",
     "ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_stages_32x5_tn",
     "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas",
     "sm80_xmma_fprop_implicit_gemm_indexed_f32f32_f32f32_f32_nhwckrsc_nchw_tilesize64x64x8_stage3",
@@ -203,6 +233,45 @@ def test_what_a_source_defines() -> None:
     assert not DEFINED & {"scripted", "run", "forward", "sqrtf"}
     assert "k" in defined_kernels("no python: __global__ void k<float>(float*) {}")
     assert defined_kernels("not python (\n@triton.jit\ndef k(x):\n") == {"k"}
+
+
+def ttir(kernel: str, path: str) -> str:
+    """A kernel as Triton 3 writes it, with a function of its own library beside it."""
+    standard = "/usr/lib/python3/site-packages/triton/language/standard.py"
+    return (
+        f'#loc = loc("{path}":5:1)\n#loc10 = loc("{standard}":64:1)\n#loc2 = loc("x"(#loc))\nmodule {{\n'
+        f'  tt.func public @{kernel}(%x: !tt.ptr<f32> loc("x"(#loc))) attributes {{noinline = false}} {{\n'
+        f"    tt.return loc(#loc2)\n  }} loc(#loc)\n"
+        f'  tt.func private @max(%x: f32 loc("x"(#loc10))) {{\n'
+        f"    tt.return loc(#loc10)\n  }} loc(#loc10)\n}} loc(#loc)\n"
+    )
+
+
+@pytest.mark.parametrize("ending", ["ttir", "source"])
+def test_a_triton_kernel_is_whose_file_it_comes_from(tmp_path: Path, ending: str) -> None:
+    package = "/venv/lib/python3.12/site-packages/flag_gems/ops/softmax.py"
+    places = {"softmax_kernel": package, "mine": "/work/candidate.py", "late": f"{tmp_path}/written.py"}
+    for kernel, path in places.items():
+        folder = tmp_path / "triton" / kernel
+        folder.mkdir(parents=True)
+        (folder / f"{kernel}.{ending}").write_text(ttir(kernel, path))
+        (folder / f"{kernel}.cubin").write_bytes(b"\x7fELF")
+    built = BuildFolder(str(tmp_path)).read()
+    assert built.foreign == {"softmax_kernel": package}
+    defined = frozenset(places)  # a function of the same name in the source claims nothing
+    assert kernel_owner("softmax_kernel", "kernel", defined, built) is Owner.LIBRARY
+    assert kernel_owner("mine", "kernel", frozenset(), built) is Owner.CANDIDATE
+    assert kernel_owner("late_0d1d", "kernel", frozenset(), built) is Owner.CANDIDATE
+
+
+@pytest.mark.parametrize("text", ["", "tt.func public @k(", "tt.func public @k() {\n  } loc(#loc)\n"])
+def test_a_text_that_names_no_file_says_nothing(text: str) -> None:
+    assert triton_origin(text) is None
+
+
+def test_places_behind_names_are_followed() -> None:
+    text = 'tt.func public @k() {\n  } loc(#loc3)\n#loc1 = loc("/a/b.py":1:0)\n#loc3 = loc("k"(#loc1))\n'
+    assert triton_origin(text) == ("k", "/a/b.py")
 
 
 def test_parts_of_names() -> None:

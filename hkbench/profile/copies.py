@@ -1,0 +1,159 @@
+"""Kernels in a candidate's text that are an installed package's, whatever they are called there.
+
+Texts are compared by their tokens, without comments and with each identifier replaced by its place within a run of
+`RUN` tokens, so that renaming changes nothing. What is short, or common to all kernels of a kind, is nobody's.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from hashlib import blake2b
+from importlib import metadata
+from pathlib import Path
+
+from hkbench.profile.names import base, device_functions, is_jit
+
+RUN = 32  #: tokens
+FEWEST_RUNS = 48  #: below, a kernel is too short to be anybody's in particular
+COPIED = 0.75  #: of a kernel's runs, that stand in installed kernels
+MOST_FILES = 20_000
+MOST_RUNS = 200_000  #: of all installed kernels: some ten seconds' work, once in a process
+MOST_CHARACTERS = 1 << 20  #: of one file
+MOST_CANDIDATE_CHARACTERS = 1 << 21
+
+_TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|[^\s\w]")
+_C_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+_PYTHON_COMMENT = re.compile(r"#[^\n]*")
+_KERNEL_BODY = re.compile(r"\b__global__\b[^;{}]{0,2000}\{")
+_NEEDS = re.compile(r"^(?:torch|triton)\b", re.IGNORECASE)
+#: Of PyTorch's files; it has kernels nowhere else.
+_TORCH_KERNELS = ("torch/include/ATen/native/", "torch/_inductor/kernel", "torch/sparse/")
+_WORD = re.compile(r"[A-Za-z_]")
+#: Words that mean the same in every kernel and are kept as they stand.
+_KEPT = frozenset(
+    (
+        *("if", "else", "for", "while", "return", "in", "not", "and", "or", "is", "def", "break", "continue"),
+        *("static", "const", "constexpr", "float", "double", "int", "auto", "void", "unsigned", "bool", "sizeof"),
+        *("template", "typename", "true", "false", "True", "False", "None"),
+    )
+)
+
+
+def copied_kernels(texts: Iterable[str]) -> dict[str, str]:
+    """The kernels in these texts of a candidate that installed packages have -> the installed file of each."""
+    index: dict[int, str] | None = None
+    found = {}
+    left = MOST_CANDIDATE_CHARACTERS
+    for text in texts:
+        for name, body in kernels_in(text[:left]):
+            own = runs(body)
+            if len(own) < FEWEST_RUNS:
+                continue
+            index = _installed() if index is None else index
+            places = [index[run] for run in own if run in index]
+            if len(places) >= COPIED * len(own):
+                found[name] = max(sorted(set(places)), key=places.count)
+        left -= len(text)
+        if left <= 0:
+            break
+    return found
+
+
+def kernels_in(text: str) -> Iterator[tuple[str, str]]:
+    """(name, text without comments) of each `__global__` function, also in strings, and each Triton function."""
+    plain = _C_COMMENT.sub(" ", text)
+    for match in _KERNEL_BODY.finditer(plain):
+        end = _closing(plain, match.end())
+        names = device_functions(match[0])
+        yield from ((base(name), plain[match.end() : end]) for name in names)
+    if "jit" not in text:
+        return
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    jitted = {
+        argument.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and is_jit(node.func)
+        for argument in node.args
+        if isinstance(argument, ast.Name)
+    }
+    lines = text.splitlines()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and (node.name in jitted or any(map(is_jit, node.decorator_list))):
+            body = node.body[1:] if ast.get_docstring(node, clean=False) else node.body
+            if body:
+                yield node.name, _PYTHON_COMMENT.sub(" ", "\n".join(lines[body[0].lineno - 1 : node.end_lineno]))
+
+
+def runs(body: str) -> set[int]:
+    """A number for each run of `RUN` tokens, the same where only identifiers were renamed."""
+    tokens = _TOKEN.findall(body)
+    return {_number(tokens[at : at + RUN]) for at in range(len(tokens) - RUN + 1)}
+
+
+def _number(tokens: list[str]) -> int:
+    places: dict[str, str] = {}
+    words = []
+    for token in tokens:
+        plain = token in _KEPT or not _WORD.match(token)
+        words.append(token if plain else places.setdefault(token, f"@{len(places)}"))
+    return int.from_bytes(blake2b(" ".join(words).encode(errors="replace"), digest_size=8).digest())
+
+
+def _closing(text: str, start: int) -> int:
+    depth = 1
+    for match in re.finditer(r"[{}]", text[start:]):
+        depth += 1 if match[0] == "{" else -1
+        if not depth:
+            return start + match.start()
+    return len(text)
+
+
+@lru_cache(maxsize=1)
+def _installed() -> dict[int, str]:
+    """Runs of all kernels in the packages of this environment that need PyTorch or Triton, and in PyTorch's headers."""
+    return runs_of_files(_kernel_files())
+
+
+def runs_of_files(paths: Iterable[Path]) -> dict[int, str]:
+    """The runs of the kernels in these files, each with the file that has it."""
+    found: dict[int, str] = {}
+    for path in paths:
+        try:
+            text = path.read_text(errors="replace")[:MOST_CHARACTERS]
+        except OSError:
+            continue
+        if "__global__" not in text and "triton" not in text:
+            continue
+        for _, body in kernels_in(text):
+            for run in runs(body):
+                found.setdefault(run, str(path))
+        if len(found) > MOST_RUNS:
+            break
+    return found
+
+
+def _kernel_files() -> Iterator[Path]:
+    files = (Path(str(item.locate())) for dist in _packages() for item in dist.files or () if _holds_kernels(str(item)))
+    for number, path in enumerate(files):
+        if number >= MOST_FILES:
+            return
+        yield path
+
+
+def _packages() -> Iterator[metadata.Distribution]:
+    for dist in metadata.distributions():
+        name = dist.metadata["Name"] or ""
+        if name in ("torch", "triton") or any(_NEEDS.match(need) for need in dist.requires or ()):
+            yield dist
+
+
+def _holds_kernels(path: str) -> bool:
+    if path.startswith("torch/"):
+        return path.startswith(_TORCH_KERNELS) and path.endswith((".cuh", ".h", ".py"))
+    return path.endswith((".py", ".cuh", ".cu", ".hip"))
