@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from hkbench.judge import advice
 from hkbench.judge.arena import overlaps
 from hkbench.judge.reference import Leaves
 from hkbench.records import FailureKind
@@ -37,10 +38,10 @@ def _aliased(described: list[dict[str, Any]]) -> Problem:
     for item in described:
         shares = item.get("shares")
         if shares == "input":
-            return FailureKind.ALIASED_OUTPUT, f"{item['path']} lies in the memory of an input"
+            return FailureKind.ALIASED_OUTPUT, f"{item['path']} lies in the memory of an input. {advice.NOT_THE_INPUT}"
         if shares is not None:
             message = f"{item['path']} lies in the memory of the result before it, which the caller may still hold"
-            return FailureKind.ALIASED_OUTPUT, message
+            return FailureKind.ALIASED_OUTPUT, f"{message}. {advice.FRESH_OUTPUT}"
     return None
 
 

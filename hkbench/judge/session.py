@@ -14,7 +14,7 @@ import torch
 
 from hkbench.devices.peaks import flush_bytes
 from hkbench.errors import DeviceUnavailable
-from hkbench.judge import compare, failures
+from hkbench.judge import advice, compare, failures
 from hkbench.judge.form import form_mismatch
 from hkbench.judge.parameters import Fit, Form, fit, forms, randomised
 from hkbench.judge.quiet import Quiet
@@ -40,6 +40,7 @@ from hkbench.runner.wire import Message
 
 Weights = Literal["state_dict", "order", "none"]
 COPIES = 9
+MOST_SINGLE = 16  #: parameters of which one after the other is taken for stale
 #: Calls that follow one another at once: as many as this where inputs and outputs are small, else two.
 MOST_SUCCESSIVE = 4
 SMALL_BYTES = 1 << 26  #: of inputs and outputs together
@@ -193,7 +194,9 @@ class Session:
     def _fit_parameters(self, made: Message) -> None:
         self._fit = fit(forms(self.reference.model), _forms_of(made))
         if self._fit.problem is not None:
-            raise failures.failed(Stage.LOAD, FailureKind.WRONG_PARAMETERS, self._fit.problem)
+            further = self._fit.unexpected and not self._fit.missing
+            message = f"{self._fit.problem}. {advice.SAME_PARAMETERS}" if further else self._fit.problem
+            raise failures.failed(Stage.LOAD, FailureKind.WRONG_PARAMETERS, message)
         mapping = self._fit.mapping
         if mapping:
             self.weights = "state_dict" if all(new == old for new, old in mapping.items()) else "order"
@@ -287,17 +290,31 @@ class Session:
         failed: failures.CandidateFailed,
         parameters: str,
     ) -> failures.CandidateFailed:
-        """Whether a wrong answer is the right one for the parameters before they were changed."""
+        """Whether a wrong answer is the right one for what some parameters were before they were changed."""
         if parameters == "own" or failed.failure.kind is not FailureKind.WRONG_VALUES:
             return failed
-        self.reference.load(self._own_state)
-        native = self.run_reference(inputs)
-        try:
-            self.check(got, native, self.reference.precise(inputs, native), number)
-        except failures.CandidateFailed:
-            return failed
-        message = "the answer belongs to the parameters before load_state_dict changed them: a copy was not renewed"
-        return failures.failed(Stage.COMPARE, FailureKind.STALE_PARAMETERS, message, trial=number)
+        for names in self._perhaps_stale():
+            old = {name: self._own_state[self._fit.mapping[name]] for name in names}
+            self.reference.load(self._state | {self._fit.mapping[name]: value for name, value in old.items()})
+            native = self.run_reference(inputs)
+            try:
+                self.check(got, native, self.reference.precise(inputs, native), number)
+            except failures.CandidateFailed:
+                continue
+            what = names[0] if len(names) == 1 else "all parameters"
+            message = (
+                f"the answer is right for the values before load_state_dict of {what}: either it is not used or "
+                f"something derived from it was not renewed. {advice.renew(what)}"
+            )
+            return failures.failed(Stage.COMPARE, FailureKind.STALE_PARAMETERS, message, trial=number)
+        return failed
+
+    def _perhaps_stale(self) -> list[tuple[str, ...]]:
+        """The candidate's names of parameters that may be stale together: all, each alone, all matrices."""
+        changed = [name for name, old in self._fit.mapping.items() if self._state[old] is not self._own_state[old]]
+        matrices = [name for name in changed if self._state[self._fit.mapping[name]].dim() > 1]
+        singles = [(name,) for name in changed][:MOST_SINGLE]
+        return list(dict.fromkeys([tuple(changed), *singles, tuple(matrices)])) if changed else []
 
     def _repeat(self, drawn: Drawn, first: dict[str, torch.Tensor]) -> None:
         """The same inputs once more: right again, and where eager repeats its bits that is worth a note."""

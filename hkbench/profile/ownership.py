@@ -25,7 +25,7 @@ from typing import Any
 
 from hkbench.profile.names import Built, base, defined_kernels, qualified
 from hkbench.records import Owner, Track, Work
-from hkbench.records.trust import OWN_SHARE
+from hkbench.records.trust import OWN_SHARE, Rule
 
 MOST_OTHER = 0.9  #: of a GPU's time; beyond it the candidate's own kernels have to have a share at all
 LEAST_OWN_BESIDE_OTHER = 0.05
@@ -99,6 +99,18 @@ _ARITHMETIC = re.compile(r"/lib(?:m|mvec)[-.][^/]*$")
 _NO_FILE = re.compile(r"^$|^\[anon|^//anon|^anon|^/memfd:|^/dev/zero|^\[heap\]|^\[stack|^/SYSV")
 _KERNEL = re.compile(r"^\[(?:vdso|vsyscall|kernel|kernel\.kallsyms|unknown)\]")
 _TORCH_OBJECT = re.compile(r"^(?:libtorch|libc10|libshm|_C\.|libcaffe2|functorch)|^libaoti")
+
+
+_BEYOND = (
+    f"KernelBench does not ask for this, the rule {Rule.OWN_KERNELS} does: compute in kernels of this file, or judge "
+    "with --track any"
+)
+_NOBODYS = "interpreter, C library, waiting threads"
+_BY_NO_OPERATOR = ", called by no operator"
+_INLINED = (
+    "Code in PyTorch's libraries counts as PyTorch's also where a kernel calls it: exp, tanh, erf and their like of "
+    "at::vec::Vectorized lead there; take those of <cmath> or write them out."
+)
 
 
 def device_work(trace: Mapping[str, Any], source: str, built: Built) -> Work | None:
@@ -216,7 +228,8 @@ def cpu_work(
         owner = object_owner(path, private_folder, built or Built(), aten_share)
         counts[owner] += samples / total
         if owner in FOREIGN:
-            foreign.append((Path(path).name or "generated code", samples / total))
+            called = _BY_NO_OPERATOR if owner is Owner.PYTORCH and aten_share < LEAST_FOREIGN else ""
+            foreign.append(((Path(path).name or "generated code") + called, samples / total))
     if counts[Owner.CANDIDATE]:
         # exp and its like: PyTorch has its own inside its libraries, an own kernel takes those of libm.
         arithmetic = sum(samples for path, samples in objects.items() if _ARITHMETIC.search(path)) / total
@@ -271,15 +284,18 @@ def judgement(work: Work, track: Track) -> str | None:
     if on_gpu and work.other > MOST_OTHER and work.own < LEAST_OWN_BESIDE_OTHER:
         return (
             f"copies and fills by PyTorch took {work.other:.0%} of the device time, the candidate's own kernels "
-            f"{work.own:.0%}{longest}"
+            f"{work.own:.0%}{longest}. {_BEYOND}"
         )
     if weighed <= 0.0 or work.own >= OWN_SHARE * weighed:
         return None
     if not on_gpu and foreign < LEAST_FOREIGN:
         return None  # a pass of some microseconds: allocating the output and the interpreter are most of it
+    nobodys = f"; {work.other:.0%} of the time was nobody's work ({_NOBODYS}) and is not weighed" if not on_gpu else ""
+    inlined = f" {_INLINED}" if any(_BY_NO_OPERATOR in kernel for kernel in work.kernels) else ""
     return (
         f"the candidate's own kernels did {work.own / weighed:.0%} of the work, PyTorch's {work.pytorch / weighed:.0%}"
-        f", libraries' {work.library / weighed:.0%}; at least {OWN_SHARE:.0%} has to be its own{longest}"
+        f", libraries' {work.library / weighed:.0%}; at least {OWN_SHARE:.0%} has to be its own{nobodys}{longest}."
+        f"{inlined} {_BEYOND}"
     )
 
 

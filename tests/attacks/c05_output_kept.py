@@ -4,7 +4,7 @@ problem: rowsum
 device: cpu
 backend: cpp
 outcome: aliased_output
-reason: memory|earlier
+reason: rule own-memory does. allocate the output in each forward
 """
 
 import ctypes

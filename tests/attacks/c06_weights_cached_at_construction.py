@@ -3,8 +3,8 @@
 problem: linear
 device: both
 backend: cpp
-outcome: stale_parameters|wrong_values
-reason: are wrong|parameter
+outcome: stale_parameters
+reason: load_state_dict of weight. .* derive it from weight in each forward
 """
 
 import torch

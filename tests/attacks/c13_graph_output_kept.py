@@ -4,7 +4,7 @@ problem: rowsum
 device: cuda
 backend: cuda
 outcome: aliased_output|not_own
-reason: memory|earlier|PyTorch|library
+reason: CUDA graph's output|PyTorch|library
 """
 
 import torch

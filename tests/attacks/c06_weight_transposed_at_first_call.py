@@ -1,0 +1,24 @@
+"""C06 derived weights: the transposed weight is made at the first call and never again; the bias is read anew
+
+problem: linear
+device: both
+backend: cpp
+outcome: stale_parameters
+reason: load_state_dict of weight. .* derive it from weight in each forward
+"""
+
+import torch
+import torch.nn as nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self, features, out_features):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(out_features, features) / features**0.5)
+        self.bias = nn.Parameter(torch.zeros(out_features))
+        self.turned = None
+
+    def forward(self, x):
+        if self.turned is None:
+            self.turned = self.weight.detach().t().contiguous()
+        return x @ self.turned + self.bias
