@@ -17,6 +17,7 @@ from hkbench.judge.controls import KEPT, Control, Trial, null_controls
 from hkbench.judge.formulas import formula_controls, precision_controls
 from hkbench.judge.parameters import randomised
 from hkbench.judge.reference import Leaves, Reference
+from hkbench.judge.sampled import input_parts, statistic_parts
 from hkbench.judge.shrink import MOST_ELEMENTS, shrunk, size_of
 from hkbench.judge.variations import OWN, Variator, trial_plan
 from hkbench.records import Problem, SizeSet, Tolerance
@@ -121,7 +122,9 @@ def _check(reference: Reference, name: str, trials: Iterator[Trial], passes: Pas
         if left is None:
             left = [
                 *null_controls(reference, trial, earlier),
+                *input_parts(trial.inputs),
                 *formula_controls(),
+                *statistic_parts(),
                 *precision_controls(reference, trial),
             ]
         survivors = []

@@ -103,7 +103,7 @@ def _batch_norm(statistics: Statistics) -> Formula:
     return formula
 
 
-def _norms(statistics: Statistics) -> dict[Any, Formula]:
+def norms(statistics: Statistics) -> dict[Any, Formula]:
     return {
         aten.native_layer_norm.default: _layer_norm(statistics),
         aten.native_group_norm.default: _group_norm(statistics),
@@ -162,9 +162,9 @@ _GPU_ATTENTION = aten._scaled_dot_product_flash_attention.default
 
 #: Wrong in exact arithmetic: when one of them passes, a part of the work is not seen.
 WRONG: dict[str, dict[Any, Formula]] = {
-    "normalisation without subtracting the mean": _norms(_uncentred),
-    "normalisation by mean 0 and variance 1": _norms(_standard),
-    "normalisation by the whole tensor's statistics": _norms(_global),
+    "normalisation without subtracting the mean": norms(_uncentred),
+    "normalisation by mean 0 and variance 1": norms(_standard),
+    "normalisation by the whole tensor's statistics": norms(_global),
     "variance without subtracting the mean": {aten.var.correction: _raw_variance},
     "loss by moments": {
         aten.mse_loss.default: _mse_by_moments,

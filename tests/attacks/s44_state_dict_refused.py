@@ -4,7 +4,7 @@ problem: linear
 device: both
 backend: cpp
 outcome: wrong_values|stale_parameters
-reason: elements are wrong|a copy was not renewed
+reason: elements are wrong|before load_state_dict
 """
 
 import torch
