@@ -25,20 +25,16 @@ from hkbench.lab.advice import Adviser
 from hkbench.lab.prompting import Prompter
 from hkbench.lab.samples import Sample, best_of, replaces
 from hkbench.lab.stop import Stop, Turn, Work
+from hkbench.lab.unjudged import holds_for_copies, no_code, repeated
 from hkbench.llm.client import ModelClient
 from hkbench.llm.extract import extract
-from hkbench.problems.sizes import sizes_in_force
 from hkbench.prompts import Reflection, StageSheet, Tried, reflect_on, with_advice, with_history
 from hkbench.records import (
     AttemptClosed,
     Candidate,
     CandidateExtracted,
-    Conditions,
     Decided,
     EvaluationFailed,
-    Extraction,
-    Failure,
-    FailureKind,
     GenerationFailed,
     GenerationStarted,
     Problem,
@@ -50,16 +46,12 @@ from hkbench.records import (
     SampleKey,
     Stage,
     StageEntered,
-    Status,
     Turns,
     Verdict,
     VerdictReached,
 )
 from hkbench.store.figures import speedup
 from hkbench.store.recorder import Recorder
-
-#: Kinds of failure that a busy machine can cause.
-_BY_LOAD = frozenset({FailureKind.TIMEOUT, FailureKind.BUILD_TIMEOUT, FailureKind.OUT_OF_MEMORY, FailureKind.SUSPECT})
 
 _NOT_HELD = "no rule on speed-up, gain or roofline holds, nor one on correctness once a kernel compiles"
 
@@ -281,8 +273,8 @@ class Lab:
         if sha256 in self._judged:
             first, judging = self._judged[sha256]
             verdict = _verdict_of(await judging)
-            if verdict.failure is None or verdict.failure.kind not in _BY_LOAD:
-                return _repeated(verdict, first), None
+            if holds_for_copies(verdict):
+                return repeated(verdict, first), None
         self._judged[sha256] = sample.key, asyncio.ensure_future(self._judge(sample))
         evaluated = await self._judged[sha256][1]
         return _verdict_of(evaluated), evaluated.turns
@@ -470,15 +462,6 @@ def _verdict_of(evaluated: Evaluated) -> Verdict:
     return evaluated.verdict
 
 
-def _repeated(verdict: Verdict, first: SampleKey) -> Verdict:
-    """The verdict for another sample with the same code; it took no work."""
-    if verdict.copy_of is not None:
-        return verdict
-    said = f"same code as {first.attempt}.{first.sample}, whose verdict this is"
-    conditions = verdict.conditions.model_copy(update={"warnings": (*verdict.conditions.warnings, said)})
-    return verdict.model_copy(update={"conditions": conditions, "copy_of": first, "stages": ()})
-
-
 def _raise_failures(results: Sequence[object]) -> None:
     """Raises what went wrong; a cancellation or a fault of hkbench itself goes first, alone."""
     failures = [result for result in results if isinstance(result, BaseException)]
@@ -487,23 +470,3 @@ def _raise_failures(results: Sequence[object]) -> None:
             raise failure
     service = [failure for failure in failures if isinstance(failure, ModelUnavailable)]
     raise (service or failures)[0]
-
-
-def no_code(problem: Problem, extraction: Extraction, prompter: Prompter, evaluator: Evaluating) -> Verdict:
-    """The verdict on a reply without a candidate: a result like any other."""
-    message = extraction.note or "the reply holds no code"
-    return Verdict(
-        problem=problem.name,
-        status=Status.INCORRECT,
-        failure=Failure(stage=Stage.EXTRACT, kind=FailureKind.NO_CODE, message=message),
-        conditions=Conditions(
-            backend=prompter.backend,
-            device=evaluator.device.kind,
-            device_name=evaluator.device.name,
-            sizes=sizes_in_force(evaluator.sizes, problem),
-            candidate_sha256=None,
-            problem_sha256=problem.sha256,
-            track=evaluator.track,
-            isolation=evaluator.isolation,  # what would have confined it: nothing was run
-        ),
-    )
