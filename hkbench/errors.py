@@ -29,7 +29,10 @@ next step.
 
 from __future__ import annotations
 
+import traceback
 from typing import ClassVar
+
+_TRACE_LIMIT = 8000  #: characters kept from the end of a traceback
 
 
 class HkbenchError(Exception):
@@ -137,3 +140,10 @@ class InternalError(HkbenchError):
 
 class WorkerLost(InternalError):
     """A trusted worker process died or broke its protocol."""
+
+
+def unexpected(doing: str, error: Exception) -> InternalError:
+    """Wrap an exception that nobody foresaw while hkbench was `doing` something, so that only this work ends by it."""
+    trace = "".join(traceback.format_exception(error))[-_TRACE_LIMIT:]
+    text = f"{doing} failed by a fault of hkbench, please report it: {error!r}\n{trace}"
+    return InternalError(text.encode(errors="backslashreplace").decode())  # it may quote what UTF-8 cannot hold

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from hkbench.batch.revision import Revision, pending, recorded_verdict, replace_verdict, revision
 from hkbench.engine import Evaluating
-from hkbench.errors import HkbenchError
+from hkbench.errors import HkbenchError, unexpected
 from hkbench.records import Backend, EvaluationFailed, Problem, SampleKey, Stage, StageEntered, Verdict
 from hkbench.store.reader import RunView
 from hkbench.store.recorder import Recorder
@@ -54,14 +54,19 @@ async def judge_pending(
     """
     found = Rejudged()
 
+    def failed(key: SampleKey, error: HkbenchError) -> None:
+        found.errors[key] = error
+        name, message = type(error).__name__, str(error)
+        recorder.event(EvaluationFailed(time=time.time(), key=key, error=name, message=message))
+
     async def one(key: SampleKey) -> None:
         before = recorded_verdict(run.paths, key)
         try:
             found.now[key] = await _judge(recorder, key, problems[key.problem], run.config.backend, evaluator, before)
         except HkbenchError as error:
-            found.errors[key] = error
-            name, message = type(error).__name__, str(error)
-            recorder.event(EvaluationFailed(time=time.time(), key=key, error=name, message=message))
+            failed(key, error)
+        except Exception as error:  # noqa: BLE001 - a task ends: the other samples are judged
+            failed(key, unexpected(f"judging {key.problem} {key.attempt}.{key.sample}", error))
         else:
             tell(key, before, found.now[key])
 

@@ -17,6 +17,7 @@ from hkbench.errors import (
     RunStopped,
     ServiceLost,
     ServiceOutage,
+    unexpected,
 )
 from hkbench.lab import Lab, Plan, Stop
 from hkbench.lab.advice import Adviser
@@ -78,7 +79,9 @@ class Batch:
         self._outcome = Outcome()
 
     async def run(self, problems: tuple[Problem, ...], resumed: bool) -> Outcome:
-        """All problems. A failure of the machine ends its problem only; a service that never answered ends the run.
+        """All problems. A failure of the machine or of hkbench ends its problem only.
+
+        A service that never answered ends the run, and so does a file that cannot be written.
 
         A run that is told to end finishes what is under way; problems that it leaves are not closed in the journal.
         """
@@ -137,10 +140,14 @@ class Batch:
                 return
             except HkbenchError as failure:
                 error = failure
+            except OSError:
+                raise  # of the run folder: nothing more can be recorded
+            except Exception as failure:  # noqa: BLE001 - a task ends: the other problems go on
+                error = unexpected(f"{problem.name}", failure)
             finally:
                 self._labs.discard(lab)
                 self._answered |= lab.answered
-            self._close(lab, error)
+            self._close(lab, error or lab.failed)
 
     def _close(self, lab: Lab, error: HkbenchError | None) -> None:
         name, best = lab.problem.name, lab.best_of_all

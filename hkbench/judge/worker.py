@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import traceback
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from typing import IO, Any
@@ -64,15 +63,14 @@ def _reported(engine: socket.socket, work: Callable[[], dict[str, Any]]) -> None
     except errors.HkbenchError as error:
         answer = {"error": type(error).__name__, "message": str(error)}
     except Exception as error:  # noqa: BLE001 - the end of a process; the engine is told everything
-        detail = "".join(traceback.format_exception(error))[-8000:]
-        name = (
-            "DeviceUnavailable"
-            if isinstance(error, torch.AcceleratorError | torch.OutOfMemoryError)
-            else "InternalError"
-        )
-        answer = {"error": name, "message": f"{error!r}\n{detail}"}
+        failure = errors.unexpected("a judge process", error)
+        of_device = isinstance(error, torch.AcceleratorError | torch.OutOfMemoryError)
+        answer = {"error": "DeviceUnavailable" if of_device else "InternalError", "message": str(failure)}
     with suppress(wire.PeerClosed):
-        wire.send(engine, answer)
+        try:
+            wire.send(engine, answer)
+        except wire.WireError as error:
+            wire.send(engine, {"error": "InternalError", "message": f"the result of an evaluation: {error}"})
 
 
 def _dispatch(engine: socket.socket, message: wire.Message, fds: tuple[int, ...]) -> dict[str, Any]:

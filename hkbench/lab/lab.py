@@ -19,7 +19,7 @@ from hkbench.categories import (
     situation,
 )
 from hkbench.engine import Evaluated, Evaluating
-from hkbench.errors import HkbenchError, ModelUnavailable, RunStopped
+from hkbench.errors import HkbenchError, InternalError, ModelUnavailable, RunStopped, unexpected
 from hkbench.headline import plural
 from hkbench.lab.advice import Adviser
 from hkbench.lab.prompting import Prompter
@@ -92,6 +92,7 @@ class Lab:
         self.best_of_all: Sample | None = None  #: also of samples that were added to an attempt after its decision
         self.category: str | None = None  #: once it is classified
         self.answered = False  #: whether there is a reply, of this session or recorded in the folder
+        self.failed: InternalError | None = None  #: the first that left a sample without a verdict while others went on
         self._prompter = prompter
         self._client = client
         self._evaluator = evaluator
@@ -219,16 +220,20 @@ class Lab:
         """The samples with their verdicts; builds run side by side, measurements one at a time.
 
         Where the next attempt is recorded, only those that it was begun after: samples that were added to the run since
-        change no decision.
+        change no decision. A sample that hkbench itself fails at is left out, and `failed` says why; the resume judges
+        it again.
 
         Raises:
             HkbenchError: the machine failed, or the run left a sample to the resume. Verdicts reached are kept.
         """
         results = await asyncio.gather(*(self._verdict(sample) for sample in samples), return_exceptions=True)
-        verdicts = [verdict for verdict in results if isinstance(verdict, Verdict)]
-        if len(verdicts) < len(samples):
-            _raise_failures(results)
-        judged = [replace(sample, verdict=v) for sample, v in zip(samples, verdicts, strict=True)]
+        lost = [result for result in results if not isinstance(result, Verdict)]
+        internal = [failure for failure in lost if isinstance(failure, InternalError)]
+        if len(internal) < len(lost) or len(lost) == len(samples):
+            _raise_failures(lost)
+        self.failed = self.failed or next(iter(internal), None)
+        found = zip(samples, results, strict=True)
+        judged = [replace(sample, verdict=v) for sample, v in found if isinstance(v, Verdict)]
         best = best_of(judged)
         self._close_attempt(best)
         deciding = self._deciding.get(best.key.attempt)
@@ -249,6 +254,17 @@ class Lab:
             self.best = self.best_of_all
 
     async def _verdict(self, sample: Sample) -> Verdict:
+        """The verdict on a sample. An exception that nobody foresaw ends this sample only: it becomes InternalError."""
+        try:
+            return await self._reached(sample)
+        except HkbenchError:
+            raise
+        except Exception as error:
+            failure = unexpected(f"judging {self.problem.name} {sample.key.attempt}.{sample.key.sample}", error)
+            self._record_failure(sample.key, failure)  # which raises in turn where the disk is full
+            raise failure from error
+
+    async def _reached(self, sample: Sample) -> Verdict:
         if sample.candidate is not None:
             self._sent.setdefault(sample.candidate.sha256, sample.key)
         known = self._recorder.verdict(sample.key, sample.candidate.sha256 if sample.candidate else None)
@@ -299,9 +315,12 @@ class Lab:
         except RunStopped:
             raise
         except HkbenchError as error:
-            failed = EvaluationFailed(time=time.time(), key=sample.key, error=type(error).__name__, message=str(error))
-            self._recorder.event(failed)
+            self._record_failure(sample.key, error)
             raise
+
+    def _record_failure(self, key: SampleKey, error: HkbenchError) -> None:
+        name, message = type(error).__name__, str(error)
+        self._recorder.event(EvaluationFailed(time=time.time(), key=key, error=name, message=message))
 
     def _keep_best(self, best: Sample) -> None:
         if _better(best, self.best_of_all) is best:

@@ -16,7 +16,7 @@ from support.run_folder import FACTS, correct, run_config
 from hkbench.batch import Outcome, run_batch
 from hkbench.batch.run import Batch
 from hkbench.engine import Evaluator
-from hkbench.errors import BudgetReached, Interrupted, ModelUnavailable, RunStopped, WorkerLost
+from hkbench.errors import BudgetReached, InternalError, Interrupted, ModelUnavailable, RunStopped, WorkerLost
 from hkbench.lab import Lab, Plan, Sample, Stop
 from hkbench.lab.prompting import Prompter
 from hkbench.llm.client import ModelClient
@@ -105,6 +105,25 @@ async def test_a_failing_machine_ends_its_problem_only(tmp_path: Path, monkeypat
         (NAMES[1], True, None),
     ]
     assert not closed().complete
+
+
+async def test_an_unforeseen_exception_ends_its_problem_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome, _ = await played(tmp_path, monkeypatch, {NAMES[0]: fail_with(RecursionError("too deep")), NAMES[1]: solve})
+    assert isinstance(outcome.errors[NAMES[0]], InternalError)
+    assert (outcome.finished, outcome.solved) == (2, 1)
+
+
+async def test_a_problem_with_a_sample_that_was_left_out_is_not_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def left_out(lab: Lab) -> None:
+        solve(lab)
+        lab.failed = InternalError("judging 1_A 1.2")
+
+    outcome, events = await played(tmp_path, monkeypatch, {NAMES[0]: left_out, NAMES[1]: solve})
+    assert list(outcome.errors) == [NAMES[0]] and outcome.solved == 2
+    ends = [event.error for event in events if isinstance(event, ProblemClosed)]
+    assert ends == ["InternalError: judging 1_A 1.2", None]
 
 
 async def test_a_service_that_never_answered_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

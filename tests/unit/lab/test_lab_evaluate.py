@@ -15,7 +15,7 @@ from support.run_folder import FACTS, correct, incorrect, run_config
 
 from hkbench.engine.evaluator import Evaluated
 from hkbench.engine.slots import Devices
-from hkbench.errors import BudgetReached, Interrupted, WorkerLost
+from hkbench.errors import BudgetReached, InternalError, Interrupted, WorkerLost
 from hkbench.lab import Lab, Stop
 from hkbench.llm.client import ALWAYS, Permit
 from hkbench.records import (
@@ -132,6 +132,33 @@ async def test_a_later_attempt_and_a_resume_know_it_too(bench: Bench) -> None:
     assert judge.codes == []
     assert later.verdict is not None and later.verdict.copy_of == SampleKey(problem=NAME, attempt=1, sample=1)
     assert len(later.verdict.conditions.warnings) == 1
+
+
+class Broken(Judge):
+    """Fails at one candidate's code in a way that nobody foresaw."""
+
+    async def evaluate(self, problem: Problem, code: Path, *rest: object) -> Evaluated:
+        if "x + 0" in code.read_text():
+            raise RecursionError("\ud800 in the message")
+        return await super().evaluate(problem, code, *rest)
+
+
+async def test_an_unforeseen_exception_ends_its_sample_only(bench: Bench) -> None:
+    lab = bench.lab(Broken())
+    judged = await lab.evaluate(await lab.generate(PROMPT, 1, 3))
+    assert [sample.key.sample for sample in judged] == [1, 3]
+    assert isinstance(lab.failed, InternalError)
+    (event,) = [event for event in bench.events if isinstance(event, EvaluationFailed)]
+    assert (event.key.sample, event.error) == (2, "InternalError")
+    resumed = bench.lab(Judge())
+    assert len(await resumed.evaluate(await resumed.generate(PROMPT, 1, 3))) == 3
+    assert resumed.failed is None
+
+
+async def test_where_no_sample_is_left_the_failure_is_raised(bench: Bench) -> None:
+    lab = bench.lab(Broken(), codes=("return x + 0",))
+    with pytest.raises(InternalError, match="RecursionError"):
+        await lab.evaluate(await lab.generate(PROMPT, 1, 1))
 
 
 async def test_a_failure_of_the_machine_is_no_verdict_for_either(bench: Bench) -> None:
