@@ -79,7 +79,7 @@ def own(share: float | None) -> str:
 
 
 def compiled_of(report: Report) -> str:
-    """`1 of 2 problems have a kernel that compiles for gfx942`, of a run that measures nothing."""
+    """`1 of 2 problems with a kernel that compiles for gfx942`, of a run that measures nothing."""
     found, arch = report.overall, report.config.compiled_for
     return f"{found.compiled} of {plural(found.problems, 'problem')} with a kernel that compiles for {arch}"
 
