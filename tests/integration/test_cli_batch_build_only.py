@@ -154,8 +154,10 @@ def test_the_same_command_resumes_and_another_target_is_refused(results: Path, w
         (("--arch", "gfx942"), "--arch goes with --build-only"),
     ],
 )
-def test_what_does_not_go_together_is_refused(words: list[object], given: tuple[str, ...], said: str) -> None:
-    plain = [word for word in words if word != "--build-only"]
+def test_what_does_not_go_together_is_refused(
+    words: list[object], tmp_path: Path, given: tuple[str, ...], said: str
+) -> None:
+    plain = [*(word for word in words[:-1] if word != "--build-only"), tmp_path / "results"]
     done = doors.run("run_batch", *plain, *given)
     assert done.returncode == UsageError.exit_code
     assert said in done.stderr
