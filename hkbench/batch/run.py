@@ -143,7 +143,7 @@ class Batch:
             except OSError:
                 raise  # of the run folder: nothing more can be recorded
             except Exception as failure:  # noqa: BLE001 - a task ends: the other problems go on
-                error = unexpected(f"{problem.name}", failure)
+                error = unexpected(problem.name, failure)
             finally:
                 self._labs.discard(lab)
                 self._answered |= lab.answered

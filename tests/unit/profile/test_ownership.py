@@ -250,7 +250,7 @@ def ttir(kernel: str, path: str) -> str:
 @pytest.mark.parametrize("ending", ["ttir", "source"])
 def test_a_triton_kernel_is_whose_file_it_comes_from(tmp_path: Path, ending: str) -> None:
     package = "/venv/lib/python3.12/site-packages/flag_gems/ops/softmax.py"
-    places = {"softmax_kernel": package, "mine": "/work/candidate.py", "late": f"{tmp_path}/written.py"}
+    places = {"softmax_kernel": package, "mine": f"{tmp_path}/candidate.py", "late": f"{tmp_path}/written.py"}
     for kernel, path in places.items():
         folder = tmp_path / "triton" / kernel
         folder.mkdir(parents=True)
