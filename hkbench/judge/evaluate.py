@@ -176,6 +176,7 @@ class Evaluation:
                 lambda: self._enter(Stage.BUILD),
                 None,
                 (),
+                None,
                 path=self._job.code,
                 capture=self._job.build_only == "capture",
                 overrides={},

@@ -5,18 +5,21 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import signal
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from hkbench.errors import WorkerLost
 from hkbench.runner import wire
+from hkbench.runner.hold import HOLD_SECONDS
 
 STATUS_SECONDS = 1.0
 GUARD_SECONDS = 30.0  #: until the report: killing may take a while
+SEGMENT_SECONDS = 5.0  #: for the open file that stands for memory to follow the message about it
 ANSWER_SECONDS = 10.0  #: to any other request; the guard itself gives up stopping a tree after 2
 
 
@@ -67,6 +70,14 @@ class Stamps:
     rest: float = 0.0
 
 
+class Gated(Protocol):
+    """A call whose inputs are released HOLD_SECONDS after the runner has begun it."""
+
+    number: int
+
+    def release(self) -> None: ...
+
+
 class RunnerGone(Exception):
     """The runner closed its channel: it crashed, left, or a limit ended it."""
 
@@ -97,6 +108,8 @@ class RunnerLink:
         self._report: dict[str, Any] | None = None  # came while another answer was awaited
         self._left = False  # the runner closed its channel
         self.build_seconds = build_seconds
+        #: Told of memory that the runner shows, or gives up (no descriptor): address, bytes, descriptor.
+        self.on_segment: Callable[[int, int, int | None], None] | None = None
 
     @property
     def said(self) -> bytes:
@@ -111,6 +124,7 @@ class RunnerLink:
         on_build: Callable[[], None] | None = None,
         stamps: Stamps | None = None,
         descriptors: Sequence[int] = (),
+        gated: Gated | None = None,
         **fields: Any,
     ) -> wire.Message:
         """Sends one message and returns the answer, which may say `ok: false`: `post` and `answer` in one.
@@ -118,10 +132,12 @@ class RunnerLink:
         `descriptors` are open files that go with it; the rest as there. With `stamps` the runner has to be frozen: it
         goes on when its clock begins.
         """
+        if gated is not None:
+            fields["gate"] = gated.number
         self.post(op, descriptors, **fields)
         if stamps is not None:
             stamps.begun = self.resume().at
-        return self.answer(seconds, build_seconds, on_build, stamps)
+        return self.answer(seconds, build_seconds, on_build, stamps, gated)
 
     def post(self, op: str, descriptors: Sequence[int] = (), **fields: Any) -> None:
         """Sends one message, and does not wait.
@@ -140,6 +156,7 @@ class RunnerLink:
         build_seconds: float = 0.0,
         on_build: Callable[[], None] | None = None,
         stamps: Stamps | None = None,
+        gated: Gated | None = None,
     ) -> wire.Message:
         """The answer to what was posted, which may say `ok: false`.
 
@@ -147,7 +164,8 @@ class RunnerLink:
         have `build_seconds`. The runner's word can shift time from one to the other, but never extend both.
 
         With `stamps` the request is a call, for which the runner has prepared when it was asked to, so that the judge's
-        clock holds little else than the forward pass; what it puts off until after its end falls into `rest`.
+        clock holds little else than the forward pass; what it puts off until after its end falls into `rest`. A call
+        that is `gated` has no such stamps: it says when it has begun, and its inputs are released.
 
         Raises:
             RunnerGone, RunnerTimeout, RunnerBabble
@@ -156,7 +174,13 @@ class RunnerLink:
         left = seconds
         began = 0.0
         builds = 0  # threads may build side by side
+        begun = False
+        due: float | None = None  # when the inputs of a gated call are released
         while True:
+            if due is not None and gated is not None and not self._speaks(due - time.monotonic()):
+                due = None
+                gated.release()
+                continue
             try:
                 answer = self._receive(deadline)
             except TimeoutError as error:
@@ -176,17 +200,41 @@ class RunnerLink:
                     now = time.monotonic()
                     self.build_seconds += now - began
                     deadline = now + left
+            elif event == "begun" and gated is not None and not begun:
+                due = time.monotonic() + HOLD_SECONDS
+                begun = True
+            elif event == "segment" and self.on_segment is not None:
+                self._segment(answer, self.on_segment)
             elif event == "end" and stamps is not None and not stamps.wall:
                 stamps.wall = time.perf_counter() - stamps.begun
                 stamps.ended()
             elif isinstance(answer.get("ok"), bool):
-                if stamps is not None and answer["ok"]:
+                if due is not None and gated is not None:
+                    gated.release()
+                if stamps is not None and answer["ok"] and gated is None:
                     if not stamps.wall:
                         raise RunnerBabble("the runner answered a call without saying that it had ended")
                     stamps.rest = time.perf_counter() - stamps.begun - stamps.wall
                 return answer
             else:
                 raise RunnerBabble("the runner answered with neither a result nor an error")
+
+    def _speaks(self, seconds: float) -> bool:
+        """Whether the runner says something within some time."""
+        return bool(select.select([self._channel], [], [], max(0.0, seconds))[0])
+
+    def _segment(self, told: wire.Message, on_segment: Callable[[int, int, int | None], None]) -> None:
+        """The runner waits until its memory is mapped here, or no longer."""
+        address, size = told.get("address"), told.get("size")
+        if type(address) is not int or type(size) is not int or size < 0:
+            raise RunnerBabble("the runner told of memory without saying where it lies")
+        with self._of_runner():
+            try:
+                descriptor = wire.receive_descriptors(self._channel, 1, SEGMENT_SECONDS)[0] if size else None
+                on_segment(address, size, descriptor)
+            except (TimeoutError, RuntimeError, ValueError) as error:
+                raise RunnerBabble(f"memory that the runner told of cannot be mapped: {error}") from error
+            wire.send(self._channel, {"op": "mapped"})
 
     def _receive(self, deadline: float) -> wire.Message:
         with self._of_runner():

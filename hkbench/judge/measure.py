@@ -30,6 +30,7 @@ RESOLUTION = {DeviceKind.CPU: 0.0, DeviceKind.CUDA: 5e-7, DeviceKind.ROCM: 1e-6}
 #: problems 5 missed 1 without a share, 1 with this one. A tenth problem differs by up to 30 %.
 APART = {DeviceKind.CPU: 0.02, DeviceKind.CUDA: 0.003, DeviceKind.ROCM: 0.003}
 FEWEST_RUNS = 5
+LEAST = 1e-7  #: seconds that a call takes at least: what is left of a shorter one is the clock's resolution
 WIDE_INTERVAL = 0.1
 
 
@@ -50,6 +51,18 @@ class Samples:
         self.idle += more.idle
         self.wall += more.wall
         self.rest += more.rest
+
+    def add_span(self, seconds: float | None) -> None:
+        """A call by the judge's clock on the device, with what a call costs by itself."""
+        assert seconds is not None
+        self.add(seconds, seconds, Stamps(wall=seconds))
+
+    def less(self, overhead: float) -> Samples:
+        """The same calls without what a call costs by itself, seconds."""
+        if not overhead:
+            return self
+        seconds = [max(LEAST, span - overhead) for span in self.seconds]
+        return Samples(seconds, list(seconds), list(self.wall), list(self.rest))
 
     def add(self, seconds: float, idle: float, stamps: Stamps) -> None:
         self.seconds.append(seconds)
@@ -132,8 +145,14 @@ def interleave(
     return left, right
 
 
-def conclude(left: Samples, right: Samples, clock: str, warmups: int, kind: DeviceKind) -> Measurement:
-    """Medians with intervals, their ratio, and what makes the figures doubtful."""
+def conclude(
+    left: Samples, right: Samples, clock: str, warmups: int, kind: DeviceKind, overhead: float = 0.0
+) -> Measurement:
+    """Medians with intervals, their ratio, and what makes the figures doubtful.
+
+    `overhead`: seconds of each call of either side that are not the forward pass's.
+    """
+    left, right = left.less(overhead), right.less(overhead)
     warnings = []
     sampled = ratio_of_medians(left.seconds, right.seconds)
     parts = unsteady_ratios(left.seconds, right.seconds)

@@ -102,6 +102,16 @@ class Regions:
         self._left = False
         self._wait()
 
+    def write_inputs(self, inputs: list[Any]) -> None:
+        """Queues the writing of the inputs on the current stream of their device, and does not wait."""
+        for places, value in zip(self.input_places, inputs, strict=True):
+            fill(self._inbox, places, value)
+
+    @property
+    def outbox(self) -> torch.Tensor:
+        """The region of the outputs, as bytes."""
+        return self._outbox.region
+
     def leave(self) -> None:
         """After the baseline's call: what lies there has to be gone before the candidate runs, see `conceal`."""
         self._left = True

@@ -15,12 +15,14 @@ import torch
 from hkbench.devices.peaks import flush_bytes
 from hkbench.errors import DeviceUnavailable
 from hkbench.judge import advice, compare, failures
+from hkbench.judge.device_code import device_code
 from hkbench.judge.form import form_mismatch
 from hkbench.judge.parameters import Fit, Form, fit, forms, randomised
 from hkbench.judge.quiet import Quiet
 from hkbench.judge.reference import Leaves, Reference
 from hkbench.judge.regions import Regions
 from hkbench.judge.side import BaselineSide, Side, times_of
+from hkbench.judge.stopwatch import GatedCall, Lane, Stopwatch
 from hkbench.judge.variations import OWN, Drawn, Variator, trial_plan
 from hkbench.records import (
     DeviceFacts,
@@ -113,6 +115,7 @@ class Session:
         self.not_checked: list[str] = []
         self.regions = Regions(reference, inputs, outputs, files)
         self.regions.allocate(by_host=settings.host_copies)
+        self.stopwatch = self._stopwatch()
         self.side.before = self.regions.conceal
         # Only the form is needed from here on; the memory may be most of the device's.
         self._form = {
@@ -150,6 +153,7 @@ class Session:
         opened = self._open(self.side)
         if not opened["ok"] and self.regions.on_device:
             # The judge could make it, but what confines the runner keeps it from opening it.
+            self._drop_stopwatch("memory of the device cannot be opened where candidates are confined")
             self.notes.append(f"device memory cannot be shared here ({opened.get('message')}); copies go by the host")
             self.regions.allocate(by_host=True)
             opened = self._open(self.side)
@@ -160,11 +164,51 @@ class Session:
         self._load_parameters()
         self.side.ask(Stage.LOAD, "bind", **self._bind())
 
+    def _stopwatch(self) -> Stopwatch | None:
+        """The judge's clock on a GPU; without it the runners' clocks are held against the judge's on the host."""
+        if self.reference.device.type != "cuda":
+            return None
+        why = "inputs and outputs go by the host"
+        if self.regions.on_device:
+            try:
+                code = device_code(self.reference.device)
+                return Stopwatch(self.reference.device, code, self.flush_bytes, self.regions.output_places)
+            except RuntimeError as error:
+                why = str(error)
+        self.not_checked.append(f"the time on the device by a clock of the judge's own: {why}")
+        return None
+
     def _open(self, side: Side) -> Message:
         """Maps the regions. The candidate's runner was forked with files of the host's; the baseline's is older."""
         sent = self.regions.on_device or side is self.baseline
         descriptors = self.regions.descriptors if sent else ()
-        return side.try_ask(Stage.LOAD, "regions", descriptors=descriptors, sent=sent, **self._regions())
+        lane, gate = self._lane(side), None
+        if lane is not None:
+            assert lane.page.descriptor is not None
+            descriptors, gate = (*descriptors, lane.page.descriptor), lane.page.description
+            side.shows(lane.segments.changed)
+        opened = side.try_ask(Stage.LOAD, "regions", descriptors=descriptors, sent=sent, gate=gate, **self._regions())
+        if lane is not None and opened["ok"]:
+            lane.segments.fix(int(opened["outbox"]), self.regions.outbox)
+        return opened
+
+    def _drop_stopwatch(self, why: str) -> None:
+        if self.stopwatch is not None:
+            self.stopwatch.release()
+            self.stopwatch = None
+            self.not_checked.append(f"the time on the device by a clock of the judge's own: {why}")
+
+    def _lane(self, side: Side) -> Lane | None:
+        if self.stopwatch is None:
+            return None
+        return self.stopwatch.baseline if side is self.baseline else self.stopwatch.candidate
+
+    def gated(self, side: Side, inputs: list[Any]) -> GatedCall | None:
+        """A call of one side whose inputs the judge releases, where it has a clock on the device."""
+        lane = self._lane(side)
+        if lane is None or self.stopwatch is None:
+            return None
+        return self.stopwatch.call(lane, lambda: self.regions.write_inputs(inputs), takes=side is self.side)
 
     def _draw_ahead(self) -> tuple[int, Drawn] | None:
         """Seed and inputs of the first trial, while the candidate's runner takes the device; they stay in the judge."""
@@ -223,6 +267,8 @@ class Session:
             WorkerLost, RuntimeError
         """
         held = self.baseline.must("reset")
+        if self.stopwatch is not None:
+            self.stopwatch.release()
         self.regions.release()
         self.reference.forget()
         return held
@@ -388,14 +434,23 @@ class Session:
         shared regions the candidate knows, and the baseline's next call overwrites it.
         """
 
+        gated = self.gated(self.side, inputs) if op == "call" else None
+
         def reveal() -> None:
-            self.regions.put_inputs(inputs)
+            if gated is None:
+                self.regions.put_inputs(inputs)
+            else:
+                self.regions.clear()
             then()
 
-        answer, objects = self.side.call(stage, op, reveal, trial, sample, prepare=not keep)
+        answer, objects = self.side.call(stage, op, reveal, trial, sample, prepare=not keep, gated=gated)
         self.check_answer(answer, inputs if keep else None, trial)
-        seconds, idle = times_of(answer, stage, trial)
-        outputs = self.regions.outputs() if keep else {}
+        if gated is None:
+            seconds, idle = times_of(answer, stage, trial)
+            outputs = self.regions.outputs() if keep else {}
+        else:
+            assert self.side.seconds is not None
+            seconds, idle, outputs = self.side.seconds, self.side.seconds, gated.outputs
         if keep:
             self.side.ask(stage, "prepare")
         return Call(seconds, idle, answer, outputs, objects)

@@ -9,6 +9,7 @@ from typing import Any
 from hkbench.errors import ProblemError, WorkerLost
 from hkbench.judge import failures
 from hkbench.judge.link import RunnerBabble, RunnerGone, RunnerLink, RunnerTimeout, Stamps
+from hkbench.judge.stopwatch import GatedCall, NotTaken
 from hkbench.records import FailureKind, JudgeSettings, Stage
 from hkbench.runner.wire import Message
 
@@ -27,7 +28,12 @@ class Side:
         self._settings = settings
         self.before: Callable[[], None] = lambda: None  #: done before it is thawed, unless inputs are put in place
         self.stamps = Stamps()  #: of the last call
+        self.seconds: float | None = None  #: of the last gated call, by the judge's clock on the device
         self.restless = 0  #: how often something of it ran while it was frozen
+
+    def shows(self, on_segment: Callable[[int, int, int | None], None]) -> None:
+        """Whom to tell of memory that the runner shows or gives up."""
+        self._link.on_segment = on_segment
 
     def ask(self, stage: Stage, op: str, trial: int | None = None, **fields: Any) -> Message:
         """One request and its answer; the runner is frozen again afterwards.
@@ -46,6 +52,7 @@ class Side:
         trial: int | None = None,
         sample: bool = False,
         prepare: bool = False,
+        gated: GatedCall | None = None,
     ) -> tuple[Message, dict[str, int]]:
         """A forward pass; `reveal` puts its inputs in place, before it is thawed. `stamps` has the judge's clock of it.
 
@@ -58,7 +65,7 @@ class Side:
         self._show(reveal)
         if sample:
             self._link.sample_begin()
-        return self._checked(self.try_ask(stage, op, stamps, prepare=prepare), stage, trial), objects
+        return self._checked(self.try_ask(stage, op, stamps, prepare=prepare, gated=gated), stage, trial), objects
 
     def try_ask(
         self,
@@ -68,6 +75,7 @@ class Side:
         forwards: int = 1,
         descriptors: Sequence[int] = (),
         prepare: bool = False,
+        gated: GatedCall | None = None,
         **fields: Any,
     ) -> Message:
         """A request to which an exception of the candidate's is an answer. It makes `forwards` forward passes.
@@ -79,9 +87,14 @@ class Side:
             self.before()
             self._link.resume()
         # A Triton kernel is compiled at its first launch; building inside forward has the build's own limit.
-        answer = self._link.request(
-            op, limit, self._settings.build_timeout, stamps=stamps, descriptors=descriptors, **fields
-        )
+        with _ended(gated):
+            answer = self._link.request(
+                op, limit, self._settings.build_timeout, stamps=stamps, descriptors=descriptors, gated=gated, **fields
+            )
+            if gated is not None and answer["ok"]:
+                self.seconds = gated.finish()
+            elif gated is not None:
+                gated.abandon()
         if prepare and answer["ok"]:
             prepared = self._link.request("prepare", limit)
             answer = answer if prepared["ok"] else prepared
@@ -123,6 +136,19 @@ class Side:
         return answer
 
 
+@contextmanager
+def _ended(gated: GatedCall | None) -> Iterator[None]:
+    """However a call ends, no stream is left waiting for it."""
+    try:
+        yield
+    except NotTaken as error:
+        raise RunnerBabble(str(error)) from error
+    except BaseException:
+        if gated is not None:
+            gated.abandon()
+        raise
+
+
 class BaselineSide(Side):
     """The baseline's runner: its failure is never the candidate's."""
 
@@ -131,7 +157,13 @@ class BaselineSide(Side):
         self._problem = problem
 
     def must(
-        self, op: str, reveal: Callable[[], None] | None = None, prepare: bool = False, /, **fields: Any
+        self,
+        op: str,
+        reveal: Callable[[], None] | None = None,
+        prepare: bool = False,
+        gated: GatedCall | None = None,
+        /,
+        **fields: Any,
     ) -> Message:
         """A request that has to succeed; with `reveal` a call, whose inputs that puts in place, `prepare` as in `call`.
 
@@ -144,7 +176,7 @@ class BaselineSide(Side):
             if reveal is None:
                 return self.try_ask(Stage.LOAD, op, **fields)
             self._show(reveal)
-            return self.try_ask(Stage.LOAD, op, Stamps(), prepare=prepare, **fields)
+            return self.try_ask(Stage.LOAD, op, Stamps(), prepare=prepare, gated=gated, **fields)
 
         return self.succeeded(ask)
 

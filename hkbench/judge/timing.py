@@ -7,6 +7,7 @@ import secrets
 import time
 from dataclasses import dataclass, field, replace
 from functools import partial
+from statistics import median
 from typing import Any
 
 import psutil
@@ -22,6 +23,8 @@ from hkbench.sandbox.tree import Tree
 SMALL = 1 << 18  #: elements of inputs and outputs together; up to here the outputs of every timed run are compared
 CHECKED_TIMED_RUNS = 6  #: of larger problems, at places that the judge draws
 TRACED_CALLS = 3
+NULL_EVERY = 4  #: pairs, with which a null call is made
+JUDGES_CLOCK = "the judge's stamps on the device"
 SAMPLED_CALLS = 200
 COMPARED_SAMPLED_CALLS = 40  #: of them, at random
 WITNESS_SECONDS = 1.5
@@ -58,6 +61,7 @@ class Timing:
         self._pair: int | None = None  # whose inputs were made last
         self._cache = torch.empty(session.flush_bytes if self._device.type == "cpu" else 0, dtype=torch.uint8)
         self._seen = Witnessed()
+        self._nulls: list[float] = []
         self._runs = 0  # pairs of the round
 
     def measure(self) -> Measurement:
@@ -65,6 +69,7 @@ class Timing:
         session = self._session
         kind, asked = session.facts.kind, session.settings.timing_runs
         clock = "perf_counter" if kind is DeviceKind.CPU else "device events"
+        clock = clock if session.stopwatch is None else JUDGES_CLOCK
         left, right = Samples(), Samples()
         before = self._gpu()
         for number, self._runs in enumerate(rounds(asked, kind)):
@@ -82,7 +87,7 @@ class Timing:
             )
             left.extend(more[0])
             right.extend(more[1])
-            found = conclude(left, right, clock, session.settings.warmups, kind)
+            found = conclude(left, right, clock, session.settings.warmups, kind, self._overhead())
             if found.enough(asked or DEFAULT_RUNS[kind], cut=len(more[0].seconds) < self._runs):
                 break
         return replace(found, warnings=(*found.warnings, *gpu_stability(before, self._gpu(), _our_processes())))
@@ -92,20 +97,51 @@ class Timing:
         inputs = self._of_pair(number)
         on_cpu = self._device.type == "cpu"
 
+        gated = session.gated(session.baseline, inputs)
+
         def reveal() -> None:
-            session.regions.put_inputs(inputs, judged=False)
+            if gated is None:
+                session.regions.put_inputs(inputs, judged=False)
+            else:
+                session.regions.clear()
             self._evict()
 
         # Nobody looks at its answer. On a CPU it has to have a heap like the other side's.
-        answer = session.baseline.must("call", reveal, on_cpu)
+        answer = session.baseline.must("call", reveal, on_cpu, gated)
         session.regions.leave()
-        samples.add(answer["seconds"], answer["idle_seconds"], session.baseline.stamps)
+        if gated is None:
+            samples.add(answer["seconds"], answer["idle_seconds"], session.baseline.stamps)
+            return
+        samples.add_span(session.baseline.seconds)
+        if number % NULL_EVERY == 0:
+            self._null(inputs)
+
+    def _null(self, inputs: list[Any]) -> None:
+        """A call of the baseline's runner without a forward pass: what a call costs by itself."""
+        session = self._session
+        gated = session.gated(session.baseline, inputs)
+
+        def reveal() -> None:
+            session.regions.clear()
+            session.quiet.look()
+
+        session.baseline.must("null", reveal, False, gated)
+        session.regions.leave()
+        assert session.baseline.seconds is not None
+        self._nulls.append(session.baseline.seconds)
+
+    def _overhead(self) -> float:
+        """Seconds of a span that are not the forward pass's."""
+        return median(self._nulls) if self._nulls else 0.0
 
     def _candidate(self, samples: Samples, number: int) -> None:
         session = self._session
         compared = number in self._compared
         made = session.call(self._of_pair(number), None, Stage.TIME, then=self._evict, keep=compared)
-        samples.add(made.seconds, made.idle, session.side.stamps)
+        if session.stopwatch is None:
+            samples.add(made.seconds, made.idle, session.side.stamps)
+        else:
+            samples.add_span(made.seconds)
         if compared:
             session.check_again(made.outputs, self._inputs)
 

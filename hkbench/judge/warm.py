@@ -6,12 +6,14 @@ take 0.2 to 0.7 s on an H200, which a judge that stays with its GPU spends once,
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import torch
 
 from hkbench.judge import compare, floor
 from hkbench.judge.arena import Arena, Layout
+from hkbench.judge.device_code import device_code
 from hkbench.judge.quiet import Quiet
 from hkbench.judge.reference import Reference
 from hkbench.judge.variations import Variator, trial_plan
@@ -49,6 +51,9 @@ def warm(device: torch.device, facts: DeviceFacts) -> None:
     inputs = reference.inputs(0)
     floor.least_time(reference, inputs, reference.native(inputs), facts)
     Quiet(device).look()
+    if device.type == "cuda":
+        with suppress(RuntimeError):  # an evaluation says so
+            device_code(device)
     reference.forget()
 
 

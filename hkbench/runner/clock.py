@@ -84,16 +84,19 @@ class _Runtime:
         return f"{text.decode(errors='replace')[:TEXT_LIMIT]} (error {code})"
 
 
+runtime = _Runtime()
+
+
 class Flusher:
     """Evicts the last-level cache by writing and reading a buffer of `size` bytes on the device.
 
-    On a GPU its stream then waits HOLD_SECONDS.
+    On a GPU its stream then waits HOLD_SECONDS, unless it is not to be held up.
     """
 
-    def __init__(self, device: torch.device, size: int) -> None:
+    def __init__(self, device: torch.device, size: int, holds: bool = True) -> None:
         self.size = size
         self._buffer = torch.empty(max(1, size // 4), dtype=torch.int32, device=device)  # torch takes the device here
-        self._hold = _hold_cycles(device)
+        self._hold = _hold_cycles(device) if holds else 0
         self._turn = 0
 
     def __call__(self) -> None:
@@ -106,7 +109,7 @@ TimedCall = Callable[[Callable[[], object], torch.device, Flusher | None], Timed
 
 def _bind() -> tuple[Callable[[torch.Tensor, int, int], None], TimedCall, Callable[[torch.device], int], bool]:
     """The functions of this module around primitives that no module holds by name."""
-    perf_counter, runtime = time.perf_counter, _Runtime()
+    perf_counter = time.perf_counter
     fill, largest, plain = torch._C.TensorBase.fill_, torch._C.TensorBase.max, torch._C.DisableTorchFunction
     # The CPU build of torch has no device part: its event and stream are empty classes.
     event: Any = torch._C._CudaEventBase

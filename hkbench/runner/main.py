@@ -9,23 +9,25 @@ import socket
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from hkbench.runner import builds, capture, device_memory, memory, profile, wire
-from hkbench.runner.clock import Flusher, Timed, timed_call
+from hkbench.runner.clock import Flusher, Timed, runtime, timed_call
 from hkbench.runner.command import run_command
+from hkbench.runner.gate import Gate
 from hkbench.runner.launches import Launches
 from hkbench.runner.load import load_file
+from hkbench.runner.pool import SharedPool
 from hkbench.runner.trace import traced_call
 
 TRACEBACK_LIMIT = 64 * 1024
 MOST_HELD = 1 << 30  #: bytes of a result that is held beside the next one
 MODULE = "candidate"
 OPERATIONS = (
-    "load", "device", "regions", "construct", "parameters", "state", "bind", "watch", "prepare", "call", "trace",
+    "load", "device", "regions", "construct", "parameters", "state", "bind", "watch", "prepare", "call", "null", "trace",
     "ahead", "successive", "result", "profile", "command", "launch", "part", "reset",
 )  # fmt: skip
 
@@ -38,13 +40,19 @@ class Runner:
         self._fds = {"inbox": inbox, "outbox": outbox}
         self._device = torch.device("cpu")
         self._announces = False  # builds, and makes them quick: for good
+        self._pool: SharedPool | None = None
         self._forget()
 
     def _forget(self) -> None:
         """As it is before a candidate is loaded; the device stays."""
+        if self._pool is not None:
+            self._pool.close()
         self._class: Any = None
         self._model: Any = None
         self._flush: Flusher | None = None
+        self._gate: Gate | None = None
+        self._pool = None
+        self._delivered: list[torch.Tensor] = []  # what the last gated call came to; the judge reads it where it lies
         self._regions: dict[str, torch.Tensor] = {}
         self._shared = False  # whether these lie on the device
         self._staged: list[tuple[torch.Tensor, torch.Tensor]] = []  # (inbox, device) pairs, of regions on the host
@@ -102,9 +110,16 @@ class Runner:
         return {}
 
     def regions(self, message: wire.Message) -> wire.Message:
-        """Maps the two regions, on the device if they are `shared`. Their files follow if they are `sent`."""
+        """Maps the two regions, on the device if they are `shared`. Their files follow if they are `sent`.
+
+        With a `gate`, whose file follows them, calls wait on the device until the judge releases their inputs.
+        """
         self._shared = message["shared"]
-        files = wire.receive_descriptors(self._sock, 2) if message["sent"] else self._fds.values()
+        gate = message.get("gate")
+        files = list(self._fds.values())
+        if message["sent"]:
+            files = wire.receive_descriptors(self._sock, len(files) + (gate is not None))
+        page = None if gate is None else files.pop()
         for name, fd in zip(self._fds, files, strict=True):
             if self._shared:
                 self._regions[name] = device_memory.open_shared(message[name], fd, self._device)
@@ -114,7 +129,11 @@ class Runner:
                     os.close(fd)
         if message["flush_bytes"]:
             self._flush = Flusher(self._device, message["flush_bytes"])
-        return {}
+        if page is None:
+            return {}
+        self._gate = Gate(device_memory.open_shared(gate, page, self._device))
+        self._pool = SharedPool(self._device, self._tell_segment)
+        return {"outbox": self._regions["outbox"].data_ptr()}
 
     def construct(self, message: wire.Message) -> wire.Message:
         """Makes the model under the seed and says what parameters and buffers it has."""
@@ -122,7 +141,7 @@ class Runner:
         arguments = [self._argument(item) for item in message["init_inputs"]]
         self._model = self._class(*arguments).to(self._device)
         own = {name for name, _ in self._model.named_parameters(remove_duplicate=False)}
-        return {"state": [_described(name, value, name in own) for name, value in self._model.state_dict().items()]}
+        return {"state": [_form_of(name, value, name in own) for name, value in self._model.state_dict().items()]}
 
     def parameters(self, message: wire.Message) -> wire.Message:
         """Loads the values that lie in the inbox, by the model's own `load_state_dict`: its hooks may notice."""
@@ -163,17 +182,70 @@ class Runner:
         self._poison()
         return {}
 
-    def call(self, _message: wire.Message) -> wire.Message:
+    def call(self, message: wire.Message) -> wire.Message:
         """One forward pass: fresh contents are already in the inbox, the outputs go to the outbox.
 
         Correctness trials and timed runs are this same message, so a candidate cannot tell them apart. The judge starts
-        its clock when it sends the message, and stops it at the "end".
+        its clock when it sends the message, and stops it at the "end"; with a `gate`, the number of the call, its clock
+        is the device's, from the release of the inputs until the outputs are ready.
         """
+        if message.get("gate") is not None:
+            return self._gated(message["gate"], lambda: self._model(*self._inputs))
         with torch.no_grad():
             self._fetch()
             timed = timed_call(lambda: self._model(*self._inputs), self._device, self._flush)
             wire.send(self._sock, {"event": "end"})
         return self._answer(timed)
+
+    def null(self, message: wire.Message) -> wire.Message:
+        """A gated call without a forward pass, that comes to what the call before did: what a call costs by itself."""
+        last = self._delivered
+        tick = torch.zeros(1, device=self._device)
+
+        def forward() -> None:
+            tick.add_(1)
+
+        return self._gated(message["gate"], forward, last)
+
+    def _gated(
+        self, number: int, forward: Callable[[], object], delivered: list[torch.Tensor] | None = None
+    ) -> wire.Message:
+        assert self._gate is not None and self._pool is not None
+        self._finish()
+        runtime.unpin_cache()
+        runtime.forget()
+        with torch.no_grad(), self._pool.use():
+            self._gate.hold(number)
+            wire.send(self._sock, {"event": "begun"})
+            result = forward()
+            error = runtime.read()  # before anything else of ours: see clock.py
+            self._delivered = self._deliver(result) if delivered is None else delivered
+        self._gate.done(number, [leaf.data_ptr() for leaf in self._delivered])
+        self._finish()
+        return {"device_error": error, "leaves": [] if delivered is not None else self._described(result)}
+
+    def _deliver(self, result: object) -> list[torch.Tensor]:
+        """The outputs as the judge reads them, contiguous and in memory that it can map; a leaf that is none of them is
+        represented by the place that it should have filled."""
+        assert self._pool is not None
+        found = dict(wire.leaves(result, "output"))
+        delivered = []
+        for path, place in self._outputs.items():
+            leaf = found.get(path)
+            if _fits(leaf, place) and leaf.device == place.device and leaf.layout == torch.strided:
+                plain = leaf.resolve_conj().resolve_neg().contiguous()
+                delivered.append(plain if self._pool.holds(plain) or not plain.numel() else place.copy_(plain))
+            else:
+                delivered.append(place)
+        return delivered
+
+    def _tell_segment(self, address: int, size: int, descriptor: int | None) -> None:
+        """Has the judge map a new segment of the pool, or forget one."""
+        wire.send(self._sock, {"event": "segment", "address": address, "size": size})
+        if descriptor is not None:
+            wire.send_descriptors(self._sock, [descriptor])
+            os.close(descriptor)
+        wire.receive(self._sock)
 
     def trace(self, _message: wire.Message) -> wire.Message:
         """The same call while the kernel trace records."""
@@ -220,7 +292,12 @@ class Runner:
             tensor.copy_(source)
 
     def _poison(self) -> None:
-        memory.poison_free(self._outputs.values(), self._device)
+        if self._pool is None:
+            memory.poison_free(self._outputs.values(), self._device)
+        else:
+            self._delivered = []
+            with self._pool.use():
+                memory.poison_free(self._outputs.values(), self._device, self._pool.id)
         self._finish()
 
     def _answer(self, timed: Timed) -> wire.Message:
@@ -245,6 +322,8 @@ class Runner:
         Says what it has then, in bytes: of the device by torch's allocator, and of the host.
         """
         regions = list(self._regions.values()) if self._shared else []
+        if self._gate is not None:
+            regions.append(self._gate.page)
         self._forget()
         sys.modules.pop(MODULE, None)
         gc.collect()
@@ -293,6 +372,13 @@ class Runner:
 
     def _hand_over(self, result: object) -> list[dict[str, Any]]:
         """Describes each leaf and copies those that have the place's shape and dtype to the outbox."""
+        for path, leaf in wire.leaves(result, "output"):
+            place = self._outputs.get(path)
+            if place is not None and _fits(leaf, place):
+                memory.copy_out(place, leaf)
+        return self._described(result)
+
+    def _described(self, result: object) -> list[dict[str, Any]]:
         described = []
         kept = []
         for path, leaf in wire.leaves(result, "output"):
@@ -312,9 +398,6 @@ class Runner:
             }
             described.append(entry)
             kept.append(leaf)
-            place = self._outputs.get(path)
-            if place is not None and place.shape == leaf.shape and place.dtype == leaf.dtype:
-                memory.copy_out(place, leaf)
         self._earlier = Earlier(kept, self._keeps)
         return described
 
@@ -370,7 +453,11 @@ def _tensors_in(values: object) -> list[torch.Tensor]:
     return [leaf for _, leaf in wire.leaves(values, "") if isinstance(leaf, torch.Tensor)]
 
 
-def _described(name: str, value: torch.Tensor, is_parameter: bool) -> dict[str, Any]:
+def _fits(leaf: object, place: torch.Tensor) -> TypeGuard[torch.Tensor]:
+    return isinstance(leaf, torch.Tensor) and leaf.shape == place.shape and leaf.dtype == place.dtype
+
+
+def _form_of(name: str, value: torch.Tensor, is_parameter: bool) -> dict[str, Any]:
     dtype = memory.dtype_name(value.dtype)
     return {"name": name, "shape": list(value.shape), "dtype": dtype, "parameter": is_parameter}
 

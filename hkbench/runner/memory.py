@@ -50,6 +50,7 @@ _M_PERTURB = -6  #: of mallopt(3)
 _JUNK = 0x01  #: freed memory gets this byte, handed-out memory its complement 0xFE: as a float a huge number
 POISON = 0xFF  #: as a byte; as a float of any width it is a NaN
 _MOST_POISON = 1 << 30  #: bytes; beyond, a block of the output's size may not fit a second time
+_DEFAULT_POOL = (0, 0)  #: of torch's allocator
 _libc = ctypes.CDLL(None)
 
 
@@ -59,29 +60,31 @@ def perturb_heap(on: bool) -> None:
         _libc.mallopt(_M_PERTURB, _JUNK if on else 0)
 
 
-def poison_free(outputs: Iterable[torch.Tensor], device: torch.device) -> None:
+def poison_free(outputs: Iterable[torch.Tensor], device: torch.device, pool: tuple[int, int] = _DEFAULT_POOL) -> None:
     """Fills the free block that an output of the next call will most likely get, so that it holds no old answer.
 
-    On a GPU all free blocks of torch's cache are filled.
+    On a GPU all free blocks of torch's cache are filled, and those of the `pool` that calls allocate from.
     """
     blocks = [torch.empty_like(output, device=device) for output in outputs if output.nbytes <= _MOST_POISON]
     if device.type == "cuda":
         blocks.clear()  # they are free blocks now
-        for address, size in _free_blocks(device):
+        for address, size in _free_blocks(device, {_DEFAULT_POOL, pool}):
             _poison_device(address, size)
     for block in blocks:
         ctypes.memset(block.data_ptr(), POISON, block.untyped_storage().nbytes())
 
 
-def _free_blocks(device: torch.device) -> Iterator[tuple[int, int]]:
+def _free_blocks(device: torch.device, pools: set[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """(address, bytes) of the blocks that torch's allocator keeps for reuse.
 
     They are not asked for by allocating: a piece that is left over of a large block is given to nobody who asks for a
-    small one, so that each call would take more memory. Pools of CUDA graphs are left alone: who replays a graph may
-    rely on what lies in its pool.
+    small one, so that each call would take more memory. Other pools, of CUDA graphs, are left alone: who replays a
+    graph may rely on what lies in its pool.
     """
     for segment in torch.cuda.memory_snapshot():
-        if segment["device"] != (device.index or 0) or tuple(segment.get("segment_pool_id", (0, 0))) != (0, 0):
+        if segment["device"] != (device.index or 0):
+            continue
+        if tuple(segment.get("segment_pool_id", _DEFAULT_POOL)) not in pools:
             continue
         address = segment["address"]
         for block in segment["blocks"]:

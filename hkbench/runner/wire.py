@@ -9,6 +9,7 @@ judge decides.
 from __future__ import annotations
 
 import json
+import os
 import socket
 import struct
 import time
@@ -59,15 +60,18 @@ def send_descriptors(sock: socket.socket, descriptors: Sequence[int]) -> None:
         raise PeerClosed("the peer closed the channel") from error
 
 
-def receive_descriptors(sock: socket.socket, count: int) -> list[int]:
-    """The open files that follow the frame just received. Only a runner takes any: the judge never does.
+def receive_descriptors(sock: socket.socket, count: int, seconds: float | None = None) -> list[int]:
+    """The open files that follow the frame just received.
 
     Raises:
         WireError: other than `count` files came.
+        TimeoutError: nothing came within `seconds`.
     """
-    sock.settimeout(None)
+    sock.settimeout(seconds)
     data, descriptors, _flags, _address = socket.recv_fds(sock, len(_WITH_DESCRIPTORS), count)
     if data != _WITH_DESCRIPTORS or len(descriptors) != count:
+        for descriptor in descriptors:
+            os.close(descriptor)
         raise WireError(f"{count} open files were announced, {len(descriptors)} came")
     return descriptors
 

@@ -1,0 +1,201 @@
+"""The judge's clock on a GPU: inputs are put in place, and outputs taken, by the judge's own stream.
+
+Of one call: the runner's stream waits at its gate (runner/gate.py) while `forward` is queued. The judge's stream then
+stamps the device's clock, writes the inputs, evicts the caches, opens the gate, waits until the runner's stream says
+that it is done, stamps the clock again and at once copies the outputs. Kernels of two processes share a GPU in turn, so
+a stamp of the judge's is made when nothing else runs; work that was left for later is not in the outputs then.
+
+What a call costs by itself (messages of the two streams, a change of contexts twice, inputs, eviction) is that of null
+calls of the baseline's runner, without a forward pass, and is taken off (judge/measure.py).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from hkbench.judge.arena import Arena
+from hkbench.judge.device_code import DeviceCode
+from hkbench.runner import device_memory
+from hkbench.runner.clock import Flusher
+from hkbench.runner.gate import DONE, GO, MAX_OUTPUTS, PLACES, SIZE, StreamOperations
+from hkbench.runner.memory import DTYPES
+
+MAX_SEGMENTS = 256  #: of one runner's pool that are mapped at a time
+DONE_SECONDS = 5.0  #: for the judge's stream to end after the runner has said that it is done
+STAMPS = 3  #: before the inputs are written, as the gate opens, and when the runner's stream is done
+
+
+class NotTaken(Exception):
+    """The runner said that it was done, and its device did not, or its outputs lie in no memory that it showed."""
+
+
+class Segments:
+    """Memory of a runner's that the judge has mapped: where its outputs lie."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._mapped: dict[int, torch.Tensor] = {}
+        self._left: list[torch.Tensor] = []  # unmapped when no stream of ours may look at them
+        self._stream = torch.cuda.Stream(device)
+        self._fixed: tuple[int, torch.Tensor] | None = None
+        # Pinned now: who allocates such memory while a stream of his waits for the runner may wait for ever.
+        self._host = torch.zeros(MAX_SEGMENTS, 3, dtype=torch.int64).pin_memory()
+        self.table = torch.zeros(MAX_SEGMENTS, 3, dtype=torch.int64, device=device)
+        self.rows = 0
+
+    def fix(self, address: int, region: torch.Tensor) -> None:
+        """The outbox, which is not unmapped here, and where it lies for the runner."""
+        self._fixed = address, region
+        self._write()
+
+    def changed(self, address: int, size: int, descriptor: int | None) -> None:
+        """Maps a new segment, or forgets one (no descriptor).
+
+        Raises:
+            RuntimeError, ValueError: it cannot be mapped, or there are too many.
+        """
+        if descriptor is None:
+            gone = self._mapped.pop(address, None)
+            self._left += [] if gone is None else [gone]
+        else:
+            if len(self._mapped) >= MAX_SEGMENTS - 1 or not 0 <= address < 1 << 62:
+                os.close(descriptor)
+                raise ValueError(f"{len(self._mapped)} segments of memory are mapped already")
+            self._mapped[address] = device_memory.open_shared({"size": size}, descriptor, self._device)
+        self._write()
+
+    def tidy(self) -> None:
+        """Unmaps what the runner gave up."""
+        for region in self._left:
+            device_memory.release(region)
+        self._left.clear()
+
+    def release(self) -> None:
+        self._left += self._mapped.values()
+        self._mapped.clear()
+        self._fixed = None
+        self.tidy()
+
+    def _write(self) -> None:
+        rows = [(address, region.nbytes, region.data_ptr()) for address, region in self._mapped.items()]
+        if self._fixed is not None:
+            rows.append((self._fixed[0], self._fixed[1].nbytes, self._fixed[1].data_ptr()))
+        self.rows = len(rows)
+        if not rows:
+            return
+        with torch.cuda.stream(self._stream):  # the stream of the calls may be waiting for this runner
+            self._host[: len(rows)] = torch.tensor(rows, dtype=torch.int64)
+            self.table.copy_(self._host, non_blocking=True)
+        self._stream.synchronize()
+
+
+class Lane:
+    """One runner's gate and segments."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.page = Arena.on_device(SIZE, device)
+        self.page.region.zero_()
+        self.segments = Segments(device)
+        self.number = 0
+
+    def release(self) -> None:
+        self.segments.release()
+        self.page.release()
+
+
+class Stopwatch:
+    """Times calls of the two runners of one evaluation.
+
+    Raises:
+        RuntimeError: this device, its driver or its compiler lacks what that needs; the message says what.
+    """
+
+    def __init__(self, device: torch.device, code: DeviceCode, flush_bytes: int, places: dict[str, Any]) -> None:
+        if len(places) > MAX_OUTPUTS:
+            raise RuntimeError(f"{len(places)} outputs are more than the {MAX_OUTPUTS} that a call can hand over")
+        self.device, self.code, self.places = device, code, places
+        self.operations = StreamOperations()
+        self.stream = torch.cuda.Stream(device)
+        self.aside = torch.cuda.Stream(device)
+        self.stamps = torch.zeros(STAMPS + 1, dtype=torch.int64, device=device)  # the last one counts what is missing
+        self.flush = Flusher(device, flush_bytes, holds=False)
+        self.candidate, self.baseline = Lane(device), Lane(device)
+        torch.cuda.synchronize(device)
+
+    def call(self, lane: Lane, reveal: Callable[[], None], takes: bool = True) -> GatedCall:
+        """A call that is about to be made; `reveal` queues the writing of its inputs on the current stream."""
+        lane.number += 1
+        return GatedCall(self, lane, reveal, takes)
+
+    def release(self) -> None:
+        """Gives back the device's memory. Raises RuntimeError where its driver refuses."""
+        for lane in (self.candidate, self.baseline):
+            lane.release()
+
+
+class GatedCall:
+    """One call: `release` once the runner has begun, then `finish` when it has answered, or `abandon`."""
+
+    def __init__(self, watch: Stopwatch, lane: Lane, reveal: Callable[[], None], takes: bool) -> None:
+        self._watch, self._lane, self._reveal = watch, lane, reveal
+        self.number = lane.number
+        self._released = False
+        self._page = lane.page.region.data_ptr()
+        self.outputs: dict[str, torch.Tensor] = {}
+        for path, place in watch.places.items() if takes else ():
+            self.outputs[path] = torch.empty(place["shape"], dtype=DTYPES[place["dtype"]], device=watch.device)
+        torch.cuda.current_stream(watch.device).synchronize()
+
+    def release(self) -> None:
+        """Queues the judge's part of the call."""
+        watch, segments = self._watch, self._lane.segments
+        stream = watch.stream.cuda_stream
+        stamps = watch.stamps.data_ptr()
+        self._released = True
+        with torch.cuda.stream(watch.stream):
+            watch.stamps[STAMPS].zero_()
+            watch.code.stamp(stream, stamps)
+            self._reveal()
+            watch.flush()
+            watch.code.stamp(stream, stamps + 8)
+            watch.operations.write(stream, self._page + GO, self.number)
+            watch.operations.wait(stream, self._page + DONE, self.number)
+            watch.code.stamp(stream, stamps + 16)
+            for index, value in enumerate(self.outputs.values()):
+                if value.nbytes:
+                    arguments = segments.table.data_ptr(), segments.rows, value.nbytes, value.data_ptr()
+                    watch.code.take(stream, self._page + PLACES + 8 * index, *arguments, stamps + 8 * STAMPS)
+
+    def finish(self) -> float:
+        """Seconds from before the inputs were written until the runner's stream was done; the outputs are taken then.
+
+        Raises:
+            NotTaken
+        """
+        deadline = time.monotonic() + DONE_SECONDS
+        while self._released and not self._watch.stream.query():
+            if time.monotonic() > deadline:
+                self.abandon()
+                raise NotTaken("the runner answered before the stream of its call was done")
+            time.sleep(2e-5)
+        self._lane.segments.tidy()
+        if not self._released:
+            raise NotTaken("the runner answered a call that it had not begun")
+        begin, _opened, end, missing = self._watch.stamps.tolist()
+        if missing:
+            raise NotTaken("an output lies in memory that the runner did not show")
+        return float((end - begin) * self._watch.code.tick_seconds)
+
+    def abandon(self) -> None:
+        """Lets both streams go on after a call that failed; its outputs are worth nothing."""
+        aside, operations = self._watch.aside.cuda_stream, self._watch.operations
+        for flag in (GO, DONE):
+            operations.write(aside, self._page + flag, self.number)
+        self._watch.aside.synchronize()
+        self._watch.stream.synchronize()
+        self._lane.segments.tidy()
