@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from hkbench.judge import evaluate, floor, worker
+from hkbench.judge.checker import Checker
 from hkbench.judge.link import RunnerLink
 from hkbench.judge.reference import Reference
 from hkbench.judge.regions import Regions
@@ -36,7 +37,8 @@ PARTS: dict[str, tuple[Any, str]] = {
     "first trial repeated": (Session, "_repeat"),
     "parameters compared": (Session, "check_state"),
     "inputs compared with what was given": (Regions, "changed_input"),
-    "outputs of timed runs compared": (Session, "check_again"),
+    "outputs of timed runs compared": (Checker, "check_again"),
+    "outputs of timed runs held against the baseline's": (Checker, "check_against"),
     "caches evicted (CPU), device seen idle (GPU)": (Timing, "_evict"),
     "inputs made": (Reference, "inputs"),
     "inputs put in place": (Regions, "put_inputs"),
@@ -45,7 +47,7 @@ PARTS: dict[str, tuple[Any, str]] = {
     "outputs copied for the judge": (Regions, "outputs"),
     "reference run": (Reference, "native"),
     "reference run in higher precision": (Reference, "precise"),
-    "outputs compared": (Session, "check"),
+    "outputs compared": (Checker, "check"),
     "requests to the runners": (Side, "try_ask"),
     "witness: kernel trace": (Timing, "_trace"),
     "witness: samples from outside": (Timing, "_sample"),

@@ -374,7 +374,7 @@ class Evaluation:
             track=self._job.settings.track,
             isolation=self._job.isolation,
             seeds=tuple(session.seeds) if session else (),
-            tolerances=tuple(session.tolerances.values()) if session else (),
+            tolerances=tuple(session.checker.tolerances.values()) if session else (),
             weights=session.weights if session else None,
             reference_precision=self._reference.precision if self._reference and session else None,
             flush_bytes=session.flush_bytes if session else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import torch
@@ -34,6 +35,12 @@ class Regions:
         everything = [leaf for _, leaf in leaves(inputs, "")] + list(outputs.values())
         #: Of inputs and outputs together.
         self.elements = sum(leaf.numel() for leaf in everything if isinstance(leaf, torch.Tensor))
+
+    def twin(self) -> Regions:
+        """Regions of the same layout for another runner, without memory yet."""
+        other = copy.copy(self)
+        other._arenas, other.notes = (), []
+        return other
 
     @property
     def bytes(self) -> int:
@@ -81,7 +88,7 @@ class Regions:
 
     @property
     def on_device(self) -> bool:
-        return all(arena.descriptor is not None for arena in self._arenas)
+        return bool(self._arenas) and all(arena.descriptor is not None for arena in self._arenas)
 
     def put_state(self, state: dict[str, torch.Tensor]) -> None:
         """Parameters and buffers, by the reference's names."""

@@ -14,15 +14,14 @@ import torch
 
 from hkbench.devices.peaks import flush_bytes
 from hkbench.errors import DeviceUnavailable
-from hkbench.judge import advice, compare, failures
-from hkbench.judge.device_code import device_code
+from hkbench.judge import advice, failures
+from hkbench.judge.checker import Checker
 from hkbench.judge.form import form_mismatch
 from hkbench.judge.parameters import Fit, Form, fit, forms, randomised
 from hkbench.judge.quiet import Quiet
 from hkbench.judge.reference import Leaves, Reference
-from hkbench.judge.regions import Regions
+from hkbench.judge.shared_memory import SharedMemory
 from hkbench.judge.side import BaselineSide, Side, times_of
-from hkbench.judge.stopwatch import GatedCall, Lane, Stopwatch
 from hkbench.judge.variations import OWN, Drawn, Variator, trial_plan
 from hkbench.records import (
     DeviceFacts,
@@ -30,10 +29,8 @@ from hkbench.records import (
     Failure,
     FailureKind,
     JudgeSettings,
-    Mismatch,
     SizeSet,
     Stage,
-    Tolerance,
     Trial,
 )
 from hkbench.runner.memory import DTYPES
@@ -46,8 +43,6 @@ MOST_SINGLE = 16  #: parameters of which one after the other is taken for stale
 #: Calls that follow one another at once: as many as this where inputs and outputs are small, else two.
 MOST_SUCCESSIVE = 4
 SMALL_BYTES = 1 << 26  #: of inputs and outputs together
-#: Share of the device's memory that they may take where they are called at once: judge and runner hold several of each.
-LARGEST_SHARE = 1 / 16
 
 
 def draw_seed() -> int:
@@ -100,7 +95,6 @@ class Session:
         self.quiet = Quiet(reference.device)  # learns what is usual before the candidate has the device
         self.side.begin("device", **device_request(reference.device, facts))
         self.flush_bytes = flush_bytes(facts)
-        self.tolerances: dict[str, Tolerance] = {}
         self.seeds: list[int] = []
         self.passed: list[Trial] = []
         self.weights: Weights = "none"
@@ -112,19 +106,22 @@ class Session:
         inputs = reference.inputs(draw_seed())
         outputs = self.run_reference(inputs)
         self._may_share = reference.shares_memory
-        self.not_checked: list[str] = []
-        self.regions = Regions(reference, inputs, outputs, files)
-        self.regions.allocate(by_host=settings.host_copies)
-        self.stopwatch = self._stopwatch()
+        self.memory = SharedMemory(reference, (inputs, outputs), files, self.flush_bytes, facts, settings.host_copies)
+        self.regions = self.memory.regions
         self.side.before = self.regions.conceal
         # Only the form is needed from here on; the memory may be most of the device's.
         self._form = {
             path: leaf.to("meta") if isinstance(leaf, torch.Tensor) else leaf for path, leaf in outputs.items()
         }
+        self.checker = Checker(reference, self.run_reference, self._form, settings.rtol)
 
     @property
     def notes(self) -> list[str]:
-        return self.regions.notes
+        return self.memory.notes
+
+    @property
+    def not_checked(self) -> list[str]:
+        return self.memory.not_checked
 
     @property
     def computes(self) -> bool:
@@ -150,65 +147,23 @@ class Session:
         taken = self.side.finish()
         if not taken["ok"]:
             raise failures.from_exception(Stage.LOAD, taken)
-        opened = self._open(self.side)
-        if not opened["ok"] and self.regions.on_device:
-            # The judge could make it, but what confines the runner keeps it from opening it.
-            self._drop_stopwatch("memory of the device cannot be opened where candidates are confined")
-            self.notes.append(f"device memory cannot be shared here ({opened.get('message')}); copies go by the host")
-            self.regions.allocate(by_host=True)
-            opened = self._open(self.side)
-        if not opened["ok"]:
-            raise failures.from_exception(Stage.LOAD, opened)
+        self._open()
         made = self.side.ask(Stage.LOAD, "construct", **self._construct())
         self._fit_parameters(made)
         self._load_parameters()
         self.side.ask(Stage.LOAD, "bind", **self._bind())
 
-    def _stopwatch(self) -> Stopwatch | None:
-        """The judge's clock on a GPU; without it the runners' clocks are held against the judge's on the host."""
-        if self.reference.device.type != "cuda":
-            return None
-        why = "inputs and outputs go by the host"
-        if self.regions.on_device:
-            try:
-                code = device_code(self.reference.device)
-                return Stopwatch(self.reference.device, code, self.flush_bytes, self.regions.output_places)
-            except RuntimeError as error:
-                why = str(error)
-        self.not_checked.append(f"the time on the device by a clock of the judge's own: {why}")
-        return None
-
-    def _open(self, side: Side) -> Message:
-        """Maps the regions. The candidate's runner was forked with files of the host's; the baseline's is older."""
-        sent = self.regions.on_device or side is self.baseline
-        descriptors = self.regions.descriptors if sent else ()
-        lane, gate = self._lane(side), None
-        if lane is not None:
-            assert lane.page.descriptor is not None
-            descriptors, gate = (*descriptors, lane.page.descriptor), lane.page.description
-            side.shows(lane.segments.changed)
-        opened = side.try_ask(Stage.LOAD, "regions", descriptors=descriptors, sent=sent, gate=gate, **self._regions())
-        if lane is not None and opened["ok"]:
-            lane.segments.fix(int(opened["outbox"]), self.regions.outbox)
-        return opened
-
-    def _drop_stopwatch(self, why: str) -> None:
-        if self.stopwatch is not None:
-            self.stopwatch.release()
-            self.stopwatch = None
-            self.not_checked.append(f"the time on the device by a clock of the judge's own: {why}")
-
-    def _lane(self, side: Side) -> Lane | None:
-        if self.stopwatch is None:
-            return None
-        return self.stopwatch.baseline if side is self.baseline else self.stopwatch.candidate
-
-    def gated(self, side: Side, inputs: list[Any]) -> GatedCall | None:
-        """A call of one side whose inputs the judge releases, where it has a clock on the device."""
-        lane = self._lane(side)
-        if lane is None or self.stopwatch is None:
-            return None
-        return self.stopwatch.call(lane, lambda: self.regions.write_inputs(inputs), takes=side is self.side)
+    def _open(self) -> None:
+        """Has the candidate's runner map the memory; by the host where no runner can map that of the device here."""
+        opened = self.memory.open(self.side)
+        if not opened["ok"] and self.regions.on_device:
+            # Code of the candidate's has run in its runner, and what it breaks may not choose how it is judged.
+            if self.memory.open(self.baseline)["ok"]:
+                raise failures.from_exception(Stage.LOAD, opened)
+            self.memory.go_by_host(str(opened.get("message")))
+            opened = self.memory.open(self.side)
+        if not opened["ok"]:
+            raise failures.from_exception(Stage.LOAD, opened)
 
     def _draw_ahead(self) -> tuple[int, Drawn] | None:
         """Seed and inputs of the first trial, while the candidate's runner takes the device; they stay in the judge."""
@@ -220,14 +175,6 @@ class Session:
     def _draw(self, name: str) -> tuple[int, Drawn]:
         seed = draw_seed()
         return seed, self._variator.draw(name, seed)
-
-    def _regions(self) -> dict[str, Any]:
-        on_cpu = self.reference.device.type == "cpu"
-        return {
-            # On a CPU the judge evicts the caches itself, while the runner is stopped.
-            "flush_bytes": 0 if on_cpu else self.flush_bytes,
-            **self.regions.descriptions,
-        }
 
     def _construct(self) -> dict[str, Any]:
         return {"seed": self._weights_seed, "init_inputs": self.regions.init_places}
@@ -255,7 +202,8 @@ class Session:
         overrides = problem.cpu_sizes if self.reference.sizes is SizeSet.CPU and problem.cpu_sizes else {}
         load = {"path": str(problem.path.resolve()), "class": "Model", "capture": False, "overrides": overrides}
         self.baseline.must("load", None, text=problem.source, **load)
-        self.baseline.succeeded(lambda: self._open(self.baseline))
+        self.memory.separate()
+        self.baseline.succeeded(lambda: self.memory.open(self.baseline))
         self.baseline.must("construct", None, **self._construct())
         self.baseline.must("parameters", None, state=self.regions.state)
         self.baseline.must("bind", None, **self._bind())
@@ -267,9 +215,7 @@ class Session:
             WorkerLost, RuntimeError
         """
         held = self.baseline.must("reset")
-        if self.stopwatch is not None:
-            self.stopwatch.release()
-        self.regions.release()
+        self.memory.release()
         self.reference.forget()
         return held
 
@@ -288,10 +234,10 @@ class Session:
         self.check_state()
         self.side.ask(Stage.RUN, "watch", on=False)
         self.successive(Stage.RUN)
-        self.not_checked += [
+        self.not_checked.extend(
             f"that all of input {number} is read: what single elements of it change is within the tolerance"
             for number in self._variator.unseen
-        ]
+        )
 
     def _use_parameters(self, kind: str) -> None:
         """Changes the parameters of reference and candidate alike."""
@@ -309,7 +255,7 @@ class Session:
         self.seeds.append(seed)
         got = self.call(drawn.inputs, number).outputs
         try:
-            worst, error = self.check(got, drawn.native, drawn.precise, number, drawn.tolerances)
+            worst, error = self.checker.check(got, drawn.native, drawn.precise, number, drawn.tolerances)
         except failures.CandidateFailed as failed:
             if drawn.name != "own" or parameters != "own":
                 message = f"{failed.failure.message} (inputs: {drawn.name}; parameters: {parameters})"
@@ -344,7 +290,7 @@ class Session:
             self.reference.load(self._state | {self._fit.mapping[name]: value for name, value in old.items()})
             native = self.run_reference(inputs)
             try:
-                self.check(got, native, self.reference.precise(inputs, native), number)
+                self.checker.check(got, native, self.reference.precise(inputs, native), number)
             except failures.CandidateFailed:
                 continue
             what = names[0] if len(names) == 1 else "all parameters"
@@ -366,7 +312,7 @@ class Session:
         """The same inputs once more: right again, and where eager repeats its bits that is worth a note."""
         again = self.call(drawn.inputs, 1).outputs
         try:
-            self.check(again, drawn.native, drawn.precise, 1, drawn.tolerances)
+            self.checker.check(again, drawn.native, drawn.precise, 1, drawn.tolerances)
         except failures.CandidateFailed as failed:
             message = f"right at first, wrong when the same inputs came again: {failed.failure.message}"
             raise failures.failed(Stage.COMPARE, FailureKind.NOT_REPEATABLE, message, trial=1) from failed
@@ -381,10 +327,11 @@ class Session:
         Two to four, drawn anew each time. Who answers from memory when calls come quickly is right in calls that the
         judge waits between, and wrong here.
         """
-        size, memory = self.regions.bytes, self.facts.memory_bytes
-        if memory is not None and size > LARGEST_SHARE * memory:
+        size = self.regions.bytes
+        if not self.memory.spacious:
             missing = f"calls that follow one another at once: {size >> 20} MiB of inputs and outputs leave no room"
-            self.not_checked += [missing] if missing not in self.not_checked else []
+            if missing not in self.not_checked:
+                self.not_checked.append(missing)
             return
         count = 2 + (secrets.randbelow(MOST_SUCCESSIVE - 1) if size <= SMALL_BYTES else 0)
         given = [self.fresh_inputs(draw_seed()) for _ in range(count)]
@@ -397,7 +344,7 @@ class Session:
             answer = self.side.ask(stage, "result", number=number)
             self.check_answer(answer, given[0], None)
             try:
-                self.check_again(self.regions.outputs(), inputs)
+                self.checker.check_again(self.regions.outputs(), inputs)
             except failures.CandidateFailed as failed:
                 raise _when_successive(failed.failure, number, count) from None
         self.regions.clear()
@@ -433,8 +380,7 @@ class Session:
         runs; without `keep` the outputs are not copied, and the inputs not looked at. What is left of them in the
         shared regions the candidate knows, and the baseline's next call overwrites it.
         """
-
-        gated = self.gated(self.side, inputs) if op == "call" else None
+        gated = self.memory.gated(self.side, inputs) if op == "call" else None
 
         def reveal() -> None:
             if gated is None:
@@ -488,67 +434,6 @@ class Session:
             more += max(0.0, _copy_seconds(target, strided) - _copy_seconds(target, target.clone()))
         return more
 
-    def check_again(self, got: dict[str, torch.Tensor], inputs: list[Any]) -> None:
-        """Compares the outputs of a timed call.
-
-        Eager's own answer can only widen a tolerance or excuse what is not finite: it is asked for where the precise
-        one does not settle it, or where what is recorded of the largest errors would change.
-        """
-        precise = self.reference.precise(inputs, self._form)
-        widened = precise is not self._form
-        if widened and all(self._plainly_right(path, precise[path], answer) for path, answer in got.items()):
-            return
-        native = self.run_reference(inputs)
-        self.check(got, native, precise if widened else native, None)
-
-    def _plainly_right(self, path: str, precise: object, answer: torch.Tensor) -> bool:
-        """Whether an output passes whatever eager's own is, by an error no larger than one that is on record."""
-        assert isinstance(precise, torch.Tensor)
-        found, known = compare.plainly_right(precise, answer, self.settings.rtol), self.tolerances.get(path)
-        if found is None or known is None or known.error is None:
-            return False
-        return found.worst * compare.plain_tolerance(answer.dtype, self.settings.rtol).rtol <= known.error
-
-    def check(
-        self,
-        got: dict[str, torch.Tensor],
-        native: Leaves,
-        precise: Leaves,
-        trial: int | None,
-        known: dict[str, Tolerance] | None = None,
-    ) -> tuple[float, float | None]:
-        """The largest error over its tolerance, and the largest absolute error. Raises at a mismatch.
-
-        `known` holds the tolerances of these very outputs, as far as they were found; it is filled in.
-        """
-        worst, error = 0.0, None
-        known = {} if known is None else known
-        for path, answer in got.items():
-            eager, wanted = native[path], precise[path]
-            assert isinstance(eager, torch.Tensor) and isinstance(wanted, torch.Tensor)
-            found = known.get(path)
-            result, tolerance = compare.compare_output(path, eager, wanted, answer, found, changed=self.settings.rtol)
-            if tolerance is not None:
-                known[path] = tolerance
-                self._keep(path, tolerance, result)
-            if result.mismatch is not None:
-                kind = FailureKind.NOT_FINITE if result.not_finite else FailureKind.WRONG_VALUES
-                raise _wrong(kind, result.mismatch, trial, result.not_finite)
-            worst = max(worst, result.worst)
-            if result.max_abs_error is not None:
-                error = max(error or 0.0, result.max_abs_error)
-        return worst, error
-
-    def _keep(self, path: str, tolerance: Tolerance, result: compare.LeafResult) -> None:
-        """An output's first tolerance, with the largest errors of all comparisons that it passed."""
-        known = self.tolerances.get(path, tolerance)
-        error, eager = known.error, None
-        if known.eager_error is not None and tolerance.eager_error is not None:
-            eager = max(known.eager_error, tolerance.eager_error)
-        if result.mismatch is None:
-            error = max(error or 0.0, result.worst * tolerance.rtol)
-        self.tolerances[path] = known.model_copy(update={"error": error, "eager_error": eager})
-
 
 def _forms_of(made: Message) -> dict[str, Form]:
     """The runner's description of ModelNew's parameters and buffers, checked."""
@@ -586,12 +471,3 @@ def _when_successive(failure: Failure, number: int, count: int) -> failures.Cand
     which = f"call {number + 1} of {count} that followed one another at once, each on other inputs"
     message = f"{failure.message} ({which}: a result may depend neither on the time since the call before nor on it)"
     return failures.CandidateFailed(failure.model_copy(update={"message": message}))
-
-
-def _wrong(kind: FailureKind, found: Mismatch, trial: int | None, not_finite: int = 0) -> failures.CandidateFailed:
-    share = f"{found.wrong_elements} of {found.elements} elements"
-    text = f"{found.output}{list(found.index)}: expected {found.expected!r}, got {found.got!r}; {share} are wrong"
-    if not_finite:
-        text += f", {not_finite} of them NaN or Inf"
-    failure = Failure(stage=Stage.COMPARE, kind=kind, message=text, mismatch=found, trial=trial)
-    return failures.CandidateFailed(failure)

@@ -116,6 +116,8 @@ class Stopwatch:
     """
 
     def __init__(self, device: torch.device, code: DeviceCode, flush_bytes: int, places: dict[str, Any]) -> None:
+        if not hasattr(torch.cuda, "use_mem_pool"):
+            raise RuntimeError(f"torch {torch.__version__} has no memory pools (2.6 has)")
         if len(places) > MAX_OUTPUTS:
             raise RuntimeError(f"{len(places)} outputs are more than the {MAX_OUTPUTS} that a call can hand over")
         self.device, self.code, self.places = device, code, places
@@ -127,8 +129,11 @@ class Stopwatch:
         self.candidate, self.baseline = Lane(device), Lane(device)
         torch.cuda.synchronize(device)
 
-    def call(self, lane: Lane, reveal: Callable[[], None], takes: bool = True) -> GatedCall:
-        """A call that is about to be made; `reveal` queues the writing of its inputs on the current stream."""
+    def call(self, lane: Lane, reveal: Callable[[], None], takes: bool) -> GatedCall:
+        """A call that is about to be made, whose outputs the judge `takes`.
+
+        `reveal` queues the writing of its inputs on the current stream.
+        """
         lane.number += 1
         return GatedCall(self, lane, reveal, takes)
 

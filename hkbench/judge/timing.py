@@ -62,6 +62,8 @@ class Timing:
         self._cache = torch.empty(session.flush_bytes if self._device.type == "cpu" else 0, dtype=torch.uint8)
         self._seen = Witnessed()
         self._nulls: list[float] = []
+        self._got: dict[str, torch.Tensor] = {}  # outputs of the pair, where the judge takes those of every call
+        self._expected: dict[str, torch.Tensor] = {}
         self._runs = 0  # pairs of the round
 
     def measure(self) -> Measurement:
@@ -69,7 +71,7 @@ class Timing:
         session = self._session
         kind, asked = session.facts.kind, session.settings.timing_runs
         clock = "perf_counter" if kind is DeviceKind.CPU else "device events"
-        clock = clock if session.stopwatch is None else JUDGES_CLOCK
+        clock = clock if session.memory.stopwatch is None else JUDGES_CLOCK
         left, right = Samples(), Samples()
         before = self._gpu()
         for number, self._runs in enumerate(rounds(asked, kind)):
@@ -95,23 +97,22 @@ class Timing:
     def _baseline(self, samples: Samples, number: int) -> None:
         session = self._session
         inputs = self._of_pair(number)
-        on_cpu = self._device.type == "cpu"
-
-        gated = session.gated(session.baseline, inputs)
+        regions, gated = session.memory.regions_of(session.baseline), session.memory.gated(session.baseline, inputs)
 
         def reveal() -> None:
             if gated is None:
-                session.regions.put_inputs(inputs, judged=False)
+                regions.put_inputs(inputs, judged=False)
             else:
-                session.regions.clear()
+                regions.clear()
             self._evict()
 
-        # Nobody looks at its answer. On a CPU it has to have a heap like the other side's.
-        answer = session.baseline.must("call", reveal, on_cpu, gated)
-        session.regions.leave()
+        # On a CPU it has to have a heap like the other side's.
+        answer = session.baseline.must("call", reveal, self._device.type == "cpu", gated)
+        regions.leave()
         if gated is None:
             samples.add(answer["seconds"], answer["idle_seconds"], session.baseline.stamps)
             return
+        self._expected = gated.outputs
         samples.add_span(session.baseline.seconds)
         if number % NULL_EVERY == 0:
             self._null(inputs)
@@ -119,14 +120,12 @@ class Timing:
     def _null(self, inputs: list[Any]) -> None:
         """A call of the baseline's runner without a forward pass: what a call costs by itself."""
         session = self._session
-        gated = session.gated(session.baseline, inputs)
 
         def reveal() -> None:
-            session.regions.clear()
+            session.memory.regions_of(session.baseline).clear()
             session.quiet.look()
 
-        session.baseline.must("null", reveal, False, gated)
-        session.regions.leave()
+        session.baseline.must("null", reveal, False, session.memory.gated(session.baseline, inputs))
         assert session.baseline.seconds is not None
         self._nulls.append(session.baseline.seconds)
 
@@ -138,14 +137,19 @@ class Timing:
         session = self._session
         compared = number in self._compared
         made = session.call(self._of_pair(number), None, Stage.TIME, then=self._evict, keep=compared)
-        if session.stopwatch is None:
+        if session.memory.stopwatch is None:
             samples.add(made.seconds, made.idle, session.side.stamps)
         else:
             samples.add_span(made.seconds)
+            self._got = made.outputs
         if compared:
-            session.check_again(made.outputs, self._inputs)
+            session.checker.check_again(made.outputs, self._inputs)
 
     def _watch(self, number: int) -> None:
+        """After each pair: compares its outputs where both sides' were taken, and watches the candidate if drawn."""
+        if self._got and self._expected and number not in self._compared:
+            self._session.checker.check_against(self._got, self._expected, self._inputs)
+        self._got, self._expected = {}, {}
         if number in self._traced:
             self._trace()
         if number in self._sampled and not self._seen.enough:
@@ -207,9 +211,10 @@ class Timing:
         while len(seen.traces) < TRACED_CALLS:
             self._trace()
         if _failed(seen.answer):
-            reveal = partial(session.regions.put_inputs, self._fresh(draw_seed()))
+            regions = session.memory.regions_of(session.baseline)
+            reveal = partial(regions.put_inputs, self._fresh(draw_seed()))
             seen.only_here = not _failed(session.baseline.must("trace", reveal))
-            session.regions.clear()
+            regions.clear()
         ends = time.monotonic() + WITNESS_SECONDS
         while self._device.type == "cpu" and not seen.enough and time.monotonic() < ends:
             self._sample()
@@ -232,7 +237,7 @@ class Timing:
         compared = not sample or secrets.randbelow(SAMPLED_CALLS) < COMPARED_SAMPLED_CALLS
         made = session.call(self._fresh(draw_seed()), None, Stage.TIME, op, evict, sample, compared)
         if compared:
-            session.check_again(made.outputs, self._inputs)
+            session.checker.check_again(made.outputs, self._inputs)
         return made
 
 

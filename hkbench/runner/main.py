@@ -20,15 +20,15 @@ from hkbench.runner.command import run_command
 from hkbench.runner.gate import Gate
 from hkbench.runner.launches import Launches
 from hkbench.runner.load import load_file
-from hkbench.runner.pool import SharedPool
+from hkbench.runner.pool import SharedPool, leave_graphs_their_pools
 from hkbench.runner.trace import traced_call
 
 TRACEBACK_LIMIT = 64 * 1024
 MOST_HELD = 1 << 30  #: bytes of a result that is held beside the next one
 MODULE = "candidate"
 OPERATIONS = (
-    "load", "device", "regions", "construct", "parameters", "state", "bind", "watch", "prepare", "call", "null", "trace",
-    "ahead", "successive", "result", "profile", "command", "launch", "part", "reset",
+    "load", "device", "regions", "construct", "parameters", "state", "bind", "watch", "prepare", "call", "null",
+    "trace", "ahead", "successive", "result", "profile", "command", "launch", "part", "reset",
 )  # fmt: skip
 
 
@@ -105,6 +105,7 @@ class Runner:
             self._device = _alone(message["only"]) or self._device
             torch.cuda.set_device(self._device)
             torch.zeros(1, device=self._device)  # makes the context, and loads torch's first kernel
+            leave_graphs_their_pools()
         else:
             torch.set_num_threads(message["threads"])
         return {}
@@ -129,7 +130,7 @@ class Runner:
                     os.close(fd)
         if message["flush_bytes"]:
             self._flush = Flusher(self._device, message["flush_bytes"])
-        if page is None:
+        if page is None or gate is None:
             return {}
         self._gate = Gate(device_memory.open_shared(gate, page, self._device))
         self._pool = SharedPool(self._device, self._tell_segment)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cache, wraps
 from typing import Any
 
 import torch
@@ -17,6 +18,7 @@ Tell = Callable[[int, int, int | None], None]  #: address, bytes, descriptor; No
 _Allocate = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p)
 _Free = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p)
 _callbacks: list[Any] = []  # torch may call them until the process ends
+_entered: list[SharedPool] = []
 
 
 class SharedPool:
@@ -29,6 +31,7 @@ class SharedPool:
         self._device = device
         self._tell = tell
         self._segments: dict[int, int] = {}
+        self._used = ExitStack()
         allocate, free = _Allocate(self._allocate), _Free(self._free)
         _callbacks.extend((allocate, free))
         at, of = (ctypes.cast(function, ctypes.c_void_p).value or 0 for function in (allocate, free))
@@ -40,9 +43,27 @@ class SharedPool:
         """Gives back the memory that nobody uses any more."""
         del self._pool
 
-    def use(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def use(self) -> Iterator[None]:
         """What this thread allocates on the device within it comes from the pool."""
-        return torch.cuda.use_mem_pool(self._pool, self._device)
+        self._enter()
+        _entered.append(self)
+        try:
+            yield
+        finally:
+            _entered.remove(self)
+            self._used.close()
+
+    def _enter(self) -> None:
+        self._used.enter_context(torch.cuda.use_mem_pool(self._pool, self._device))
+
+    def step_out(self) -> None:
+        """Leaves the allocator's other pools their part, until `step_in`."""
+        self._used.close()
+
+    def step_in(self) -> None:
+        self._used.close()
+        self._enter()
 
     def holds(self, tensor: torch.Tensor) -> bool:
         """Whether a contiguous tensor lies in a segment."""
@@ -67,3 +88,42 @@ class SharedPool:
             self._tell(address, 0, None)
         except Exception as error:  # noqa: BLE001 - as above
             sys.stderr.write(f"a segment cannot be given back: {error}\n")
+
+
+@cache
+def leave_graphs_their_pools() -> None:
+    """Has a capture of a CUDA graph allocate from the graph's own pool, also while a call uses a `SharedPool`.
+
+    Of several pools in use torch's allocator takes the one that was entered first (`captures_underway` of
+    c10/cuda/CUDACachingAllocator.cpp), so that a graph's memory would be handed to others while it is replayed. The
+    functions of `torch._C` are those that torch.compile warms its graphs up with.
+    """
+    for owner, begin, end in (
+        (torch.cuda.CUDAGraph, "capture_begin", "capture_end"),
+        (torch._C, "_cuda_beginAllocateCurrentThreadToPool", "_cuda_endAllocateToPool"),
+    ):
+        if hasattr(owner, begin):
+            setattr(owner, begin, _stepping_out(getattr(owner, begin)))
+            setattr(owner, end, _stepping_in(getattr(owner, end)))
+
+
+def _stepping_out(begin: Callable[..., None]) -> Callable[..., None]:
+    @wraps(begin)
+    def run(*args: Any, **kwargs: Any) -> None:
+        for pool in _entered:
+            pool.step_out()
+        begin(*args, **kwargs)
+
+    return run
+
+
+def _stepping_in(end: Callable[..., None]) -> Callable[..., None]:
+    @wraps(end)
+    def run(*args: Any, **kwargs: Any) -> None:
+        try:
+            end(*args, **kwargs)
+        finally:
+            for pool in _entered:
+                pool.step_in()
+
+    return run

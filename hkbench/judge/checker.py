@@ -1,0 +1,112 @@
+"""Compares the outputs of the candidate's calls with what the reference computes, and keeps the tolerances."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from hkbench.judge import compare, failures
+from hkbench.judge.reference import Leaves, Reference
+from hkbench.records import Failure, FailureKind, Mismatch, Stage, Tolerance
+
+
+class Checker:
+    """Holds outputs against the reference's."""
+
+    def __init__(
+        self,
+        reference: Reference,
+        native: Callable[[list[Any]], Leaves],
+        form: Leaves,
+        rtol: Mapping[str, float] | None,
+    ) -> None:
+        """`native`: eager's outputs for some inputs. `form`: outputs on the meta device. `rtol`: by dtype, changed."""
+        self._reference, self._native, self._form, self._rtol = reference, native, form, rtol
+        self.tolerances: dict[str, Tolerance] = {}  #: by output, with the largest errors so far
+
+    def check_against(self, got: dict[str, torch.Tensor], baseline: dict[str, torch.Tensor], inputs: list[Any]) -> None:
+        """Compares the outputs of a timed call with the baseline's on the same inputs, which costs little.
+
+        Two right answers differ by two tolerances at most; what differs by more is compared as `check_again` does.
+        """
+        for path, answer in got.items():
+            known, expected = self.tolerances.get(path), baseline[path]
+            if known is None:
+                alike = torch.equal(expected, answer)
+            else:
+                alike = compare.worst_within(2.0, path, expected, answer, known)
+            if not alike:
+                self.check_again(got, inputs)
+                return
+
+    def check_again(self, got: dict[str, torch.Tensor], inputs: list[Any]) -> None:
+        """Compares the outputs of a timed call.
+
+        Eager's own answer can only widen a tolerance or excuse what is not finite: it is asked for where the precise
+        one does not settle it, or where what is recorded of the largest errors would change.
+        """
+        precise = self._reference.precise(inputs, self._form)
+        widened = precise is not self._form
+        if widened and all(self._plainly_right(path, precise[path], answer) for path, answer in got.items()):
+            return
+        native = self._native(inputs)
+        self.check(got, native, precise if widened else native, None)
+
+    def _plainly_right(self, path: str, precise: object, answer: torch.Tensor) -> bool:
+        """Whether an output passes whatever eager's own is, by an error no larger than one that is on record."""
+        assert isinstance(precise, torch.Tensor)
+        found, known = compare.plainly_right(precise, answer, self._rtol), self.tolerances.get(path)
+        if found is None or known is None or known.error is None:
+            return False
+        return found.worst * compare.plain_tolerance(answer.dtype, self._rtol).rtol <= known.error
+
+    def check(
+        self,
+        got: dict[str, torch.Tensor],
+        native: Leaves,
+        precise: Leaves,
+        trial: int | None,
+        known: dict[str, Tolerance] | None = None,
+    ) -> tuple[float, float | None]:
+        """The largest error over its tolerance, and the largest absolute error. Raises at a mismatch.
+
+        `known` holds the tolerances of these very outputs, as far as they were found; it is filled in.
+        """
+        worst, error = 0.0, None
+        known = {} if known is None else known
+        for path, answer in got.items():
+            eager, wanted = native[path], precise[path]
+            assert isinstance(eager, torch.Tensor) and isinstance(wanted, torch.Tensor)
+            found = known.get(path)
+            result, tolerance = compare.compare_output(path, eager, wanted, answer, found, changed=self._rtol)
+            if tolerance is not None:
+                known[path] = tolerance
+                self._keep(path, tolerance, result)
+            if result.mismatch is not None:
+                kind = FailureKind.NOT_FINITE if result.not_finite else FailureKind.WRONG_VALUES
+                raise _wrong(kind, result.mismatch, trial, result.not_finite)
+            worst = max(worst, result.worst)
+            if result.max_abs_error is not None:
+                error = max(error or 0.0, result.max_abs_error)
+        return worst, error
+
+    def _keep(self, path: str, tolerance: Tolerance, result: compare.LeafResult) -> None:
+        """An output's first tolerance, with the largest errors of all comparisons that it passed."""
+        known = self.tolerances.get(path, tolerance)
+        error, eager = known.error, None
+        if known.eager_error is not None and tolerance.eager_error is not None:
+            eager = max(known.eager_error, tolerance.eager_error)
+        if result.mismatch is None:
+            error = max(error or 0.0, result.worst * tolerance.rtol)
+        self.tolerances[path] = known.model_copy(update={"error": error, "eager_error": eager})
+
+
+def _wrong(kind: FailureKind, found: Mismatch, trial: int | None, not_finite: int = 0) -> failures.CandidateFailed:
+    share = f"{found.wrong_elements} of {found.elements} elements"
+    text = f"{found.output}{list(found.index)}: expected {found.expected!r}, got {found.got!r}; {share} are wrong"
+    if not_finite:
+        text += f", {not_finite} of them NaN or Inf"
+    failure = Failure(stage=Stage.COMPARE, kind=kind, message=text, mismatch=found, trial=trial)
+    return failures.CandidateFailed(failure)

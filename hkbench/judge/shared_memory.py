@@ -1,0 +1,143 @@
+"""What the judge shares with the two runners: their regions, and on a GPU the gates of its own clock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hkbench.judge.device_code import device_code
+from hkbench.judge.reference import Leaves, Reference
+from hkbench.judge.regions import Regions
+from hkbench.judge.side import BaselineSide, Side
+from hkbench.judge.stopwatch import GatedCall, Lane, Stopwatch
+from hkbench.records import DeviceFacts, Stage
+from hkbench.runner.wire import Message
+
+#: Share of the device's memory up to which a second copy of inputs and outputs is made: several of them are in use
+#: already (the judge's, the shared one, each runner's), and the precise reference takes twice as much.
+LARGEST_SHARE = 1 / 16
+NO_CLOCK = "the time on the device by a clock of the judge's own"
+
+
+class SharedMemory:
+    """The regions of both sides, and the clock that needs them.
+
+    With the judge's clock on a GPU the baseline has regions of its own: nothing that the candidate's process can see
+    changes when the baseline is called, so that no work of the candidate's that was left queued can wait for that.
+    """
+
+    def __init__(
+        self,
+        reference: Reference,
+        sample: tuple[list[Any], Leaves],
+        files: tuple[int, int],
+        flush_bytes: int,
+        facts: DeviceFacts,
+        host_copies: bool,
+    ) -> None:
+        """`sample`: inputs and outputs, for their forms. `files`: memory files of the host, inbox and outbox."""
+        self._device = reference.device
+        self._flush_bytes = flush_bytes
+        self._memory_bytes = facts.memory_bytes
+        self.not_checked: list[str] = []
+        self.regions = Regions(reference, *sample, files)  #: the candidate's
+        self.regions.allocate(by_host=host_copies)
+        self.baseline_regions = self.regions
+        self.stopwatch = self._stopwatch()
+
+    @property
+    def spacious(self) -> bool:
+        """Whether there is room for a second copy of inputs and outputs."""
+        return self._memory_bytes is None or self.regions.bytes <= LARGEST_SHARE * self._memory_bytes
+
+    @property
+    def notes(self) -> list[str]:
+        return self.regions.notes
+
+    def regions_of(self, side: Side) -> Regions:
+        return self.baseline_regions if isinstance(side, BaselineSide) else self.regions
+
+    def lane_of(self, side: Side) -> Lane | None:
+        if self.stopwatch is None:
+            return None
+        return self.stopwatch.baseline if isinstance(side, BaselineSide) else self.stopwatch.candidate
+
+    def open(self, side: Side) -> Message:
+        """Has a runner map its regions. The candidate's was forked with files of the host's; the baseline's is older.
+
+        An exception in the runner is an answer.
+        """
+        regions, lane = self.regions_of(side), self.lane_of(side)
+        sent = regions.on_device or isinstance(side, BaselineSide)
+        descriptors = regions.descriptors if sent else ()
+        gate = None
+        if lane is not None:
+            assert lane.page.descriptor is not None
+            descriptors, gate = (*descriptors, lane.page.descriptor), lane.page.description
+            side.shows(lane.segments.changed)
+        # On a CPU the judge evicts the caches itself, while the runner is stopped.
+        flush_bytes = 0 if self._device.type == "cpu" else self._flush_bytes
+        fields = {"sent": sent, "gate": gate, "flush_bytes": flush_bytes, **regions.descriptions}
+        opened = side.try_ask(Stage.LOAD, "regions", descriptors=descriptors, **fields)
+        if lane is not None and opened["ok"]:
+            lane.segments.fix(int(opened["outbox"]), regions.outbox)
+        return opened
+
+    def go_by_host(self, why: str) -> None:
+        """For a device whose memory the runners cannot open: copies go by the host, without the judge's clock."""
+        self.drop_stopwatch("memory of the device cannot be opened where candidates are confined")
+        self.notes.append(f"device memory cannot be shared here ({why}); copies go by the host")
+        self._share_regions()
+        self.regions.allocate(by_host=True)
+
+    def gated(self, side: Side, inputs: list[Any]) -> GatedCall | None:
+        """A call of one side whose inputs the judge releases, where it has a clock on the device."""
+        lane = self.lane_of(side)
+        if lane is None or self.stopwatch is None:
+            return None
+        takes = self.spacious or not isinstance(side, BaselineSide)
+        return self.stopwatch.call(lane, lambda: self.regions_of(side).write_inputs(inputs), takes)
+
+    def drop_stopwatch(self, why: str) -> None:
+        if self.stopwatch is not None:
+            self.stopwatch.release()
+            self.stopwatch = None
+            self.not_checked.append(f"{NO_CLOCK}: {why}")
+
+    def release(self) -> None:
+        """Gives the device's memory back. Raises RuntimeError where its driver refuses."""
+        if self.stopwatch is not None:
+            self.stopwatch.release()
+        self._share_regions()
+        self.regions.release()
+
+    def separate(self) -> None:
+        """Gives the baseline regions of its own, where calls are timed by the judge's clock."""
+        if self.stopwatch is None:
+            return
+        apart = self.regions.twin()
+        if self.spacious:
+            apart.allocate(by_host=False)
+        if apart.on_device:
+            self.baseline_regions = apart
+        else:
+            size = f"{self.regions.bytes >> 20} MiB of inputs and outputs leave no room for a second copy"
+            self.not_checked.append(f"that no work was left queued for the baseline's calls: {size}")
+
+    def _share_regions(self) -> None:
+        if self.baseline_regions is not self.regions:
+            self.baseline_regions.release()
+            self.baseline_regions = self.regions
+
+    def _stopwatch(self) -> Stopwatch | None:
+        """The judge's clock on a GPU; without it the runners' clocks are held against the judge's on the host."""
+        if self._device.type != "cuda":
+            return None
+        why = "inputs and outputs go by the host"
+        if self.regions.on_device:
+            try:
+                code = device_code(self._device)
+                return Stopwatch(self._device, code, self._flush_bytes, self.regions.output_places)
+            except RuntimeError as error:
+                why = str(error)
+        self.not_checked.append(f"{NO_CLOCK}: {why}")
+        return None
