@@ -15,9 +15,13 @@ from typing import Any
 import torch
 
 from hkbench.runner import device_memory
+from hkbench.runner.gate import MAX_DIMS
 
-#: `stamp` writes the device's clock. `take` copies `bytes` from the address that lies at `place`, an address of another
-#: process: `table` has rows of (its first address, bytes, where that lies here). `missing` counts addresses in no row.
+#: `stamp` writes the device's clock. `take` gathers `count` elements of `item` bytes into contiguous memory. `place`
+#: has the address of the first, one of another process, and the strides of up to MAX_DIMS dimensions, whose sizes
+#: are `shape` (a missing dimension has size 1). `table` has rows of (first address there, bytes, where that lies here).
+#: `missing` counts tensors that lie in no row. What the other process writes to `place` meanwhile can make an answer
+#: wrong, but not have memory read that is not in the table: every thread checks what it has read.
 SOURCE = r"""
 typedef unsigned long long u64;
 extern "C" __global__ void stamp(u64* to) {
@@ -29,23 +33,54 @@ extern "C" __global__ void stamp(u64* to) {
     *to = now;
 #endif
 }
-extern "C" __global__ void take(
-    const u64* place, const u64* table, u64 rows, u64 bytes, unsigned char* to, u64* missing) {
-    u64 address = *(const volatile u64*)place;
-    const unsigned char* from = nullptr;
-    for (u64 row = 0; row < rows; ++row) {
-        u64 begin = table[3 * row], size = table[3 * row + 1];
-        if (address >= begin && bytes <= size && address - begin <= size - bytes)
-            from = (const unsigned char*)(table[3 * row + 2] + (address - begin));
+template <typename T>
+__device__ void gather(
+    const char* from, const u64* strides, const u64* shape, u64 count, u64 first, u64 step, void* to) {
+    for (u64 i = first; i < count; i += step) {
+        u64 rest = i, at = 0;
+        for (int d = DIMS - 1; d >= 0; --d) {
+            at += rest % shape[d] * strides[d];
+            rest /= shape[d];
+        }
+        ((T*)to)[i] = ((const T*)from)[at];
     }
-    u64 number = (u64)blockIdx.x * blockDim.x + threadIdx.x, step = (u64)gridDim.x * blockDim.x;
-    if (!from) {
-        if (number == 0) *missing += 1;
+}
+extern "C" __global__ void take(
+    const u64* place, const u64* table, u64 rows, const u64* shape, u64 count, u64 item, char* to, u64* missing) {
+    const u64 address = *(const volatile u64*)place, far = (u64)1 << 40;
+    u64 strides[DIMS], sizes[DIMS], span = 1, plain = 1;
+    bool contiguous = true, known = true;
+    for (int d = DIMS - 1; d >= 0; --d) {
+        sizes[d] = shape[d];
+        strides[d] = ((const volatile u64*)place)[1 + d];
+        known = known && strides[d] < far;
+        span += (sizes[d] - 1) * (known ? strides[d] : 0);
+        contiguous = contiguous && (sizes[d] == 1 || strides[d] == plain);
+        plain *= sizes[d];
+    }
+    const u64 bytes = span * item;
+    const char* from = nullptr;
+    for (u64 row = 0; known && row < rows; ++row) {
+        u64 begin = table[3 * row], size = table[3 * row + 1];
+        if (address >= begin && span < far && bytes <= size && address - begin <= size - bytes)
+            from = (const char*)(table[3 * row + 2] + (address - begin));
+    }
+    const u64 first = (u64)blockIdx.x * blockDim.x + threadIdx.x, step = (u64)gridDim.x * blockDim.x;
+    if (!from || (u64)from % item) {
+        if (first == 0) *missing += 1;
         return;
     }
-    u64 wide = ((u64)from | (u64)to) % 16 ? 0 : bytes / 16;
-    for (u64 i = number; i < wide; i += step) ((uint4*)to)[i] = ((const uint4*)from)[i];
-    for (u64 i = 16 * wide + number; i < bytes; i += step) to[i] = from[i];
+    if (contiguous) {
+        u64 wide = ((u64)from | (u64)to) % 16 ? 0 : bytes / 16;
+        for (u64 i = first; i < wide; i += step) ((uint4*)to)[i] = ((const uint4*)from)[i];
+        for (u64 i = 16 * wide + first; i < bytes; i += step) to[i] = from[i];
+    }
+    else if (item == 1) gather<char>(from, strides, sizes, count, first, step, to);
+    else if (item == 2) gather<short>(from, strides, sizes, count, first, step, to);
+    else if (item == 4) gather<int>(from, strides, sizes, count, first, step, to);
+    else if (item == 8) gather<long long>(from, strides, sizes, count, first, step, to);
+    else if (item == 16) gather<double2>(from, strides, sizes, count, first, step, to);
+    else if (first == 0) *missing += 1;
 }
 """
 BLOCK = 256
@@ -84,9 +119,9 @@ class DeviceCode:
         """Has a stream write the device's clock, in ticks, to an address."""
         self._launch("stamp", stream, 1, 1, to)
 
-    def take(self, stream: int, place: int, table: int, rows: int, size: int, to: int, missing: int) -> None:
-        """Has a stream copy `size` bytes of another process's memory; see `SOURCE`. All but sizes are addresses."""
-        self._launch("take", stream, BLOCKS, BLOCK, place, table, rows, size, to, missing)
+    def take(self, stream: int, *arguments: int) -> None:
+        """Has a stream copy a tensor from another process's memory; the arguments are those of `take` in `SOURCE`."""
+        self._launch("take", stream, BLOCKS, BLOCK, *arguments)
 
     def _launch(self, name: str, stream: int, blocks: int, threads: int, *arguments: int) -> None:
         values = [ctypes.c_uint64(value) for value in arguments]
@@ -113,8 +148,8 @@ def _compiled(device: torch.device) -> bytes:
 
     program = c_void_p()
     call("CreateProgram", byref(program), c_char_p(SOURCE.encode()), c_char_p(b"judge.cu"), 0, None, None)
-    options = (c_char_p * 1)(_target(device).encode())
-    call("CompileProgram", program, 1, options)
+    options = (c_char_p * 2)(_target(device).encode(), f"-DDIMS={MAX_DIMS}".encode())
+    call("CompileProgram", program, len(options), options)
     size, kind = c_size_t(), "PTX" if prefix == "nvrtc" else "Code"
     call(f"Get{kind}Size", program, byref(size))
     image = ctypes.create_string_buffer(size.value)

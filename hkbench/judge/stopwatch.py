@@ -22,7 +22,7 @@ from hkbench.judge.arena import Arena
 from hkbench.judge.device_code import DeviceCode
 from hkbench.runner import device_memory
 from hkbench.runner.clock import Flusher
-from hkbench.runner.gate import DONE, GO, MAX_OUTPUTS, PLACES, SIZE, StreamOperations
+from hkbench.runner.gate import DONE, GO, MAX_DIMS, MAX_OUTPUTS, PLACE_SIZE, PLACES, SIZE, StreamOperations
 from hkbench.runner.memory import DTYPES
 
 MAX_SEGMENTS = 256  #: of one runner's pool that are mapped at a time
@@ -120,11 +120,16 @@ class Stopwatch:
             raise RuntimeError(f"torch {torch.__version__} has no memory pools (2.6 has)")
         if len(places) > MAX_OUTPUTS:
             raise RuntimeError(f"{len(places)} outputs are more than the {MAX_OUTPUTS} that a call can hand over")
+        shapes = [place["shape"] for place in places.values()]
+        if any(len(shape) > MAX_DIMS for shape in shapes):
+            raise RuntimeError(f"an output has more than {MAX_DIMS} dimensions")
         self.device, self.code, self.places = device, code, places
         self.operations = StreamOperations()
         self.stream = torch.cuda.Stream(device)
         self.aside = torch.cuda.Stream(device)
         self.stamps = torch.zeros(STAMPS + 1, dtype=torch.int64, device=device)  # the last one counts what is missing
+        padded = [shape + [1] * (MAX_DIMS - len(shape)) for shape in shapes]
+        self.shapes = torch.tensor(padded, dtype=torch.int64, device=device)
         self.flush = Flusher(device, flush_bytes, holds=False)
         self.candidate, self.baseline = Lane(device), Lane(device)
         torch.cuda.synchronize(device)
@@ -173,8 +178,10 @@ class GatedCall:
             watch.code.stamp(stream, stamps + 16)
             for index, value in enumerate(self.outputs.values()):
                 if value.nbytes:
-                    arguments = segments.table.data_ptr(), segments.rows, value.nbytes, value.data_ptr()
-                    watch.code.take(stream, self._page + PLACES + 8 * index, *arguments, stamps + 8 * STAMPS)
+                    place = self._page + PLACES + PLACE_SIZE * index
+                    table = segments.table.data_ptr(), segments.rows, watch.shapes[index].data_ptr()
+                    to = value.numel(), value.element_size(), value.data_ptr(), stamps + 8 * STAMPS
+                    watch.code.take(stream, place, *table, *to)
 
     def finish(self) -> float:
         """Seconds from before the inputs were written until the runner's stream was done; the outputs are taken then.

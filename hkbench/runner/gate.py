@@ -15,9 +15,11 @@ from hkbench.runner import device_memory
 
 GO = 0  #: bytes from the start of the page: 32 bits, the number of the call whose inputs are released
 DONE = 256  #: likewise: the number of the call whose outputs are ready
-PLACES = 512  #: 64 bits each: where the outputs lie, as addresses of the runner's
+PLACES = 512  #: where the outputs lie: for each the address in the runner, and its strides in elements, 64 bits each
+MAX_DIMS = 8  #: of an output
+PLACE_SIZE = 8 * (1 + MAX_DIMS)
 SIZE = 1 << 16
-MAX_OUTPUTS = (SIZE - PLACES) // 8
+MAX_OUTPUTS = (SIZE - PLACES) // PLACE_SIZE
 
 _AT_LEAST = 0  #: CU_STREAM_WAIT_VALUE_GEQ, hipStreamWaitValueGte
 _ALL_BITS = 0xFFFFFFFF
@@ -43,7 +45,7 @@ class StreamOperations:
         name = "StreamWriteValue32_v2" if self._cuda else "StreamWriteValue32"
         self._driver.call(name, c_void_p(stream), c_void_p(address), c_uint32(value), c_uint(0))
 
-    def write_address(self, stream: int, address: int, value: int) -> None:
+    def write_long(self, stream: int, address: int, value: int) -> None:
         """The same with 64 bits."""
         name = "StreamWriteValue64_v2" if self._cuda else "StreamWriteValue64"
         self._driver.call(name, c_void_p(stream), c_void_p(address), c_uint64(value), c_uint(0))
@@ -61,11 +63,16 @@ class Gate:
         """Has the current stream wait for the inputs of a call."""
         self._operations.wait(self._stream(), self._address + GO, number)
 
-    def done(self, number: int, places: list[int]) -> None:
-        """Has the current stream say where the outputs lie, and that they are ready."""
+    def done(self, number: int, outputs: list[torch.Tensor]) -> None:
+        """Has the current stream say where the outputs lie, and that they are ready.
+
+        As many writes for one layout of an output as for any other, so that they take as long.
+        """
         stream = self._stream()
-        for index, place in enumerate(places):
-            self._operations.write_address(stream, self._address + PLACES + 8 * index, place)
+        for index, output in enumerate(outputs):
+            place = self._address + PLACES + PLACE_SIZE * index
+            for number_of, value in enumerate((output.data_ptr(), *output.stride())):
+                self._operations.write_long(stream, place + 8 * number_of, value)
         self._operations.write(stream, self._address + DONE, number)
 
     def _stream(self) -> int:

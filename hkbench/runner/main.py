@@ -221,21 +221,24 @@ class Runner:
             result = forward()
             error = runtime.read()  # before anything else of ours: see clock.py
             self._delivered = self._deliver(result) if delivered is None else delivered
-        self._gate.done(number, [leaf.data_ptr() for leaf in self._delivered])
+        self._gate.done(number, self._delivered)
         self._finish()
         return {"device_error": error, "leaves": [] if delivered is not None else self._described(result)}
 
     def _deliver(self, result: object) -> list[torch.Tensor]:
-        """The outputs as the judge reads them, contiguous and in memory that it can map; a leaf that is none of them is
-        represented by the place that it should have filled."""
+        """The outputs as the judge reads them, in memory that it can map.
+
+        One in other memory is copied to its place, which its call pays for; a leaf that is no such output is
+        represented by the place that it should have filled.
+        """
         assert self._pool is not None
         found = dict(wire.leaves(result, "output"))
         delivered = []
         for path, place in self._outputs.items():
             leaf = found.get(path)
             if _fits(leaf, place) and leaf.device == place.device and leaf.layout == torch.strided:
-                plain = leaf.resolve_conj().resolve_neg().contiguous()
-                delivered.append(plain if self._pool.holds(plain) or not plain.numel() else place.copy_(plain))
+                plain = leaf.resolve_conj().resolve_neg()
+                delivered.append(plain if not plain.numel() or self._pool.holds(plain) else place.copy_(plain))
             else:
                 delivered.append(place)
         return delivered

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from hkbench.runner import device_memory
+from hkbench.runner import device_memory, memory
 
 Tell = Callable[[int, int, int | None], None]  #: address, bytes, descriptor; None: that segment is no more
 
@@ -66,9 +66,9 @@ class SharedPool:
         self._enter()
 
     def holds(self, tensor: torch.Tensor) -> bool:
-        """Whether a contiguous tensor lies in a segment."""
-        begin = tensor.data_ptr()
-        return any(at <= begin and begin + tensor.nbytes <= at + size for at, size in self._segments.items())
+        """Whether a strided tensor with elements lies in a segment."""
+        begin, end = memory.stretch(tensor)
+        return any(at <= begin and end <= at + size for at, size in self._segments.items())
 
     def _allocate(self, size: int, device: int, _stream: int) -> int | None:
         """Called by torch with its allocator's lock. Nothing may be raised here: no address means out of memory."""
