@@ -19,7 +19,8 @@ from hkbench.runner.gate import MAX_DIMS
 
 #: `stamp` writes the device's clock. `take` gathers `count` elements of `item` bytes into contiguous memory. `place`
 #: has the address of the first, one of another process, and the strides of up to MAX_DIMS dimensions, whose sizes
-#: are `shape` (a missing dimension has size 1). `table` has rows of (first address there, bytes, where that lies here).
+#: are `shape` (a missing dimension has size 1). `table` has the number of its rows and, three words on, rows of (first
+#: address there, bytes, where that lies here); while it is read, rows may be added, and lose their bytes.
 #: `missing` counts tensors that lie in no row. What the other process writes to `place` meanwhile can make an answer
 #: wrong, but not have memory read that is not in the table: every thread checks what it has read.
 SOURCE = r"""
@@ -46,23 +47,23 @@ __device__ void gather(
     }
 }
 extern "C" __global__ void take(
-    const u64* place, const u64* table, u64 rows, const u64* shape, u64 count, u64 item, char* to, u64* missing) {
-    const u64 address = *(const volatile u64*)place, far = (u64)1 << 40;
+    const u64* place, const volatile u64* table, const u64* shape, u64 count, u64 item, char* to, u64* missing) {
+    const u64 address = *(const volatile u64*)place, rows = table[0], far = (u64)1 << 40;
     u64 strides[DIMS], sizes[DIMS], span = 1, plain = 1;
     bool contiguous = true, known = true;
     for (int d = DIMS - 1; d >= 0; --d) {
         sizes[d] = shape[d];
         strides[d] = ((const volatile u64*)place)[1 + d];
-        known = known && strides[d] < far;
+        known = known && strides[d] <= far / sizes[d];
         span += (sizes[d] - 1) * (known ? strides[d] : 0);
         contiguous = contiguous && (sizes[d] == 1 || strides[d] == plain);
         plain *= sizes[d];
     }
     const u64 bytes = span * item;
     const char* from = nullptr;
-    for (u64 row = 0; known && row < rows; ++row) {
-        u64 begin = table[3 * row], size = table[3 * row + 1];
-        if (address >= begin && span < far && bytes <= size && address - begin <= size - bytes)
+    for (u64 row = 1; known && row <= rows; ++row) {
+        u64 size = table[3 * row + 1], begin = table[3 * row];
+        if (address >= begin && bytes <= size && address - begin <= size - bytes)
             from = (const char*)(table[3 * row + 2] + (address - begin));
     }
     const u64 first = (u64)blockIdx.x * blockDim.x + threadIdx.x, step = (u64)gridDim.x * blockDim.x;

@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 from typing import Any, Literal
 
@@ -16,6 +17,7 @@ from hkbench.devices.peaks import flush_bytes
 from hkbench.errors import DeviceUnavailable
 from hkbench.judge import advice, failures
 from hkbench.judge.checker import Checker
+from hkbench.judge.clock_check import broken_clock
 from hkbench.judge.form import form_mismatch
 from hkbench.judge.parameters import Fit, Form, fit, forms, randomised
 from hkbench.judge.quiet import Quiet
@@ -113,6 +115,7 @@ class Session:
         self._form = {
             path: leaf.to("meta") if isinstance(leaf, torch.Tensor) else leaf for path, leaf in outputs.items()
         }
+        self._baseline_bound = False
         self.checker = Checker(reference, self.run_reference, self._form, settings.rtol)
 
     @property
@@ -142,28 +145,21 @@ class Session:
             ) from error
 
     def prepare(self) -> None:
-        """Gives the candidate's runner its device and memory, has it make ModelNew, and binds inputs and outputs."""
+        """Gives the candidate's runner its device and memory, has it make ModelNew, and binds inputs and outputs.
+
+        On a GPU the baseline's runner comes first: how the device is shared, and whether the judge's clock works on it,
+        is settled before a process in which code of the candidate's has run has any part in it.
+        """
         self._drawn = self._draw_ahead()
-        taken = self.side.finish()
-        if not taken["ok"]:
-            raise failures.from_exception(Stage.LOAD, taken)
-        self._open()
+        if self.reference.device.type == "cuda":
+            self._bind_baseline()
+        for work in (self.side.finish, partial(self.memory.open, self.side)):
+            if not (answer := work())["ok"]:
+                raise failures.from_exception(Stage.LOAD, answer)
         made = self.side.ask(Stage.LOAD, "construct", **self._construct())
         self._fit_parameters(made)
         self._load_parameters()
         self.side.ask(Stage.LOAD, "bind", **self._bind())
-
-    def _open(self) -> None:
-        """Has the candidate's runner map the memory; by the host where no runner can map that of the device here."""
-        opened = self.memory.open(self.side)
-        if not opened["ok"] and self.regions.on_device:
-            # Code of the candidate's has run in its runner, and what it breaks may not choose how it is judged.
-            if self.memory.open(self.baseline)["ok"]:
-                raise failures.from_exception(Stage.LOAD, opened)
-            self.memory.go_by_host(str(opened.get("message")))
-            opened = self.memory.open(self.side)
-        if not opened["ok"]:
-            raise failures.from_exception(Stage.LOAD, opened)
 
     def _draw_ahead(self) -> tuple[int, Drawn] | None:
         """Seed and inputs of the first trial, while the candidate's runner takes the device; they stay in the judge."""
@@ -198,12 +194,31 @@ class Session:
             self.side.ask(Stage.LOAD, "parameters", state=places)
 
     def prepare_baseline(self) -> None:
+        """Has the baseline's runner make its model, unless it has, and take over the parameters that are in force."""
+        if not self._baseline_bound:
+            self._bind_baseline()
+            return
+        self.memory.baseline_regions.put_state(self._state)
+        self.baseline.must("parameters", None, state=self.regions.state)
+
+    def _bind_baseline(self) -> None:
+        self._load_baseline()
+        if self.memory.stopwatch is None:
+            why = None
+        else:
+            why = broken_clock(self.memory, self.baseline, self.reference.inputs(draw_seed()), self.run_reference)
+        if why is not None:
+            self.memory.drop_stopwatch(why)
+            self.baseline.must("reset")
+            self._load_baseline()
+        self._baseline_bound = True
+
+    def _load_baseline(self) -> None:
         problem = self.reference.problem
         overrides = problem.cpu_sizes if self.reference.sizes is SizeSet.CPU and problem.cpu_sizes else {}
         load = {"path": str(problem.path.resolve()), "class": "Model", "capture": False, "overrides": overrides}
         self.baseline.must("load", None, text=problem.source, **load)
-        self.memory.separate()
-        self.baseline.succeeded(lambda: self.memory.open(self.baseline))
+        self.memory.open_baseline(self.baseline)
         self.baseline.must("construct", None, **self._construct())
         self.baseline.must("parameters", None, state=self.regions.state)
         self.baseline.must("bind", None, **self._bind())

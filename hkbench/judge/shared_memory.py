@@ -82,25 +82,37 @@ class SharedMemory:
             lane.segments.fix(int(opened["outbox"]), regions.outbox)
         return opened
 
-    def go_by_host(self, why: str) -> None:
-        """For a device whose memory the runners cannot open: copies go by the host, without the judge's clock."""
-        self.drop_stopwatch("memory of the device cannot be opened where candidates are confined")
-        self.notes.append(f"device memory cannot be shared here ({why}); copies go by the host")
-        self._share_regions()
-        self.regions.allocate(by_host=True)
+    def open_baseline(self, side: BaselineSide) -> None:
+        """Has the baseline's runner map its regions; those of all are on the host where it cannot map the device's.
 
-    def gated(self, side: Side, inputs: list[Any]) -> GatedCall | None:
-        """A call of one side whose inputs the judge releases, where it has a clock on the device."""
+        Raises:
+            WorkerLost, ProblemError: as `BaselineSide.must`.
+        """
+        self._separate()
+        opened = side.answered(lambda: self.open(side))
+        if not opened["ok"] and self.regions.on_device:
+            self.drop_stopwatch("memory of the device cannot be opened where candidates are confined")
+            self.notes.append(f"device memory cannot be shared here ({opened.get('message')}); copies go by the host")
+            self.regions.allocate(by_host=True)
+            opened = side.answered(lambda: self.open(side))
+        side.succeeded(opened)
+
+    def gated(self, side: Side, inputs: list[Any], takes: bool = False) -> GatedCall | None:
+        """A call of one side whose inputs the judge releases, where it has a clock on the device.
+
+        It takes the candidate's outputs, and the baseline's where there is room, or where it `takes` them anyway.
+        """
         lane = self.lane_of(side)
         if lane is None or self.stopwatch is None:
             return None
-        takes = self.spacious or not isinstance(side, BaselineSide)
+        takes = takes or self.spacious or not isinstance(side, BaselineSide)
         return self.stopwatch.call(lane, lambda: self.regions_of(side).write_inputs(inputs), takes)
 
     def drop_stopwatch(self, why: str) -> None:
         if self.stopwatch is not None:
             self.stopwatch.release()
             self.stopwatch = None
+            self._share_regions()
             self.not_checked.append(f"{NO_CLOCK}: {why}")
 
     def release(self) -> None:
@@ -110,7 +122,7 @@ class SharedMemory:
         self._share_regions()
         self.regions.release()
 
-    def separate(self) -> None:
+    def _separate(self) -> None:
         """Gives the baseline regions of its own, where calls are timed by the judge's clock."""
         if self.stopwatch is None:
             return

@@ -178,22 +178,20 @@ class BaselineSide(Side):
             self._show(reveal)
             return self.try_ask(Stage.LOAD, op, Stamps(), prepare=prepare, gated=gated, **fields)
 
-        return self.succeeded(ask)
+        return self.succeeded(self.answered(ask))
 
-    def succeeded(self, ask: Callable[[], Message]) -> Message:
-        """The answer that `ask` gets. Raises as `must` does."""
-        with self._named():
-            answer = ask()
+    def answered(self, ask: Callable[[], Message]) -> Message:
+        """The answer that `ask` gets, which may be an exception in the runner. Raises WorkerLost as `must` does."""
+        try:
+            return ask()
+        except (RunnerGone, RunnerTimeout, RunnerBabble) as error:
+            raise WorkerLost(f"the baseline of {self._problem} could not be timed: {error}") from error
+
+    def succeeded(self, answer: Message) -> Message:
+        """The answer. Raises ProblemError where it is an exception."""
         if not answer["ok"]:
             raise ProblemError(f"{self._problem}: the reference fails: {answer.get('message')}")
         return answer
-
-    @contextmanager
-    def _named(self) -> Iterator[None]:
-        try:
-            yield
-        except (RunnerGone, RunnerTimeout, RunnerBabble) as error:
-            raise WorkerLost(f"the baseline of {self._problem} could not be timed: {error}") from error
 
 
 def times_of(answer: Message, stage: Stage, trial: int | None) -> tuple[float, float]:

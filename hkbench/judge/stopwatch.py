@@ -25,7 +25,7 @@ from hkbench.runner.clock import Flusher
 from hkbench.runner.gate import DONE, GO, MAX_DIMS, MAX_OUTPUTS, PLACE_SIZE, PLACES, SIZE, StreamOperations
 from hkbench.runner.memory import DTYPES
 
-MAX_SEGMENTS = 256  #: of one runner's pool that are mapped at a time
+MAX_SEGMENTS = 1024  #: that one runner shows within one call, with those that it has shown before
 DONE_SECONDS = 5.0  #: for the judge's stream to end after the runner has said that it is done
 STAMPS = 3  #: before the inputs are written, as the gate opens, and when the runner's stream is done
 
@@ -35,23 +35,27 @@ class NotTaken(Exception):
 
 
 class Segments:
-    """Memory of a runner's that the judge has mapped: where its outputs lie."""
+    """Memory of a runner's that the judge has mapped: where its outputs lie.
+
+    The table that the device reads may be in use while the runner shows or gives up memory. So within a call rows are
+    only added, and what the runner gives up has no bytes from then on but stays mapped until `tidy`.
+    """
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
-        self._mapped: dict[int, torch.Tensor] = {}
-        self._left: list[torch.Tensor] = []  # unmapped when no stream of ours may look at them
+        self._mapped: dict[int, tuple[int, torch.Tensor]] = {}  # row and memory, by the address in the runner
+        self._left: list[torch.Tensor] = []
         self._stream = torch.cuda.Stream(device)
         self._fixed: tuple[int, torch.Tensor] | None = None
         # Pinned now: who allocates such memory while a stream of his waits for the runner may wait for ever.
-        self._host = torch.zeros(MAX_SEGMENTS, 3, dtype=torch.int64).pin_memory()
-        self.table = torch.zeros(MAX_SEGMENTS, 3, dtype=torch.int64, device=device)
-        self.rows = 0
+        self._host = torch.zeros(1 + MAX_SEGMENTS, 3, dtype=torch.int64).pin_memory()
+        self.table = torch.zeros(1 + MAX_SEGMENTS, 3, dtype=torch.int64, device=device)
+        self._rows = 0
 
     def fix(self, address: int, region: torch.Tensor) -> None:
         """The outbox, which is not unmapped here, and where it lies for the runner."""
         self._fixed = address, region
-        self._write()
+        self.tidy()
 
     def changed(self, address: int, size: int, descriptor: int | None) -> None:
         """Maps a new segment, or forgets one (no descriptor).
@@ -60,37 +64,49 @@ class Segments:
             RuntimeError, ValueError: it cannot be mapped, or there are too many.
         """
         if descriptor is None:
-            gone = self._mapped.pop(address, None)
-            self._left += [] if gone is None else [gone]
+            if address in self._mapped:
+                row, region = self._mapped.pop(address)
+                self._left.append(region)
+                self._write(row, 0, 0, 0)
         else:
-            if len(self._mapped) >= MAX_SEGMENTS - 1 or not 0 <= address < 1 << 62:
+            if self._rows == MAX_SEGMENTS or not 0 <= address < 1 << 62 or address in self._mapped:
                 os.close(descriptor)
-                raise ValueError(f"{len(self._mapped)} segments of memory are mapped already")
-            self._mapped[address] = device_memory.open_shared({"size": size}, descriptor, self._device)
-        self._write()
+                raise ValueError(f"{self._rows} segments of memory are known, and another one is at {address:#x}")
+            region = device_memory.open_shared({"size": size}, descriptor, self._device)
+            self._rows += 1
+            self._mapped[address] = self._rows, region
+            self._write(self._rows, address, region.nbytes, region.data_ptr())
 
     def tidy(self) -> None:
-        """Unmaps what the runner gave up."""
+        """Unmaps what the runner gave up, and begins the table anew; no stream may look at it."""
         for region in self._left:
             device_memory.release(region)
         self._left.clear()
+        kept = [(address, region) for address, (_, region) in self._mapped.items()]
+        if self._rows != len(kept) + (self._fixed is not None):
+            self._rows = 0
+            for address, region in kept:
+                self._rows += 1
+                self._mapped[address] = self._rows, region
+                self._write(self._rows, address, region.nbytes, region.data_ptr())
+            if self._fixed is not None:
+                self._rows += 1
+                address, region = self._fixed
+                self._write(self._rows, address, region.nbytes, region.data_ptr())
 
     def release(self) -> None:
-        self._left += self._mapped.values()
+        self._left += [region for _, region in self._mapped.values()]
         self._mapped.clear()
         self._fixed = None
         self.tidy()
 
-    def _write(self) -> None:
-        rows = [(address, region.nbytes, region.data_ptr()) for address, region in self._mapped.items()]
-        if self._fixed is not None:
-            rows.append((self._fixed[0], self._fixed[1].nbytes, self._fixed[1].data_ptr()))
-        self.rows = len(rows)
-        if not rows:
-            return
+    def _write(self, row: int, address: int, size: int, here: int) -> None:
+        """Writes a row: its bytes last, and then how many rows there are, as the device reads them first."""
+        self._host[row] = torch.tensor([address, size, here])
+        self._host[0, 0] = self._rows
         with torch.cuda.stream(self._stream):  # the stream of the calls may be waiting for this runner
-            self._host[: len(rows)] = torch.tensor(rows, dtype=torch.int64)
-            self.table.copy_(self._host, non_blocking=True)
+            for part in ((row, 0), (row, 2), (row, 1), (0, 0)):
+                self.table[part].copy_(self._host[part], non_blocking=True)
         self._stream.synchronize()
 
 
@@ -179,7 +195,7 @@ class GatedCall:
             for index, value in enumerate(self.outputs.values()):
                 if value.nbytes:
                     place = self._page + PLACES + PLACE_SIZE * index
-                    table = segments.table.data_ptr(), segments.rows, watch.shapes[index].data_ptr()
+                    table = segments.table.data_ptr(), watch.shapes[index].data_ptr()
                     to = value.numel(), value.element_size(), value.data_ptr(), stamps + 8 * STAMPS
                     watch.code.take(stream, place, *table, *to)
 

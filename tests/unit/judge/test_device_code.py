@@ -48,11 +48,11 @@ def taken(
     address = THERE + tensor.data_ptr() - memory.data_ptr() + at
     own = tensor.stride() if strides is None else strides
     place = torch.tensor([address, *own, *[0] * (MAX_DIMS - len(own))])
-    table = torch.tensor([[5, 8, memory.data_ptr()], [THERE, memory.nbytes, memory.data_ptr()]])
+    table = torch.tensor([[2, 0, 0], [5, 8, memory.data_ptr()], [THERE, memory.nbytes, memory.data_ptr()]])
     shape = torch.tensor([*tensor.shape, *[1] * (MAX_DIMS - tensor.dim())])
     result, missing = torch.zeros(tensor.shape, dtype=tensor.dtype), torch.zeros(1, dtype=torch.int64)
     arguments = (
-        place.data_ptr(), table.data_ptr(), len(table), shape.data_ptr(),
+        place.data_ptr(), table.data_ptr(), shape.data_ptr(),
         tensor.numel(), tensor.element_size(), result.data_ptr(), missing.data_ptr(),
     )  # fmt: skip
     library.take(*map(ctypes.c_uint64, arguments))
