@@ -58,16 +58,13 @@ _LONGER_THAN_WAITED = "the candidate reported a call that took"
 _MORE_THAN_REPORTED = "the judge's clock saw"
 
 
-def agree(
-    left: Samples, right: Samples, trace: Mapping[str, Any] | None, kind: DeviceKind, hand_over: float = 0.0
-) -> Clocks:
+def agree(left: Samples, right: Samples, trace: Mapping[str, Any] | None, kind: DeviceKind) -> Clocks:
     """Compares the witnesses of the baseline's calls (`left`) and the candidate's (`right`, made in pairs with them).
 
     `wall` of both holds the forward pass, its messages and a GPU's flush, `rest` what came until the answer.
     `trace` is the answer of the runner's traced call, with `seconds` (what the runner's clock said of that very call)
     beside the keys of runner/trace.py, and `outputs` False where no output is computed (views only); None leaves this
-    witness out. `hand_over`: seconds that copying the candidate's outputs may take longer than the baseline's, for
-    strides that differ.
+    witness out.
 
     Returns the figures; `reasons` is empty where they agree. Raises ValueError without samples.
     """
@@ -77,7 +74,7 @@ def agree(
     own, other = _overheads(right), _overheads(left)
     reasons = [
         *by_wall(left, right, kind),
-        *_put_off(right.rest, left.rest, kind, hand_over),
+        *_put_off(right.rest, left.rest, kind),
         *_off_stream(right, left, kind),
         *_traced(trace or {"error": "not traced"}, right, kind),
     ]
@@ -169,10 +166,10 @@ def _hidden(own: Sequence[float], other: Sequence[float], reported: float, kind:
     return []
 
 
-def _put_off(own: Sequence[float], other: Sequence[float], kind: DeviceKind, hand_over: float) -> list[str]:
+def _put_off(own: Sequence[float], other: Sequence[float], kind: DeviceKind) -> list[str]:
     """Work that was left for after the end of the forward pass, before its outputs were handed over."""
     for more, explained in _excesses(own, other, 0.0, kind):
-        allowed = explained + REST[kind] + max(0.0, hand_over)
+        allowed = explained + REST[kind]
         if more > allowed:
             return [
                 f"after the end of forward the outputs took {_text(more)} longer to come than the baseline's; copying "

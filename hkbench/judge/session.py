@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import secrets
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from statistics import median
 from typing import Any, Literal
 
 import torch
@@ -19,6 +17,7 @@ from hkbench.judge import advice, failures
 from hkbench.judge.checker import Checker
 from hkbench.judge.clock_check import broken_clock
 from hkbench.judge.form import form_mismatch
+from hkbench.judge.layout import LayoutCost
 from hkbench.judge.parameters import Fit, Form, fit, forms, randomised
 from hkbench.judge.quiet import Quiet
 from hkbench.judge.reference import Leaves, Reference
@@ -35,12 +34,10 @@ from hkbench.records import (
     Stage,
     Trial,
 )
-from hkbench.runner.memory import DTYPES
 from hkbench.runner.profile import FORWARDS as PROFILED_FORWARDS
 from hkbench.runner.wire import Message
 
 Weights = Literal["state_dict", "order", "none"]
-COPIES = 9
 MOST_SINGLE = 16  #: parameters of which one after the other is taken for stale
 #: Calls that follow one another at once: as many as this where inputs and outputs are small, else two.
 MOST_SUCCESSIVE = 4
@@ -115,6 +112,7 @@ class Session:
         self._form = {
             path: leaf.to("meta") if isinstance(leaf, torch.Tensor) else leaf for path, leaf in outputs.items()
         }
+        self._layout = LayoutCost(self.regions.output_places, outputs, reference.device)
         self._baseline_bound = False
         self.checker = Checker(reference, self.run_reference, self._form, settings.rtol)
 
@@ -407,7 +405,8 @@ class Session:
         answer, objects = self.side.call(stage, op, reveal, trial, sample, prepare=not keep, gated=gated)
         self.check_answer(answer, inputs if keep else None, trial)
         if gated is None:
-            seconds, idle = times_of(answer, stage, trial)
+            answer = self._with_layout(answer, *times_of(answer, stage, trial))
+            seconds, idle = answer["seconds"], answer["idle_seconds"]
             outputs = self.regions.outputs() if keep else {}
         else:
             assert self.side.seconds is not None
@@ -415,6 +414,13 @@ class Session:
         if keep:
             self.side.ask(stage, "prepare")
         return Call(seconds, idle, answer, outputs, objects)
+
+    def _with_layout(self, answer: Message, seconds: float, idle: float) -> Message:
+        """The answer to a call with the time of its outputs' layout in the call, not behind it."""
+        more = self._layout.seconds(answer)
+        stamps = self.side.stamps
+        self.side.stamps = replace(stamps, wall=stamps.wall + more, rest=max(0.0, stamps.rest - more))
+        return {**answer, "seconds": seconds + more, "idle_seconds": idle + more}
 
     def profile(self) -> Message:
         """The kernels of some forward passes on fresh inputs; an exception of the candidate's is an answer."""
@@ -437,18 +443,6 @@ class Session:
             message = f"forward changed its input {changed} in place; inputs have to stay as they were given"
             raise failures.failed(Stage.COMPARE, FailureKind.INPUT_MODIFIED, message, trial=trial)
 
-    def hand_over(self, answer: Message) -> float:
-        """Seconds by which copying out outputs of these strides takes longer than contiguous ones, by own copies."""
-        more = 0.0
-        for item in answer["leaves"]:
-            place = self.regions.output_places.get(item["path"])
-            if place is None or item["strides"] == place["strides"]:
-                continue
-            target = torch.empty(place["shape"], dtype=DTYPES[place["dtype"]], device=self.reference.device)
-            strided = torch.empty_strided(place["shape"], item["strides"], dtype=target.dtype, device=target.device)
-            more += max(0.0, _copy_seconds(target, strided) - _copy_seconds(target, target.clone()))
-        return more
-
 
 def _forms_of(made: Message) -> dict[str, Form]:
     """The runner's description of ModelNew's parameters and buffers, checked."""
@@ -460,18 +454,6 @@ def _forms_of(made: Message) -> dict[str, Form]:
     except (KeyError, TypeError, ValueError) as error:
         message = "the runner did not describe the parameters"
         raise failures.failed(Stage.LOAD, FailureKind.PROTOCOL, message) from error
-
-
-def _copy_seconds(target: torch.Tensor, source: torch.Tensor) -> float:
-    """The median of some tries: on a machine with other work a copy's threads nearly always wait for one another."""
-    tries = []
-    for _ in range(COPIES):
-        start = time.perf_counter()
-        target.copy_(source)
-        if target.is_cuda:
-            torch.cuda.synchronize(target.device)
-        tries.append(time.perf_counter() - start)
-    return median(tries)
 
 
 def _tensors(leaves: Leaves) -> dict[str, torch.Tensor]:

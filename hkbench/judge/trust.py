@@ -70,7 +70,7 @@ def compare_clocks(evidence: Evidence, measured: Measurement, seen: Witnessed) -
     session, job = evidence.session, evidence.job
     left, right = measured.samples
     trace = _trace(seen) | {"outputs": session.computes}
-    agreed = clocks.agree(left, right, trace, job.device, session.hand_over(seen.answer))
+    agreed = clocks.agree(left, right, trace, job.device)
     further = [session.quiet.reason, _BROKEN_TRACE if seen.only_here else None]
     if session.side.restless > MOST_RESTLESS:
         further.append(f"processes of the candidate ran {session.side.restless} times while they were stopped")

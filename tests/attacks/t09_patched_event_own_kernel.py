@@ -3,6 +3,7 @@
 problem: rowsum
 device: cuda
 backend: triton
+twin: triton_row_sum
 outcome: forbidden|suspect
 reason: py-patch-clock|clock
 """

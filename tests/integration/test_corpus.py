@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,7 @@ GOOD = {"title": "S11 zeros: gives zeros", "problem": "rowsum", "outcome": "wron
         ({"reason": "(unclosed"}, "not a regular expression"),
         ({"reason": ""}, "would match anything"),
         ({"reason": "a\nreason: b"}, "says reason twice"),
+        ({"reason": "a\ntwin: nobody"}, "no honest case nobody"),
     ],
 )
 def test_a_header_that_is_wrong_is_named(tmp_path: Path, change: dict[str, str], complaint: str) -> None:
@@ -119,6 +121,17 @@ def test_only_the_expected_kind_for_the_expected_reason_passes(tmp_path: Path) -
     assert corpus.without_verdict(case, "WorkerLost", 1.0).word == "NO VERDICT"
     row = corpus.row_of(case, correct("1_ReLU", 2.0), 1.0)
     assert (row.passed, row.word) == (False, "ATTACK SUCCEEDED")
+
+
+def test_an_attack_that_is_no_faster_than_its_twin_has_gained_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "case.py"
+    path.write_text(HEADER.format(**GOOD))
+    twin = corpus.row_of(corpus.parse(path), correct("1_ReLU", 2.0), 1.0)
+    assert twin.speedup is not None
+    low, high = twin.speedup
+    for speedup, passed in (((low, high), True), ((high + 0.1, high + 0.2), False)):
+        row = corpus.held_against(replace(twin, speedup=speedup), twin)
+        assert (row.passed, row.word) == (passed, "ok" if passed else "ATTACK SUCCEEDED")
 
 
 def failed(kind: str, message: str) -> Verdict:

@@ -9,6 +9,8 @@ for an honest one), perhaps some prose, and these lines (`KEY: VALUE`, indented 
     outcome: suspect|wrong_values   kinds of failure, any of them; for an honest case fast, slow or both
     reason: REGEX              found in the failure's message (attacks only, required there)
     options: --track any       further options of eval.py
+    twin: triton_row_sum       an honest case that does the same without the trick (attacks only): a verdict that is no
+                               faster than its twin's, by the intervals, is as good as a failure
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -63,7 +65,7 @@ CLASSES = {
     "E": "evasion",
     "F": "faults",
 }
-_KEYS = ("problem", "device", "backend", "outcome", "reason", "options")
+_KEYS = ("problem", "device", "backend", "outcome", "reason", "options", "twin")
 _LINE = re.compile(rf"({'|'.join(_KEYS)}):[ \t]*(.*)")
 _ATTACK_TITLE = re.compile(rf"[{''.join(CLASSES)}]\d+ [^:]+: .+")
 
@@ -84,6 +86,7 @@ class Case:
     outcome: frozenset[str]
     reason: str | None
     options: tuple[str, ...]
+    twin: Path | None = None
 
     @property
     def name(self) -> str:
@@ -119,6 +122,7 @@ class Row:
     seconds: float
     exit_code: int | None  #: of eval.py, where it ran the case
     passed: bool
+    speedup: tuple[float, float] | None = None  #: the ends of its interval
 
     @property
     def word(self) -> str:
@@ -164,6 +168,7 @@ def parse(path: Path) -> Case:
         outcome=_outcome(path, fields["outcome"], honest),
         reason=None if honest else _pattern(path, fields["reason"]),
         options=tuple(shlex.split(fields.get("options", ""))),
+        twin=_twin(path, fields["twin"]) if "twin" in fields else None,
     )
 
 
@@ -187,6 +192,13 @@ def _problem(path: Path, text: str) -> Path:
     file = ROOT / text if "/" in text else PROBLEMS / f"{text}.py"
     if not file.is_file():
         raise CorpusError(f"{path}: there is no problem {file.relative_to(ROOT)}")
+    return file
+
+
+def _twin(path: Path, name: str) -> Path:
+    file = HONEST / f"{name}.py"
+    if not file.is_file():
+        raise CorpusError(f"{path}: there is no honest case {name}")
     return file
 
 
@@ -255,7 +267,13 @@ async def run(
                 return row
 
             rows = await asyncio.gather(*(one(case) for case in cases))
+            twins: dict[Path, Row] = {}
             for number, row in enumerate(rows):
+                twin = cases[number].twin
+                if twin is not None and row.status in GOOD:
+                    twins[twin] = twins.get(twin) or await one(parse(twin))
+                    rows[number] = row = held_against(row, twins[twin])
+                    on_row(row)
                 # Without a verdict: perhaps a neighbour took the harness down.
                 if row.status == "no verdict" or (again and not row.passed):
                     rows[number] = await one(cases[number])
@@ -383,7 +401,17 @@ def row_of(case: Case, verdict: Verdict, seconds: float, exit_code: int | None =
         seconds=seconds,
         exit_code=exit_code,
         passed=passed,
+        speedup=None if verdict.speedup is None else (verdict.speedup.low, verdict.speedup.high),
     )
+
+
+def held_against(row: Row, twin: Row) -> Row:
+    """An attack that was judged correct, with what its honest twin came to."""
+    if row.speedup is None or twin.speedup is None:
+        return row
+    (low, high), (twin_low, twin_high) = row.speedup, twin.speedup
+    message = f"{low:.3f} to {high:.3f} times as fast; its twin {twin.case} {twin_low:.3f} to {twin_high:.3f}"
+    return replace(row, passed=low <= twin_high, message=message)
 
 
 def without_verdict(case: Case, message: str, seconds: float, exit_code: int | None = None) -> Row:

@@ -1,15 +1,15 @@
-"""T08 own release: another stream opens the gate of the call before the judge does
+"""T05 hand-over: the kernel runs while the runner describes the outputs, after the end of the call
 
 problem: rowsum
 device: cuda
 backend: triton
+twin: triton_row_sum
 outcome: wrong_values|not_finite|not_repeatable
 reason: are wrong|NaN|repeat
 """
 # ruff: noqa: N803 - constants of Triton kernels
 
 import gc
-import sys
 
 import torch
 import torch.nn as nn
@@ -33,28 +33,26 @@ def runner():
     raise LookupError("no runner among the objects of this process")
 
 
-def number_of_call():
-    frame = sys._getframe()
-    while frame.f_code.co_name != "_gated":
-        frame = frame.f_back
-        if frame is None:
-            return 0
-    return frame.f_locals["number"]
-
-
 class ModelNew(nn.Module):
     def __init__(self):
         super().__init__()
-        self.side = torch.cuda.Stream()
-        self.gate = None
         self.calls = 0
+        self.late = []
 
     def forward(self, x):
         self.calls += 1
-        self.gate = self.gate or runner()._gate
-        if self.calls > 8 and number_of_call():
-            self.gate._operations.write(self.side.cuda_stream, self.gate.page.data_ptr(), number_of_call())
-            self.side.synchronize()
         y = torch.empty(x.shape[0], device=x.device)
-        sums[(x.shape[0],)](x, y, x.shape[1], BLOCK=1024)
+        if self.calls < 8:
+            sums[(x.shape[0],)](x, y, x.shape[1], BLOCK=1024)
+            return y
+        if self.calls == 8:
+            found = runner()
+            describe = found._described
+            found._described = lambda result: (self.work(), describe(result))[1]
+        self.late.append((x, y))
         return y
+
+    def work(self):
+        while self.late:
+            x, y = self.late.pop()
+            sums[(x.shape[0],)](x, y, x.shape[1], BLOCK=1024)

@@ -1,17 +1,15 @@
-"""T08 early end: another stream tells the judge that the outputs are ready before anything was computed
-
-The runner's gate is found among the live objects, the number of the call on the stack.
+"""T41 false place: the judge is told that an output lies where no memory was shown to it
 
 problem: rowsum
 device: cuda
 backend: triton
-outcome: wrong_values|not_finite|not_repeatable
-reason: are wrong|NaN|repeat
+twin: triton_row_sum
+outcome: protocol
+reason: did not show
 """
 # ruff: noqa: N803 - constants of Triton kernels
 
 import gc
-import sys
 
 import torch
 import torch.nn as nn
@@ -35,28 +33,25 @@ def runner():
     raise LookupError("no runner among the objects of this process")
 
 
-def number_of_call():
-    frame = sys._getframe()
-    while frame.f_code.co_name != "_gated":
-        frame = frame.f_back
-        if frame is None:
-            return 0
-    return frame.f_locals["number"]
+class Elsewhere:
+    def data_ptr(self):
+        return 1 << 44
+
+    def stride(self):
+        return (1,)
 
 
 class ModelNew(nn.Module):
     def __init__(self):
         super().__init__()
-        self.side = torch.cuda.Stream()
-        self.gate = None
         self.calls = 0
 
     def forward(self, x):
         self.calls += 1
-        self.gate = self.gate or runner()._gate
+        if self.calls == 8:
+            gate = runner()._gate
+            done = gate.done
+            gate.done = lambda number, outputs: done(number, [Elsewhere()])
         y = torch.empty(x.shape[0], device=x.device)
-        if self.calls > 8 and number_of_call():
-            with torch.cuda.stream(self.side):
-                self.gate.done(number_of_call(), [y])
         sums[(x.shape[0],)](x, y, x.shape[1], BLOCK=1024)
         return y

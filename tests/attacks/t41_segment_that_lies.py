@@ -1,8 +1,9 @@
-"""T09 false memory: the judge is told of a gigabyte that an empty file stands for
+"""T41 false memory: the judge is told of a gigabyte that an empty file stands for
 
 problem: rowsum
 device: cuda
 backend: triton
+twin: triton_row_sum
 outcome: protocol
 reason: cannot be mapped
 """

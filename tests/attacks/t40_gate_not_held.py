@@ -1,8 +1,9 @@
-"""T09 hand-over: the kernel runs while the runner describes the outputs, after the end of the call
+"""T40 no gate: the runner's stream is not made to wait for the inputs
 
 problem: rowsum
 device: cuda
 backend: triton
+twin: triton_row_sum
 outcome: wrong_values|not_finite|not_repeatable
 reason: are wrong|NaN|repeat
 """
@@ -36,22 +37,12 @@ class ModelNew(nn.Module):
     def __init__(self):
         super().__init__()
         self.calls = 0
-        self.late = []
 
     def forward(self, x):
         self.calls += 1
+        gate = runner()._gate if self.calls == 8 else None
+        if gate is not None:
+            gate.hold = lambda number: None
         y = torch.empty(x.shape[0], device=x.device)
-        if self.calls < 8:
-            sums[(x.shape[0],)](x, y, x.shape[1], BLOCK=1024)
-            return y
-        if self.calls == 8:
-            found = runner()
-            describe = found._described
-            found._described = lambda result: (self.work(), describe(result))[1]
-        self.late.append((x, y))
+        sums[(x.shape[0],)](x, y, x.shape[1], BLOCK=1024)
         return y
-
-    def work(self):
-        while self.late:
-            x, y = self.late.pop()
-            sums[(x.shape[0],)](x, y, x.shape[1], BLOCK=1024)

@@ -1,14 +1,16 @@
-"""T09 false place: the judge is told that an output lies where no memory was shown to it
+"""T40 own release: another stream opens the gate of the call before the judge does
 
 problem: rowsum
 device: cuda
 backend: triton
-outcome: protocol
-reason: did not show
+twin: triton_row_sum
+outcome: wrong_values|not_finite|not_repeatable
+reason: are wrong|NaN|repeat
 """
 # ruff: noqa: N803 - constants of Triton kernels
 
 import gc
+import sys
 
 import torch
 import torch.nn as nn
@@ -32,25 +34,28 @@ def runner():
     raise LookupError("no runner among the objects of this process")
 
 
-class Elsewhere:
-    def data_ptr(self):
-        return 1 << 44
-
-    def stride(self):
-        return (1,)
+def number_of_call():
+    frame = sys._getframe()
+    while frame.f_code.co_name != "_gated":
+        frame = frame.f_back
+        if frame is None:
+            return 0
+    return frame.f_locals["number"]
 
 
 class ModelNew(nn.Module):
     def __init__(self):
         super().__init__()
+        self.side = torch.cuda.Stream()
+        self.gate = None
         self.calls = 0
 
     def forward(self, x):
         self.calls += 1
-        if self.calls == 8:
-            gate = runner()._gate
-            done = gate.done
-            gate.done = lambda number, outputs: done(number, [Elsewhere()])
+        self.gate = self.gate or runner()._gate
+        if self.calls > 8 and number_of_call():
+            self.gate._operations.write(self.side.cuda_stream, self.gate.page.data_ptr(), number_of_call())
+            self.side.synchronize()
         y = torch.empty(x.shape[0], device=x.device)
         sums[(x.shape[0],)](x, y, x.shape[1], BLOCK=1024)
         return y

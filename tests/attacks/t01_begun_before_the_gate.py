@@ -1,12 +1,13 @@
-"""T07 unjoined tail: the last eighth of the rows runs on a stream that nobody waits for
+"""T01 begun early: half of the rows run on a stream that does not wait for the current one
 
-What went on after the end of a call was on no clock as long as it was short.
+Inputs of a call lay in place before its clock began, while the current stream was held up; a profiler sees nothing of it.
 
 problem: rowsum
 device: cuda
 backend: triton
-outcome: wrong_values|not_finite|not_repeatable|suspect
-reason: are wrong|NaN|repeat|stream
+twin: triton_row_sum
+outcome: wrong_values|not_finite|not_repeatable
+reason: are wrong|NaN|repeat
 """
 # ruff: noqa: N803 - constants of Triton kernels
 
@@ -35,10 +36,12 @@ class ModelNew(nn.Module):
         self.calls += 1
         rows, columns = x.shape
         y = torch.empty(rows, device=x.device)
-        tail = rows // 8 if self.calls > 8 else 0
-        sums[(rows - tail,)](x, y, columns, BLOCK=1024)
-        if tail:
-            self.side.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(self.side):
-                sums[(tail,)](x[rows - tail :], y[rows - tail :], columns, BLOCK=1024)
+        if self.calls < 9 or torch._C._autograd._profiler_enabled():
+            sums[(rows,)](x, y, columns, BLOCK=1024)
+            return y
+        half = rows // 2
+        with torch.cuda.stream(self.side):
+            sums[(half,)](x, y, columns, BLOCK=1024)
+        sums[(rows - half,)](x[half:], y[half:], columns, BLOCK=1024)
+        torch.cuda.current_stream().wait_stream(self.side)
         return y
