@@ -23,7 +23,7 @@ from hkbench.sandbox.tree import Tree
 SMALL = 1 << 18  #: elements of inputs and outputs together; up to here the outputs of every timed run are compared
 CHECKED_TIMED_RUNS = 6  #: of larger problems, at places that the judge draws
 TRACED_CALLS = 3
-NULL_EVERY = 4  #: pairs, with which a null call is made
+NULL_EVERY = 8  #: pairs, with which a null call is made: they scatter by half a microsecond
 JUDGES_CLOCK = "the judge's stamps on the device"
 SAMPLED_CALLS = 200
 COMPARED_SAMPLED_CALLS = 40  #: of them, at random

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from hkbench.judge import checker as checker_module
 from hkbench.judge import compare
 from hkbench.judge.checker import Checker
 from hkbench.judge.failures import CandidateFailed
@@ -165,3 +167,16 @@ def test_a_baseline_that_differs_leaves_it_to_the_reference(tmp_path: Path) -> N
     checker = Checked(tmp_path, "return x.tanh()")
     checker.first_trial(1.0)
     checker.check_against(checker.answer(), checker.answer(1.1), checker.inputs)
+
+
+def test_of_a_large_output_a_drawn_stretch_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checker = Checked(tmp_path, "return x.tanh()")
+    checker.first_trial(1.0)
+    monkeypatch.setattr(checker_module, "WINDOW", 64)
+    monkeypatch.setattr(secrets, "randbelow", lambda bound: bound - 1)
+    got = checker.answer()
+    got["output"][0, 0] += 1.0
+    checker.check_against(got, checker.answer(), checker.inputs)
+    got["output"][-1, -1] += 1.0
+    with pytest.raises(CandidateFailed):
+        checker.check_against(got, checker.answer(), checker.inputs)
