@@ -200,26 +200,28 @@ class Session:
         self.baseline.must("parameters", None, state=self.regions.state)
 
     def _bind_baseline(self) -> None:
-        self._load_baseline()
-        if self.memory.stopwatch is None:
-            why = None
-        else:
-            why = broken_clock(self.memory, self.baseline, self.reference.inputs(draw_seed()), self.run_reference)
-        if why is not None:
-            self.memory.drop_stopwatch(why)
+        while (why := self._not_bound()) is not None:
+            self.memory.fall_back(why)
             self.baseline.must("reset")
-            self._load_baseline()
         self._baseline_bound = True
 
-    def _load_baseline(self) -> None:
+    def _not_bound(self) -> str | None:
+        """Has the baseline's runner make its model and bind its memory; why that does not work on this device."""
         problem = self.reference.problem
         overrides = problem.cpu_sizes if self.reference.sizes is SizeSet.CPU and problem.cpu_sizes else {}
         load = {"path": str(problem.path.resolve()), "class": "Model", "capture": False, "overrides": overrides}
         self.baseline.must("load", None, text=problem.source, **load)
-        self.memory.open_baseline(self.baseline)
+        self.memory.separate()
+        opened = self.baseline.answered(partial(self.memory.open, self.baseline))
+        if not opened["ok"] and self.regions.on_device:
+            return str(opened.get("message"))
+        self.baseline.succeeded(opened)
         self.baseline.must("construct", None, **self._construct())
         self.baseline.must("parameters", None, state=self.regions.state)
         self.baseline.must("bind", None, **self._bind())
+        if self.memory.stopwatch is None:
+            return None
+        return broken_clock(self.memory, self.baseline, self.reference.inputs(draw_seed()), self.run_reference)
 
     def release(self) -> Message:
         """Gives back what the baseline's runner and this process have of the device; what that runner still has.

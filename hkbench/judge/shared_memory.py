@@ -82,20 +82,16 @@ class SharedMemory:
             lane.segments.fix(int(opened["outbox"]), regions.outbox)
         return opened
 
-    def open_baseline(self, side: BaselineSide) -> None:
-        """Has the baseline's runner map its regions; those of all are on the host where it cannot map the device's.
+    def fall_back(self, why: str) -> None:
+        """For a device on which it does not work as it is: without the judge's clock, and then with copies by the host.
 
-        Raises:
-            WorkerLost, ProblemError: as `BaselineSide.must`.
+        The runners have to map their regions anew.
         """
-        self._separate()
-        opened = side.answered(lambda: self.open(side))
-        if not opened["ok"] and self.regions.on_device:
-            self.drop_stopwatch("memory of the device cannot be opened where candidates are confined")
-            self.notes.append(f"device memory cannot be shared here ({opened.get('message')}); copies go by the host")
+        if self.stopwatch is not None:
+            self._drop_stopwatch(why)
+        else:
+            self.notes.append(f"device memory cannot be shared here ({why}); copies go by the host")
             self.regions.allocate(by_host=True)
-            opened = side.answered(lambda: self.open(side))
-        side.succeeded(opened)
 
     def gated(self, side: Side, inputs: list[Any], takes: bool = False) -> GatedCall | None:
         """A call of one side whose inputs the judge releases, where it has a clock on the device.
@@ -108,13 +104,6 @@ class SharedMemory:
         takes = takes or self.spacious or not isinstance(side, BaselineSide)
         return self.stopwatch.call(lane, lambda: self.regions_of(side).write_inputs(inputs), takes)
 
-    def drop_stopwatch(self, why: str) -> None:
-        if self.stopwatch is not None:
-            self.stopwatch.release()
-            self.stopwatch = None
-            self._share_regions()
-            self.not_checked.append(f"{NO_CLOCK}: {why}")
-
     def release(self) -> None:
         """Gives the device's memory back. Raises RuntimeError where its driver refuses."""
         if self.stopwatch is not None:
@@ -122,7 +111,7 @@ class SharedMemory:
         self._share_regions()
         self.regions.release()
 
-    def _separate(self) -> None:
+    def separate(self) -> None:
         """Gives the baseline regions of its own, where calls are timed by the judge's clock."""
         if self.stopwatch is None:
             return
@@ -134,6 +123,13 @@ class SharedMemory:
         else:
             size = f"{self.regions.bytes >> 20} MiB of inputs and outputs leave no room for a second copy"
             self.not_checked.append(f"that no work was left queued for the baseline's calls: {size}")
+
+    def _drop_stopwatch(self, why: str) -> None:
+        assert self.stopwatch is not None
+        self.stopwatch.release()
+        self.stopwatch = None
+        self._share_regions()
+        self.not_checked.append(f"{NO_CLOCK}: {why}")
 
     def _share_regions(self) -> None:
         if self.baseline_regions is not self.regions:

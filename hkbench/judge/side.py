@@ -171,6 +171,18 @@ class BaselineSide(Side):
             WorkerLost: the runner went away or did not answer.
             ProblemError: the problem's own code raised.
         """
+        return self.succeeded(self.asked(op, reveal, prepare, gated, **fields))
+
+    def asked(
+        self,
+        op: str,
+        reveal: Callable[[], None] | None = None,
+        prepare: bool = False,
+        gated: GatedCall | None = None,
+        /,
+        **fields: Any,
+    ) -> Message:
+        """The answer to a request as of `must`, which may be an exception. Raises WorkerLost."""
 
         def ask() -> Message:
             if reveal is None:
@@ -178,7 +190,7 @@ class BaselineSide(Side):
             self._show(reveal)
             return self.try_ask(Stage.LOAD, op, Stamps(), prepare=prepare, gated=gated, **fields)
 
-        return self.succeeded(self.answered(ask))
+        return self.answered(ask)
 
     def answered(self, ask: Callable[[], Message]) -> Message:
         """The answer that `ask` gets, which may be an exception in the runner. Raises WorkerLost as `must` does."""

@@ -148,7 +148,21 @@ class Stopwatch:
         self.shapes = torch.tensor(padded, dtype=torch.int64, device=device)
         self.flush = Flusher(device, flush_bytes, holds=False)
         self.candidate, self.baseline = Lane(device), Lane(device)
-        torch.cuda.synchronize(device)
+        self._try()
+
+    def _try(self) -> None:
+        """Has the device do once what it does in every call, before a stream depends on it."""
+        stream, page = self.stream.cuda_stream, self.candidate.page.region.data_ptr()
+        torch.cuda.synchronize(self.device)
+        try:
+            self.operations.write(stream, page + GO, 0)
+            self.operations.write_long(stream, page + PLACES, 0)
+            self.operations.wait(stream, page + GO, 0)
+            self.code.stamp(stream, self.stamps.data_ptr())
+            self.stream.synchronize()
+        except RuntimeError:
+            self.release()
+            raise
 
     def call(self, lane: Lane, reveal: Callable[[], None], takes: bool) -> GatedCall:
         """A call that is about to be made, whose outputs the judge `takes`.
