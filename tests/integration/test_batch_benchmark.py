@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support import doors
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.alone, pytest.mark.slow]
 
 
 def run(folder: Path, *arguments: object) -> subprocess.CompletedProcess[str]:

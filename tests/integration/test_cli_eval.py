@@ -13,6 +13,8 @@ from support import doors
 
 from hkbench.records import FailureKind, Stage, Status, Verdict
 
+pytestmark = pytest.mark.alone
+
 QUICK = ("--device", "cpu", *doors.QUICK)
 
 

@@ -19,6 +19,8 @@ from support.run_folder import correct, incorrect
 
 from hkbench.records import FailureKind, Stage, Verdict
 
+pytestmark = pytest.mark.alone
+
 CASES = corpus.load_cases()
 LEAST_ATTACKS, LEAST_HONEST = 90, 60
 

@@ -29,7 +29,7 @@ from hkbench.records import (
     Verdict,
 )
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.alone, pytest.mark.asyncio(loop_scope="module")]
 
 SETTINGS = JudgeSettings(
     track=Track.ANY,

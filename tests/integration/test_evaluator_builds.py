@@ -14,6 +14,7 @@ from hkbench.engine.evaluator import Evaluator
 from hkbench.records import Backend, DeviceKind, FailureKind, JudgeSettings, Stage, Status, Track, Verdict
 
 pytestmark = [
+    pytest.mark.alone,
     pytest.mark.slow,
     pytest.mark.skipif(shutil.which("g++") is None or shutil.which("ninja") is None, reason="no g++ or ninja"),
 ]

@@ -14,7 +14,7 @@ from hkbench.engine.evaluator import Evaluated, Evaluator, OnStage
 from hkbench.engine.slots import BuildSlots
 from hkbench.records import Backend, DeviceFacts, DeviceKind, JudgeSettings, Stage, Track
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.alone, pytest.mark.slow]
 
 HANGS = 300.0  #: seconds, longer than the others take on any machine; what hangs is given up before
 SETTINGS = JudgeSettings(

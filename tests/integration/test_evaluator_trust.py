@@ -29,7 +29,7 @@ from hkbench.records import (
     Verdict,
 )
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.alone, pytest.mark.asyncio(loop_scope="module")]
 
 SETTINGS = JudgeSettings(
     trials=3, timing_runs=10, timing_seconds=5.0, warmups=1, load_timeout=60.0, run_timeout=20.0, profile_slow=False

@@ -27,7 +27,7 @@ from hkbench.records import Backend, DeviceKind, IsolationLevel, JudgeSettings, 
 from hkbench.sandbox.client import ForkServer
 from hkbench.sandbox.environment import kept_environment
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.alone, pytest.mark.asyncio(loop_scope="module")]
 
 STANDINS = Path(__file__).resolve().parents[1] / "support" / "standins"
 SETTINGS = JudgeSettings(

@@ -11,6 +11,8 @@ from benchmarks.verdicts_sides import Ours, TakingTurns, Task, eval_process, set
 from hkbench.problems import load_problem
 from hkbench.records import DeviceKind, SizeSet
 
+pytestmark = pytest.mark.alone
+
 RUNS = 30
 BROKEN = "class ModelNew(torch.nn.Module):\n    raise ValueError('on purpose')\n"
 
