@@ -9,7 +9,7 @@ import socket
 from typing import Any
 
 from hkbench.errors import WorkerLost
-from hkbench.runner.wire import HEADER, MAGIC
+from hkbench.runner.wire import HEADER, MAGIC, MAX_TRUSTED_BODY, WireError, parse
 
 
 class Channel:
@@ -30,16 +30,18 @@ class Channel:
             raise WorkerLost("a judge process ended early; its message stands above") from error
 
     async def receive(self) -> dict[str, Any]:
-        """Raises WorkerLost when the judge process ended without a result."""
+        """Raises WorkerLost when the judge process ended without a result, or sent what is no frame."""
         try:
             magic, length = HEADER.unpack(await self._reader.readexactly(HEADER.size))
-            message = json.loads(await self._reader.readexactly(length))
+            if magic != MAGIC or length > MAX_TRUSTED_BODY:
+                raise WorkerLost("a judge process sent bytes that are not a frame; start the command again")
+            return parse(await self._reader.readexactly(length))
+        except WireError as error:
+            raise WorkerLost(f"a judge process: {error}; start the command again") from error
         except (asyncio.IncompleteReadError, ConnectionResetError) as error:
             raise WorkerLost(
                 "a judge process ended without a result (killed for memory?); the sample is judged again on resume"
             ) from error
-        assert magic == MAGIC and isinstance(message, dict)
-        return message
 
     async def close(self) -> None:
         self._writer.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import select
 import signal
@@ -283,7 +282,8 @@ class RunnerLink:
             RunnerGone, WorkerLost
         """
         answer = self._ask(b"Q")
-        return Samples(answer["samples"], answer["objects"], answer.get("error"))
+        with _understood():
+            return Samples(answer["samples"], answer["objects"], answer.get("error"))
 
     def begin_end(self) -> None:
         """Asks for the end and does not wait for it: two runners end side by side. `end` has the report."""
@@ -300,7 +300,9 @@ class RunnerLink:
         """
         if self._end is None:
             self._channel.close()
-            self._end = _parse(self._ask_for_report())
+            report = self._ask_for_report()
+            with _understood():
+                self._end = _parse(report)
         return self._end
 
     def _ask(self, command: bytes) -> dict[str, Any]:
@@ -313,7 +315,7 @@ class RunnerLink:
             answer = self._guard_line(time.monotonic() + ANSWER_SECONDS)
         except TimeoutError as error:
             raise WorkerLost("the guard of a runner did not answer") from error
-        except (OSError, ValueError) as error:
+        except (OSError, wire.WireError) as error:
             raise RunnerGone(f"the guard of the runner is gone ({error})") from error
         if "reason" in answer:
             self._report = answer
@@ -324,9 +326,11 @@ class RunnerLink:
         """The guard's next line.
 
         Raises:
-            OSError, ValueError: no line, or not one of a guard. TimeoutError: not in time.
+            OSError, WireError: no line, or not one of a guard. TimeoutError: not in time.
         """
         while b"\n" not in self._said:
+            if len(self._said) > wire.MAX_BODY:
+                raise wire.WireError("the guard sent a line without an end")
             self._control.settimeout(max(0.001, deadline - time.monotonic()))
             part = self._control.recv(1 << 16)
             if not part:
@@ -335,9 +339,7 @@ class RunnerLink:
             if time.monotonic() > deadline:
                 raise TimeoutError("no whole line in time")
         line, _, self._said = self._said.partition(b"\n")
-        loaded = json.loads(line)
-        assert isinstance(loaded, dict)
-        return loaded
+        return wire.parse(line)
 
     def _await_end(self) -> None:
         """A runner that closed its channel is ending: its status says how, if the guard may wait for it."""
@@ -358,15 +360,25 @@ class RunnerLink:
                 line = self._guard_line(deadline)
                 if "reason" in line:  # else the late answer to a request that was given up
                     self._report = line
-        except (OSError, ValueError) as error:
+        except (OSError, wire.WireError) as error:
             raise WorkerLost(f"the guard of a runner did not report ({error}); kill leftovers by hand") from error
         finally:
             self._control.close()
         return self._report
 
 
+@contextlib.contextmanager
+def _understood() -> Iterator[None]:
+    """A guard is ours: an answer of another form is a fault of this program, or somebody else's answer."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError) as error:
+        raise WorkerLost(f"the guard of a runner sent an answer without {error}; start the command again") from error
+
+
 def _tree_state(answer: dict[str, Any]) -> TreeState:
-    return TreeState(answer["processes"], answer["threads"], answer["running"], answer["cpu_seconds"], answer["at"])
+    with _understood():
+        return TreeState(answer["processes"], answer["threads"], answer["running"], answer["cpu_seconds"], answer["at"])
 
 
 def _parse(report: dict[str, Any]) -> RunnerEnd:
@@ -376,7 +388,7 @@ def _parse(report: dict[str, Any]) -> RunnerEnd:
     killed_by_guard = signalled and os.WTERMSIG(status) == signal.SIGKILL
     return RunnerEnd(
         reason=report["reason"],
-        signal=signal.Signals(os.WTERMSIG(status)).name if signalled and not killed_by_guard else None,
+        signal=_signal_name(os.WTERMSIG(status)) if signalled and not killed_by_guard else None,
         exit_code=os.WEXITSTATUS(status) if own_end and os.WIFEXITED(status) else None,
         commands=tuple(report["commands"]),
         survivors=report["survivors"],
@@ -384,3 +396,11 @@ def _parse(report: dict[str, Any]) -> RunnerEnd:
         output=report["output"],
         output_bytes=report["output_bytes"],
     )
+
+
+def _signal_name(number: int) -> str:
+    """As signal(7) writes it; Python names the first and the last of the real-time signals only."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"SIGRTMIN+{number - signal.SIGRTMIN}"

@@ -68,7 +68,7 @@ def _reported(engine: socket.socket, work: Callable[[], dict[str, Any]]) -> None
         answer = {"error": "DeviceUnavailable" if of_device else "InternalError", "message": str(failure)}
     with suppress(wire.PeerClosed):
         try:
-            wire.send(engine, answer)
+            wire.send(engine, answer, wire.MAX_TRUSTED_BODY)
         except wire.WireError as error:
             wire.send(engine, {"error": "InternalError", "message": f"the result of an evaluation: {error}"})
 

@@ -26,7 +26,7 @@ def kernel_profile(answer: dict[str, Any], owner_of: OwnerOf) -> KernelProfile |
     wall = answer.get("wall_seconds")
     if not isinstance(wall, float) or not 0 < wall < 1e6:
         return None
-    kernels = [(_plain(r["name"]), float(r["calls"]), float(r["seconds"])) for r in rows]
+    kernels = [(r["name"][:NAME_LIMIT], float(r["calls"]), float(r["seconds"])) for r in rows]
     if not on_gpu:
         kernels = [kernel for kernel in kernels if not _CPU_NOTHING.match(kernel[0])]
         # The profiler sees operators only; the rest of the pass is the candidate's compiled code and Python.
@@ -55,8 +55,3 @@ def _is_row(row: object) -> bool:
         and isinstance(row.get("name"), str)
         and all(type(row.get(key)) in (int, float) and 0 <= row[key] < LARGEST for key in ("calls", "seconds"))
     )
-
-
-def _plain(name: str) -> str:
-    """Cut, and without the lone surrogates that UTF-8 cannot hold."""
-    return name[:NAME_LIMIT].encode(errors="replace").decode()

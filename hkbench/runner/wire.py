@@ -4,6 +4,9 @@ A frame is the magic, the length of the body (32 bits, big-endian) and the body,
 the runner says is data that the judge checks field by field; nothing is ever unpickled. Tensor bytes do not travel in
 frames: the judge owns two regions, `inbox` (parameters and inputs) and `outbox` (outputs), whose layout only the
 judge decides.
+
+Whatever a peer sends ends as a message or as a `WireError`. A message is nested at most `MAX_DEPTH` deep, and its
+strings hold only what UTF-8 can encode, so that it can be written, printed and recorded without a further look.
 """
 
 from __future__ import annotations
@@ -19,6 +22,9 @@ from typing import Any
 MAGIC = b"HKW1"
 HEADER = struct.Struct(">4sI")
 MAX_BODY = 4 * 1024 * 1024
+#: Of a frame between processes of ours: what a runner said in one frame stands in it, with each letter as an escape.
+MAX_TRUSTED_BODY = 16 * MAX_BODY
+MAX_DEPTH = 64  #: of lists and objects within one another; Python's own functions give up at some hundreds
 _WITH_DESCRIPTORS = b"F"  #: open files travel beside at least one byte
 
 Message = dict[str, Any]
@@ -32,15 +38,16 @@ class PeerClosed(WireError):
     """The peer closed its end."""
 
 
-def send(sock: socket.socket, message: Message) -> None:
+def send(sock: socket.socket, message: Message, max_body: int = MAX_BODY) -> None:
     """Sends one frame.
 
     Raises:
         PeerClosed: the peer is gone.
+        WireError: the message takes more than `max_body` bytes.
     """
     body = json.dumps(message, separators=(",", ":")).encode()
-    if len(body) > MAX_BODY:
-        raise WireError(f"message of {len(body)} bytes is over the limit of {MAX_BODY}")
+    if len(body) > max_body:
+        raise WireError(f"message of {len(body)} bytes is over the limit of {max_body}")
     try:
         sock.settimeout(None)
         sock.sendall(HEADER.pack(MAGIC, len(body)) + body)
@@ -87,13 +94,39 @@ def receive(sock: socket.socket, deadline: float | None = None) -> Message:
     magic, length = HEADER.unpack(_read(sock, HEADER.size, deadline))
     if magic != MAGIC or length > MAX_BODY:
         raise WireError("the peer sent bytes that are not a frame")
+    return parse(_read(sock, length, deadline))
+
+
+def parse(body: bytes) -> Message:
+    """Reads the JSON object of one frame or line, with every string made encodable.
+
+    Raises:
+        WireError: it is no JSON object, or nested more than `MAX_DEPTH` deep.
+    """
     try:
-        message = json.loads(_read(sock, length, deadline))
+        message = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise WireError("the peer sent a frame that is not JSON") from error
     if not isinstance(message, dict):
         raise WireError("the peer sent a frame that is not a JSON object")
-    return message
+    return {encodable(key): _plain(value, MAX_DEPTH) for key, value in message.items()}
+
+
+def encodable(text: str) -> str:
+    """`text` with a question mark for each lone surrogate, which JSON can spell and UTF-8 cannot hold."""
+    return text if text.isascii() else text.encode(errors="replace").decode()
+
+
+def _plain(value: Any, depth: int) -> Any:
+    if isinstance(value, str):
+        return encodable(value)
+    if not isinstance(value, (list, dict)):
+        return value
+    if not depth:
+        raise WireError(f"the peer sent a frame that is nested more than {MAX_DEPTH} deep")
+    if isinstance(value, list):
+        return [_plain(item, depth - 1) for item in value]
+    return {encodable(key): _plain(item, depth - 1) for key, item in value.items()}
 
 
 def _read(sock: socket.socket, count: int, deadline: float | None) -> bytes:

@@ -201,6 +201,7 @@ def killed(number: int) -> int:
         (lambda: exited(0), None, 0),
         (lambda: killed(signal.SIGTERM), "SIGTERM", None),
         (lambda: killed(signal.SIGKILL), None, None),
+        (lambda: killed(signal.SIGRTMIN + 6), "SIGRTMIN+6", None),
     ],
 )
 def test_statuses(ends: Ends, status: Callable[[], int], name: str | None, code: int | None) -> None:
@@ -221,3 +222,59 @@ def test_a_guard_without_a_report(ends: Ends, said: bytes) -> None:
     ends.guard.close()
     with pytest.raises(WorkerLost, match="did not report"):
         ends.link.end()
+
+
+#: Answers of a guard that are none.
+ODD = [b"[]", b"7", b'"reason"', b"{", b"\xff", b'{"n": ' + b"9" * 5000 + b"}", b"[" * 5000]
+
+
+@pytest.mark.parametrize("line", ODD)
+def test_a_line_that_is_not_a_guards(ends: Ends, line: bytes) -> None:
+    ends.guard.sendall(line + b"\n")
+    with pytest.raises(RunnerGone):
+        ends.link.freeze()
+    ends.guard.sendall(line + b"\n")
+    with pytest.raises(WorkerLost):
+        ends.link.end()
+
+
+@pytest.mark.parametrize("line", [{}, {"processes": 1}, {"samples": 3}])
+def test_an_answer_that_lacks_a_part(ends: Ends, line: dict[str, Any]) -> None:
+    for ask in (ends.link.freeze, ends.link.resume, ends.link.sample_end):
+        ends.guard.sendall(json.dumps(line).encode() + b"\n")
+        with pytest.raises(WorkerLost):
+            ask()
+    report(ends, status="gone")
+    with pytest.raises(WorkerLost):
+        ends.link.end()
+
+
+def test_a_line_without_an_end(ends: Ends) -> None:
+    ends.guard.setblocking(False)
+    stop = threading.Event()
+
+    def flood() -> None:
+        while not stop.is_set():
+            try:
+                ends.guard.send(b"x" * (1 << 16))
+            except BlockingIOError:
+                stop.wait(0.001)
+            except OSError:
+                return
+
+    thread = threading.Thread(target=flood)
+    thread.start()
+    try:
+        with pytest.raises(RunnerGone):
+            ends.link.freeze()
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_names_of_files_and_words_of_a_guard_can_be_encoded(ends: Ends) -> None:
+    ends.guard.sendall(json.dumps({"samples": 1, "objects": {"/a/\udcff.so": 1}}).encode() + b"\n")
+    assert ends.link.sample_end().objects == {"/a/?.so": 1}
+    report(ends, output="\ud800", commands=["\udc80"])
+    end = ends.link.end()
+    assert (end.output, end.commands) == ("?", ("?",))

@@ -29,11 +29,32 @@ def frame(body: bytes) -> bytes:
 
 @pytest.mark.parametrize(
     "message",
-    [{}, {"op": "call", "flush": True}, {"text": "größer → \U0001f600 \ud800", "n": [1, 2.5, None, -1e300]}],
+    [{}, {"op": "call", "flush": True}, {"text": "größer → \U0001f600", "n": [1, 2.5, None, -1e300]}],
 )
 def test_round_trip(pair: tuple[socket.socket, socket.socket], message: wire.Message) -> None:
     wire.send(pair[0], message)
     assert wire.receive(pair[1], time.monotonic() + 5) == message
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"\\ud800k": ["\\uDFFF", {"a": "x\\udc80\\u00e9"}]}',
+        b'{"\xed\xa0\x80k": ["\xed\xbf\xbf", {"a": "x\xed\xb2\x80\xc3\xa9"}]}',
+    ],
+)
+def test_no_string_holds_what_cannot_be_encoded(pair: tuple[socket.socket, socket.socket], body: bytes) -> None:
+    pair[0].sendall(frame(body))
+    assert wire.receive(pair[1], time.monotonic() + 5) == {"?k": ["?", {"a": "x?é"}]}
+
+
+def test_as_deep_as_the_limit(pair: tuple[socket.socket, socket.socket]) -> None:
+    depth = wire.MAX_DEPTH
+    pair[0].sendall(frame(b'{"a":' + b"[" * depth + b"]" * depth + b"}"))
+    assert wire.receive(pair[1], time.monotonic() + 5)
+    pair[0].sendall(frame(b'{"a":' + b"[" * (depth + 1) + b"]" * (depth + 1) + b"}"))
+    with pytest.raises(wire.WireError, match="deep"):
+        wire.receive(pair[1], time.monotonic() + 5)
 
 
 def test_open_files_follow_their_frame(pair: tuple[socket.socket, socket.socket]) -> None:
