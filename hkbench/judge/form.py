@@ -12,6 +12,11 @@ from hkbench.judge.arena import overlaps
 from hkbench.judge.reference import Leaves
 from hkbench.records import FailureKind
 
+#: Places in memory that an output may lie across, as a multiple of its elements: two dimensions padded to twice their
+#: length. It bounds what the judge allocates to measure how long a copy of such strides takes.
+MAX_SPREAD = 4
+FREE_PLACES = 1 << 24  #: a small output may lie in any buffer up to this size
+
 Problem = tuple[FailureKind, str] | None
 
 
@@ -66,13 +71,30 @@ def _tensor_mismatch(item: dict[str, Any], leaf: object, device: str) -> Problem
     if item.get("device") != device:
         return FailureKind.WRONG_TYPE, f"{path} is on device {item.get('device')}, expected {device}"
     strides = item.get("strides")
-    if not overlaps(leaf.shape, leaf.stride()) and _shares_memory(list(leaf.shape), strides):
+    shape = list(leaf.shape)
+    if (
+        not isinstance(strides, list)
+        or len(strides) != len(shape)
+        or not all(type(s) is int and s >= 0 for s in strides)
+    ):
+        return (
+            FailureKind.WRONG_STRIDES,
+            f"{path} has strides {strides!r}, which are not those of a tensor of its shape",
+        )
+    if not overlaps(leaf.shape, leaf.stride()) and overlaps(shape, strides):
         return FailureKind.WRONG_STRIDES, f"{path} has strides {strides}: several elements share one place in memory"
+    span, most = _span(shape, strides), _most_span(leaf)
+    if span > most:
+        message = f"{path} has strides {strides} and lies across {span} places in memory for {leaf.numel()} elements"
+        return FailureKind.WRONG_STRIDES, f"{message}; at most {most} are allowed. Return it contiguous"
     return None
 
 
-def _shares_memory(shape: list[int], strides: Any) -> bool:
-    """The same of what the runner says, which may be anything."""
-    if not isinstance(strides, list) or len(strides) != len(shape) or not all(type(s) is int for s in strides):
-        return True
-    return overlaps(shape, strides)
+def _span(shape: list[int], strides: list[int]) -> int:
+    """Elements from the first to the last one's place; 0 for an empty tensor."""
+    return 0 if 0 in shape else 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
+
+
+def _most_span(leaf: torch.Tensor) -> int:
+    own = _span(list(leaf.shape), list(leaf.stride()))
+    return max(own, MAX_SPREAD * leaf.numel(), FREE_PLACES)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from hkbench.judge.form import form_mismatch
+from hkbench.judge.form import FREE_PLACES, MAX_SPREAD, form_mismatch
 from hkbench.records import FailureKind
 
 NATIVE: dict[str, object] = {"output[0]": torch.zeros(2, 3), "output[1]": 7}
@@ -43,6 +43,10 @@ def test_the_right_form() -> None:
         ({"strides": None}, FailureKind.WRONG_STRIDES),
         ({"strides": ["a", 1]}, FailureKind.WRONG_STRIDES),
         ({"strides": [[], {}]}, FailureKind.WRONG_STRIDES),
+        ({"strides": [-3, 1]}, FailureKind.WRONG_STRIDES),
+        ({"strides": [True, 1]}, FailureKind.WRONG_STRIDES),
+        ({"strides": [FREE_PLACES, 1]}, FailureKind.WRONG_STRIDES),
+        ({"strides": [10**4000, 1]}, FailureKind.WRONG_STRIDES),
         ({"path": "output"}, FailureKind.WRONG_TYPE),
     ],
 )
@@ -69,8 +73,24 @@ def test_another_structure(described: object, kind: FailureKind) -> None:
     assert found is not None and found[0] is kind
 
 
+def test_how_far_an_output_may_be_spread() -> None:
+    rows = FREE_PLACES
+    native: dict[str, object] = {"output": torch.empty(rows, 2, device="meta")}
+    whole = GOOD | {"path": "output", "shape": [rows, 2]}
+
+    def found(*strides: int) -> object:
+        return form_mismatch([whole | {"strides": list(strides)}], native, "cpu", may_share=False)
+
+    assert found(2 * MAX_SPREAD, 1) is None
+    assert found(2 * MAX_SPREAD + 1, 1) is not None
+    assert found(1, MAX_SPREAD * rows) is None
+    small: dict[str, object] = {"output[0]": torch.zeros(2, 3)}
+    assert form_mismatch([GOOD | {"strides": [FREE_PLACES - 3, 1]}], small, "cpu", may_share=False) is None
+
+
 def test_an_expanded_reference_asks_for_no_strides() -> None:
     native: dict[str, object] = {"output[0]": torch.zeros(3).expand(2, 3)}
+    assert form_mismatch([GOOD | {"strides": ["a", 1]}], native, "cpu", may_share=False) is not None
     assert form_mismatch([GOOD | {"strides": [0, 1]}], native, "cpu", may_share=False) is None
     assert form_mismatch([GOOD], native, "cpu", may_share=False) is None
 
