@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import tempfile
 import time
 from contextlib import AsyncExitStack
@@ -15,6 +14,7 @@ from hkbench.engine.build_captured import HipTarget, compile_captured
 from hkbench.engine.build_triton import compile_triton
 from hkbench.engine.evaluator import Evaluated, Evaluator, OnStage
 from hkbench.engine.hip_kits import hip_kits
+from hkbench.engine.private_folder import private_folder
 from hkbench.errors import UsageError
 from hkbench.records import (
     Backend,
@@ -173,12 +173,7 @@ class BuildEvaluator:
             begun.append(time.time())
             on_stage(stage, device)
 
-        folder = folder.resolve()
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        try:
-            verdict = await self.compile(problem, code, folder, entered)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        async with private_folder(folder) as private:
+            verdict = await self.compile(problem, code, private, entered)
         ended = time.time()
         return Evaluated(verdict, turns=Turns(asked=asked, building=(begun or [ended])[0], loaded=ended))

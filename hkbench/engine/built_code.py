@@ -15,6 +15,7 @@ from hkbench.engine.confinement import Cages
 from hkbench.errors import ToolchainUnavailable
 from hkbench.profile.names import base, contents
 from hkbench.records import Backend, KernelResources, Verdict
+from hkbench.sandbox.folders import TooDeep
 from hkbench.toolchain.build_hip import reads
 from hkbench.toolchain.code_object import SECTION, NoDeviceCode, NotInspected, Tools
 from hkbench.toolchain.findings import lost_loads
@@ -71,7 +72,7 @@ def _with_built_code(verdict: Verdict, folder: Path, scratch: Path, arch: str, c
                 continue
             except NotInspected as reason:
                 unread[f"registers and spills of the built kernels: {reason}"] = None
-    except ToolchainUnavailable as error:
+    except (ToolchainUnavailable, TooDeep) as error:
         unread[f"registers and spills of the built kernels: {error}"] = None
     hipkittens = verdict.conditions.backend is Backend.HIPKITTENS
     seen = verdict.conditions

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import socket
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -24,6 +23,7 @@ from hkbench.engine.judges import Judges
 from hkbench.engine.kittens import Kittens, find_kittens
 from hkbench.engine.needs import check_kind, check_tools
 from hkbench.engine.preparation import Preparation
+from hkbench.engine.private_folder import private_folder
 from hkbench.engine.slots import BuildSlots, Devices
 from hkbench.judge.audited import ProblemAudit
 from hkbench.judge.job import SOCKETS, AuditJob, DescribeJob, EvaluateJob, FactsJob
@@ -296,29 +296,23 @@ class Evaluator:
         asked = time.time()
         if build_only is None:
             await self.require(backend)
-        folder = folder.resolve()
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        job = EvaluateJob(
-            problem=problem,
-            code=str(code.resolve()),
-            folder=str(folder / CANDIDATE),
-            backend=backend,
-            device=self.device.kind,
-            sizes=self.sizes,
-            settings=self._settings,
-            isolation=self.isolation,
-            build_only=build_only,
-            arch=arch,
-        )
-        try:
-            async with self._loaded:
-                found = await self._evaluate(job, on_stage, asked, on_step)
-                if found.verdict is not None and found.verdict.failure is not None:
-                    self._blame_the_machine(backend, found.verdict.failure.kind)
-                return self._with_kittens(job, await self._with_built_code(job, found))
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        async with private_folder(folder) as private, self._loaded:
+            job = EvaluateJob(
+                problem=problem,
+                code=str(code.resolve()),
+                folder=str(private / CANDIDATE),
+                backend=backend,
+                device=self.device.kind,
+                sizes=self.sizes,
+                settings=self._settings,
+                isolation=self.isolation,
+                build_only=build_only,
+                arch=arch,
+            )
+            found = await self._evaluate(job, on_stage, asked, on_step)
+            if found.verdict is not None and found.verdict.failure is not None:
+                self._blame_the_machine(backend, found.verdict.failure.kind)
+            return self._with_kittens(job, await self._with_built_code(job, found))
 
     def _blame_the_machine(self, backend: Backend, kind: FailureKind) -> None:
         """Raises ToolchainUnavailable where a candidate failed, and a tool that builds for its backend is gone.

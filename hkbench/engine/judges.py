@@ -21,6 +21,7 @@ from hkbench.errors import WorkerLost
 from hkbench.judge.job import StayJob
 from hkbench.records import DeviceFacts, DeviceKind
 from hkbench.runner import wire
+from hkbench.sandbox import folders
 from hkbench.sandbox.client import ForkServer, ForkServerLost
 
 END_SECONDS = 2.0  #: for judges that have nothing to do to end, with their runners; others are killed with their server
@@ -39,7 +40,7 @@ class Judges:
         self._guard = guard
         self._devices = {facts.index: facts for facts in devices}
         self._doors: dict[int, socket.socket] = {}
-        self._folders: dict[int, tempfile.TemporaryDirectory[str]] = {}
+        self._folders: dict[int, Path] = {}
         self._left: list[_Left] = []
 
     def start(self) -> None:
@@ -106,14 +107,14 @@ class Judges:
         if index not in self._doors:
             self._tidy()
             (ours, theirs), (channel, runner), (control, guard) = (socket.socketpair() for _ in range(3))
-            folder = tempfile.TemporaryDirectory(prefix="hkbench-baseline-", ignore_cleanup_errors=True)
+            folder = Path(tempfile.mkdtemp(prefix="hkbench-baseline-"))
             try:
-                self._runners.fork([guard.fileno(), runner.fileno()], self._guard(Path(folder.name)))
+                self._runners.fork([guard.fileno(), runner.fileno()], self._guard(folder))
                 self._judges.fork([theirs.fileno(), channel.fileno(), control.fileno()])
                 wire.send(ours, StayJob(facts=self._devices[index]).model_dump(mode="json"))
             except ForkServerLost as error:
                 ours.close()
-                folder.cleanup()
+                _remove(folder)
                 raise WorkerLost(f"{error}; start the command again") from error
             finally:
                 for sock in (theirs, channel, runner, control, guard):
@@ -133,7 +134,7 @@ class _Left:
     """A judge that gets nothing more: its door, and the folder of its runner."""
 
     door: socket.socket
-    folder: tempfile.TemporaryDirectory[str]
+    folder: Path
 
     def dismiss(self) -> None:
         with suppress(OSError):  # it may have ended by itself
@@ -151,4 +152,9 @@ class _Left:
 
     def close(self) -> None:
         self.door.close()
-        self.folder.cleanup()
+        _remove(self.folder)
+
+
+def _remove(folder: Path) -> None:
+    with suppress(OSError):  # as far as it goes: a folder of the system's for temporary files
+        folders.remove(folder, END_SECONDS)

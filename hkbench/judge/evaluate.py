@@ -48,6 +48,7 @@ from hkbench.records import (
     Verdict,
 )
 from hkbench.runner.wire import Message
+from hkbench.sandbox.folders import TooDeep
 
 
 class Evaluation:
@@ -141,6 +142,8 @@ class Evaluation:
             return failures.from_end(self._stage, end, self._memory_bytes).failure
         except RunnerBabble as error:
             return failures.failed(self._stage, FailureKind.PROTOCOL, str(error)).failure
+        except TooDeep as error:
+            return failures.failed(self._stage, FailureKind.LIMIT, f"in the candidate's folder {error}").failure
         return None
 
     def _timeout(self, error: RunnerTimeout) -> Failure:

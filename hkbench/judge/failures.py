@@ -101,6 +101,7 @@ def from_end(stage: Stage, end: RunnerEnd, memory_bytes: int, trial: int | None 
 _LIMITS = {
     "processes": "the candidate started too many processes",
     "disk": "the candidate wrote more to its folder than it may",
+    "depth": "the candidate nested folders deeper than it may",
     "cpu": "the candidate used more CPU time than it may",
     "output": "the candidate printed more than it may",
 }

@@ -26,7 +26,7 @@ ANSWER_SECONDS = 10.0  #: to any other request; the guard itself gives up stoppi
 class RunnerEnd:
     """How a runner ended. `signal` is the name of the one that killed it, unless the guard did."""
 
-    reason: str  #: "asked", "ended" (by itself), or a limit: "memory", "processes", "disk", "cpu", "output"
+    reason: str  #: "asked", "ended" (by itself), or a limit: "memory", "processes", "disk", "depth", "cpu", "output"
     signal: str | None
     exit_code: int | None
     commands: tuple[str, ...]  #: programs that were running in its tree

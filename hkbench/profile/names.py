@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
+from hkbench.sandbox import folders
+
 ANONYMOUS = "(anonymous namespace)"
 _NO_KERNEL = frozenset(("void", "sizeof", "alignas", "decltype", "template", "__launch_bounds__", "__attribute__"))
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
@@ -31,6 +33,7 @@ _INSTALLED = re.compile(r"/(?:site|dist)-packages/")
 _INDUCTOR_MARKS = (b"torch._inductor", b"torch/csrc/inductor", b"inductor_entry_cpp", b"cpp_fused_")
 _LIBRARY_MARKS = (b"OpenBLAS 0.", b"oneDNN v", b"oneAPI Math Kernel Library")  #: what these libraries say of themselves
 SOURCE_ENDINGS = (".py", ".cu", ".cuh", ".hip", ".cpp", ".cc", ".cxx")
+MOST_ENTRIES = 1_000_000  #: names that are looked through: more than the limits of a runner let it make
 MOST_FILES = 2000
 MOST_BYTES = 64 * 1024 * 1024  #: of one file
 MOST_BYTES_TOTAL = 512 * 1024 * 1024
@@ -200,15 +203,23 @@ def _read_file(path: str, content: bytes) -> Built:
 def contents(folder: str, endings: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:
     """Path and bytes of the files in `folder` with these endings (of versioned ones, `.so.1`, too); within bounds.
 
-    No link is followed and nothing is waited for: whoever writes there may have put anything in its place.
+    No link is followed and nothing is waited for: whoever writes there may have put anything in its place. What of a
+    path is not text stands as a question mark in it.
+
+    Raises:
+        TooDeep: folders are nested there as no build nests them.
     """
     left = MOST_BYTES_TOTAL
-    for number, path in enumerate(_files(folder, endings)):
-        if number >= MOST_FILES or left <= 0:
+    found = 0
+    for number, entry in enumerate(folders.walk(folder, in_order=True)):
+        if number >= MOST_ENTRIES or found >= MOST_FILES or left <= 0:
             return
-        content = _content(path, min(MOST_BYTES, left))
+        if entry.is_folder or not (entry.name.endswith(endings) or ".so." in entry.name):
+            continue
+        content = folders.read(entry, min(MOST_BYTES, left))
+        found += 1
         left -= len(content)
-        yield path, content
+        yield entry.path.encode(errors="replace").decode(), content
 
 
 def texts(folder: str) -> Iterator[tuple[str, str]]:
@@ -223,24 +234,3 @@ def _names_in(content: bytes, path: Path) -> set[str]:
     if path.suffix in (".cubin", ".hsaco", ".ptx"):
         found.add(path.stem)  # Triton names its files after the function
     return found
-
-
-def _files(folder: str, endings: tuple[str, ...]) -> Iterator[str]:
-    for root, folders, files in os.walk(folder):  # follows no links
-        folders.sort()
-        for name in sorted(files):
-            path = str(Path(root) / name)
-            if name.endswith(endings) or ".so." in name:
-                yield path
-
-
-def _content(path: str, limit: int) -> bytes:
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
-        return b""
-    with os.fdopen(handle, "rb") as file:
-        try:
-            return file.read(limit)
-        except OSError:
-            return b""

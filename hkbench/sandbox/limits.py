@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hkbench.sandbox import linux
+from hkbench.sandbox import folders, linux
 from hkbench.sandbox.tree import Tree
 
 POLL_SECONDS = 0.1
@@ -17,7 +17,7 @@ HURRY_SECONDS = 0.005  #: between looks at a tree that grows fast
 DISK_SECONDS = 1.0  #: between the end of one look at the private folder and the begin of the next
 DISK_SLICE_SECONDS = 0.005  #: a large folder is looked at piece by piece
 HELPER_NICENESS = 10
-ENTRY_BYTES = 4096  #: what a file counts at least: empty ones fill a disk too
+ENTRY_BYTES = 1 << 16  #: what a file counts at least: empty ones take time to look through and to remove
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,11 @@ class Meter:
             return "processes", 0.0
         if self._tree.cpu_seconds(everybody) > self._limits.cpu_seconds:
             return "cpu", 0.0
-        if self._disk.look(list(living)) > self._limits.disk_bytes:
-            return "disk", 0.0
+        try:
+            if self._disk.look(list(living)) > self._limits.disk_bytes:
+                return "disk", 0.0
+        except folders.TooDeep:
+            return "depth", 0.0
         hurry = used + 2 * grown > self._limits.memory_bytes or more > 16
         return None, HURRY_SECONDS if hurry else POLL_SECONDS
 
@@ -91,7 +94,11 @@ class DiskMeter:
         self._next = 0.0
 
     def look(self, pids: list[int]) -> int:
-        """Goes on counting for a few milliseconds. Returns the last complete sum, or the begun one if larger."""
+        """Goes on counting for a few milliseconds. Returns the last complete sum, or the begun one if larger.
+
+        Raises:
+            TooDeep: it holds folders nested deeper than anybody reads.
+        """
         now = time.monotonic()
         if self._sizes is None:
             if now < self._next:
@@ -110,32 +117,23 @@ class DiskMeter:
             device = os.lstat(self._folder).st_dev
         except OSError:
             return
-        for paths, nameless in ((_below(self._folder), False), (_open_files(pids), True)):
-            for path in paths:
-                try:
-                    found = os.stat(path, follow_symlinks=nameless)  # noqa: PTH116 - of thousands of files, in slices
-                except OSError:
-                    found = None  # removed or closed meanwhile
-                # Without a name and on another device: pipes, sockets, memory files. Those are not the disk's.
-                foreign = found is None or (nameless and (found.st_nlink > 0 or found.st_dev != device))
-                if found is None or foreign or found.st_ino in seen:
-                    yield 0
-                    continue
-                seen.add(found.st_ino)
-                yield max(ENTRY_BYTES, found.st_blocks * 512 if stat.S_ISREG(found.st_mode) else 0)
+        for entry in folders.walk(self._folder):
+            yield self._size(entry.name, entry.parent, seen)
+        for path in _open_files(pids):
+            yield self._size(path, None, seen, device)
 
-
-def _below(folder: str) -> Iterator[str]:
-    front = [folder]
-    while front:
+    def _size(self, path: str, parent: int | None, seen: set[int], device: int | None = None) -> int:
+        """Bytes of a file that was not seen before; with `device` of one that is open and lies there without a name."""
         try:
-            with os.scandir(front.pop()) as entries:
-                for entry in entries:
-                    yield entry.path
-                    if entry.is_dir(follow_symlinks=False):
-                        front.append(entry.path)
+            found = os.stat(path, dir_fd=parent, follow_symlinks=device is not None)
         except OSError:
-            continue
+            return 0  # removed or closed meanwhile
+        # Without a name and on another device: pipes, sockets, memory files. Those are not the disk's.
+        foreign = device is not None and (found.st_nlink > 0 or found.st_dev != device)
+        if foreign or found.st_ino in seen:
+            return 0
+        seen.add(found.st_ino)
+        return max(ENTRY_BYTES, found.st_blocks * 512 if stat.S_ISREG(found.st_mode) else 0)
 
 
 def _memory_file_bytes(pids: list[int], given: frozenset[int]) -> int:

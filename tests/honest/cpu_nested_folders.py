@@ -1,0 +1,46 @@
+"""a library is built twenty folders deep, as build systems do it.
+
+problem: rowsum
+device: cpu
+backend: cpp
+outcome: fast|slow
+"""
+
+import ctypes
+import subprocess
+from pathlib import Path
+
+import torch
+from torch import nn
+
+SOURCE = r"""
+#include <cstdint>
+
+extern "C" void sums(const float* x, float* out, int64_t rows, int64_t columns) {
+  #pragma omp parallel for schedule(static)
+  for (int64_t r = 0; r < rows; ++r) {
+    double sum[8] = {};
+    for (int64_t c = 0; c < columns; ++c) sum[c & 7] += x[r * columns + c];
+    out[r] = float((sum[0] + sum[1]) + (sum[2] + sum[3]) + (sum[4] + sum[5]) + (sum[6] + sum[7]));
+  }
+}
+"""
+
+folder = Path("build", *(f"layer_{number}" for number in range(20)))
+folder.mkdir(parents=True)
+(folder / "sums.cpp").write_text(SOURCE)
+built = folder / "libsums.so"
+subprocess.run(
+    ["g++", "-O2", "-march=native", "-fopenmp", "-shared", "-fPIC", folder / "sums.cpp", "-o", built], check=True
+)
+library = ctypes.CDLL(str(built.resolve()))
+library.sums.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64]
+library.sums.restype = None
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        x = x.contiguous()
+        out = torch.empty(x.shape[0])
+        library.sums(x.data_ptr(), out.data_ptr(), *x.shape)
+        return out
