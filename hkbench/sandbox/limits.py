@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from hkbench.sandbox import folders, linux
 from hkbench.sandbox.tree import Tree
+from hkbench.sandbox.unowned import UnownedMemory
 
 POLL_SECONDS = 0.1
 HURRY_SECONDS = 0.005  #: between looks at a tree that grows fast
@@ -41,6 +42,7 @@ class Meter:
         """`given`: inode numbers of memory files that the judge made."""
         self.peak_bytes = 0
         self._given = given
+        self._unowned = UnownedMemory()
         self._behind: set[int] = set()
         self._limits = limits
         self._tree = tree
@@ -52,7 +54,10 @@ class Meter:
         """The name of a limit that is passed, and the seconds until the next look."""
         everybody = self._tree.walk()
         living = {pid: process for pid, process in everybody.items() if process.alive}
-        used = linux.resident_bytes(list(living)) + _memory_file_bytes(list(living), self._given)
+        files = _memory_files(list(living))
+        own = sum(size for inode, size in files.items() if inode not in self._given)
+        hidden = self._unowned.look(living, sum(files.values()), self._given | files.keys())
+        used = linux.resident_bytes(list(living)) + own + hidden
         self._put_behind(list(living)[1:])
         grown, self._used = used - self._used, used
         more, self._count = len(everybody) - self._count, len(everybody)
@@ -136,21 +141,17 @@ class DiskMeter:
         return max(ENTRY_BYTES, found.st_blocks * 512 if stat.S_ISREG(found.st_mode) else 0)
 
 
-def _memory_file_bytes(pids: list[int], given: frozenset[int]) -> int:
-    """What lies in open memory files: no process's resident set shows it while it is not mapped."""
-    seen = set(given)
-    total = 0
+def _memory_files(pids: list[int]) -> dict[int, int]:
+    """Bytes of open memory files by inode: no process's resident set shows them while they are not mapped."""
+    files: dict[int, int] = {}
     for path in _open_files(pids):
         try:
-            if not os.readlink(path).startswith("/memfd:"):  # noqa: PTH115 - dozens, ten times a second
-                continue
-            found = os.stat(path)  # noqa: PTH116
+            if os.readlink(path).startswith("/memfd:"):  # noqa: PTH115 - dozens, ten times a second
+                found = os.stat(path)  # noqa: PTH116
+                files[found.st_ino] = found.st_blocks * 512
         except OSError:
             continue  # closed meanwhile
-        if found.st_ino not in seen:
-            seen.add(found.st_ino)
-            total += found.st_blocks * 512
-    return total
+    return files
 
 
 def _open_files(pids: list[int]) -> Iterator[str]:

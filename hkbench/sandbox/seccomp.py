@@ -26,6 +26,8 @@ DENIED: dict[str, tuple[int | None, int | None]] = {
     "fsconfig": (431, 431), "fsmount": (432, 432), "fspick": (433, 433), "mount_setattr": (442, 442),
     "open_tree_attr": (467, 467), "pivot_root": (155, 41), "chroot": (161, 51), "unshare": (272, 97),
     "setns": (308, 268), "mknod": (133, None), "mknodat": (259, 33),
+    # memory that belongs to no process
+    "shmget": (29, 194), "msgget": (68, 186),
     # files past their paths
     "open_by_handle_at": (304, 265), "name_to_handle_at": (303, 264),
     # large interfaces of the kernel

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import os
 import signal
 import socket
@@ -76,6 +78,32 @@ def eat(_: socket.socket) -> None:
         kept.append(bytearray(b"x" * (16 << 20)))
 
 
+def hoard_in_a_queue(_: socket.socket) -> None:
+    """Memory files that lie in a socket's queue and are open nowhere: each is filled through a copy that is closed."""
+    left, right = socket.socketpair()
+    block = bytes(16 << 20)
+    for number in range(40):
+        file = os.memfd_create(f"hoard_{number}")
+        socket.send_fds(left, [b"F"], [file])
+        os.write(file, block)
+        os.close(file)
+    time.sleep(60)
+    right.close()
+
+
+def hoard_in_closed_files(_: socket.socket) -> None:
+    """Memory files that are mapped and closed, and whose pages nobody touches through the mapping."""
+    libc, block = ctypes.CDLL(None), bytes(16 << 20)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    for number in range(40):
+        file = os.memfd_create(f"hoard_{number}")
+        os.write(file, block)
+        libc.mmap(None, len(block), mmap.PROT_READ, mmap.MAP_SHARED, file, 0)
+        os.close(file)
+    time.sleep(60)
+
+
 def burn(_: socket.socket) -> None:
     while True:
         if os.fork() == 0:
@@ -94,6 +122,8 @@ def burn(_: socket.socket) -> None:
         (fill_the_disk_without_a_name, {"disk_bytes": 20 << 20}, "disk"),
         (fill_the_disk_with_empty_files, {"disk_bytes": 4 << 20}, "disk"),
         (eat, {"memory_bytes": 300 << 20}, "memory"),
+        (hoard_in_a_queue, {"memory_bytes": 500 << 20}, "memory"),
+        (hoard_in_closed_files, {"memory_bytes": 500 << 20}, "memory"),
         (burn, {"cpu_seconds": 0.5}, "cpu"),
         (leave_zombies, {"processes": 50}, "processes"),
     ],
