@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict
 
 
 class Record(BaseModel):
@@ -29,3 +30,14 @@ class DeviceKind(StrEnum):
     ROCM = "rocm"
     CUDA = "cuda"
     CPU = "cpu"
+
+
+def _one_component(name: str) -> str:
+    """Refuse a name that would lead out of the folder in which it names another one."""
+    if name in ("", ".", "..") or "/" in name or "\0" in name:
+        raise ValueError(f"{name[:80]!r} is not the name of a folder: write it without `/`, as in 4_RMSNorm")
+    return name
+
+
+#: The name of a folder in another one: a single component of a path.
+FolderName = Annotated[str, AfterValidator(_one_component)]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from hkbench.records.base import Record
+from hkbench.records.base import FolderName, Record
 
 
 class SampleKey(Record):
     """Names one generation of a run; the same key always gets the same recorded reply."""
 
-    problem: str
+    problem: FolderName
     attempt: int  #: counted from 1
     sample: int  #: counted from 1
 
@@ -30,7 +30,7 @@ class Role(StrEnum):
 class AdviceKey(Record):
     """Names one call of the judge; the same key always gets the same recorded reply."""
 
-    problem: str
+    problem: FolderName
     attempt: int  #: whose prompt the advice goes into
     call: int  #: 1: the question; 2: the request to put the answer right
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field
 
 from hkbench.records.advice import AnswerForm, QuestionKind
-from hkbench.records.base import Backend, DeviceKind, Record
+from hkbench.records.base import Backend, DeviceKind, FolderName, Record
 from hkbench.records.device import DeviceFacts
 from hkbench.records.generation import AdviceKey, CallKey, ExtractionRule, SampleKey, Usage
 from hkbench.records.money import Price
@@ -44,7 +44,7 @@ class RunConfig(Record):
 
     schema_version: Literal[1] = 1
     strategy: str = "reflect"
-    problems: tuple[str, ...]
+    problems: tuple[FolderName, ...]
     problem_hashes: tuple[str, ...]
     level: int | None
     backend: Backend

@@ -34,6 +34,29 @@ def test_a_folder_without_a_run_is_missing_input(tmp_path: Path, exists: bool) -
         read_run(RunPaths(root))
 
 
+@pytest.mark.parametrize("name", ["../x", "/etc", "..", ".", "", "a/b", "a\0b"])
+def test_a_problem_is_a_folder_in_its_run(tmp_path: Path, name: str) -> None:
+    """Whoever edits run.json must not have reports written elsewhere."""
+    sample_run(tmp_path)
+    paths = RunPaths(tmp_path)
+    run = json.loads(paths.run.read_text())
+    run["config"]["problems"][0] = name
+    paths.run.write_text(json.dumps(run))
+    with pytest.raises(ConfigurationError, match=r"run\.json: config\.problems\.0: .*not the name of a folder"):
+        read_run(paths)
+
+
+def test_a_sample_elsewhere_is_damage(tmp_path: Path) -> None:
+    sample_run(tmp_path)
+    paths = RunPaths(tmp_path)
+    lines = paths.journal.read_text().splitlines()
+    line = next(line for line in lines if '"key"' in line)
+    event = json.loads(line)
+    event["key"]["problem"] = "../x"
+    paths.journal.write_text("\n".join([*lines, json.dumps(event)]) + "\n")
+    assert any("not the name of a folder" in str(damage) for damage in read_run(paths).damage)
+
+
 @pytest.mark.parametrize("text", ["", "{}", '{"config": {}, "facts": {}}', "\x00"])
 def test_a_damaged_run_file_is_a_configuration_error(tmp_path: Path, text: str) -> None:
     RunPaths(tmp_path).run.write_text(text)
