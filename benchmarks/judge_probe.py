@@ -32,7 +32,7 @@ PARTS: dict[str, tuple[Any, str]] = {
     "trials": (Session, "trials"),
     "timed runs": (Timing, "measure"),
     "witnesses: all": (Timing, "witness"),
-    "static reading": (evaluate, "read_candidate"),
+    "static reading": (evaluate, "read_apart"),
     "parameters changed and restored": (Session, "_use_parameters"),
     "first trial repeated": (Session, "_repeat"),
     "parameters compared": (Session, "check_state"),

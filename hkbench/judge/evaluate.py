@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ast
+import hashlib
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +30,7 @@ from hkbench.profile import Profiler, kernel_profile
 from hkbench.profile.language import not_hipkittens
 from hkbench.profile.names import BuildFolder
 from hkbench.profile.ownership import owner_of_kernel, owner_of_operator
-from hkbench.reading import read_candidate
+from hkbench.reading import SOURCE_BYTES, Reading, read_apart
 from hkbench.records import (
     Conditions,
     DeviceFacts,
@@ -77,9 +75,8 @@ class Evaluation:
         self._files = files
         self._enter, self._tell = enter, tell
         self._memory_bytes = memory_bytes
-        self._source = b"" if loaded else Path(job.code).read_bytes()
+        self._source, self._sha256 = (b"", loaded.sha256) if loaded else _source_of(Path(job.code))
         self._text = loaded.text if loaded else self._source.decode(errors="replace")
-        self._sha256 = loaded.sha256 if loaded else sha256(self._source).hexdigest()
         self._times: dict[Stage, float] = dict(loaded.seconds) if loaded else {}
         self._stage = Stage.PARSE
         self._session: Session | None = None
@@ -168,8 +165,9 @@ class Evaluation:
 
     def _load(self) -> None:
         with self._timed(Stage.PARSE):
-            _parse(self._source)
-            self._read()
+            read = self._read()
+            _require_python(self._source, read)
+            self._findings = read.findings
         with self._timed(Stage.LOAD):
             settings = self._job.settings
             answer = self._link.request(
@@ -200,9 +198,9 @@ class Evaluation:
             with self._timed(Stage.RUN):
                 self.launched = launched(self._link, self._job, lambda: self._enter(Stage.BUILD))
 
-    def _read(self) -> None:
+    def _read(self) -> Reading:
         """The static reading: advice, and at the end a reason to refuse what has no honest use."""
-        self._findings = read_candidate(self._text, self._job.backend, self._job.settings.track)
+        return read_apart(self._source, self._job.backend, self._job.settings.track)
 
     def _forbid(self) -> None:
         """Ends the evaluation of a candidate that nothing else caught, but that no honest one resembles."""
@@ -392,20 +390,24 @@ def torch_device(facts: DeviceFacts) -> torch.device:
     return torch.device("cpu" if facts.kind is DeviceKind.CPU else f"cuda:{facts.index}")
 
 
-def _parse(source: bytes) -> None:
+def _source_of(code: Path) -> tuple[bytes, str]:
+    """The file as far as it is read at all, where one byte too many tells, and the SHA-256 of the whole."""
+    with code.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        file.seek(0)
+        return file.read(SOURCE_BYTES + 1), digest
+
+
+def _require_python(source: bytes, read: Reading) -> None:
     """Refuses what is not Python or never mentions ModelNew, before a process is spent on it."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a stray backslash in the candidate is no message for the user
-            ast.parse(source)
-    except (SyntaxError, ValueError) as error:
+    error = read.error
+    if error is not None:
         place = f"line {error.lineno}: " if isinstance(error, SyntaxError) else ""
         text = error.msg if isinstance(error, SyntaxError) else str(error)
         shown = failures.shown_syntax_error(error, source) if isinstance(error, SyntaxError) else None
-        raise failures.failed(Stage.PARSE, FailureKind.SYNTAX_ERROR, f"{place}{text}", shown) from error
-    except (RecursionError, MemoryError) as error:
-        message = "the file is nested too deeply to be parsed"
-        raise failures.failed(Stage.PARSE, FailureKind.SYNTAX_ERROR, message) from error
+        raise failures.failed(Stage.PARSE, FailureKind.SYNTAX_ERROR, f"{place}{text}", shown)
+    if read.unread is not None:
+        raise failures.failed(Stage.PARSE, FailureKind.LIMIT, f"the file cannot be parsed: {read.unread}")
     if b"ModelNew" not in source:
         message = "the file never mentions ModelNew; the judge looks for a class of that name"
         raise failures.failed(Stage.PARSE, FailureKind.NO_MODEL_NEW, message)

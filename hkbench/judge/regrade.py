@@ -21,7 +21,7 @@ from hkbench.judge import clocks
 from hkbench.judge.measure import Measurement, Samples, conclude
 from hkbench.judge.recorded_tolerances import Held, held
 from hkbench.judge.refusal import NO_FLOOR, NO_WORK, forbidden, refusal
-from hkbench.reading import read_candidate
+from hkbench.reading import read_apart
 from hkbench.records import (
     Clocks,
     Conditions,
@@ -37,8 +37,8 @@ from hkbench.records import (
 
 #: Failures that a wider tolerance could have spared: they rest on a comparison of values.
 _OF_VALUES = frozenset({FailureKind.WRONG_VALUES, FailureKind.NOT_REPEATABLE, FailureKind.STALE_PARAMETERS})
-#: Before the static reading of a file that reaches it.
-_UNREAD = frozenset({FailureKind.SYNTAX_ERROR, FailureKind.NO_MODEL_NEW})
+#: Of a file that is refused without findings.
+_UNREAD = frozenset({FailureKind.SYNTAX_ERROR, FailureKind.LIMIT, FailureKind.NO_MODEL_NEW})
 AS_THEN = "today's thresholds for the kernel trace and the time after the call: the record has what they came to alone"
 
 
@@ -155,8 +155,7 @@ class _Record:
             raise _NotRecorded(self._held.text)
 
     def _findings(self) -> tuple[Finding, ...]:
-        text = self._code.decode(errors="replace")
-        return read_candidate(text, self._verdict.conditions.backend, self._rules.track)
+        return read_apart(self._code, self._verdict.conditions.backend, self._rules.track).findings
 
     def _measured(self) -> Measurement:
         """The recorded times by today's formulas. Not recorded: until the device is idle; once also after the call."""

@@ -1,6 +1,8 @@
 """Static, advisory reading of a candidate: what stands out, where, and why it matters."""
 
+from hkbench.reading.apart import Reading, read_apart
+from hkbench.reading.budget import SOURCE_BYTES
 from hkbench.reading.reader import read_candidate
 from hkbench.reading.rules import RULES, StaticRule, table
 
-__all__ = ["RULES", "StaticRule", "read_candidate", "table"]
+__all__ = ["RULES", "SOURCE_BYTES", "Reading", "StaticRule", "read_apart", "read_candidate", "table"]

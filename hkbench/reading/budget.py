@@ -6,7 +6,7 @@ import time
 
 SECONDS = 2.5  #: of this thread's CPU time: other work on the machine does not count
 STEPS = 3_000_000
-SOURCE_CHARACTERS = 600_000
+SOURCE_BYTES = 600_000  #: of a candidate's file; models write some tens of thousands
 CPP_CHARACTERS = 150_000  #: of all C++ in one candidate
 FOLDED_CHARACTERS = 1_000_000  #: of one constant that is computed here
 

@@ -6,7 +6,7 @@ import ast
 import re
 import warnings
 
-from hkbench.reading.budget import SOURCE_CHARACTERS, Budget, TooMuch
+from hkbench.reading.budget import SOURCE_BYTES, Budget, TooMuch
 from hkbench.reading.cpp import CppSource, read_cpp
 from hkbench.reading.forward import ForwardRules
 from hkbench.reading.memo import MemoRules
@@ -37,11 +37,11 @@ def read_candidate(source: str, backend: Backend, track: Track) -> tuple[Finding
     those made until then. A file that is not Python gives only what its text shows. `backend` is the language
     asked for: a C++ kernel counts as the candidate's own in each of them.
     """
-    report = Report(source.splitlines() if len(source) <= SOURCE_CHARACTERS else [], track)
+    report = Report(source.splitlines() if len(source) <= SOURCE_BYTES else [], track)
     budget = Budget()
     try:
-        if len(source) > SOURCE_CHARACTERS:
-            raise TooMuch(f"more than {SOURCE_CHARACTERS} characters")
+        if len(source) > SOURCE_BYTES:
+            raise TooMuch(f"more than {SOURCE_BYTES} characters")
         _read(source, backend, report, budget, depth=0)
     except TooMuch as error:
         report.add("unreadable", None, str(error))
