@@ -183,6 +183,14 @@ def add_judge(parser: argparse.ArgumentParser) -> None:
         help=f"limit of one forward pass (default: {defaults.run_timeout:g})",
     )
     group.add_argument(
+        "--evaluation-timeout",
+        type=seconds,
+        default=defaults.evaluation_timeout,
+        metavar="S",
+        help="limit of all trials, timed runs and checks of a candidate together, builds apart "
+        f"(default: {defaults.evaluation_timeout:g})",
+    )
+    group.add_argument(
         "--memory-gib",
         type=gibibytes,
         metavar="G",
@@ -249,6 +257,7 @@ def judge_settings(options: argparse.Namespace) -> JudgeSettings:
         build_timeout=options.build_timeout,
         load_timeout=options.load_timeout,
         run_timeout=options.run_timeout,
+        evaluation_timeout=options.evaluation_timeout,
         memory_gib=options.memory_gib,
         track=Track(options.track),
         rtol=rtol_by_dtype(options.rtol),

@@ -49,6 +49,7 @@ GIB = 1 << 30
 MEMORY_SHARE = 0.8
 LOADED_AHEAD = 2  #: candidates for each device that may have it or wait for it, beyond the builds under way
 DESCRIBE_SECONDS = 300.0
+SILENT_SECONDS = 600.0  #: for a judge to say something beyond the limits that it holds a candidate to
 FACTS_SECONDS = 600.0
 CANDIDATE = "candidate"  #: the private folder of its runner
 DEVICE_CODE = "device_code"  #: beside them: copies of what the candidate built, for the tools that read them
@@ -354,11 +355,24 @@ class Evaluator:
         try:
             async with await Channel.open(self._measuring.measure(index, ends.descriptors)) as channel:
                 await channel.send(self._asked(job))
-                message = await self._until_news(channel, on_stage, profiler, index, on_step)
+                async with asyncio.timeout(self._longest):
+                    message = await self._until_news(channel, on_stage, profiler, index, on_step)
+        except TimeoutError as error:
+            raise errors.WorkerLost(
+                f"the judge of device {index} came to no verdict on {job.code} within {self._longest:g} s; start the "
+                "command again, and if it comes to none again, please report it"
+            ) from error
         finally:
             if not message.get("stays"):
                 self._measuring.leave(index)
         return message
+
+    @property
+    def _longest(self) -> float:
+        """Seconds after which a judge that measures has itself gone wrong: it ends a candidate before."""
+        settings = self._settings
+        limits = (settings.evaluation_timeout, settings.build_timeout, settings.run_timeout, settings.profile_timeout)
+        return sum(limits) + SILENT_SECONDS
 
     def _asked(self, job: EvaluateJob) -> dict[str, Any]:
         return job.model_dump(mode="json") | {"memory_bytes": self._memory}

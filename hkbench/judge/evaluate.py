@@ -108,6 +108,7 @@ class Evaluation:
     def run(self, facts: DeviceFacts) -> Verdict:
         """The rest, with the device to ourselves."""
         self._facts = facts
+        self._link.ends = time.monotonic() + self._job.settings.evaluation_timeout
         measured: Measurement | None = None
         trusted: Trusted | None = None
         profile: KernelProfile | None = None
@@ -148,6 +149,12 @@ class Evaluation:
         if error.building:
             message = f"the build did not end within {settings.build_timeout:g} s"
             return Failure(stage=Stage.BUILD, kind=FailureKind.BUILD_TIMEOUT, message=message)
+        if self._link.ends is not None and time.monotonic() >= self._link.ends:
+            message = (
+                f"trials and timed runs did not end within the {settings.evaluation_timeout:g} s of "
+                "--evaluation-timeout, though no forward pass took longer than it may"
+            )
+            return Failure(stage=self._stage, kind=FailureKind.TIMEOUT, message=message)
         limit = settings.load_timeout if self._stage is Stage.LOAD else settings.run_timeout
         what = "importing the candidate" if self._stage is Stage.LOAD else "one forward pass"
         message = f"{what} did not end within {limit:g} s"

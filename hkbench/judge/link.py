@@ -109,6 +109,8 @@ class RunnerLink:
         self.build_seconds = build_seconds
         #: Told of memory that the runner shows, or gives up (no descriptor): address, bytes, descriptor.
         self.on_segment: Callable[[int, int, int | None], None] | None = None
+        #: When all requests together have to be answered, by time.monotonic. Builds put it off; None: never.
+        self.ends: float | None = None
 
     @property
     def said(self) -> bytes:
@@ -181,7 +183,7 @@ class RunnerLink:
                 gated.release()
                 continue
             try:
-                answer = self._receive(deadline)
+                answer = self._receive(deadline if builds or self.ends is None else min(deadline, self.ends))
             except TimeoutError as error:
                 raise RunnerTimeout(builds > 0) from error
             event = answer.get("event")
@@ -199,6 +201,7 @@ class RunnerLink:
                     now = time.monotonic()
                     self.build_seconds += now - began
                     deadline = now + left
+                    self.ends = None if self.ends is None else self.ends + now - began
             elif event == "begun" and gated is not None and not begun:
                 due = time.monotonic() + HOLD_SECONDS
                 begun = True

@@ -26,6 +26,7 @@ class JudgeSettings(Record):
     build_timeout: float = 600.0  #: seconds
     load_timeout: float = 120.0
     run_timeout: float = 60.0  #: of one forward pass
+    evaluation_timeout: float = 1200.0  #: of all that is done with the device for one candidate, builds apart
     memory_gib: float | None = None  #: of the runner's process tree; `None`: 80 % of the machine's
     profile_slow: bool = True  #: correct candidates that are slower than the baseline are profiled
     profile_fast: bool = False  #: those that are not, too

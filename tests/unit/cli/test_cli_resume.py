@@ -43,6 +43,7 @@ JUDGE = JudgeSettings(
     build_timeout=13.0,
     load_timeout=17.0,
     run_timeout=19.0,
+    evaluation_timeout=29.0,
     memory_gib=2.5,
     profile_slow=False,
     profile_timeout=23.0,

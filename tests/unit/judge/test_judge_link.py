@@ -81,6 +81,33 @@ def test_which_limit_passed(
     assert caught.value.building is building
 
 
+def test_all_requests_share_one_limit(ends: Ends) -> None:
+    ends.link.ends = time.monotonic() + 0.1
+    ends.says(OK)
+    assert ends.link.request("call", 60.0) == OK
+    with pytest.raises(RunnerTimeout) as caught:
+        ends.link.request("call", 60.0)
+    assert not caught.value.building
+    ends.says(OK)
+    with pytest.raises(RunnerTimeout):  # its answer comes too late
+        ends.link.request("call", 60.0)
+
+
+def test_builds_put_off_the_common_limit(ends: Ends) -> None:
+    ends.link.ends = before = time.monotonic() + 0.2
+    ends.says(BEGIN)
+
+    def build() -> None:
+        time.sleep(0.4)
+        ends.says(END, OK)
+
+    thread = threading.Thread(target=build)
+    thread.start()
+    assert ends.link.request("call", 60.0, 60.0) == OK
+    thread.join()
+    assert ends.link.ends - before >= 0.3
+
+
 @pytest.mark.parametrize("pairs", [[BEGIN], [BEGIN, END], [END]])
 def test_events_without_end_do_not_hold_the_judge(ends: Ends, pairs: list[wire.Message]) -> None:
     stop = threading.Event()
