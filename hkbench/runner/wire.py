@@ -22,8 +22,8 @@ from typing import Any
 MAGIC = b"HKW1"
 HEADER = struct.Struct(">4sI")
 MAX_BODY = 4 * 1024 * 1024
-#: Of a frame between processes of ours: what a runner said in one frame stands in it, with each letter as an escape.
-MAX_TRUSTED_BODY = 16 * MAX_BODY
+#: Of a frame between processes of ours, which holds all that a runner said: letters as escapes, code in base64.
+MAX_TRUSTED_BODY = 32 * MAX_BODY
 MAX_DEPTH = 64  #: of lists and objects within one another; Python's own functions give up at some hundreds
 _WITH_DESCRIPTORS = b"F"  #: open files travel beside at least one byte
 
