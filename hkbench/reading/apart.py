@@ -13,7 +13,7 @@ from hkbench.reading.rules import finding
 from hkbench.records import Backend, Finding, Track
 from hkbench.sandbox.apart import Tell, apart
 
-SECONDS = 15.0  #: of processor time, for the largest file that is read and the whole budget of reading it
+SECONDS = 10.0  #: of processor time, for the largest file that is read and the whole budget of reading it
 MEMORY_BYTES = 2 << 30
 _FIELDS = ("lineno", "offset", "end_lineno", "end_offset")
 
