@@ -9,9 +9,11 @@ names for its dialect.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,9 +76,9 @@ def main() -> int:
         parser.error(f"{arguments.into} has no place for the table: put {BEGIN} and {END} there, a line each")
     jobs = [job for job in (*examples(), *answers()) if arguments.only in job.name]
     rows = []
-    with tempfile.TemporaryDirectory() as work:
-        for number, job in enumerate(jobs):
-            rows.append(build(job, Path(work) / str(number)))
+    with tempfile.TemporaryDirectory() as work, ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        for row in pool.map(build, jobs, (Path(work) / str(number) for number in range(len(jobs)))):
+            rows.append(row)
             print("\n".join(cells(rows[-1])), file=sys.stderr, flush=True)
     lines = [line for row in rows for line in cells(row)]
     text = "\n".join([conditions(trees), "", HEADER, "|" + " --- |" * 10, *lines])

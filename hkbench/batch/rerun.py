@@ -56,8 +56,7 @@ async def judge_pending(
 
     def failed(key: SampleKey, error: HkbenchError) -> None:
         found.errors[key] = error
-        name, message = type(error).__name__, str(error)
-        recorder.event(EvaluationFailed(time=time.time(), key=key, error=name, message=message))
+        recorder.event(EvaluationFailed.of(time.time(), key, error))
 
     async def one(key: SampleKey) -> None:
         before = recorded_verdict(run.paths, key)

@@ -25,6 +25,7 @@ from hkbench.records import (
     Verdict,
     VerdictReached,
 )
+from hkbench.store import figures
 from hkbench.store.files import write_atomic
 from hkbench.store.layout import RunPaths
 from hkbench.store.reader import RunView, read_run_file
@@ -81,7 +82,7 @@ def recorded_verdict(paths: RunPaths, key: SampleKey) -> Verdict:
 def words(verdict: Verdict) -> str:
     """A verdict in a few words: "fast 2.01x", "incorrect, timeout"."""
     if verdict.speedup is not None:
-        return f"{verdict.status} {verdict.speedup.value:.2f}x"
+        return f"{verdict.status} {figures.speedup(verdict.speedup.value)}"
     return verdict.status.value if verdict.failure is None else f"{verdict.status}, {verdict.failure.kind}"
 
 

@@ -261,7 +261,8 @@ class Lab:
             raise
         except Exception as error:
             failure = unexpected(f"judging {self.problem.name} {sample.key.attempt}.{sample.key.sample}", error)
-            self._record_failure(sample.key, failure)  # which raises in turn where the disk is full
+            # Which raises in turn where the disk is full.
+            self._recorder.event(EvaluationFailed.of(time.time(), sample.key, failure))
             raise failure from error
 
     async def _reached(self, sample: Sample) -> Verdict:
@@ -315,12 +316,8 @@ class Lab:
         except RunStopped:
             raise
         except HkbenchError as error:
-            self._record_failure(sample.key, error)
+            self._recorder.event(EvaluationFailed.of(time.time(), sample.key, error))
             raise
-
-    def _record_failure(self, key: SampleKey, error: HkbenchError) -> None:
-        name, message = type(error).__name__, str(error)
-        self._recorder.event(EvaluationFailed(time=time.time(), key=key, error=name, message=message))
 
     def _keep_best(self, best: Sample) -> None:
         if _better(best, self.best_of_all) is best:

@@ -2,7 +2,7 @@
 
 from hkbench.problems.choose import Selection, chosen_problems
 from hkbench.problems.load import REQUIRED, load_problem, problem_number
-from hkbench.problems.numbers import Range, numbers_text, parse_numbers
+from hkbench.problems.numbers import parse_numbers
 from hkbench.problems.select import (
     DEFAULT_LEVEL,
     SHIPPED,
@@ -12,6 +12,7 @@ from hkbench.problems.select import (
     problems_root,
 )
 from hkbench.problems.sizes import apply_sizes
+from hkbench.store.ranges import Range, numbers_text
 
 __all__ = [
     "chosen_problems",

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from hkbench.errors import InputMissing, UsageError
 from hkbench.problems.load import load_problem
-from hkbench.problems.numbers import Range, numbers_text, within, without
+from hkbench.problems.numbers import within, without
 from hkbench.problems.select import level_folder, problem_files, problems_root
 from hkbench.records import Problem
+from hkbench.store.ranges import Range, numbers_text
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from hkbench.errors import UsageError
-
-Range = tuple[int, int]  #: from the first number to the last, both included
+from hkbench.store.ranges import Range, joined
 
 _PART = re.compile(r"(\d+)(?:-(\d+))?", re.ASCII)
 FORMS = "write 3, 1-8, 1,4,7 or 1-3,9"
@@ -25,17 +24,6 @@ def parse_numbers(words: Sequence[str]) -> tuple[Range, ...]:
     if len(words) > 2 and all(word.isdecimal() for word in words):
         raise UsageError(f"{' '.join(words)}: name a range as FIRST LAST, or a list as {','.join(words)}")
     return joined([_part(part) for word in words for part in word.split(",")])
-
-
-def joined(ranges: Iterable[Range]) -> tuple[Range, ...]:
-    """The same numbers in the fewest ranges, in order."""
-    found: list[Range] = []
-    for first, last in sorted(ranges):
-        if found and first <= found[-1][1] + 1:
-            found[-1] = (found[-1][0], max(found[-1][1], last))
-        else:
-            found.append((first, last))
-    return tuple(found)
 
 
 def without(ranges: Iterable[Range], numbers: Iterable[int]) -> tuple[Range, ...]:
@@ -56,17 +44,6 @@ def without(ranges: Iterable[Range], numbers: Iterable[int]) -> tuple[Range, ...
 def within(ranges: Sequence[Range], number: int) -> bool:
     """Whether one of `ranges` has the number; no range at all has every number."""
     return not ranges or any(first <= number <= last for first, last in ranges)
-
-
-def numbers_text(ranges: Iterable[Range]) -> str:
-    """ "1 to 4, 7, 9, 12 to 14"."""
-    return ", ".join(_text(*one) for one in joined(ranges))
-
-
-def _text(first: int, last: int) -> str:
-    if last - first < 2:
-        return str(first) if first == last else f"{first}, {last}"
-    return f"{first} to {last}"
 
 
 def _part(text: str) -> Range:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from hkbench.prompts.context import Best, Reflection
 from hkbench.prompts.text import clean
 from hkbench.records import Candidate, Record, SampleKey, Status, Verdict
+from hkbench.store import figures
 
 _SOUND = frozenset({Status.FAST, Status.SLOW, Status.COMPILED})
 
@@ -64,7 +65,7 @@ def _outcome(one: Tried) -> str:
     if verdict.status is Status.COMPILED:
         return "compiled"
     if verdict.speedup is not None:
-        return f"correct, speed-up {verdict.speedup.value:.3g}"
+        return f"correct, speed-up {figures.speedup(verdict.speedup.value)}"
     if verdict.failure is None:
         return verdict.status.value
     if verdict.status is Status.REFUSED:

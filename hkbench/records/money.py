@@ -10,9 +10,9 @@ from hkbench.records.base import Record
 class Rates(Record):
     """Money for a million tokens."""
 
-    input: float = Field(ge=0, allow_inf_nan=False)
-    cached_input: float | None = Field(default=None, ge=0, allow_inf_nan=False)  #: `None`: as `input`
-    output: float = Field(ge=0, allow_inf_nan=False)  #: reasoning included
+    input: float = Field(ge=0, allow_inf_nan=False, strict=True)
+    cached_input: float | None = Field(default=None, ge=0, allow_inf_nan=False, strict=True)  #: `None`: as `input`
+    output: float = Field(ge=0, allow_inf_nan=False, strict=True)  #: reasoning included
 
 
 class Price(Record):

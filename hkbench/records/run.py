@@ -288,6 +288,11 @@ class EvaluationFailed(Event):
     error: str
     message: str
 
+    @classmethod
+    def of(cls, time: float, key: SampleKey, error: Exception) -> Self:
+        """The event of an error at a time, in seconds since the epoch."""
+        return cls(time=time, key=key, error=type(error).__name__, message=str(error))
+
 
 class AttemptClosed(Event):
     event: Literal["attempt_closed"] = "attempt_closed"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from hkbench.records import Interval
 from hkbench.report.model import Disagreement, Estimate, Measured
+from hkbench.store import figures
 from hkbench.store.reader import ProblemView, RunView, SampleView
 
 
@@ -48,5 +49,5 @@ def warnings_of(found: Iterable[Disagreement]) -> tuple[str, ...]:
 
 
 def _said(found: Measured) -> str:
-    interval = found.speedup
-    return f"{interval.value:.2f}x [{interval.low:.2f}, {interval.high:.2f}] (sample {found.attempt}.{found.sample})"
+    measured = figures.speedup_interval(found.speedup.value, found.speedup.low, found.speedup.high)
+    return f"{measured} (sample {found.attempt}.{found.sample})"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hkbench.records import RunConfig
+from hkbench.store.ranges import numbers_text
 
 #: Not settings of the experiment: what is told elsewhere, and where the service is.
 _NO_SETTINGS = frozenset({"schema_version", "problems", "problem_hashes", "base_url", "level"})
@@ -55,7 +56,7 @@ def names_text(names: Sequence[str]) -> str:
     """Problems by their numbers where all have one ("5 to 8, 11"), else by their names."""
     numbers = [int(found[1]) for name in names if (found := _NUMBER.match(name))]
     if len(numbers) == len(names):
-        return _ranges(sorted(numbers))
+        return numbers_text((number, number) for number in numbers)
     more = len(names) - _SHOWN
     return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
@@ -88,13 +89,3 @@ def _value(value: Any) -> str:
     if value is None:
         return "not set"
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    parts: list[list[int]] = []
-    for number in numbers:
-        if parts and number == parts[-1][-1] + 1:
-            parts[-1].append(number)
-        else:
-            parts.append([number])
-    return ", ".join(f"{one[0]} to {one[-1]}" if len(one) > 2 else ", ".join(map(str, one)) for one in parts)

@@ -48,7 +48,7 @@ late = []
 
 
 def hand_over(self, result, *rest, **more):
-    return plain(self, late.pop()() if late else result, *rest, **more)
+    return plain(self, late.pop(0)() if late else result, *rest, **more)
 
 
 Runner._hand_over = hand_over

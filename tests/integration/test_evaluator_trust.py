@@ -177,9 +177,9 @@ FAILURES = {
     "stale parameters": (own(STALE, KEPT), FailureKind.STALE_PARAMETERS, "before", Rule.PARAMETERS_CHANGE),
     "bias left out": (
         own("return scale(x, self.gain, self.none)", "self.register_buffer('none', torch.zeros(width))"),
-        FailureKind.WRONG_VALUES,
-        "parameters: random",
-        None,
+        FailureKind.STALE_PARAMETERS,
+        "it is not used",
+        Rule.PARAMETERS_CHANGE,
     ),
     "a parameter missing": (
         own("return scale(x, self.gain, torch.zeros(512))", names=("gain", "")),

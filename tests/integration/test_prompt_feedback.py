@@ -119,7 +119,7 @@ def test_a_failure_to_load_shows_no_frame_of_the_judge(told: dict[str, Told]) ->
 def test_later_prompts_say_what_the_attempts_before_achieved(told: dict[str, Told]) -> None:
     assert "attempts so far" not in told[AGAIN].prompt
     third, fourth = told[AGAIN].later
-    assert re.search(r"^- attempt 1: correct, speed-up 0\.\d+$", third, re.MULTILINE)
+    assert re.search(r"^- attempt 1: correct, speed-up 0\.\d+x$", third, re.MULTILINE)
     assert "- attempt 2: runtime_error at the stage run; it broke what worked in attempt 1\n" in third
     assert doors.raising("lost") in third and doors.slow(4) in third  # the last kernel, and the best one
     assert "This is the code of attempt 1 again" in fourth

@@ -37,9 +37,9 @@ class Room(Evaluator):
         self.measuring: dict[int, str] = {}
         self.had: dict[int, list[str]] = {}  #: who measured on a device, in order
         self.most_builds = self.most_measurements = 0
-        self.all_measure = asyncio.Event()
+        self.all_build, self.all_measure = asyncio.Event(), asyncio.Event()
         self.go_on = asyncio.Event()
-        self._hung = hung
+        self._builds_at_once, self._hung = builds, hung
         self._judges_at_work: set[asyncio.Task[None]] = set()
 
     async def _start(self, job: EvaluateJob) -> tuple[Channel, Spare, Ends]:
@@ -62,7 +62,9 @@ class Room(Evaluator):
             await channel.send({"stage": "load"})
             self.building.add(name)
             self.most_builds = max(self.most_builds, len(self.building))
-            await asyncio.sleep(0.003)
+            if len(self.building) == self._builds_at_once:
+                self.all_build.set()
+            await self.all_build.wait()
             self.building.remove(name)
             await channel.send({"ready": True})
 
@@ -75,7 +77,8 @@ class Room(Evaluator):
             self.most_measurements = max(self.most_measurements, len(self.measuring))
             if len(self.measuring) == len(self.devices):
                 self.all_measure.set()
-            await (self.go_on.wait() if self._hung and name.startswith(self._hung) else asyncio.sleep(0.005))
+            if self._hung and name.startswith(self._hung):
+                await self.go_on.wait()
             del self.measuring[index]
             await channel.send({"result": {"verdict": correct("1_A", 1.5).model_dump(mode="json")}})
 
@@ -91,8 +94,11 @@ class Room(Evaluator):
 
 
 async def test_each_device_has_one_measurement_and_builds_go_on_beside(tmp_path: Path) -> None:
-    room = Room(devices=4, builds=3)
-    turns = await asyncio.gather(*(room.turns(f"c{number}", tmp_path) for number in range(24)))
+    room = Room(devices=4, builds=3, hung="c")  # all of them measure until they are told to go on
+    waiting = asyncio.gather(*(room.turns(f"c{number}", tmp_path) for number in range(24)))
+    await asyncio.wait_for(room.all_measure.wait(), timeout=30)
+    room.go_on.set()
+    turns = await asyncio.wait_for(waiting, timeout=30)
     assert (room.most_builds, room.most_measurements) == (3, 4)
     assert {turn.device for turn in turns} == {0, 1, 2, 3}
     for device in range(4):

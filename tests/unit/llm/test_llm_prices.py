@@ -78,6 +78,7 @@ def test_a_named_file_has_to_be_there(tmp_path: Path, monkeypatch: pytest.Monkey
         ('currency = "X"\n[models."m"]\ninput = 1\n', "output"),
         ('currency = "X"\n[models."m"]\ninput = -1\noutput = 1\n', r"models\.m\.input"),
         ('currency = "X"\n[models."m"]\ninput = nan\noutput = 1\n', r"models\.m\.input"),
+        ('currency = "X"\n[models."m"]\ninput = "1.0"\noutput = 1\n', r"models\.m\.input"),
         ('currency = "X"\n[models."m"]\ninput = 1\noutput = 1\ncached = 1\n', "cached"),
     ],
 )

@@ -45,12 +45,12 @@ def test_a_single_attempt_has_no_history() -> None:
 def test_what_an_attempt_broke_is_said_and_the_best_kernel_is_shown() -> None:
     reflection = reflected(SLOW, BROKEN, best=SLOW)
     assert reflection.history == (
-        "attempt 1: correct, speed-up 0.8",
+        "attempt 1: correct, speed-up 0.80x",
         "attempt 2: build_error at the stage run; it broke what worked in attempt 1",
     )
     said = text(reflection)
-    assert "- attempt 1: correct, speed-up 0.8\n" in said
-    assert "The best so far is attempt 1 (correct, speed-up 0.8)" in said
+    assert "- attempt 1: correct, speed-up 0.80x\n" in said
+    assert "The best so far is attempt 1 (correct, speed-up 0.80x)" in said
     assert "the first kernel" in said and "the second kernel" in said
 
 
@@ -71,5 +71,5 @@ def test_a_kernel_that_failed_is_no_best_one() -> None:
 def test_code_that_was_sent_before_is_named() -> None:
     again = tried(3, "the first kernel", timed(0.8))
     reflection = reflected(SLOW, BROKEN, again, best=SLOW, sent_before=SLOW.key)
-    assert reflection.history[2] == "attempt 3: correct, speed-up 0.8, the code of attempt 1 again"
+    assert reflection.history[2] == "attempt 3: correct, speed-up 0.80x, the code of attempt 1 again"
     assert "This is the code of attempt 1 again" in text(reflection)
