@@ -155,7 +155,7 @@ async def _ended_with_us(build: Callable[[threading.Event], BuildResult]) -> Bui
         raise
 
 
-def _calls(recorded: Sequence[Mapping[str, object]]) -> tuple[list[ExtensionCall], Failure | None]:
+def _calls(recorded: Sequence[object]) -> tuple[list[ExtensionCall], Failure | None]:
     """The calls as far as they are what torch would take, and what is wrong with the first that is not."""
     calls: list[ExtensionCall] = []
     message = None if recorded else NOTHING_TO_COMPILE
@@ -164,7 +164,8 @@ def _calls(recorded: Sequence[Mapping[str, object]]) -> tuple[list[ExtensionCall
             calls.append(ExtensionCall.model_validate(raw))
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
-            called = "load_inline" if raw.get("bound") is None else "hipkittens_build.build"
+            bound = raw.get("bound") if isinstance(raw, Mapping) else None
+            called = "load_inline" if bound is None else "hipkittens_build.build"
             message = f"{called}: {'.'.join(map(str, first['loc']))}: {first['msg']}"
             break
     failure = None if message is None else Failure(stage=Stage.BUILD, kind=FailureKind.BUILD_ERROR, message=message)

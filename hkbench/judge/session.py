@@ -453,7 +453,7 @@ def _forms_of(made: Message) -> dict[str, Form]:
             str(item["name"]): Form(tuple(int(n) for n in item["shape"]), str(item["dtype"]), item["parameter"] is True)
             for item in made["state"]
         }
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         message = "the runner did not describe the parameters"
         raise failures.failed(Stage.LOAD, FailureKind.PROTOCOL, message) from error
 

@@ -67,7 +67,11 @@ class ExtensionCall(Record):
     def _functions_by_name(cls, value: Any) -> Any:
         if isinstance(value, str):
             return {value: value}
-        return {name: name for name in value} if isinstance(value, list | tuple) else value
+        if not isinstance(value, list | tuple):
+            return value
+        if not all(isinstance(name, str) for name in value):
+            raise ValueError("a function's name must be a text")
+        return {name: name for name in value}
 
     @field_validator("functions")
     @classmethod
