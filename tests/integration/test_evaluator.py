@@ -137,6 +137,8 @@ FAILURES = {
     ),
     "not a class": ("ModelNew = 3\n", Stage.LOAD, FailureKind.NO_MODEL_NEW, "ModelNew"),
     "no class": ("class Model: pass\n", Stage.PARSE, FailureKind.NO_MODEL_NEW, "ModelNew"),
+    "a large file": (RIGHT + "#" * 15_000_000, Stage.PARSE, FailureKind.LIMIT, "600000 bytes"),
+    "a nested file": (f"{RIGHT}x = {'-' * 100_000}1\n", Stage.PARSE, FailureKind.SYNTAX_ERROR, "nested"),
     "syntax": ("class ModelNew(:\n", Stage.PARSE, FailureKind.SYNTAX_ERROR, "line 5"),
     "exit at import": ("class ModelNew: pass\nsys.exit(0)\n", Stage.LOAD, FailureKind.LOAD_ERROR, "SystemExit"),
     "exit in forward": (forward("sys.exit(0)"), Stage.RUN, FailureKind.RUNTIME_ERROR, "SystemExit"),
