@@ -92,7 +92,7 @@ def test_damaged_files_are_said_in_a_line(run: RunFolder) -> None:
 
 
 def test_a_name_that_no_file_can_have_is_said_in_a_line(run: RunFolder) -> None:
-    key = SampleKey(problem="/\0", attempt=1, sample=1)
+    key = SampleKey(problem="1" * 300, attempt=1, sample=1)
     assert "cannot be read" in shown(run, "code", key)
 
 
