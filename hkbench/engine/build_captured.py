@@ -18,7 +18,7 @@ from hkbench.engine.conditions import compiled_conditions, for_target
 from hkbench.engine.confinement import Cages
 from hkbench.engine.evaluator import Evaluator, OnStage
 from hkbench.engine.hip_kits import HipKits
-from hkbench.profile.hipkittens import kernel_language
+from hkbench.profile.hipkittens import kernel_language_apart
 from hkbench.profile.language import not_hipkittens
 from hkbench.records import (
     Backend,
@@ -93,7 +93,8 @@ async def compile_captured(
         failure = _failure(results[-1])
     resources = tuple(kernel for result in results for kernel in result.resources)
     warnings: list[str] = []
-    language = kernel_language([text for call in calls for text in (*call.cpp_sources, *call.cuda_sources)])
+    texts = [text for call in calls for text in (*call.cpp_sources, *call.cuda_sources)]
+    language = await asyncio.to_thread(kernel_language_apart, texts)
     if target.kittens is not None:
         warnings = _kittens_notes(calls, resources, target.kittens[1], target.toolchain.compiler)
         plain = not_hipkittens(target.backend, language) if calls else None

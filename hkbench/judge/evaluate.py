@@ -46,6 +46,7 @@ from hkbench.records import (
     Verdict,
 )
 from hkbench.runner.wire import Message
+from hkbench.sandbox.apart import NotFinished
 from hkbench.sandbox.folders import TooDeep
 
 
@@ -142,6 +143,9 @@ class Evaluation:
             return failures.failed(self._stage, FailureKind.PROTOCOL, str(error)).failure
         except TooDeep as error:
             return failures.failed(self._stage, FailureKind.LIMIT, f"in the candidate's folder {error}").failure
+        except NotFinished as error:
+            message = f"what the candidate built and wrote cannot be looked through: {error}"
+            return failures.failed(self._stage, FailureKind.LIMIT, message).failure
         return None
 
     def _timeout(self, error: RunnerTimeout) -> Failure:
@@ -200,7 +204,7 @@ class Evaluation:
             self.extensions = extensions if isinstance(extensions, list) else []
             if self._job.build_only is None:
                 self._link.freeze()  # while it waits for the device, nothing of it runs beside other measurements
-                self._built.read()  # before it has the device, which would wait
+                self._built.read_apart()  # before it has the device, which would wait
         if self._job.build_only == "launch":
             with self._timed(Stage.RUN):
                 self.launched = launched(self._link, self._job, lambda: self._enter(Stage.BUILD))

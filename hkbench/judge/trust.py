@@ -13,7 +13,7 @@ from hkbench.judge.refusal import NO_FLOOR, NO_WORK, refusal
 from hkbench.judge.session import Session, draw_seed
 from hkbench.judge.timing import Witnessed
 from hkbench.profile import names, ownership
-from hkbench.profile.copies import copied_kernels
+from hkbench.profile.copies import copied_kernels_apart
 from hkbench.profile.language import language_of_kernels, language_of_objects
 from hkbench.records import (
     Clocks,
@@ -40,11 +40,10 @@ class Evidence:
     @cached_property
     def built(self) -> names.Built:
         """What its build left, and which kernels of its text are installed ones (on a GPU, where names tell them)."""
-        built = self._folder.read()
+        built = self._folder.read_apart()
         if self.job.device is DeviceKind.CPU:
             return built
-        texts = (self.source, *(text for _, text in names.texts(self.job.folder)))
-        return replace(built, foreign={**copied_kernels(texts), **built.foreign})
+        return replace(built, foreign={**copied_kernels_apart(self.source, self.job.folder), **built.foreign})
 
     @cached_property
     def least(self) -> Floor | None:

@@ -14,7 +14,9 @@ from hashlib import blake2b
 from importlib import metadata
 from pathlib import Path
 
-from hkbench.profile.names import base, device_functions, is_jit
+from hkbench.profile import names
+from hkbench.profile.names import base, device_functions, is_jit, without_comments
+from hkbench.sandbox.apart import answered
 
 RUN = 32  #: tokens
 FEWEST_RUNS = 48  #: below, a kernel is too short to be anybody's in particular
@@ -23,9 +25,10 @@ MOST_FILES = 20_000
 MOST_RUNS = 200_000  #: of all installed kernels: some ten seconds' work, once in a process
 MOST_CHARACTERS = 1 << 20  #: of one file
 MOST_CANDIDATE_CHARACTERS = 1 << 21
+SECONDS = 30.0  #: of processor time, for all texts of a candidate
+MEMORY = 2 << 30
 
 _TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|[^\s\w]")
-_C_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _PYTHON_COMMENT = re.compile(r"#[^\n]*")
 _KERNEL_BODY = re.compile(r"\b__global__\b[^;{}]{0,2000}\{")
 _NEEDS = re.compile(r"^(?:torch|triton)\b", re.IGNORECASE)
@@ -44,31 +47,52 @@ _KEPT = frozenset(
 
 def copied_kernels(texts: Iterable[str]) -> dict[str, str]:
     """The kernels in these texts of a candidate that installed packages have -> the installed file of each."""
-    index: dict[int, str] | None = None
-    found = {}
+    return _matched(own_runs(texts))
+
+
+def copied_kernels_apart(source: str, folder: str) -> dict[str, str]:
+    """The same of a candidate's file and what lies in its folder, looked through in a process of its own.
+
+    Raises:
+        NotFinished: that takes more than `SECONDS` or `MEMORY`.
+    """
+
+    def look() -> list[tuple[str, list[int]]]:
+        texts = (source, *(text for _, text in names.texts(folder)))
+        return [(name, sorted(found)) for name, found in own_runs(texts)]
+
+    return _matched((name, set(found)) for name, found in answered(look, SECONDS, MEMORY))
+
+
+def own_runs(texts: Iterable[str]) -> Iterator[tuple[str, set[int]]]:
+    """(name, runs) of the kernels in these texts that are long enough to be somebody's."""
     left = MOST_CANDIDATE_CHARACTERS
     for text in texts:
         for name, body in kernels_in(text[:left]):
             own = runs(body)
-            if len(own) < FEWEST_RUNS:
-                continue
-            index = _installed() if index is None else index
-            places = [index[run] for run in own if run in index]
-            if len(places) >= COPIED * len(own):
-                found[name] = max(sorted(set(places)), key=places.count)
+            if len(own) >= FEWEST_RUNS:
+                yield name, own
         left -= len(text)
         if left <= 0:
-            break
+            return
+
+
+def _matched(kernels: Iterable[tuple[str, set[int]]]) -> dict[str, str]:
+    found = {}
+    for name, own in kernels:
+        index = _installed()
+        places = [index[run] for run in own if run in index]
+        if len(places) >= COPIED * len(own):
+            found[name] = max(sorted(set(places)), key=places.count)
     return found
 
 
 def kernels_in(text: str) -> Iterator[tuple[str, str]]:
     """(name, text without comments) of each `__global__` function, also in strings, and each Triton function."""
-    plain = _C_COMMENT.sub(" ", text)
+    plain = without_comments(text)
     for match in _KERNEL_BODY.finditer(plain):
         end = _closing(plain, match.end())
-        names = device_functions(match[0])
-        yield from ((base(name), plain[match.end() : end]) for name in names)
+        yield from ((base(name), plain[match.end() : end]) for name in device_functions(match[0]))
     if "jit" not in text:
         return
     try:

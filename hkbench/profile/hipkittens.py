@@ -17,10 +17,13 @@ import tree_sitter_cpp
 
 from hkbench.profile.names import base
 from hkbench.records import Backend, KernelLanguage
+from hkbench.sandbox.apart import NotFinished, answered
 
 MOST_CHARACTERS = 1 << 18  #: of C++ that is read
 LONGEST_MACRO = 1_000  #: characters of one
 SHOWN = 6  #: names in a reason
+SECONDS = 10.0  #: of processor time, to read all sources of a candidate
+MEMORY = 2 << 30
 
 _LANGUAGE = tree_sitter.Language(tree_sitter_cpp.language())
 _DEVICE_CODE = re.compile(r"#\s*include\b|\b__global__\b|\b__device__\b")
@@ -70,6 +73,16 @@ def kernel_language(sources: Sequence[str], ran: Iterable[str] | None = None) ->
     used, reason = _used(sources, ran)
     backend = Backend.HIPKITTENS if used else Backend.HIP
     return KernelLanguage(backend=backend, reason=reason, kernels=used, ran=ran is not None)
+
+
+def kernel_language_apart(sources: Sequence[str], ran: Iterable[str] | None = None) -> KernelLanguage | None:
+    """The same, told in a process of its own: the parser has texts that keep it busy for hours. None for such a one."""
+    ran = None if ran is None else tuple(ran)
+    try:
+        found = answered(lambda: kernel_language(sources, ran).model_dump(mode="json"), SECONDS, MEMORY)
+    except NotFinished:
+        return None
+    return KernelLanguage.model_validate(found)
 
 
 def _used(sources: Sequence[str], ran: Sequence[str] | None) -> tuple[tuple[str, ...], str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hkbench.profile.hipkittens import device_sources, kernel_language
+from hkbench.profile.hipkittens import device_sources, kernel_language_apart
 from hkbench.profile.names import Built, base, defined_kernels, device_functions, triton_functions
 from hkbench.profile.ownership import kernel_owner, names_of, object_owner, plain_name, traced_rows
 from hkbench.records import Backend, DeviceKind, KernelLanguage, Owner
@@ -26,8 +26,8 @@ def language_of_kernels(
         return None
     compiled, triton = device_functions(source), triton_functions(source)
     if device is DeviceKind.ROCM:
-        found = kernel_language(device_sources(source), own)
-        if found.backend is Backend.HIPKITTENS:
+        found = kernel_language_apart(device_sources(source), own)
+        if found is not None and found.backend is Backend.HIPKITTENS:
             return found
         if names_of(own[0]) & compiled:
             return found

@@ -9,12 +9,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
 
 from hkbench.sandbox import folders
+from hkbench.sandbox.apart import answered
 
 ANONYMOUS = "(anonymous namespace)"
 _NO_KERNEL = frozenset(("void", "sizeof", "alignas", "decltype", "template", "__launch_bounds__", "__attribute__"))
-_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+_COMMENT_BEGIN = re.compile(r"/\*|//[^\n]*")
 _GLOBAL = re.compile(r"\b__global__\b([^;{}]{0,2000})[;{]")
 _CALLED = re.compile(r"([A-Za-z_]\w*)\s*[<(]")
 _TRITON = re.compile(r"@(?:triton\.|gluon\.)?jit\b[^\n]*\n(?:[^\n]*\n){0,60}?\s*def\s+(\w+)")
@@ -37,6 +41,8 @@ MOST_ENTRIES = 1_000_000  #: names that are looked through: more than the limits
 MOST_FILES = 2000
 MOST_BYTES = 64 * 1024 * 1024  #: of one file
 MOST_BYTES_TOTAL = 512 * 1024 * 1024
+READ_SECONDS = 60.0  #: of processor time, for all files that a build left
+READ_MEMORY = 4 << 30
 
 
 @dataclass(frozen=True)
@@ -106,10 +112,30 @@ def device_functions(source: str) -> set[str]:
     Generous: what stands before a parenthesis or `<` in a `__global__` declaration, macros included.
     """
     found: set[str] = set()
-    for text in (source, _COMMENT.sub(" ", source)):
+    for text in (source, without_comments(source)):
         for declaration in _GLOBAL.finditer(text):
             found.update(_CALLED.findall(declaration[1]))
     return found - _NO_KERNEL
+
+
+def without_comments(source: str) -> str:
+    """A text with a blank for each comment of C++. One that has no end is left as it is.
+
+    In one pass: a regular expression for all of it takes the square of the time where many have no end.
+    """
+    kept: list[str] = []
+    at, last_end = 0, source.rfind("*/")
+    while begin := _COMMENT_BEGIN.search(source, at):
+        end = begin.end()
+        if begin[0] == "/*":
+            if end > last_end:
+                kept.append(source[at:end])
+                at = end
+                continue
+            end = source.index("*/", end) + 2
+        kept += [source[at : begin.start()], " "]
+        at = end
+    return "".join([*kept, source[at:]])
 
 
 def triton_functions(source: str) -> set[str]:
@@ -136,6 +162,9 @@ def is_jit(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id in ("jit", "triton_jit")
 
 
+_KNOWN = TypeAdapter(dict[str, Built])
+
+
 class BuildFolder:
     """What a build has left in a folder by now. A file whose bytes are known is not searched again."""
 
@@ -145,8 +174,43 @@ class BuildFolder:
         self.known = dict(known or {})  #: by path and SHA-256 of the content
 
     def read(self) -> Built:
-        """The files are a candidate's: only bytes are read, and not without bound."""
-        files = [self._file(*file) for file in contents(self._folder, (*_BUILT_ENDINGS, *_TRITON_ENDINGS, ".py"))]
+        """The files are a candidate's: only bytes are read, and not without bound.
+
+        Raises:
+            TooDeep: see `contents`.
+        """
+        return self._together([self._file(*file) for file in self._contents()])
+
+    def read_apart(self) -> Built:
+        """As `read`, in a process of its own: what lies in the files may take any time to look through.
+
+        Raises:
+            TooDeep: as there.
+            NotFinished: it takes more than `READ_SECONDS` or `READ_MEMORY`.
+        """
+        found = answered(self._read_new, READ_SECONDS, READ_MEMORY)
+        if found is None:
+            raise folders.TooDeep
+        self.known |= _KNOWN.validate_python(found["new"])
+        return self._together([self.known[key] for key in found["keys"]])
+
+    def _read_new(self) -> dict[str, Any] | None:
+        """The keys of all files, and what of them was not known; None: they lie too deep."""
+        before, keys = set(self.known), []
+        try:
+            for path, content in self._contents():
+                self._file(path, content)
+                keys.append(_key(path, content))
+        except folders.TooDeep:
+            return None
+        new = {key: built for key, built in self.known.items() if key not in before}
+        return {"keys": keys, "new": _KNOWN.dump_python(new, mode="json")}
+
+    def _contents(self) -> Iterator[tuple[str, bytes]]:
+        return contents(self._folder, (*_BUILT_ENDINGS, *_TRITON_ENDINGS, ".py"))
+
+    @staticmethod
+    def _together(files: list[Built]) -> Built:
         return Built(
             frozenset(name for file in files for name in file.kernels),
             frozenset(name for file in files for name in file.inductor),
@@ -155,10 +219,14 @@ class BuildFolder:
         )
 
     def _file(self, path: str, content: bytes) -> Built:
-        key = f"{path} {sha256(content).hexdigest()}"
+        key = _key(path, content)
         if key not in self.known:
             self.known[key] = _read_file(path, content)
         return self.known[key]
+
+
+def _key(path: str, content: bytes) -> str:
+    return f"{path} {sha256(content).hexdigest()}"
 
 
 def triton_origin(text: str) -> tuple[str, str] | None:

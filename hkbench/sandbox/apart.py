@@ -38,6 +38,22 @@ class Told:
     cut: str | None
 
 
+class NotFinished(Exception):
+    """Work that was to give an answer passed a limit first; the message says which."""
+
+
+def answered(ask: Callable[[], Any], seconds: float, memory_bytes: int) -> Any:
+    """What `ask` returns in a process of its own, see `apart`, as JSON holds it.
+
+    Raises:
+        NotFinished: it passed a limit, or failed.
+    """
+    told = apart(lambda tell: tell(ask()), seconds, memory_bytes)
+    if told.cut is not None:
+        raise NotFinished(told.cut)
+    return told.said[0]
+
+
 def apart(work: Callable[[Tell], None], seconds: float, memory_bytes: int) -> Told:
     """Runs `work` in a fork of this process. It tells what it has to say, in values that JSON can hold.
 
