@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-import tempfile
 from pathlib import Path
 
 from hkbench.cli.arguments import (
@@ -24,6 +23,7 @@ from hkbench.cli.steps import Steps
 from hkbench.cli.verdicts import describe
 from hkbench.engine import Evaluator
 from hkbench.engine.build_only import compile_only
+from hkbench.engine.private_folder import temporary_folder
 from hkbench.errors import InputMissing
 from hkbench.problems import load_problem
 from hkbench.records import Backend, SizeSet, Status, Verdict
@@ -66,12 +66,12 @@ def run(options: argparse.Namespace) -> int:
 async def _verdict(options: argparse.Namespace, steps: Steps) -> Verdict:
     problem = load_problem(options.problem)
     backend = Backend(options.backend) if options.backend else None
-    with tempfile.TemporaryDirectory(prefix="hkbench-") as scratch:
+    with temporary_folder() as scratch:
         if options.build_only:
             settings = judge_settings(options)
             steps.say(f"compile for {options.arch}")
             return await compile_only(
-                problem, options.code, Path(scratch), backend or Backend.HIP, options.arch, settings,
+                problem, options.code, scratch, backend or Backend.HIP, options.arch, settings,
                 chosen_sizes(options) or SizeSet.FULL,
             )  # fmt: skip
         sizes = chosen_sizes(options)
@@ -82,7 +82,7 @@ async def _verdict(options: argparse.Namespace, steps: Steps) -> Verdict:
             evaluated = await evaluator.evaluate(
                 problem,
                 options.code,
-                Path(scratch, "build"),
+                scratch / "build",
                 chosen_backend(options, evaluator.device.kind),
                 steps.on_stage,
                 on_step=steps.on_step,

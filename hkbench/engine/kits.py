@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -34,6 +35,7 @@ from hkbench.toolchain.process import run_tool
 MAKE_SECONDS = 300.0
 MAX_KITS = 12  #: of one toolchain; each takes some 0.5 GB, and the one that was used least recently goes first
 MAX_WISHES = 2  #: of one candidate
+MAX_NAMES = 64  #: that are looked at in the folder of its wishes
 MAX_FOLDERS = 32
 UNUSED_DAYS = 30  #: after which the store of a toolchain goes: an upgrade leaves gigabytes behind
 _WISH_BYTES = 4096
@@ -193,7 +195,10 @@ def wishes(folder: Path) -> list[Wish]:
 
 def written(folder: Path) -> Iterator[Any]:
     """The JSON of up to MAX_WISHES wishes in a folder that a candidate may have made into anything."""
-    names = os.listdir(folder)[:64] if folder.is_dir() and not folder.is_symlink() else []
+    names: list[str] = []
+    if folder.is_dir() and not folder.is_symlink():
+        with contextlib.suppress(OSError), os.scandir(folder) as entries:
+            names = [entry.name for entry in itertools.islice(entries, MAX_NAMES)]
     for name in sorted(filter(_WISH.fullmatch, names))[:MAX_WISHES]:
         try:
             fd = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -201,7 +206,7 @@ def written(folder: Path) -> Iterator[Any]:
             continue
         with os.fdopen(fd, "rb") as file:
             text = file.read(_WISH_BYTES) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(ValueError, RecursionError):
             yield json.loads(text)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 from hkbench.errors import InternalError
@@ -34,3 +35,14 @@ async def private_folder(path: Path) -> AsyncIterator[Path]:
     finally:
         with suppress(OSError):
             await asyncio.to_thread(folders.remove, path, REMOVE_SECONDS)
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Makes a folder in the system's for temporary files, for evaluations, and removes it as `private_folder` does."""
+    path = Path(tempfile.mkdtemp(prefix="hkbench-"))
+    try:
+        yield path
+    finally:
+        with suppress(OSError):
+            folders.remove(path, REMOVE_SECONDS)

@@ -34,6 +34,7 @@ from hkbench.profile import (
 )
 from hkbench.profile.keep import Kept
 from hkbench.records import DeviceFacts, KernelProfile, Owner, SizeSet
+from hkbench.sandbox import folders
 from hkbench.sandbox.cage import NAMESPACES, SECCOMP
 
 WARMUPS = 2  #: the first pass may compile and tune
@@ -136,7 +137,7 @@ class Profiling:
             output = self._said[step.name] = printed(planned, step, output)
             if self._kept is not None:
                 self._kept.step(step, code, time.monotonic() - began, output)
-            if code is None or (not over and (code != 0 or not any(planned.folder.glob(step.expected[0])))):
+            if code is None or (not over and (code != 0 or not folders.matching(planned.folder, step.expected[0]))):
                 failed[step.name] = explain(planned.profiler, step.name, code, output)
             elif over:
                 failed[step.name] = f"{planned.profiler} ({step.name}): {over}"

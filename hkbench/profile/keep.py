@@ -10,6 +10,7 @@ from pathlib import Path
 from hkbench.errors import InputMissing, UsageError
 from hkbench.profile.choose import Plan, Step
 from hkbench.profile.tables import ProfileUnreadable, read_text
+from hkbench.sandbox import folders
 from hkbench.store.files import write_atomic
 
 
@@ -49,7 +50,7 @@ class Kept:
     def files(self, planned: Plan) -> None:
         """The files of the steps as text; links are not followed, and what is too large is left out."""
         for pattern in (pattern for step in planned.steps for pattern in step.expected):
-            for path in sorted(planned.folder.glob(pattern)):
+            for path in folders.matching(planned.folder, pattern):
                 try:
                     name = "_".join(path.relative_to(planned.folder).parts)
                     write_atomic(self.folder / name, read_text(path))

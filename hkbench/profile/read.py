@@ -14,6 +14,7 @@ from hkbench.profile.dispatches import OwnerOf, Run, profile_of
 from hkbench.profile.installed import Profiler
 from hkbench.profile.tables import unreadable
 from hkbench.records import DeviceFacts, KernelProfile
+from hkbench.sandbox import folders
 
 
 def read_profile(
@@ -87,13 +88,13 @@ def _agent(plan: Plan) -> Agent | None:
     """From rocprofv3's agent list, which is written beside the trace; the older tools write none."""
     if plan.profiler is not Profiler.ROCPROFV3:
         return None
-    found = sorted(plan.folder.glob(plan.steps[0].expected[1]))
+    found = folders.matching(plan.folder, plan.steps[0].expected[1])
     return rocprofv3.read_agent(found[0]) if found else None
 
 
 def _only(plan: Plan, pattern: str) -> Path:
     """The one file of a pattern."""
-    found = sorted(path for path in plan.folder.glob(pattern) if path.is_file())
+    found = folders.matching(plan.folder, pattern)
     if not found:
         raise InputMissing(
             f"{plan.folder}/{pattern}: {plan.profiler} wrote no such file; read what it printed, then profile again"

@@ -63,7 +63,7 @@ class FailureKind(StrEnum):
     ALIASED_OUTPUT = "aliased_output"  #: an output shares memory with an input or with an earlier output
     NOT_REPEATABLE = "not_repeatable"  #: the same inputs gave answers that differ by more than rounding
     DEVICE_ERROR = "device_error"  #: the device's last error was set after a call: a launch that failed unseen
-    LIMIT = "limit"  #: a limit ended it: processes, disk, CPU time
+    LIMIT = "limit"  #: a limit ended it: processes, disk, CPU time, the size of its file
     FORBIDDEN = "forbidden"  #: a static rule without honest exception (see `findings`)
     PROTOCOL = "protocol"  #: the runner's messages were not what a runner sends
     SUSPECT = "suspect"  #: right answers, but the clocks disagree or work went on outside of the calls

@@ -7,6 +7,7 @@ Nothing here calls itself: neither depth nor number of entries can exhaust a sta
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import stat
 import time
@@ -16,6 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MAX_DEPTH = 64  #: of folders within one another; builds make a dozen
+PATH_MAX = 4096  #: bytes of a path that the kernel takes
+_REGULAR = re.compile(r"\*\*/|\*|.", re.DOTALL)
+_MEANS = {"**/": "(?:[^/]+/)*", "*": "[^/]*"}
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OWN = 0o700  #: what the owner of a folder needs to empty it
 
@@ -94,6 +98,28 @@ class _Open:
 def _is_folder(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_dir(follow_symlinks=False)
+    except OSError:
+        return False
+
+
+def matching(folder: Path, pattern: str) -> list[Path]:
+    """The plain files below a folder whose path in it is like a pattern with `*` and `**/`, in order.
+
+    Of a folder that is too deep those that were found until then.
+    """
+    wanted = re.compile(_REGULAR.sub(lambda sign: _MEANS.get(sign[0]) or re.escape(sign[0]), pattern))
+    root = f"{folder}/"
+    found: list[Path] = []
+    with suppress(TooDeep):
+        for entry in walk(str(folder)):
+            if not entry.is_folder and len(os.fsencode(entry.path)) < PATH_MAX:
+                found += [Path(entry.path)] if wanted.fullmatch(entry.path.removeprefix(root)) and _plain(entry) else []
+    return sorted(found)
+
+
+def _plain(entry: Entry) -> bool:
+    try:
+        return stat.S_ISREG(os.stat(entry.name, dir_fd=entry.parent, follow_symlinks=False).st_mode)
     except OSError:
         return False
 

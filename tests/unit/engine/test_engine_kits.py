@@ -132,6 +132,19 @@ def test_what_a_candidate_writes_in_place_of_a_wish_is_not_believed(tmp_path: Pa
     assert wishes(folder) == []
 
 
+NO_WISHES = [
+    "[" * 4000, "9" * 4000, "{", "[]", "7", "null", '{"kit": "torch"}', '{"kit": ["torch"], "flags": []}',
+    '{"kit": "torch", "flags": 7}', '{"kit": "torch", "flags": [[]]}', '{"kit": "torch", "flags": [null]}',
+    '{"kit": "\\ud800", "flags": ["-O2"]}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", NO_WISHES)
+def test_a_wish_that_is_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / f"{'0' * 32}.json").write_text(text)
+    assert wishes(tmp_path) == []
+
+
 def test_a_kit_that_cannot_be_made_says_why_and_leaves_nothing(kits: Kits) -> None:
     with pytest.raises(NotMade, match=r"march|arch"):
         kits.make(Wish("pybind11", ("-march=no-such-cpu",)))

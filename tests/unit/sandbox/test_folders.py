@@ -51,6 +51,22 @@ def test_what_is_read_is_a_plain_file(tmp_path: Path) -> None:
     assert found == {"file": b"0123", "link": b"", "pipe": b"", "folder": b""}
 
 
+def test_files_like_a_pattern(tmp_path: Path) -> None:
+    for name in ("trace.csv", "a/trace.csv", "a/b/trace.csv", "a/b/other.csv", "trace.csv.bak", "c/x.csv", "c/d/y.csv"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x")
+    (tmp_path / "a" / "link.csv").symlink_to(tmp_path / "trace.csv")
+    (tmp_path / "e.csv").mkdir()
+    for pattern in ("**/trace.csv", "c/**/*.csv", "*.csv", "trace.csv", "none/*", "a/*/trace.csv"):
+        expected = [path for path in tmp_path.glob(pattern) if path.is_file() and not path.is_symlink()]
+        assert folders.matching(tmp_path, pattern) == sorted(expected), pattern
+    nest(tmp_path, 3000)
+    nest(tmp_path / "e.csv", 60, "n" * 255)
+    folders.matching(tmp_path, "**/bottom.so")
+    folders.remove(tmp_path / "d", 60.0)
+    folders.remove(tmp_path / "e.csv", 60.0)
+
+
 def test_folders_as_deep_as_the_limit_are_read(tmp_path: Path) -> None:
     nest(tmp_path, MAX_DEPTH)
     assert [entry.name for entry in folders.walk(str(tmp_path))][-1] == "bottom.so"
