@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,9 +15,11 @@ from hkbench.judge.job import PROFILE_FOLDER, EvaluateJob
 from hkbench.records import DeviceFacts, DeviceKind
 from hkbench.sandbox.client import ForkServer, ForkServerLost
 from hkbench.sandbox.environment import runner_environment
+from hkbench.sandbox.limits import Limits
 
 #: What the tracer says of itself would stand in the candidate's output. Read once, when torch is imported.
 QUIET_KINETO = {"KINETO_LOG_LEVEL": "99"}
+BUILD_BYTES = 1 << 30  #: that an honest build may take on a disk that is nearly full
 ENDLESS_SECONDS = 1e9  #: of processor time: a batch's
 
 
@@ -38,7 +41,7 @@ class Guards:
         """For a runner that is sent one problem after another, as long as the run takes."""
         environment = runner_environment(folder) | self._common
         guard = self._described(folder, environment, asdict(self._cages.cage(folder, None, self._readable)))
-        return guard | {"limits": self._limits | {"cpu_seconds": ENDLESS_SECONDS}}
+        return guard | {"limits": guard["limits"] | {"cpu_seconds": ENDLESS_SECONDS}}
 
     def profiler(self, job: EvaluateJob) -> dict[str, Any]:
         """For a profiler of the job's candidate. Made before the candidate runs, which could put links in its folder.
@@ -53,7 +56,13 @@ class Guards:
         return self._described(folder.parent, environment, asdict(cage))
 
     def _described(self, folder: Path, environment: dict[str, str], cage: dict[str, Any]) -> dict[str, Any]:
-        return {"limits": self._limits, "folder": str(folder), "environment": environment, "cage": cage}
+        limits = self._limits | {"disk_bytes": disk_bytes(folder)}
+        return {"limits": limits, "folder": str(folder), "environment": environment, "cage": cage}
+
+
+def disk_bytes(folder: Path) -> int:
+    """What a runner may write there: its usual limit, or half of what is free, but room for a build in any case."""
+    return min(Limits.disk_bytes, max(BUILD_BYTES, shutil.disk_usage(folder).free // 2))
 
 
 @dataclass(frozen=True)

@@ -332,7 +332,7 @@ class RunnerLink:
             OSError, WireError: no line, or not one of a guard. TimeoutError: not in time.
         """
         while b"\n" not in self._said:
-            if len(self._said) > wire.MAX_BODY:
+            if len(self._said) > wire.MAX_TRUSTED_BODY:
                 raise wire.WireError("the guard sent a line without an end")
             self._control.settimeout(max(0.001, deadline - time.monotonic()))
             part = self._control.recv(1 << 16)

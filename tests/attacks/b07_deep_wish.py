@@ -5,6 +5,7 @@ device: both
 backend: cpp
 outcome: not_own
 reason: PyTorch|library|own
+options: --prepare-builds
 """
 
 import os

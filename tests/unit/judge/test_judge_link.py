@@ -276,7 +276,8 @@ def test_an_answer_that_lacks_a_part(ends: Ends, line: dict[str, Any]) -> None:
         ends.link.end()
 
 
-def test_a_line_without_an_end(ends: Ends) -> None:
+def test_a_line_without_an_end(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "MAX_TRUSTED_BODY", 1 << 20)
     ends.guard.setblocking(False)
     stop = threading.Event()
 
