@@ -18,6 +18,7 @@ from hkbench.runner.hold import HOLD_SECONDS
 
 STATUS_SECONDS = 1.0
 GUARD_SECONDS = 30.0  #: until the report: killing may take a while
+MAX_SEGMENT = 1 << 48  #: bytes; no device has an address beyond
 SEGMENT_SECONDS = 5.0  #: for the open file that stands for memory to follow the message about it
 ANSWER_SECONDS = 10.0  #: to any other request; the guard itself gives up stopping a tree after 2
 
@@ -228,7 +229,7 @@ class RunnerLink:
     def _segment(self, told: wire.Message, on_segment: Callable[[int, int, int | None], None]) -> None:
         """The runner waits until its memory is mapped here, or no longer."""
         address, size = told.get("address"), told.get("size")
-        if type(address) is not int or type(size) is not int or size < 0:
+        if type(address) is not int or type(size) is not int or not 0 <= size < MAX_SEGMENT:
             raise RunnerBabble("the runner told of memory without saying where it lies")
         with self._of_runner():
             try:

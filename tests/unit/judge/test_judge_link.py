@@ -306,3 +306,14 @@ def test_names_of_files_and_words_of_a_guard_can_be_encoded(ends: Ends) -> None:
     report(ends, output="\ud800", commands=["\udc80"])
     end = ends.link.end()
     assert (end.output, end.commands) == ("?", ("?",))
+
+
+@pytest.mark.parametrize("size", [-1, 10**30, 1 << 48, True, None, "8", 2.0])
+@pytest.mark.parametrize("address", [0, -(10**30), None, "x"])
+def test_memory_without_a_size(ends: Ends, size: object, address: object) -> None:
+    told: list[object] = []
+    ends.link.on_segment = lambda *segment: told.append(segment)
+    ends.says({"event": "segment", "address": address, "size": size})
+    with pytest.raises(RunnerBabble):
+        ends.link.request("call", 5.0)
+    assert not told
