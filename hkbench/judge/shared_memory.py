@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hkbench.judge.device_code import device_code
+from hkbench.judge.link import RunnerBabble
 from hkbench.judge.reference import Leaves, Reference
 from hkbench.judge.regions import Regions
 from hkbench.judge.side import BaselineSide, Side
@@ -79,7 +80,7 @@ class SharedMemory:
         fields = {"sent": sent, "gate": gate, "flush_bytes": flush_bytes, **regions.descriptions}
         opened = side.try_ask(Stage.LOAD, "regions", descriptors=descriptors, **fields)
         if lane is not None and opened["ok"]:
-            lane.segments.fix(int(opened["outbox"]), regions.outbox)
+            lane.segments.fix(_outbox_address(opened), regions.outbox)
         return opened
 
     def fall_back(self, why: str) -> None:
@@ -149,3 +150,11 @@ class SharedMemory:
                 why = str(error)
         self.not_checked.append(f"{NO_CLOCK}: {why}")
         return None
+
+
+def _outbox_address(opened: Message) -> int:
+    """Where the outbox lies for a runner, by its word. Raises RunnerBabble where that is no address."""
+    address = opened.get("outbox")
+    if type(address) is not int or not 0 <= address < 1 << 62:
+        raise RunnerBabble("the runner did not say where the outbox lies")
+    return address

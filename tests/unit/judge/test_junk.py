@@ -22,6 +22,7 @@ from hkbench.judge.link import RunnerBabble, RunnerGone, RunnerLink, RunnerTimeo
 from hkbench.judge.measure import Samples
 from hkbench.judge.parameters import Form, fit
 from hkbench.judge.session import _forms_of
+from hkbench.judge.shared_memory import _outbox_address
 from hkbench.judge.side import times_of
 from hkbench.profile import kernel_profile
 from hkbench.profile.language import language_of_kernels
@@ -72,6 +73,10 @@ def _times(answer: Any) -> None:
     assert all(math.isfinite(one) and one > 0 for one in seconds)
 
 
+def _region(opened: Any) -> None:
+    torch.tensor([_outbox_address(opened)])
+
+
 def _trace(trace: Any) -> None:
     rows = traced_rows(trace)
     assert rows is None or all(math.isfinite(seconds) for _, _, seconds in rows)
@@ -109,6 +114,7 @@ READERS: dict[str, tuple[Callable[[Any], None], Any, type]] = {
     "parameters": (_forms, STATE, dict),
     "outputs": (_form, LEAVES, object),
     "times": (_times, TIMES, dict),
+    "regions": (_region, {"ok": True, "outbox": 140737488355328}, dict),
     "trace": (_trace, TRACE, dict),
     "profile": (_profiled, TRACE, dict),
     "exception": (_raised, RAISED, dict),
