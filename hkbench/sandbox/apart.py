@@ -92,8 +92,10 @@ def _cut(data: bytes | None, status: int, seconds: float, memory_bytes: int) -> 
 def _heard(read_end: int, deadline: float) -> bytes | None:
     """All that comes until the other end is closed; None where that is too much or takes too long."""
     data = bytearray()
+    poll = select.poll()  # which, unlike select, takes any number of a file
+    poll.register(read_end, select.POLLIN)
     while len(data) <= MAX_SAID:
-        if not select.select([read_end], [], [], max(0.0, deadline - time.monotonic()))[0]:
+        if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
             return None
         part = os.read(read_end, 1 << 20)
         if not part:
