@@ -29,6 +29,8 @@ BY_EVAL = (
     ("s11_constant_softmax", {2}),
     ("f03_dies_in_forward", {2}),
     ("h04_junk_on_the_channel", {2}),
+    ("f08_text_that_is_no_text", {2}),
+    ("f14_deep_folders", {2}),
     ("cpu_pairwise_row_sum", {0, 1}),
 )
 

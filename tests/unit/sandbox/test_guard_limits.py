@@ -104,6 +104,20 @@ def hoard_in_closed_files(_: socket.socket) -> None:
     time.sleep(60)
 
 
+def share_a_little(channel: socket.socket) -> None:
+    """As an allocator does that hands memory to another process: less than the limit."""
+    left, right = socket.socketpair()
+    for _ in range(6):
+        file = os.memfd_create("shared")
+        socket.send_fds(left, [b"F"], [file])
+        os.write(file, bytes(16 << 20))
+        os.close(file)
+    time.sleep(0.5)
+    channel.sendall(b"done")
+    time.sleep(60)
+    right.close()
+
+
 def burn(_: socket.socket) -> None:
     while True:
         if os.fork() == 0:
@@ -136,6 +150,14 @@ def test_a_limit_that_is_passed(
     assert (end.reason, end.survivors) == (reason, 0)
     assert len(end.output) < 2 * OUTPUT_HALF + 100
     assert sum(file.stat().st_size for file in tmp_path.rglob("*") if file.is_file()) < 400 << 20
+
+
+def test_memory_in_a_queue_counts_as_what_it_is(tmp_path: Path) -> None:
+    with guarded(share_a_little, tmp_path, NO_WALLS, memory_bytes=1 << 30) as alone:
+        assert alone.hear() == b"done"
+        end = alone.link.end()
+    assert end.reason == "asked"
+    assert end.peak_bytes > 96 << 20
 
 
 @pytest.mark.parametrize("target", [fork_on, flee], ids=["bomb", "flight"])
