@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from hkbench.records import CORRECT, Backend, DeviceKind, Outcome, RunConfig, RunFacts
-from hkbench.records.trust import OWN_SHARE
+from hkbench.records import CORRECT, Backend, DeviceKind, Outcome, Ownership, RunConfig, RunFacts
 
 SEPARATOR = " · "
 REPLAYED = "replay"  #: the model of a run whose replies were recorded, where nobody named one
@@ -114,19 +113,19 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f}"
 
 
-def own_kernels(faster: Sequence[tuple[float | None, Backend | None]], asked: Backend) -> str | None:
+def own_kernels(faster: Sequence[tuple[Ownership | None, Backend | None]], asked: Backend) -> str | None:
     """State whose kernels the faster ones are, where that has to be said; `None` where all are what was asked for.
 
-    `faster`: of the best sample of each faster problem, the share of the work that its own kernels did (`None`: not
-    profiled) and the language of its kernels. Own kernels are those that do as much of it as the track `own` demands.
+    `faster`: of the best sample of each faster problem, whose work it is (`None`: not profiled) and the language of its
+    kernels.
     """
     if not faster:
         return None
-    unknown = sum(share is None for share, _ in faster)
-    own = sum(share is not None and share >= OWN_SHARE for share, _ in faster)
+    whose = [one for one, _ in faster]
+    own, not_established, unknown = map(whose.count, (Ownership.OWN, Ownership.NOT_ESTABLISHED, None))
     parts = []
     if own < len(faster):
-        noted = f" ({unknown} not profiled)" if unknown else ""
+        noted = f" ({', '.join(unsure)})" if (unsure := not_told(not_established, unknown)) else ""
         parts.append(
             "Whose kernels did the work in these was not profiled."
             if unknown == len(faster)
@@ -136,6 +135,12 @@ def own_kernels(faster: Sequence[tuple[float | None, Backend | None]], asked: Ba
     if others:
         parts.append(f"Not written in {_BACKENDS[asked]} as asked: {others}.")
     return " ".join(parts) or None
+
+
+def not_told(not_established: int, not_profiled: int) -> list[str]:
+    """Counts in words the problems of which nothing says whose work they are: not established, or not profiled."""
+    counts = ((not_established, "not established"), (not_profiled, "not profiled"))
+    return [f"{count} {words}" for count, words in counts if count]
 
 
 def _languages(found: Iterable[Backend]) -> str:

@@ -38,6 +38,8 @@ from hkbench.records import (
     Failure,
     FailureKind,
     Finding,
+    Isolation,
+    IsolationLevel,
     KernelProfile,
     Owner,
     Stage,
@@ -357,6 +359,7 @@ class Evaluation:
             clocks=trusted.clocks if trusted else None,
             floor=trusted.floor if trusted else None,
             work=trusted.work if trusted else None,
+            ownership=trusted.ownership if trusted else None,
             language=trusted.language if trusted else None,
             findings=self._findings,
             profile=profile,
@@ -384,7 +387,7 @@ class Evaluation:
             candidate_sha256=self._sha256,
             problem_sha256=self._job.problem.sha256,
             track=self._job.settings.track,
-            isolation=self._job.isolation,
+            isolation=_isolation(self._job.isolation, trusted.unseen if trusted else None),
             seeds=tuple(session.seeds) if session else (),
             tolerances=tuple(session.checker.tolerances.values()) if session else (),
             weights=session.weights if session else None,
@@ -394,6 +397,15 @@ class Evaluation:
             not_checked=tuple(not_checked),
             warnings=tuple(warnings),
         )
+
+
+def _isolation(surveyed: Isolation, unseen: str | None) -> Isolation:
+    """Lowers the level of isolation where a candidate hid from the guard; `unseen`: why it could not be sampled."""
+    if unseen is None:
+        return surveyed
+    level = IsolationLevel.PARTIAL if surveyed.level is IsolationLevel.FULL else surveyed.level
+    reason = f"sampling: the guard could not see whose code ran ({unseen}); give it CAP_SYS_PTRACE"
+    return surveyed.model_copy(update={"level": level, "missing": (*surveyed.missing, reason)})
 
 
 def torch_device(facts: DeviceFacts) -> torch.device:

@@ -55,6 +55,7 @@ class Samples:
     samples: int
     objects: dict[str, int]
     error: str | None  #: why threads could not be looked at
+    ticks: tuple[tuple[frozenset[str], int], ...] = ()  #: looks at all threads: files seen, number of looks
 
 
 @dataclass
@@ -287,7 +288,8 @@ class RunnerLink:
         """
         answer = self._ask(b"Q")
         with _understood():
-            return Samples(answer["samples"], answer["objects"], answer.get("error"))
+            ticks = tuple((frozenset(seen), count) for seen, count in answer["ticks"])
+            return Samples(answer["samples"], answer["objects"], answer.get("error"), ticks)
 
     def begin_end(self) -> None:
         """Asks for the end and does not wait for it: two runners end side by side. `end` has the report."""

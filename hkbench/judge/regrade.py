@@ -198,7 +198,9 @@ class _Record:
         return self._incorrect(failure, findings, ())  # which of the trials pass is not in the record
 
     def _incorrect(self, failure: Failure, findings: tuple[Finding, ...], trials: tuple[Trial, ...]) -> Verdict:
-        parts = dict.fromkeys(("baseline", "candidate", "speedup", "clocks", "floor", "work", "language", "profile"))
+        parts = dict.fromkeys(
+            ("baseline", "candidate", "speedup", "clocks", "floor", "work", "ownership", "language", "profile")
+        )
         conditions = self._conditions()
         return _with(
             self._verdict, status=Status.INCORRECT, failure=failure, findings=findings, trials=trials,

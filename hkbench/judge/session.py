@@ -18,6 +18,7 @@ from hkbench.judge.checker import Checker
 from hkbench.judge.clock_check import broken_clock
 from hkbench.judge.form import form_mismatch
 from hkbench.judge.layout import LayoutCost
+from hkbench.judge.link import Samples
 from hkbench.judge.parameters import Fit, Form, fit, forms, randomised
 from hkbench.judge.quiet import Quiet
 from hkbench.judge.reference import Leaves, Reference
@@ -69,7 +70,7 @@ class Call:
     idle: float
     answer: Message
     outputs: dict[str, torch.Tensor]
-    objects: dict[str, int]  #: samples by mapped file, where it was sampled
+    sampled: Samples | None  #: whose code ran, of a sampled call
 
 
 class Session:
@@ -97,6 +98,7 @@ class Session:
         self.seeds: list[int] = []
         self.passed: list[Trial] = []
         self.weights: Weights = "none"
+        self.seconds = 0.0  #: that the candidate's last call took
         self._fit = Fit(mapping={})
         self._own_state = {name: value.clone() for name, value in reference.model.state_dict().items()}
         self._state = self._own_state  # what is in force
@@ -404,7 +406,7 @@ class Session:
                 self.regions.clear()
             then()
 
-        answer, objects = self.side.call(stage, op, reveal, trial, sample, prepare=not keep, gated=gated)
+        answer, sampled = self.side.call(stage, op, reveal, trial, sample, prepare=not keep, gated=gated)
         self.check_answer(answer, inputs if keep else None, trial)
         if gated is None:
             answer = self._with_layout(answer, *times_of(answer, stage, trial))
@@ -415,7 +417,8 @@ class Session:
             seconds, idle, outputs = self.side.seconds, self.side.seconds, gated.outputs
         if keep:
             self.side.ask(stage, "prepare")
-        return Call(seconds, idle, answer, outputs, objects)
+        self.seconds = seconds
+        return Call(seconds, idle, answer, outputs, sampled)
 
     def _with_layout(self, answer: Message, seconds: float, idle: float) -> Message:
         """The answer to a call with the time of its outputs' layout in the call, not behind it."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from hkbench.errors import ProblemError, WorkerLost
 from hkbench.judge import failures
-from hkbench.judge.link import RunnerBabble, RunnerGone, RunnerLink, RunnerTimeout, Stamps
+from hkbench.judge.link import RunnerBabble, RunnerGone, RunnerLink, RunnerTimeout, Samples, Stamps
 from hkbench.judge.stopwatch import GatedCall, NotTaken
 from hkbench.records import FailureKind, JudgeSettings, Stage
 from hkbench.runner.wire import Message
@@ -53,19 +53,21 @@ class Side:
         sample: bool = False,
         prepare: bool = False,
         gated: GatedCall | None = None,
-    ) -> tuple[Message, dict[str, int]]:
-        """A forward pass; `reveal` puts its inputs in place, before it is thawed. `stamps` has the judge's clock of it.
+    ) -> tuple[Message, Samples | None]:
+        """Runs a forward pass; `reveal` puts its inputs in place, before it is thawed. `stamps` has the judge's clock.
 
-        With `sample` the guard looks from outside whose code runs in it: samples by mapped file. With `prepare` nobody
-        wants its outputs, and it prepares for the next call at once. Else it is stopped where it answered, since what
-        it does while it prepares is on no clock, and is to be asked to `prepare` when its outputs have been taken.
+        With `sample` the guard looks from outside whose code runs in it, and the samples are returned too. With
+        `prepare` nobody wants its outputs, and it prepares for the next call at once. Else it is stopped where it
+        answered, since what it does while it prepares is on no clock, and is to be asked to `prepare` when its outputs
+        have been taken.
         """
-        objects: dict[str, int] = {}
-        stamps = Stamps(lambda: objects.update(self._link.sample_end().objects)) if sample else Stamps()
+        found: list[Samples] = []
+        stamps = Stamps(lambda: found.append(self._link.sample_end())) if sample else Stamps()
         self._show(reveal)
         if sample:
             self._link.sample_begin()
-        return self._checked(self.try_ask(stage, op, stamps, prepare=prepare, gated=gated), stage, trial), objects
+        answer = self._checked(self.try_ask(stage, op, stamps, prepare=prepare, gated=gated), stage, trial)
+        return answer, found[0] if found else None
 
     def try_ask(
         self,
@@ -191,6 +193,21 @@ class BaselineSide(Side):
             return self.try_ask(Stage.LOAD, op, Stamps(), prepare=prepare, gated=gated, **fields)
 
         return self.answered(ask)
+
+    def sampled(self, reveal: Callable[[], None]) -> Samples:
+        """Runs a call that has to succeed, and returns what the guard saw: whether processes can be sampled at all.
+
+        Raises as `must` does.
+        """
+        found: list[Samples] = []
+
+        def ask() -> Message:
+            self._show(reveal)
+            self._link.sample_begin()
+            return self.try_ask(Stage.LOAD, "call", Stamps(lambda: found.append(self._link.sample_end())), prepare=True)
+
+        self.succeeded(self.answered(ask))
+        return found[0]
 
     def answered(self, ask: Callable[[], Message]) -> Message:
         """The answer that `ask` gets, which may be an exception in the runner. Raises WorkerLost as `must` does."""

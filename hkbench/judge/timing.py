@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import median
@@ -13,11 +15,13 @@ from typing import Any
 import psutil
 import torch
 
+from hkbench.judge.link import Samples as Sampled
 from hkbench.judge.measure import DEFAULT_RUNS, FEWEST_RUNS, Measurement, Samples, conclude, interleave, rounds
 from hkbench.judge.session import Call, Session, draw_seed
 from hkbench.judge.stability import GpuState, gpu_stability, gpu_state
 from hkbench.records import DeviceKind, Stage
 from hkbench.runner.wire import Message
+from hkbench.sandbox.sampler import TICK_SECONDS
 from hkbench.sandbox.tree import Tree
 
 SMALL = 1 << 18  #: elements of inputs and outputs together; up to here the outputs of every timed run are compared
@@ -26,9 +30,11 @@ TRACED_CALLS = 3
 NULL_EVERY = 8  #: pairs, with which a null call is made: they scatter by half a microsecond
 JUDGES_CLOCK = "the judge's stamps on the device"
 SAMPLED_CALLS = 200
+MIN_SAMPLED_CALLS = 3  #: however many samples one has; a candidate can foresee one place more easily than three
 COMPARED_SAMPLED_CALLS = 40  #: of them, at random
 WITNESS_SECONDS = 1.5
 ENOUGH_SAMPLES = 100
+MAX_WEIGHT = 2.0  #: of one sampled call, in terms of the call with the median number of samples
 
 
 @dataclass
@@ -36,9 +42,10 @@ class Witnessed:
     """What was seen of watched calls: the kernel trace, and whose code the processor was in."""
 
     traces: list[Message] = field(default_factory=list)  #: answers to traced calls
-    objects: dict[str, int] = field(default_factory=dict)  #: samples by mapped file (CPU)
+    samples: list[Sampled] = field(default_factory=list)  #: of each sampled call (CPU)
     sampled_seconds: list[float] = field(default_factory=list)  #: as reported, of the sampled calls
     only_here: bool = False  #: the trace fails with the candidate, not with the baseline
+    blind: str | None = None  #: why no process can be sampled on this machine, not even the baseline's
 
     @property
     def answer(self) -> Message:
@@ -48,7 +55,38 @@ class Witnessed:
     @property
     def enough(self) -> bool:
         """Whether there are samples to go by, or so many sampled calls that there will not be."""
-        return sum(self.objects.values()) >= ENOUGH_SAMPLES or len(self.sampled_seconds) >= SAMPLED_CALLS
+        calls = len(self.samples)
+        total = sum(sampled.samples for sampled in self.samples)
+        return calls >= MIN_SAMPLED_CALLS and (total >= ENOUGH_SAMPLES or calls >= SAMPLED_CALLS)
+
+    @property
+    def error(self) -> str | None:
+        """Says why some thread of the candidate could not be sampled."""
+        return next((sampled.error for sampled in self.samples if sampled.error is not None), None)
+
+    @property
+    def objects(self) -> dict[str, float]:
+        """Adds up the samples of all sampled calls by mapped file."""
+        found: dict[str, float] = {}
+        for weight, sampled in self._weighted():
+            for path, count in sampled.objects.items():
+                found[path] = found.get(path, 0.0) + weight * count
+        return found
+
+    @property
+    def ticks(self) -> dict[frozenset[str], float]:
+        """Adds up the looks at all threads by the mapped files that were seen in them."""
+        found: dict[frozenset[str], float] = {}
+        for weight, sampled in self._weighted():
+            for seen, count in sampled.ticks:
+                found[seen] = found.get(seen, 0.0) + weight * count
+        return found
+
+    def _weighted(self) -> Iterator[tuple[float, Sampled]]:
+        """Limits what one call counts: one that the candidate recognises and makes long must not outweigh the rest."""
+        most = MAX_WEIGHT * max(1.0, median([sampled.samples for sampled in self.samples] or [0.0]))
+        for sampled in self.samples:
+            yield min(1.0, most / max(1, sampled.samples)), sampled
 
 
 class Timing:
@@ -152,7 +190,7 @@ class Timing:
         self._got, self._expected = {}, {}
         if number in self._traced:
             self._trace()
-        if number in self._sampled and not self._seen.enough:
+        if number in self._sampled:
             self._sample()
 
     def _draw_places(self) -> None:
@@ -169,7 +207,11 @@ class Timing:
         if self._device.type == "cpu":
             few = min(self._runs, FEWEST_RUNS)  # a slow candidate has no more
             self._traced |= {secrets.randbelow(few)} if len(self._seen.traces) < TRACED_CALLS else set()
-            self._sampled |= set(everywhere)
+            # So many calls give samples enough if each is as long as the last one.
+            wanted = math.ceil(ENOUGH_SAMPLES * TICK_SECONDS / max(TICK_SECONDS / 100, self._session.seconds))
+            wanted = min(self._runs, max(MIN_SAMPLED_CALLS, wanted)) if not self._seen.enough else 0
+            self._sampled = set(secrets.SystemRandom().sample(everywhere, wanted))
+            self._sampled |= {secrets.randbelow(few)} if wanted else set()
 
     def _gpu(self) -> GpuState:
         if self._session.facts.kind is not DeviceKind.CUDA:
@@ -218,6 +260,13 @@ class Timing:
         ends = time.monotonic() + WITNESS_SECONDS
         while self._device.type == "cpu" and not seen.enough and time.monotonic() < ends:
             self._sample()
+        while self._device.type == "cpu" and len(seen.samples) < MIN_SAMPLED_CALLS:
+            self._sample()
+        if seen.error is not None:
+            seen.blind = session.baseline.sampled(
+                partial(session.regions.put_inputs, self._fresh(draw_seed()), judged=False)
+            ).error
+            session.regions.leave()
         session.check_state()
         return seen
 
@@ -227,8 +276,8 @@ class Timing:
     def _sample(self) -> None:
         made = self._watched("call", sample=True)
         self._seen.sampled_seconds.append(made.seconds)
-        for path, count in made.objects.items():
-            self._seen.objects[path] = self._seen.objects.get(path, 0) + count
+        if made.sampled is not None:
+            self._seen.samples.append(made.sampled)
 
     def _watched(self, op: str, sample: bool) -> Call:
         session = self._session

@@ -21,6 +21,7 @@ from hkbench.records import (
     Failure,
     Floor,
     KernelLanguage,
+    Ownership,
     Work,
 )
 
@@ -61,7 +62,9 @@ class Trusted:
     work: Work | None
     language: KernelLanguage | None
     refusal: Failure | None
+    ownership: Ownership
     not_checked: tuple[str, ...] = ()
+    unseen: str | None = None  #: why the guard could not sample some process of the candidate
 
 
 def compare_clocks(evidence: Evidence, measured: Measurement, seen: Witnessed) -> Clocks:
@@ -83,7 +86,8 @@ def weigh(evidence: Evidence, measured: Measurement, seen: Witnessed, agreed: Cl
     session, job = evidence.session, evidence.job
     right = measured.samples[1]
     least = evidence.least
-    work = _work(seen, evidence)
+    seconds = measured.candidate.median.value, measured.baseline.median.value
+    work = _work(seen, evidence, seconds)
     open_ends = []
     if least is None:
         open_ends.append(f"{NO_FLOOR}the peak rates of {session.facts.name} are unknown")
@@ -91,19 +95,27 @@ def weigh(evidence: Evidence, measured: Measurement, seen: Witnessed, agreed: Cl
         open_ends.append(f"small lies about the time: {len(right.seconds)} timed runs tell little of the clocks' noise")
     if work is None:
         open_ends.append(f"{NO_WORK}the trace and the samples say too little")
-    refused = refusal(measured.candidate.median.value, agreed, least, work, job.settings.track)
-    return Trusted(agreed, least, work, _language(seen, evidence), refused, tuple(open_ends))
+    elif seen.error is not None:
+        whom = "nor can the baseline's" if seen.blind else "the baseline's can"
+        open_ends.append(f"{NO_WORK}processes of the candidate cannot be sampled, {whom} ({seen.error})")
+    elif job.device is DeviceKind.CPU and ownership.ownership(work) is Ownership.NOT_ESTABLISHED:
+        open_ends.append(f"{NO_WORK}the calls are too short to be sampled, and the dispatcher sees no library")
+    refused = refusal(seconds[0], agreed, least, work, job.settings.track)
+    whose = ownership.ownership(work)
+    return Trusted(agreed, least, work, _language(seen, evidence), refused, whose, tuple(open_ends), seen.error)
 
 
-def _work(seen: Witnessed, evidence: Evidence) -> Work | None:
+def _work(seen: Witnessed, evidence: Evidence, seconds: tuple[float, float]) -> Work | None:
     trace, job, built = _trace(seen), evidence.job, evidence.built
     if job.device is not DeviceKind.CPU:
-        return ownership.device_work(trace, evidence.source, built)
+        return ownership.device_work(trace, evidence.source, built, seconds)
     shares = ownership.operator_shares(trace)
     if shares is None:
         return None
     working, moving = shares
-    return ownership.cpu_work(seen.objects, working, job.folder, built, moving)
+    # Where no process can be sampled, the dispatcher is the only witness.
+    objects, ticks = ({}, {}) if seen.blind else (seen.objects, seen.ticks)
+    return ownership.cpu_work(objects, working, job.folder, built, moving, ticks, seconds)
 
 
 def _language(seen: Witnessed, evidence: Evidence) -> KernelLanguage | None:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from hkbench.headline import SEPARATOR, own_kernels
 from hkbench.monitor.state import RunState
-from hkbench.records import CORRECT, Interval, Outcome
+from hkbench.records import CORRECT, Interval, Outcome, Ownership
 from hkbench.store.figures import speedup, speedup_interval
 
 _ALWAYS = (*CORRECT, Outcome.WRONG)  # classes that are named with a count of nothing, too
@@ -31,8 +31,8 @@ class Result:
     def of(cls, state: RunState) -> Result:
         outcomes = state.outcomes
         faster = [p.best_sample for p in state.problems.values() if p.outcome is Outcome.FASTER and p.best_sample]
-        own = [(sample.own, sample.language) for sample in faster]
-        told = any(share is not None for share, _ in own)  # the journal of an older version says of none
+        own = [(Ownership.known(sample.ownership, sample.own), sample.language) for sample in faster]
+        told = any(whose is not None for whose, _ in own)  # the journal of an older version says of none
         return cls(
             outcomes=outcomes,
             judged=outcomes.total() - outcomes[Outcome.NOT_JUDGED] - outcomes[Outcome.COMPILED],

@@ -13,6 +13,7 @@ from hkbench.records import (
     Backend,
     FailureKind,
     Outcome,
+    Ownership,
     SampleKey,
     Stage,
     Status,
@@ -64,6 +65,7 @@ class SampleState:
     low: float | None = None  #: the 95 % interval of the speed-up; `None`: an older run
     high: float | None = None
     own: float | None = None  #: the share of the work that its own kernels did; `None`: not known
+    ownership: Ownership | None = None  #: as recorded; `None`: not asked, or an older run
     language: Backend | None = None  #: of its kernels; `None`: not known
     kind: FailureKind | None = None  #: when judged incorrect or refused
     copy_of: SampleKey | None = None  #: the sample with the same code whose verdict it has
@@ -106,6 +108,7 @@ class SampleState:
             low=verdict.low if correct else None,
             high=verdict.high if correct else None,
             own=verdict.own,
+            ownership=verdict.ownership,
             language=verdict.language,
             kind=verdict.kind if failed else None,
             copy_of=verdict.copy_of,
@@ -208,6 +211,7 @@ class ProblemState:
             low=verdict.speedup.low,
             high=verdict.speedup.high,
             own=verdict.work.own_share if verdict.work is not None else None,
+            ownership=verdict.ownership,
             language=verdict.language.backend if verdict.language is not None else None,
         )
         self.put(*place, sample)

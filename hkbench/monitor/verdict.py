@@ -11,7 +11,7 @@ from rich.text import Text
 
 from hkbench.monitor.files import SampleFiles, Unreadable
 from hkbench.monitor.words import duration, si_interval, si_seconds
-from hkbench.records import ExtractionRule, Failure, Mismatch, Severity, StageTime, Verdict, outcome_of
+from hkbench.records import ExtractionRule, Failure, Mismatch, Ownership, Severity, StageTime, Verdict, outcome_of
 from hkbench.store.figures import speedup_interval
 from hkbench.store.plain import one_line, strip_escapes
 
@@ -143,6 +143,8 @@ def _notes(verdict: Verdict) -> Iterator[str]:
         shares = {"own": work.own, "PyTorch": work.pytorch, "library": work.library, "other": work.other}
         told = ", ".join(f"{name} {100 * share:.0f} %" for name, share in shares.items() if share is not None)
         yield f"work: {told} ({work.source})"
+    if verdict.ownership is Ownership.NOT_ESTABLISHED:
+        yield "whose work it was: not established"
     if verdict.floor is not None:
         yield f"floor: at least {si_seconds(verdict.floor.seconds)} by {verdict.floor.bound}"
     if verdict.clocks is not None:

@@ -41,7 +41,7 @@ def language_of_kernels(
     return None
 
 
-def language_of_objects(objects: Mapping[str, int], folder: str, built: Built) -> KernelLanguage | None:
+def language_of_objects(objects: Mapping[str, float], folder: str, built: Built) -> KernelLanguage | None:
     """Of a CPU candidate: C++ where samples of instruction pointers lie in a library that its build left in `folder`.
 
     `objects`: path of a mapped file -> samples.

@@ -24,15 +24,28 @@ from pathlib import Path
 from typing import Any
 
 from hkbench.profile.names import Built, base, defined_kernels, qualified
-from hkbench.records import Owner, Track, Work
-from hkbench.records.trust import OWN_SHARE, Rule
+from hkbench.records import Owner, Ownership, Track, Work
+from hkbench.records.trust import FOREIGN_SHARE, OWN_SHARE, Rule
 
 MOST_OTHER = 0.9  #: of a GPU's time; beyond it the candidate's own kernels have to have a share at all
 LEAST_OWN_BESIDE_OTHER = 0.05
 MOST_COPIES = 0.5  #: of a CPU pass, without anything of the candidate's own
 FEWEST_SAMPLES = 20  #: of instruction pointers; below, the dispatcher's word is taken alone
+FEW_OPERATORS = 0.15  #: share of a CPU pass; with less in its operators, something else called the code of PyTorch
 JIT_AT_WORK = 0.05  #: share of PyTorch's operators from which code without a file may be oneDNN's
+HIDDEN = "[hidden]"  #: samples of threads that may not be looked at (sandbox/sampler.py)
+DISPATCHER = "dispatcher (too few samples of instruction pointers)"
+ROW_LENGTH = 4
 FOREIGN = (Owner.PYTORCH, Owner.LIBRARY)
+MIN_TICKS = 100  #: with as many, the share of PyTorch's operators is at most the share that was seen from outside
+SIGMAS = 2.0  #: standard errors by which a share of ticks may be too high by chance
+CPU_SLACK_SECONDS = 2e-5  #: of a CPU's call that PyTorch may always take: allocating an output takes some of it
+#: The host needs up to this long to launch a kernel from Python while the trace is recorded, so that a shorter gap
+#: between two kernels is the host's. In a longer one a kernel can have been kept from the trace.
+GAP_SECONDS = 6e-5
+UNEXPLAINED_SLACK_SECONDS = 2e-5
+UNEXPLAINED_NOISE = 0.15  #: share of a timed call; clocks move, and the caches of timed calls are colder
+MAX_UNEXPLAINED = 0.2  #: share of a timed call, beyond the slack and the noise
 MOST_KERNELS = 8
 SHOWN_NAME = 100
 MOST_ROWS = 1024
@@ -78,12 +91,13 @@ _INDUCTOR = re.compile(
 )
 _TRITON_SUFFIX = re.compile(r"_(?:\d+[dce]*)+$")
 
-#: Operators of PyTorch that do no work, by the dispatcher's names.
+#: Operators of PyTorch that do no work, by the dispatcher's names: they make or move memory, or compare two tensors for
+#: the host (`equal`), as a candidate does that packs a weight anew when it has changed.
 _NO_WORK = re.compile(
     r"^aten::(?:empty\w*|as_strided\w*|view\w*|_unsafe_view|detach\w*|alias|slice|select|resize_\w*|reshape\w*|expand\w*"
     r"|permute|transpose|t|squeeze\w*|unsqueeze\w*|narrow|unbind|split\w*|chunk|flatten|result_type|item"
     r"|_local_scalar_dense|resolve_\w+|is_\w+|set_|zero_|fill_|zeros\w*|ones\w*|full\w*|new_\w+|copy_|_to_copy|to|clone"
-    r"|contiguous|cat|_cat|stack|lift\w*|random_?|manual_seed)$"
+    r"|contiguous|cat|_cat|stack|lift\w*|random_?|manual_seed|equal)$"
 )
 _PYTORCH_OPERATOR = re.compile(
     r"^(?:aten|mkldnn|mkldnn_prepacked|onednn|mkl|quantized\w*|prepacked|inductor|torchvision|xnnpack)::"
@@ -94,11 +108,12 @@ _OTHER_OBJECT = re.compile(
     r"^(?:libgomp|libiomp5?|libomp|libc|libm|libmvec|libpthread|libdl|librt|libstdc\+\+|libgcc_s|ld-linux|ld|libpython|python"
     r"|libz|libffi|libcrypto|libssl|libexpat|libasan|libtsan|libubsan|libsqlite3|liblzma|libbz2)(?:[-.\d]|$)"
 )
-LEAST_FOREIGN = 0.15  #: of a CPU pass; less than that is no operation done by others
 _ARITHMETIC = re.compile(r"/lib(?:m|mvec)[-.][^/]*$")
 _NO_FILE = re.compile(r"^$|^\[anon|^//anon|^anon|^/memfd:|^/dev/zero|^\[heap\]|^\[stack|^/SYSV")
 _KERNEL = re.compile(r"^\[(?:vdso|vsyscall|kernel|kernel\.kallsyms|unknown)\]")
-_TORCH_OBJECT = re.compile(r"^(?:libtorch|libc10|libshm|_C\.|libcaffe2|functorch)|^libaoti")
+#: PyTorch's bindings and its allocator, which compute nothing.
+_BINDING = re.compile(r"^(?:libtorch_python|libc10|libshm|_C\.|functorch)")
+_TORCH_OBJECT = re.compile(r"^(?:libtorch|libcaffe2)|^libaoti")
 
 
 _BEYOND = (
@@ -113,25 +128,28 @@ _INLINED = (
 )
 
 
-def device_work(trace: Mapping[str, Any], source: str, built: Built) -> Work | None:
+def device_work(
+    trace: Mapping[str, Any], source: str, built: Built, seconds: tuple[float, float] | None = None
+) -> Work | None:
     """Shares of the device time of one traced call (see runner/trace.py), by whose kernels took it.
 
-    `source` is the candidate's file; `built` what `names.BuildFolder` found in its private folder. None when the trace
-    holds nothing that can be used. The answer is untrusted, so everything in it is checked.
+    `source` is the candidate's file; `built` what `names.BuildFolder` found in its private folder; `seconds` are
+    the medians of the timed calls, the candidate's and the baseline's. None when the trace holds nothing that can be
+    used. The answer is untrusted, so everything in it is checked.
     """
     rows = traced_rows(trace)
     if rows is None:
         return None
     defined = defined_kernels(source)
-    named = [(name, kind, seconds, kernel_owner(name, kind, defined, built)) for name, kind, seconds in rows]
+    named = [(name, taken, kernel_owner(name, kind, defined, built)) for name, kind, taken in rows]
     left_out = _seconds(trace.get("left_out_seconds"))
-    total = sum(seconds for _, _, seconds, _ in named) + left_out
+    total = sum(taken for _, taken, _ in named) + left_out
     share = {
-        owner: sum(seconds for _, _, seconds, found in named if found is owner) / total if total else 0.0
+        owner: sum(taken for _, taken, found in named if found is owner) / total if total else 0.0
         for owner in (Owner.CANDIDATE, Owner.PYTORCH, Owner.LIBRARY, Owner.UNKNOWN)
     }
-    foreign = [(name, seconds / total) for name, _, seconds, owner in named if owner in FOREIGN and total]
-    return Work(
+    foreign = [(name, taken / total) for name, taken, owner in named if owner in FOREIGN and total]
+    work = Work(
         own=share[Owner.CANDIDATE],
         pytorch=share[Owner.PYTORCH],
         # Names beyond the trace's bound: nobody writes that many kernels.
@@ -139,7 +157,12 @@ def device_work(trace: Mapping[str, Any], source: str, built: Built) -> Work | N
         other=share[Owner.UNKNOWN],
         source="kineto",
         kernels=_shown(foreign),
+        unexplained=unexplained(trace, seconds[0]) if seconds else 0.0,
     )
+    if seconds is None:
+        return work
+    foreign_seconds = (work.pytorch + work.library) * total
+    return _timed(work, min(1.0, foreign_seconds / seconds[0]), seconds, 0.0)
 
 
 def kernel_owner(name: str, kind: str, defined: frozenset[str], built: Built) -> Owner:
@@ -205,6 +228,8 @@ def cpu_work(
     private_folder: str,
     built: Built | None = None,
     aten_copies: float = 0.0,
+    ticks: Mapping[frozenset[str], float] | None = None,
+    seconds: tuple[float, float] | None = None,
 ) -> Work:
     """Shares of the samples of instruction pointers, taken from outside, by the file that is mapped there.
 
@@ -214,27 +239,34 @@ def cpu_work(
     taken off PyTorch's samples, and the dispatcher's share is used where it is the larger one. Too few samples (a pass
     shorter than a few milliseconds) leave the dispatcher alone; of the rest of the wall time the interpreter is taken
     to have had half. A pass that is PyTorch's copies and nothing of the candidate's own counts them as work.
+
+    `ticks`: the files in which the running threads were at one moment -> the number of such moments. The time of
+    PyTorch and libraries is that of the moments in which any thread was in their code, so that further threads of the
+    candidate do not hide it. `seconds`: the medians of the timed calls, the candidate's and the baseline's.
     """
     total = float(sum(objects.values()))
     if total < FEWEST_SAMPLES:
         rest = max(0.0, 1.0 - aten_share - aten_copies)
-        return Work(
-            own=rest / 2, pytorch=aten_share, library=0.0, other=rest / 2 + aten_copies,
-            source="dispatcher (too few samples of instruction pointers)",
+        work = Work(
+            own=rest / 2, pytorch=aten_share, library=0.0, other=rest / 2 + aten_copies, source=DISPATCHER,
         )  # fmt: skip
+        return _timed(work, aten_share, seconds, CPU_SLACK_SECONDS)
     counts = dict.fromkeys(Owner, 0.0)
     foreign = []
     for path, samples in objects.items():
         owner = object_owner(path, private_folder, built or Built(), aten_share)
         counts[owner] += samples / total
         if owner in FOREIGN:
-            called = _BY_NO_OPERATOR if owner is Owner.PYTORCH and aten_share < LEAST_FOREIGN else ""
+            called = _BY_NO_OPERATOR if owner is Owner.PYTORCH and aten_share < FEW_OPERATORS else ""
             foreign.append(((Path(path).name or "generated code") + called, samples / total))
     if counts[Owner.CANDIDATE]:
         # exp and its like: PyTorch has its own inside its libraries, an own kernel takes those of libm.
         arithmetic = sum(samples for path, samples in objects.items() if _ARITHMETIC.search(path)) / total
         counts[Owner.CANDIDATE] += arithmetic
         counts[Owner.UNKNOWN] -= arithmetic
+    if ticks and sum(ticks.values()) >= MIN_TICKS:
+        # A traced call that loses its processor within an operator says too much of PyTorch.
+        aten_share = min(aten_share, _presence(ticks, private_folder, built or Built(), aten_share, 0.0))
     sampled = counts[Owner.PYTORCH]
     only_copies = aten_copies > MOST_COPIES and counts[Owner.CANDIDATE] < LEAST_OWN_BESIDE_OTHER
     pytorch = max(aten_share, sampled if only_copies else sampled - min(sampled, aten_copies))
@@ -242,7 +274,7 @@ def cpu_work(
     rest = counts[Owner.CANDIDATE] + counts[Owner.LIBRARY] + counts[Owner.UNKNOWN]
     # Where the dispatcher saw more than the samples did, the others share what is left.
     scale = (1.0 - pytorch - moved) / rest if rest else 0.0
-    return Work(
+    work = Work(
         own=counts[Owner.CANDIDATE] * scale,
         pytorch=pytorch,
         library=counts[Owner.LIBRARY] * scale,
@@ -250,6 +282,56 @@ def cpu_work(
         source="instruction pointers sampled from outside",
         kernels=_shown(foreign),
     )
+    present = _presence(ticks or {}, private_folder, built or Built(), aten_share, 0.0 if only_copies else aten_copies)
+    return _timed(work, max(aten_share, present if ticks else pytorch + work.library), seconds, CPU_SLACK_SECONDS)
+
+
+def _presence(
+    ticks: Mapping[frozenset[str], float], private_folder: str, built: Built, aten_share: float, aten_copies: float
+) -> float:
+    """Estimates from below the share of the time in which PyTorch or a library was at work."""
+    total = sum(ticks.values())
+    if not total:
+        return 0.0
+    owner_of = {path: object_owner(path, private_folder, built, aten_share) for seen in ticks for path in seen}
+    library = sum(n for seen, n in ticks.items() if any(owner_of[path] is Owner.LIBRARY for path in seen)) / total
+    either = sum(n for seen, n in ticks.items() if any(owner_of[path] in FOREIGN for path in seen)) / total
+    share = max(library, either - aten_copies)
+    return max(0.0, share - SIGMAS * math.sqrt(share * (1.0 - share) / total)) if share > 0.0 else 0.0
+
+
+def _timed(work: Work, foreign: float, seconds: tuple[float, float] | None, slack: float) -> Work:
+    """Adds the seconds that PyTorch and libraries took of a timed call, and those that they may take.
+
+    `foreign`: their share of the candidate's time; `seconds`: the candidate's and the baseline's; `slack`: the least
+    that is allowed.
+    """
+    if seconds is None:
+        return work
+    changed = {"foreign_seconds": foreign * seconds[0], "allowed_seconds": max(slack, FOREIGN_SHARE * min(seconds))}
+    return work.model_copy(update=changed)
+
+
+def unexplained(trace: Mapping[str, Any], seconds: float) -> float:
+    """Returns the share of a GPU's timed call, `seconds` long, for which neither kernels nor the host account.
+
+    It is the time that was measured beyond what the traced kernels took, as far as the trace has gaps for it that are
+    longer than the host takes to launch a kernel. It is 0 where the trace lists no rows, or not all of them. A call
+    whose launches are queued before its clock begins takes as long as its kernels.
+    """
+    busy, window, rows = _seconds(trace.get("busy_seconds")), _seconds(trace.get("wall_seconds")), trace.get("rows")
+    if not isinstance(rows, list) or len(rows) >= MOST_ROWS or not busy or not window or seconds <= 0.0:
+        return 0.0
+    missing = seconds * (1.0 - UNEXPLAINED_NOISE) - busy - UNEXPLAINED_SLACK_SECONDS
+    until, gaps = 0.0, 0.0
+    for row in rows:
+        if not (isinstance(row, list) and len(row) == ROW_LENGTH):
+            continue
+        start, duration = _seconds(row[1]), _seconds(row[2])
+        gaps += max(0.0, start - until - GAP_SECONDS)
+        until = max(until, start + duration)
+    gaps += max(0.0, window - until - GAP_SECONDS)
+    return min(1.0, max(0.0, min(missing, gaps)) / seconds)
 
 
 def object_owner(path: str, private_folder: str, built: Built, aten_share: float) -> Owner:
@@ -265,8 +347,10 @@ def object_owner(path: str, private_folder: str, built: Built, aten_share: float
         return Owner.PYTORCH if made_by == "inductor" or "/torchinductor_" in path else Owner.CANDIDATE
     if _NO_FILE.search(path):
         return Owner.LIBRARY if aten_share > JIT_AT_WORK else Owner.CANDIDATE
+    if path == HIDDEN:
+        return Owner.LIBRARY
     name = Path(path).name
-    if _OTHER_OBJECT.search(name) or "/lib-dynload/" in path:
+    if _BINDING.search(name) or _OTHER_OBJECT.search(name) or "/lib-dynload/" in path:
         return Owner.UNKNOWN
     if _TORCH_OBJECT.search(name):
         return Owner.PYTORCH
@@ -275,28 +359,57 @@ def object_owner(path: str, private_folder: str, built: Built, aten_share: float
 
 def judgement(work: Work, track: Track) -> str | None:
     """Why the work was not the candidate's, or None. In track `any` nothing is asked."""
-    if track is Track.ANY:
-        return None
-    foreign = work.pytorch + work.library
-    weighed = work.own + foreign
-    longest = f"; the longest others: {', '.join(work.kernels)}" if work.kernels else ""
+    return None if track is Track.ANY else not_own(work)
+
+
+def ownership(work: Work | None) -> Ownership:
+    """Says whose work it was, whatever the track; `None`: there is no evidence."""
+    if work is None:
+        return Ownership.NOT_ESTABLISHED
+    if not_own(work) is not None:
+        return Ownership.NOT_OWN
+    return Ownership.NOT_ESTABLISHED if work.source == DISPATCHER else Ownership.OWN
+
+
+def not_own(work: Work) -> str | None:
+    """Says why the work was not the candidate's; None where nothing says so."""
+    weighed = work.own + work.pytorch + work.library
     on_gpu = work.source == "kineto"
+    if work.unexplained > MAX_UNEXPLAINED:
+        return (
+            f"no kernel accounts for {work.unexplained:.0%} of the time that was measured: kernels were kept from the "
+            f"trace, or the device waited for the host for more than {GAP_SECONDS * 1e6:.0f} us at once, as for an "
+            f"allocation; allocate and build before forward{_advice(work)}"
+        )
     if on_gpu and work.other > MOST_OTHER and work.own < LEAST_OWN_BESIDE_OTHER:
         return (
             f"copies and fills by PyTorch took {work.other:.0%} of the device time, the candidate's own kernels "
-            f"{work.own:.0%}{longest}. {_BEYOND}"
+            f"{work.own:.0%}{_advice(work)}"
         )
+    if work.foreign_seconds is not None and work.allowed_seconds is not None:
+        if not on_gpu and work.foreign_seconds <= CPU_SLACK_SECONDS:
+            return None  # in a call of microseconds, allocating the output takes most of the time
+        if work.foreign_seconds > work.allowed_seconds:
+            return (
+                f"PyTorch and libraries computed for {work.foreign_seconds * 1e6:.3g} us of a call; beside copies, "
+                f"fills and casts at most {work.allowed_seconds * 1e6:.3g} us are allowed, {FOREIGN_SHARE:.0%} of what "
+                f"the faster side takes (own kernels {work.own:.0%}, PyTorch's {work.pytorch:.0%}, libraries' "
+                f"{work.library:.0%}){_advice(work)}"
+            )
     if weighed <= 0.0 or work.own >= OWN_SHARE * weighed:
         return None
-    if not on_gpu and foreign < LEAST_FOREIGN:
-        return None  # a pass of some microseconds: allocating the output and the interpreter are most of it
-    nobodys = f"; {work.other:.0%} of the time was nobody's work ({_NOBODYS}) and is not weighed" if not on_gpu else ""
-    inlined = f" {_INLINED}" if any(_BY_NO_OPERATOR in kernel for kernel in work.kernels) else ""
     return (
         f"the candidate's own kernels did {work.own / weighed:.0%} of the work, PyTorch's {work.pytorch / weighed:.0%}"
-        f", libraries' {work.library / weighed:.0%}; at least {OWN_SHARE:.0%} has to be its own{nobodys}{longest}."
-        f"{inlined} {_BEYOND}"
+        f", libraries' {work.library / weighed:.0%}; at least {OWN_SHARE:.0%} has to be its own{_advice(work)}"
     )
+
+
+def _advice(work: Work) -> str:
+    """Names the time that is not weighed, the longest kernels of others, the rule and what to change."""
+    nobodys = f"; {work.other:.0%} of the time was nobody's work ({_NOBODYS}) and is not weighed"
+    longest = f"; the longest others: {', '.join(work.kernels)}" if work.kernels else ""
+    inlined = f" {_INLINED}" if any(_BY_NO_OPERATOR in kernel for kernel in work.kernels) else ""
+    return f"{nobodys if work.source != 'kineto' else ''}{longest}.{inlined} {_BEYOND}"
 
 
 def traced_rows(trace: Mapping[str, Any]) -> list[tuple[str, str, float]] | None:

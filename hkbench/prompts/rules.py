@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hkbench.records import Backend, DeviceKind, JudgeSettings, Rule, Track
+from hkbench.records.trust import FOREIGN_SHARE
 
 _LANGUAGE = {
     Backend.HIPKITTENS: "HipKittens (HIP C++ with kittens.cuh)",
@@ -76,9 +77,9 @@ def fair_play(settings: JudgeSettings, device: DeviceKind) -> dict[Rule, str]:
 
 _OWN = (
     "the kernels in this file do the operation: at least half of the time has to be in them. No torch operators, "
-    "library calls or torch.compile in their place, also not as a fallback; a library's product or convolution "
-    "followed by a kernel of yours does not count where the library takes longer. torch may allocate, reshape, copy "
-    "and launch."
+    "library calls or torch.compile in their place, also not as a fallback: what these compute may take "
+    f"{FOREIGN_SHARE:.0%} of the reference's time or of yours, whichever is less, so that a library's product or "
+    "convolution followed by a kernel of yours does not count. torch may allocate, reshape, copy, cast and launch."
 )
 _ANY = (
     "torch operators and library calls (rocBLAS, cuBLAS, MIOpen, cuDNN, oneDNN) count as well as kernels of your own; "

@@ -12,7 +12,7 @@ from hkbench.records.device import DeviceFacts
 from hkbench.records.generation import AdviceKey, CallKey, ExtractionRule, SampleKey, Usage
 from hkbench.records.money import Price
 from hkbench.records.problem import SizeSet
-from hkbench.records.trust import IsolationLevel, Track
+from hkbench.records.trust import IsolationLevel, Ownership, Track
 from hkbench.records.verdict import FailureKind, Stage, Status, Verdict
 
 
@@ -254,6 +254,7 @@ class VerdictReached(Event):
     low: float | None = None  #: the 95 % interval of the speed-up; `None`: there is none, or an older run
     high: float | None = None
     own: float | None = None  #: `Work.own_share`; `None`: not traced, or an older run
+    ownership: Ownership | None = None  #: `Verdict.ownership`; `None`: not asked, or an older run
     language: Backend | None = None  #: of its kernels; `None`: not known, or an older run
     seconds: float
     turns: Turns | None = None  #: `None`: an older run, or nothing was run (no code, or a verdict reached before)
@@ -273,6 +274,7 @@ class VerdictReached(Event):
             low=speedup.low if speedup is not None else None,
             high=speedup.high if speedup is not None else None,
             own=verdict.work.own_share if verdict.work is not None else None,
+            ownership=verdict.ownership,
             language=verdict.language.backend if verdict.language is not None else None,
             seconds=sum(stage.seconds for stage in verdict.stages),  # work, without waiting for a turn
             turns=turns,

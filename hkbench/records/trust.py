@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, Self
 
 from hkbench.records.base import Backend, Record
 
@@ -60,6 +60,32 @@ OWN_SHARE = (
 )
 
 
+#: Share of the smaller one of the baseline's and the candidate's time that the computation of PyTorch and libraries may
+#: take of a call in track `own`. To hide a library's call behind a filler pays only where the library is more than
+#: 1 / FOREIGN_SHARE times as fast as the baseline.
+FOREIGN_SHARE = 0.05
+
+
+class Ownership(StrEnum):
+    """Whose work a candidate's answer is."""
+
+    OWN = "own"
+    NOT_OWN = "not_own"  #: PyTorch's or a library's, or no kernel that was seen accounts for the time
+    NOT_ESTABLISHED = "not_established"  #: this machine or device gives no evidence
+
+    @property
+    def label(self) -> str:
+        """Returns the name in prose: "not established"."""
+        return self.value.replace("_", " ")
+
+    @classmethod
+    def known(cls, recorded: Self | None, share: float | None) -> Self | None:
+        """Returns what a record says; an older one says it by its share of the work, or not at all (`None`)."""
+        if recorded is not None or share is None:
+            return recorded
+        return cls("own") if share >= OWN_SHARE else cls("not_own")
+
+
 class Track(StrEnum):
     """Whose kernels have to do the work."""
 
@@ -74,6 +100,10 @@ class Work(Record):
     pytorch: float
     library: float
     other: float = 0.0  #: interpreter, C library, operating system: nobody's kernel
+    unexplained: float = 0.0  #: share of a timed call for which no kernel accounts, nor the host
+    #: Seconds of a call in which PyTorch or a library computed, and how many are allowed; `None`: an older record.
+    foreign_seconds: float | None = None
+    allowed_seconds: float | None = None
     source: str  #: the witness: "kineto", "instruction pointers sampled from outside"
     kernels: tuple[str, ...] = ()  #: the longest ones that are not the candidate's
 

@@ -12,7 +12,7 @@ from hkbench.records.device import DeviceFacts
 from hkbench.records.generation import SampleKey
 from hkbench.records.problem import SizeSet
 from hkbench.records.profile import KernelProfile, KernelResources
-from hkbench.records.trust import Clocks, Finding, Floor, Isolation, KernelLanguage, Rule, Track, Work
+from hkbench.records.trust import Clocks, Finding, Floor, Isolation, KernelLanguage, Ownership, Rule, Track, Work
 
 
 class Stage(StrEnum):
@@ -216,6 +216,7 @@ class Verdict(Record):
     clocks: Clocks | None = None
     floor: Floor | None = None
     work: Work | None = None
+    ownership: Ownership | None = None  #: whose work it was, in either track; `None`: not asked, or an older record
     language: KernelLanguage | None = None  #: of the kernels; `None` where none was seen, or nothing says
     findings: tuple[Finding, ...] = ()  #: of the static reading, advisory unless `hard`
     profile: KernelProfile | None = None

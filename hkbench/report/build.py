@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from hkbench.headline import own_kernels, sentence, title
-from hkbench.records import Decided, Interval, MachineFailed, Outcome, RunFacts, SampleKey, Usage
-from hkbench.records.trust import OWN_SHARE
+from hkbench.records import Decided, Interval, MachineFailed, Outcome, Ownership, RunFacts, SampleKey, Usage
 from hkbench.report import tally
 from hkbench.report.budget import budget_of
 from hkbench.report.disagreements import disagreements
@@ -60,7 +59,7 @@ def detail(run: RunView) -> Report:
 
 
 def _headline_sentences(run: RunView, outcomes: dict[Outcome, int]) -> tuple[str, ...]:
-    best = [(tally.own_of(sample), tally.language_of(sample)) for sample in _faster(run.problems)]
+    best = [(tally.ownership_of(sample), tally.language_of(sample)) for sample in _faster(run.problems)]
     said = own_kernels(best, run.config.backend)
     return (sentence(outcomes), *([said] if said is not None else []))
 
@@ -167,6 +166,7 @@ def _problem(run: RunView, problem: ProblemView) -> ProblemReport:
         baseline_seconds=_value(verdict.baseline) if verdict is not None else None,
         candidate_seconds=_value(verdict.candidate) if verdict is not None else None,
         own=verdict.own if verdict is not None else None,
+        ownership=tally.ownership_of(best) if best is not None else None,
         language=verdict.language if verdict is not None else None,
         failed_stage=failure.stage if failure is not None else None,
         failed_kind=failure.kind if failure is not None else None,
@@ -239,6 +239,7 @@ def _sample(sample: SampleView, facts: RunFacts) -> SampleReport:
         message=tally.message_of(failure.message) if failure is not None else None,
         language=tally.language_of(sample),
         own=tally.own_of(sample),
+        ownership=tally.ownership_of(sample),
         speedup=estimate(verdict.speedup) if verdict is not None else None,
         baseline_seconds=_value(verdict.baseline) if verdict is not None else None,
         candidate_seconds=_value(verdict.candidate) if verdict is not None else None,
@@ -350,11 +351,12 @@ def _outcomes(problems: Iterable[ProblemView]) -> dict[Outcome, int]:
 
 
 def _own_kernels(faster: Sequence[SampleView]) -> OwnKernels:
-    shares = list(map(tally.own_of, faster))
+    whose = list(map(tally.ownership_of, faster))
     return OwnKernels(
         faster=len(faster),
-        own=sum(share is not None and share >= OWN_SHARE for share in shares),
-        not_profiled=shares.count(None),
+        own=whose.count(Ownership.OWN),
+        not_established=whose.count(Ownership.NOT_ESTABLISHED),
+        not_profiled=whose.count(None),
         languages=tally.languages(faster),
     )
 

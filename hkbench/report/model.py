@@ -16,6 +16,7 @@ from hkbench.records import (
     Backend,
     FailureKind,
     Outcome,
+    Ownership,
     QuestionKind,
     Record,
     Role,
@@ -36,8 +37,11 @@ DEFINITIONS = {
     "solved": "some sample is correct with a speed-up of at least 1.0 by its estimate, whatever the interval; exit "
     "codes and the end of a problem go by it. A problem can be solved and on a par",
     "own": "share of the work that the candidate's own kernels did, without copies, fills and the interpreter; of a "
-    "problem, its best sample's. null: not profiled, as of every sample that failed before it was timed. Own kernels "
-    "did the work where it is at least 0.5, as track own demands",
+    "problem, its best sample's. null: not profiled, as of every sample that failed before it was timed. "
+    "`ownership` says whose work it was",
+    "ownership": "own (the candidate's kernels did at least half of the work, and others' computation took no more "
+    "than track own allows), not_own, or not_established: this machine or device gives no evidence of it. own_kernels "
+    "counts the three apart",
     "correct": "some sample passed every trial of the comparison",
     "judged": "some sample reached a verdict on its correctness; shares are of the judged problems, so that "
     "a failing machine or service is not a failing model",
@@ -193,6 +197,7 @@ class SampleReport(ReportRecord):
     message: str | None
     language: Backend | None  #: of its kernels; `None`: not known
     own: float | None  #: share of the work that its own kernels did, 0..1; `None`: not profiled
+    ownership: Ownership | None  #: whose work it was; `None`: not timed
     speedup: Estimate | None
     baseline_seconds: float | None
     candidate_seconds: float | None
@@ -271,6 +276,7 @@ class ProblemReport(ReportRecord):
     baseline_seconds: float | None  #: of the best sample
     candidate_seconds: float | None
     own: float | None  #: of the best sample
+    ownership: Ownership | None  #: of the best sample
     language: Backend | None  #: of the best sample
     failed_stage: Stage | None  #: without a correct sample, of the one that reached the latest stage
     failed_kind: FailureKind | None
@@ -342,8 +348,9 @@ class OwnKernels(ReportRecord):
     """Whose kernels the best samples of the faster problems are."""
 
     faster: int
-    own: int  #: of these, those whose own kernels did at least half of the work
-    not_profiled: int
+    own: int  #: of these, those whose own kernels did the work
+    not_established: int  #: this machine or device gives no evidence
+    not_profiled: int  #: nothing says, as in an older run
     languages: tuple[LanguageCount, ...]  #: of these, most frequent first
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import PurePath
 
-from hkbench.records import Backend, FailureKind, Outcome, SampleKey, Stage, Status, Usage
+from hkbench.records import Backend, FailureKind, Outcome, Ownership, SampleKey, Stage, Status, Usage
 from hkbench.report import tally
 from hkbench.report.model import ReportRecord
 from hkbench.store.reader import ProblemView, RunView, SampleView
@@ -34,6 +34,7 @@ class SampleRow(ReportRecord):
     baseline_ms: float | None  #: median time of the reference
     candidate_ms: float | None
     own: float | None  #: share of the work that the sample's own kernels did, 0..1
+    ownership: Ownership | None  #: whose work that is: own, not_own, not_established
     language: Backend | None  #: of its kernels
     model: str | None  #: that answered, as the service names it
     tokens_input: int | None
@@ -95,6 +96,7 @@ def _row(run: RunView, problem: ProblemView, sample: SampleView) -> SampleRow:
         baseline_ms=verdict.baseline.value * _MILLISECONDS if verdict is not None and verdict.baseline else None,
         candidate_ms=verdict.candidate.value * _MILLISECONDS if verdict is not None and verdict.candidate else None,
         own=tally.own_of(sample),
+        ownership=tally.ownership_of(sample),
         language=tally.language_of(sample),
         model=sample.model,
         tokens_input=usage.input,

@@ -16,6 +16,7 @@ from hkbench.records import (
     GenerationFailed,
     MachineFailed,
     Outcome,
+    Ownership,
     Price,
     Role,
     RunFacts,
@@ -96,6 +97,12 @@ def furthest_failure(samples: Iterable[SampleView]) -> Failure | None:
     """The failure of the sample that reached the latest stage, the last one of equals."""
     failures = [s.verdict.failure for s in samples if s.verdict is not None and s.verdict.failure is not None]
     return max(reversed(failures), key=lambda failure: _STAGES.index(failure.stage), default=None)
+
+
+def ownership_of(sample: SampleView) -> Ownership | None:
+    """Returns whose work the sample is; an older record says it by its share of the work, or not at all (`None`)."""
+    recorded = sample.verdict.ownership if sample.verdict is not None else None
+    return Ownership.known(recorded, own_of(sample))
 
 
 def own_of(sample: SampleView) -> float | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from hkbench.headline import bar, plural
-from hkbench.records import CORRECT, Outcome
+from hkbench.headline import bar, not_told, plural
+from hkbench.records import CORRECT, Outcome, Ownership
 from hkbench.report import words
 from hkbench.report.disagreements import warnings_of
 from hkbench.report.model import AdviceReport, Headline, Overall, ProblemReport, Report, SampleReport, TokenCount
@@ -120,7 +120,8 @@ def _headline_rows(overall: Overall | Headline) -> list[tuple[str, str]]:
         ("", f"{words.estimate(whole)} over all {judged}, with 1x where no kernel is correct and faster"),
     ]
     if own.faster:
-        unknown = f" ({own.not_profiled} not profiled)" if own.not_profiled else ""
+        unsure = not_told(own.not_established, own.not_profiled)
+        unknown = f" ({', '.join(unsure)})" if unsure else ""
         rows.append(
             ("Own kernels", f"did the work in {own.own} of the {plural(own.faster, 'faster problem')}{unknown}")
         )
@@ -172,7 +173,7 @@ def problem_table(problems: Sequence[ProblemReport]) -> list[str]:
             one_line(problem.problem, WIDTH) + (" (weak)" if problem.weak else ""),
             words.outcome(problem),
             words.estimate(problem.best_speedup),
-            words.own(problem.own),
+            words.own(problem.own, problem.ownership),
             problem.language or words.UNKNOWN,
             f"{problem.best_attempt}.{problem.best_sample}" if problem.best_attempt else words.UNKNOWN,
             f"{problem.correct_samples}/{problem.judged}",
@@ -183,8 +184,9 @@ def problem_table(problems: Sequence[ProblemReport]) -> list[str]:
         for problem in problems
     ]
     note = wrapped(
-        '"own": share of the work done by the best kernel\'s own code (-: not profiled); "from": attempt.sample of the '
-        'best kernel; "out": output tokens; "judged in": time of evaluations, summed; *: unfinished'
+        '"own": share of the work done by the best kernel\'s own code (-: not profiled, ?: not established); "from": '
+        'attempt.sample of the best kernel; "out": output tokens; "judged in": time of evaluations, summed; '
+        "*: unfinished"
     )
     priced_column = ["cost"] if priced else []
     header = (
@@ -282,6 +284,8 @@ def sample_line(sample: SampleReport, *, named: bool = True) -> str:
     label = sample.outcome.label if named else ""
     if sample.outcome in CORRECT:
         own = "not profiled" if sample.own is None else f"own kernels {words.own(sample.own)}"
+        if sample.ownership is Ownership.NOT_ESTABLISHED:
+            own = "whose work it was is not established"
         times = words.times(sample.candidate_seconds, sample.baseline_seconds)
         return f"{label}  {words.estimate(sample.speedup)}  {times}; {own}".strip()
     return f"{label}, {sample.kind} at {sample.stage}: {sample.message}".removeprefix(", ")

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from hkbench.headline import plural
-from hkbench.records import Interval, JudgeSettings, Outcome, Price, RunFacts, Status
+from hkbench.records import Interval, JudgeSettings, Outcome, Ownership, Price, RunFacts, Status
 from hkbench.report.model import (
     CategoryBudget,
     Cost,
@@ -73,8 +73,10 @@ def outcome(problem: ProblemReport) -> str:
     return word if problem.state == "finished" else f"{word}*"
 
 
-def own(share: float | None) -> str:
-    """The share of the work that own kernels did."""
+def own(share: float | None, ownership: Ownership | None = None) -> str:
+    """The share of the work that own kernels did; "?" where whose work it was is not established."""
+    if ownership is Ownership.NOT_ESTABLISHED:
+        return "?"
     return UNKNOWN if share is None else f"{100 * share:.0f} %"
 
 

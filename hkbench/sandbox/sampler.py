@@ -29,6 +29,8 @@ SETTLE_SECONDS = 1.0
 
 ANONYMOUS = "[anonymous]"
 KERNEL = "[kernel]"
+HIDDEN = "[hidden]"  #: where a thread is that the guard may not trace
+MAX_TICK_KINDS = 512  #: a further combination of objects is not counted
 
 _DETACH, _GETREGSET, _SEIZE, _INTERRUPT = 17, 0x4204, 0x4206, 0x4207
 _NT_PRSTATUS = 1
@@ -52,6 +54,8 @@ class Sampler:
     def __init__(self) -> None:
         self.samples = 0
         self.objects: Counter[str] = Counter()
+        self.ticks: Counter[frozenset[str]] = Counter()  #: ticks by the objects that were seen in them
+        self._tick: set[str] = set()
         self.error: str | None = None
         self.next_tick = time.monotonic() + random.uniform(0.0, 2.0) * TICK_SECONDS
         self._maps: dict[int, _Maps] = {}
@@ -73,6 +77,7 @@ class Sampler:
                 for tid in threads(pid):
                     if tid not in self._held and thread_state(pid, tid) == "R":
                         self._sample(pid, tid)
+            self._end_tick()
         self.next_tick = time.monotonic() + random.uniform(0.0, 2.0) * TICK_SECONDS
 
     def settle(self) -> bool:
@@ -81,6 +86,7 @@ class Sampler:
         while self._held and time.monotonic() < deadline:
             for tid in list(self._held):
                 self._collect(tid)
+        self._end_tick()
         return not self._held
 
     def release(self) -> None:
@@ -94,14 +100,28 @@ class Sampler:
         return bool(self._held)
 
     def result(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"samples": self.samples, "objects": dict(self.objects)}
+        ticks = [[sorted(seen), count] for seen, count in self.ticks.items()]
+        found: dict[str, Any] = {"samples": self.samples, "objects": dict(self.objects), "ticks": ticks}
         return found if self.error is None else found | {"error": self.error}
+
+    def _end_tick(self) -> None:
+        """Counts the objects that were seen since the last tick; a thread that stopped late belongs to this one."""
+        seen = frozenset(self._tick)
+        if seen and (seen in self.ticks or len(self.ticks) < MAX_TICK_KINDS):
+            self.ticks[seen] += 1
+        self._tick.clear()
+
+    def _count(self, name: str) -> None:
+        self.samples += 1
+        self.objects[name] += 1
+        self._tick.add(name)
 
     def _sample(self, pid: int, tid: int) -> None:
         if self._ptrace(_SEIZE, tid):
             number = ctypes.get_errno()
             if thread_state(pid, tid) not in "XZ":
                 self.error = f"ptrace: {os.strerror(number)}"
+                self._count(HIDDEN)
             return
         self._held[tid] = pid
         self._ptrace(_INTERRUPT, tid)  # fails when it has ended; its end is then collected like a stop
@@ -124,8 +144,7 @@ class Sampler:
             own = status >> 16 == _EVENT_STOP
             self._ptrace(_DETACH, tid, 0 if own or status >> 16 else os.WSTOPSIG(status))
             if pointer is not None:
-                self.samples += 1
-                self.objects[self._object(pid, pointer)] += 1
+                self._count(self._object(pid, pointer))
         return True
 
     def _pointer(self, tid: int) -> int | None:

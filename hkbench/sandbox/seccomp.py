@@ -43,7 +43,8 @@ DENIED: dict[str, tuple[int | None, int | None]] = {
     "sethostname": (170, 161), "setdomainname": (171, 162),
 }  # fmt: skip
 
-_CLONE, _CLONE3, _PERSONALITY = (56, 220), (435, 435), (135, 92)
+_CLONE, _CLONE3, _PERSONALITY, _PRCTL = (56, 220), (435, 435), (135, 92), (157, 167)
+_PR_SET_DUMPABLE = 4  #: the guard cannot sample a process that is not dumpable
 _MODE = {"mknod": 1, "mknodat": 2}  #: which argument says what is made
 _SOCKET, _SOCKETPAIR, _CONNECT, _PRLIMIT = (41, 198), (53, 199), (42, 203), (302, 261)
 _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  #: column above, AUDIT_ARCH_*
@@ -117,6 +118,7 @@ def program(machine: str, sockets: bool, pipes: bool = False) -> bytes:
     # CLONE_NEWTIME is no flag of clone(2): its bit belongs to the exit signal there.
     bpf.deny_if(_CLONE[column], 0, _ANY_BIT, _NEW_NAMESPACES & ~_NEW_TIME, deny_on=True)
     bpf.deny_if(_PERSONALITY[column], 0, _EQUAL, _QUERY, deny_on=False)
+    bpf.deny_if(_PRCTL[column], 0, _EQUAL, _PR_SET_DUMPABLE, deny_on=True)
     bpf.deny_if(_PRLIMIT[column], 0, _EQUAL, 0, deny_on=False)  # 0: the caller itself
     if sockets:
         bpf.deny_if(_SOCKET[column], 0, _EQUAL, _AF_UNIX, deny_on=False)

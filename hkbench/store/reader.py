@@ -26,6 +26,7 @@ from hkbench.records import (
     Decided,
     Failure,
     Interval,
+    Ownership,
     QuestionKind,
     Record,
     Reply,
@@ -80,6 +81,7 @@ class VerdictView:
     code_sha256: str | None = None  #: of the candidate; `None`: there is none
     copy_of: SampleKey | None = None  #: the sample with the same code whose verdict this is
     own: float | None = None  #: `Work.own_share`; `None`: not traced
+    ownership: Ownership | None = None  #: whose work it was; `None`: not asked, or an older record
 
 
 @dataclass(frozen=True)
@@ -351,6 +353,7 @@ def _verdict(paths: RunPaths, folder: SamplePaths, damage: list[Damage]) -> Verd
         code_sha256=verdict.conditions.candidate_sha256,
         copy_of=verdict.copy_of,
         own=verdict.work.own_share if verdict.work is not None else None,
+        ownership=verdict.ownership,
     )
 
 

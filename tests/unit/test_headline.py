@@ -6,7 +6,7 @@ import pytest
 from support.run_folder import FACTS, run_config
 
 from hkbench.headline import bar, device_name, own_kernels, sentence, title
-from hkbench.records import Backend, DeviceFacts, DeviceKind, JudgeSettings, Outcome, Track
+from hkbench.records import Backend, DeviceFacts, DeviceKind, JudgeSettings, Outcome, Ownership, Track
 
 H100 = DeviceFacts(kind=DeviceKind.CUDA, index=0, name="NVIDIA H100 80GB HBM3")
 
@@ -65,10 +65,14 @@ def test_a_bar_has_its_width_and_keeps_the_proportions() -> None:
 
 
 def test_it_is_said_whose_kernels_the_faster_ones_are() -> None:
-    own = (1.0, Backend.CUDA)
+    own = (Ownership.OWN, Backend.CUDA)
     assert own_kernels([], Backend.CUDA) is None
     assert own_kernels([own, own], Backend.CUDA) is None
-    said = own_kernels([own, (0.2, Backend.CUDA), (None, None)], Backend.CUDA)
+    said = own_kernels([own, (Ownership.NOT_OWN, Backend.CUDA), (None, None)], Backend.CUDA)
     assert said == "Of these with own kernels: 1 of 3 (1 not profiled)."
+    open_ends = [(Ownership.NOT_ESTABLISHED, Backend.CUDA), own, (None, None)]
+    assert own_kernels(open_ends, Backend.CUDA) == (
+        "Of these with own kernels: 1 of 3 (1 not established, 1 not profiled)."
+    )
     assert "not profiled" in (own_kernels([(None, Backend.CUDA)], Backend.CUDA) or "")
-    assert own_kernels([own, (1.0, Backend.CPP)], Backend.CUDA) == "Not written in CUDA as asked: 1 in C++."
+    assert own_kernels([own, (Ownership.OWN, Backend.CPP)], Backend.CUDA) == "Not written in CUDA as asked: 1 in C++."

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from hkbench.headline import plural
+from hkbench.headline import not_told, plural
 from hkbench.records import CORRECT, Outcome
 from hkbench.report import words
 from hkbench.report.model import Estimate, Headline, Overall, ProblemReport, Report
@@ -88,8 +88,9 @@ def beside_the_cards(report: Report) -> list[tuple[str, str]]:
         rows.append(("Attempt 1", f"{', '.join(chances)}: the chance that one of k samples is correct"))
     own = overall.own_kernels
     if own.faster:
-        unknown = f" ({own.not_profiled} not profiled)" if own.not_profiled else ""
-        said = f"did at least half of the work in {own.own} of the {plural(own.faster, 'faster problem')}{unknown}"
+        unsure = not_told(own.not_established, own.not_profiled)
+        unknown = f" ({', '.join(unsure)})" if unsure else ""
+        said = f"did the work in {own.own} of the {plural(own.faster, 'faster problem')}{unknown}"
         rows.append(("Own kernels", f"{said}; track {report.track}"))
     rows.append(("Language of the kernels", _languages(report)))
     return rows

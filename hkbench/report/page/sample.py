@@ -158,6 +158,7 @@ def conditions(verdict: Verdict) -> list[tuple[str, str]]:
         ("Clocks", _clocks(verdict)),
         ("Floor", _floor(verdict)),
         ("Work", f"{work_shares(verdict.work)}; by {verdict.work.source}" if verdict.work is not None else ""),
+        ("Whose work", verdict.ownership.label if verdict.ownership is not None else ""),
         ("Candidate", f"sha256 {given.candidate_sha256}" if given.candidate_sha256 else ""),
     ]
     return [(name, value) for name, value in rows if value]
@@ -191,7 +192,10 @@ def work_shares(work: Work) -> str:
     """Where the time went: "own kernels 20.6 %, PyTorch's 0.0 %, libraries' 0.0 %, neither 79.4 %"."""
     shares = (("own kernels", work.own), ("PyTorch's", work.pytorch), ("libraries'", work.library))
     neither = ("copies, fills, interpreter and system", work.other)
-    return ", ".join(f"{name} {words.percent(share)}" for name, share in (*shares, neither))
+    said = [f"{name} {words.percent(share)}" for name, share in (*shares, neither)]
+    if work.unexplained:
+        said.append(f"{words.percent(work.unexplained)} of the measured time unexplained")
+    return ", ".join(said)
 
 
 def _figure(figure: Figure) -> str:

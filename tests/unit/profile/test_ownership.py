@@ -12,14 +12,17 @@ from hkbench.profile import names
 from hkbench.profile.names import BuildFolder, Built, base, defined_kernels, qualified, triton_origin
 from hkbench.profile.ownership import (
     FEWEST_SAMPLES,
+    HIDDEN,
     cpu_work,
     device_work,
     judgement,
     kernel_owner,
     object_owner,
     operator_shares,
+    ownership,
+    unexplained,
 )
-from hkbench.records import Owner, Track, Work
+from hkbench.records import Owner, Ownership, Rule, Track, Work
 
 SOURCE = '''
 import torch, triton
@@ -386,10 +389,100 @@ def test_a_library_copied_into_the_folder_stays_a_library(tmp_path: Path) -> Non
     assert work.library == 1.0
 
 
+TICKS: list[tuple[dict[frozenset[str], float], tuple[float, float], bool]] = [
+    ({frozenset({EXTENSION}): 300.0}, (1e-3, 1e-3), True),
+    ({frozenset({EXTENSION}): 300.0, frozenset({TORCH}): 3.0}, (1e-3, 1e-3), True),  # within the share
+    # A library's product and an own loop 1.3 times as long, beside a baseline that is 27 times as slow.
+    ({frozenset({EXTENSION}): 170.0, frozenset({TORCH}): 130.0}, (1e-3, 2.7e-2), False),
+    # A library's product, and nine times as long in the interpreter: there is no own work.
+    ({frozenset({PYTHON}): 270.0, frozenset({TORCH}): 30.0}, (1e-3, 2.7e-2), False),
+    # A library's product beside a hundred spinning threads: every look finds the library.
+    ({frozenset({EXTENSION, BLAS}): 300.0}, (1e-3, 1e-3), False),
+    ({frozenset({EXTENSION}): 100.0, frozenset({HIDDEN}): 200.0}, (1e-3, 1e-3), False),
+    # A call of microseconds, half of which PyTorch takes to allocate the output.
+    ({frozenset({EXTENSION}): 60.0, frozenset({TORCH}): 60.0}, (1e-5, 1e-5), True),
+]
+
+
+@pytest.mark.parametrize(("ticks", "seconds", "passes"), TICKS)
+def test_what_others_may_take_is_a_share_of_the_faster_side(
+    ticks: dict[frozenset[str], float], seconds: tuple[float, float], passes: bool
+) -> None:
+    objects: dict[str, float] = {}
+    for seen, count in ticks.items():
+        for path in seen:
+            objects[path] = objects.get(path, 0.0) + count * (100 if path == EXTENSION and len(seen) > 1 else 1)
+    work = cpu_work(objects, 0.0, PRIVATE, ticks=ticks, seconds=seconds)
+    assert (judgement(work, Track.OWN) is None) is passes, work
+    assert judgement(work, Track.ANY) is None
+    assert ownership(work) is (Ownership.OWN if passes else Ownership.NOT_OWN)
+
+
+def test_ownership_is_not_established_by_few_samples() -> None:
+    assert ownership(cpu_work({}, 0.0, PRIVATE, seconds=(1e-5, 1e-5))) is Ownership.NOT_ESTABLISHED
+    assert ownership(cpu_work({}, 0.9, PRIVATE, seconds=(1e-3, 1e-3))) is Ownership.NOT_OWN
+    assert ownership(None) is Ownership.NOT_ESTABLISHED
+
+
+def rows(*spans: tuple[float, float], busy: float | None = None, window: float = 0.0) -> dict[str, Any]:
+    """Makes the trace of own kernels at these (start, duration) in microseconds, in a call of `window`."""
+    listed = [[0, start * 1e-6, duration * 1e-6, 7] for start, duration in spans]
+    total = sum(duration for _, duration in spans)
+    return trace((MINE, total * 1e-6), rows=listed, busy_seconds=total * 1e-6, wall_seconds=window * 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("traced", "measured", "passes"),
+    [
+        (rows((20, 250), window=290), 264, True),  # an ordinary kernel
+        (rows((240, 44), window=300), 264, False),  # records off around a library's call, on for a trivial kernel
+        (rows((20, 44), window=300), 264, False),  # the same, the library last
+        (rows((400, 44), window=460), 50, True),  # a slow host while it is recorded; timed calls are queued before
+        (rows(*((i * 50, 3) for i in range(100)), window=5010), 4600, True),  # bound by launches from Python
+        (rows(*((i * 50, 3) for i in range(10)), (900, 3), window=1000), 950, False),  # one hole among launches
+        (rows((10, 90), (130, 90), window=240), 250, True),
+    ],
+)
+def test_the_trace_accounts_for_the_time_that_was_measured(
+    traced: dict[str, Any], measured: float, passes: bool
+) -> None:
+    work = device_work(traced, SOURCE, Built(), (measured * 1e-6, 1e-3))
+    assert work is not None
+    reason = judgement(work, Track.OWN)
+    assert (reason is None) is passes, work
+    assert passes or (reason is not None and Rule.OWN_KERNELS in reason)
+
+
+@pytest.mark.parametrize("junk", [None, [], [3], [[1, 2]], [["x", "y", None, 0]], [[0, 1.0, 1.0, 0]] * 2000])
+def test_rows_that_cannot_be_read_leave_nothing_unexplained(junk: object) -> None:
+    assert unexplained({"rows": junk, "busy_seconds": 1e-5, "wall_seconds": 5e-5}, 1e-4) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("own", "library", "baseline", "passes"),
+    [
+        (55.0, 44.0, 200.0, False),  # an own kernel that waits beside a library's, twice as fast as the baseline
+        (900.0, 44.0, 10_000.0, True),  # a small product among much work of its own
+        (900.0, 44.0, 500.0, False),  # the same where the baseline is faster
+        (44.0, 0.0, 1.0, True),
+    ],
+)
+def test_a_library_is_not_hidden_by_a_kernel_that_waits(
+    own: float, library: float, baseline: float, passes: bool
+) -> None:
+    kernels = [(MINE, own * 1e-6)] + ([(GEMM, library * 1e-6)] if library else [])
+    work = device_work(trace(*kernels), SOURCE, Built(), ((own + library) * 1e-6, baseline * 1e-6))
+    assert work is not None
+    reason = judgement(work, Track.OWN)
+    assert (reason is None) is passes, work
+    assert passes or (reason is not None and Rule.OWN_KERNELS in reason and work.foreign_seconds is not None)
+
+
 def test_shares_of_operators() -> None:
     names = {
         "aten::mm": 4.0,
-        "aten::copy_": 2.0,
+        "aten::copy_": 1.0,
+        "aten::equal": 1.0,
         "aten::empty": 1.0,
         "mylib::op": 2.0,
         "Torch-Compiled Region: 0/0": 1.0,
