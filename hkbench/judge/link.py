@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from hkbench.errors import WorkerLost
+from hkbench.profile.sampled_code import Place
 from hkbench.runner import wire
 from hkbench.runner.hold import HOLD_SECONDS
 
@@ -50,12 +51,11 @@ class TreeState:
 
 @dataclass(frozen=True)
 class Samples:
-    """Whose code ran: samples by mapped file, "[anonymous]" (code made while it ran), "[vdso]" or "[kernel]"."""
+    """Whose code ran: places in mapped files, "[anonymous]" (code made while it ran), "[vdso]" or "[kernel]"."""
 
     samples: int
-    objects: dict[str, int]
-    error: str | None  #: why threads could not be looked at
-    ticks: tuple[tuple[frozenset[str], int], ...] = ()  #: looks at all threads: files seen, number of looks
+    looks: tuple[tuple[Place, ...], ...] = ()  #: at all threads at once: where each was that ran; some of many looks
+    error: str | None = None  #: why threads could not be looked at
 
 
 @dataclass
@@ -288,8 +288,10 @@ class RunnerLink:
         """
         answer = self._ask(b"Q")
         with _understood():
-            ticks = tuple((frozenset(seen), count) for seen, count in answer["ticks"])
-            return Samples(answer["samples"], answer["objects"], answer.get("error"), ticks)
+            paths = answer["paths"]
+            places = [Place(paths[path], offset, bytes.fromhex(code)) for path, offset, code in answer["places"]]
+            looks = tuple(tuple(places[number] for number in look) for look in answer["looks"])
+            return Samples(answer["samples"], looks, answer.get("error"))
 
     def begin_end(self) -> None:
         """Asks for the end and does not wait for it: two runners end side by side. `end` has the report."""
@@ -378,7 +380,7 @@ def _understood() -> Iterator[None]:
     """A guard is ours: an answer of another form is a fault of this program, or somebody else's answer."""
     try:
         yield
-    except (KeyError, TypeError, ValueError) as error:
+    except (IndexError, KeyError, TypeError, ValueError) as error:
         raise WorkerLost(f"the guard of a runner sent an answer without {error}; start the command again") from error
 
 

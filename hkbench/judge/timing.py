@@ -6,7 +6,8 @@ import math
 import os
 import secrets
 import time
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import median
@@ -19,6 +20,7 @@ from hkbench.judge.link import Samples as Sampled
 from hkbench.judge.measure import DEFAULT_RUNS, FEWEST_RUNS, Measurement, Samples, conclude, interleave, rounds
 from hkbench.judge.session import Call, Session, draw_seed
 from hkbench.judge.stability import GpuState, gpu_stability, gpu_state
+from hkbench.profile.sampled_code import Place
 from hkbench.records import DeviceKind, Stage
 from hkbench.runner.wire import Message
 from hkbench.sandbox.sampler import TICK_SECONDS
@@ -65,28 +67,28 @@ class Witnessed:
         return next((sampled.error for sampled in self.samples if sampled.error is not None), None)
 
     @property
-    def objects(self) -> dict[str, float]:
-        """Adds up the samples of all sampled calls by mapped file."""
-        found: dict[str, float] = {}
-        for weight, sampled in self._weighted():
-            for path, count in sampled.objects.items():
-                found[path] = found.get(path, 0.0) + weight * count
-        return found
+    def places(self) -> dict[Place, float]:
+        """Adds up the samples of all sampled calls by place."""
+        found: dict[Place, float] = defaultdict(float)
+        for weight, look in self._looks():
+            for place in look:
+                found[place] += weight
+        return dict(found)
 
-    @property
-    def ticks(self) -> dict[frozenset[str], float]:
-        """Adds up the looks at all threads by the mapped files that were seen in them."""
-        found: dict[frozenset[str], float] = {}
-        for weight, sampled in self._weighted():
-            for seen, count in sampled.ticks:
-                found[seen] = found.get(seen, 0.0) + weight * count
-        return found
+    def ticks(self, files: Mapping[Place, str]) -> dict[frozenset[str], float]:
+        """Adds up the looks at all threads by the files that were seen in them; `files`: of each place."""
+        found: dict[frozenset[str], float] = defaultdict(float)
+        for weight, look in self._looks():
+            found[frozenset(files[place] for place in look)] += weight
+        return dict(found)
 
-    def _weighted(self) -> Iterator[tuple[float, Sampled]]:
-        """Limits what one call counts: one that the candidate recognises and makes long must not outweigh the rest."""
+    def _looks(self) -> Iterator[tuple[float, tuple[Place, ...]]]:
+        """Weighs the looks: a call that the candidate recognises and makes long must not outweigh all others."""
         most = MAX_WEIGHT * max(1.0, median([sampled.samples for sampled in self.samples] or [0.0]))
         for sampled in self.samples:
-            yield min(1.0, most / max(1, sampled.samples)), sampled
+            kept = sum(map(len, sampled.looks))
+            for look in sampled.looks:
+                yield min(most, sampled.samples) / kept, look
 
 
 class Timing:

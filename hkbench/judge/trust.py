@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -15,6 +17,7 @@ from hkbench.judge.timing import Witnessed
 from hkbench.profile import names, ownership
 from hkbench.profile.copies import copied_kernels_apart
 from hkbench.profile.language import language_of_kernels, language_of_objects
+from hkbench.profile.sampled_code import Place, files_of
 from hkbench.records import (
     Clocks,
     DeviceKind,
@@ -113,15 +116,30 @@ def _work(seen: Witnessed, evidence: Evidence, seconds: tuple[float, float]) -> 
     if shares is None:
         return None
     working, moving = shares
-    # Where no process can be sampled, the dispatcher is the only witness.
-    objects, ticks = ({}, {}) if seen.blind else (seen.objects, seen.ticks)
-    return ownership.cpu_work(objects, working, job.folder, built, moving, ticks, seconds)
+    if seen.blind:  # the dispatcher is the only witness
+        return ownership.cpu_work({}, working, job.folder, built, moving, {}, seconds)
+    files = _files(seen, evidence)
+    return ownership.cpu_work(_by_file(seen, files), working, job.folder, built, moving, seen.ticks(files), seconds)
+
+
+def _files(seen: Witnessed, evidence: Evidence) -> dict[Place, str]:
+    """Returns the file to which the code of each sampled place belongs."""
+    paths = {place.path for place in seen.places}
+    own = ownership.own_objects(paths, evidence.job.folder, evidence.built)
+    return files_of(seen.places, own)
+
+
+def _by_file(seen: Witnessed, files: Mapping[Place, str]) -> dict[str, float]:
+    found: dict[str, float] = defaultdict(float)
+    for place, count in seen.places.items():
+        found[files[place]] += count
+    return dict(found)
 
 
 def _language(seen: Witnessed, evidence: Evidence) -> KernelLanguage | None:
     job = evidence.job
     if job.device is DeviceKind.CPU:
-        return language_of_objects(seen.objects, job.folder, evidence.built)
+        return language_of_objects(_by_file(seen, _files(seen, evidence)), job.folder, evidence.built)
     return language_of_kernels(_trace(seen), evidence.source, evidence.built, job.device)
 
 

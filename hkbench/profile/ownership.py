@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from hkbench.profile.names import Built, base, defined_kernels, qualified
+from hkbench.profile.sampled_code import SLEEF
 from hkbench.records import Owner, Ownership, Track, Work
 from hkbench.records.trust import FOREIGN_SHARE, OWN_SHARE, Rule
 
@@ -122,10 +123,6 @@ _BEYOND = (
 )
 _NOBODYS = "interpreter, C library, waiting threads"
 _BY_NO_OPERATOR = ", called by no operator"
-_INLINED = (
-    "Code in PyTorch's libraries counts as PyTorch's also where a kernel calls it: exp, tanh, erf and their like of "
-    "at::vec::Vectorized lead there; take those of <cmath> or write them out."
-)
 
 
 def device_work(
@@ -233,12 +230,13 @@ def cpu_work(
 ) -> Work:
     """Shares of the samples of instruction pointers, taken from outside, by the file that is mapped there.
 
-    `objects`: path -> samples. Files in the private folder are the candidate's, unless torch.compile wrote them or a
-    library was copied there (`built.objects`); code without a file too, unless PyTorch's operators are at work, whose
-    libraries generate code. `aten_share`, `aten_copies`: see `operator_shares`; operators that only move memory are
-    taken off PyTorch's samples, and the dispatcher's share is used where it is the larger one. Too few samples (a pass
-    shorter than a few milliseconds) leave the dispatcher alone; of the rest of the wall time the interpreter is taken
-    to have had half. A pass that is PyTorch's copies and nothing of the candidate's own counts them as work.
+    `objects`: path -> samples (`sampled_code.files_of`). Files in the private folder are the candidate's, unless
+    torch.compile wrote them or a library was copied there (`built.objects`); code without a file too, unless PyTorch's
+    operators are at work, whose libraries generate code. `aten_share`, `aten_copies`: see `operator_shares`; operators
+    that only move memory are taken off PyTorch's samples, and the dispatcher's share is used where it is the larger
+    one. Too few samples (a pass shorter than a few milliseconds) leave the dispatcher alone; of the rest of the wall
+    time the interpreter is taken to have had half. A pass that is PyTorch's copies and nothing of the candidate's own
+    counts them as work.
 
     `ticks`: the files in which the running threads were at one moment -> the number of such moments. The time of
     PyTorch and libraries is that of the moments in which any thread was in their code, so that further threads of the
@@ -260,8 +258,8 @@ def cpu_work(
             called = _BY_NO_OPERATOR if owner is Owner.PYTORCH and aten_share < FEW_OPERATORS else ""
             foreign.append(((Path(path).name or "generated code") + called, samples / total))
     if counts[Owner.CANDIDATE]:
-        # exp and its like: PyTorch has its own inside its libraries, an own kernel takes those of libm.
-        arithmetic = sum(samples for path, samples in objects.items() if _ARITHMETIC.search(path)) / total
+        # An own kernel calls exp and the like of libm, or Sleef's through at::vec::Vectorized.
+        arithmetic = sum(count for path, count in objects.items() if path == SLEEF or _ARITHMETIC.search(path)) / total
         counts[Owner.CANDIDATE] += arithmetic
         counts[Owner.UNKNOWN] -= arithmetic
     if ticks and sum(ticks.values()) >= MIN_TICKS:
@@ -334,6 +332,11 @@ def unexplained(trace: Mapping[str, Any], seconds: float) -> float:
     return min(1.0, max(0.0, min(missing, gaps)) / seconds)
 
 
+def own_objects(paths: Iterable[str], private_folder: str, built: Built) -> set[str]:
+    """Returns the mapped files whose code is the candidate's by their names, also code that has no file."""
+    return {path for path in paths if object_owner(path, private_folder, built, 0.0) is Owner.CANDIDATE}
+
+
 def object_owner(path: str, private_folder: str, built: Built, aten_share: float) -> Owner:
     """Whose code lies in a mapped file; `UNKNOWN` is nobody's."""
     if _KERNEL.search(path):
@@ -349,6 +352,8 @@ def object_owner(path: str, private_folder: str, built: Built, aten_share: float
         return Owner.LIBRARY if aten_share > JIT_AT_WORK else Owner.CANDIDATE
     if path == HIDDEN:
         return Owner.LIBRARY
+    if path == SLEEF:
+        return Owner.UNKNOWN
     name = Path(path).name
     if _BINDING.search(name) or _OTHER_OBJECT.search(name) or "/lib-dynload/" in path:
         return Owner.UNKNOWN
@@ -408,8 +413,7 @@ def _advice(work: Work) -> str:
     """Names the time that is not weighed, the longest kernels of others, the rule and what to change."""
     nobodys = f"; {work.other:.0%} of the time was nobody's work ({_NOBODYS}) and is not weighed"
     longest = f"; the longest others: {', '.join(work.kernels)}" if work.kernels else ""
-    inlined = f" {_INLINED}" if any(_BY_NO_OPERATOR in kernel for kernel in work.kernels) else ""
-    return f"{nobodys if work.source != 'kineto' else ''}{longest}.{inlined} {_BEYOND}"
+    return f"{nobodys if work.source != 'kineto' else ''}{longest}. {_BEYOND}"
 
 
 def traced_rows(trace: Mapping[str, Any]) -> list[tuple[str, str, float]] | None:

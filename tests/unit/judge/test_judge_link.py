@@ -16,6 +16,7 @@ import pytest
 
 from hkbench.errors import WorkerLost
 from hkbench.judge.link import RunnerBabble, RunnerGone, RunnerLink, RunnerTimeout, Stamps
+from hkbench.profile.sampled_code import Place
 from hkbench.runner import wire
 
 REPORT: dict[str, Any] = {
@@ -301,8 +302,9 @@ def test_a_line_without_an_end(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_names_of_files_and_words_of_a_guard_can_be_encoded(ends: Ends) -> None:
-    ends.guard.sendall(json.dumps({"samples": 1, "objects": {"/a/\udcff.so": 1}}).encode() + b"\n")
-    assert ends.link.sample_end().objects == {"/a/?.so": 1}
+    answer = {"samples": 1, "looks": [[0]], "places": [[0, 64, "90"]], "paths": ["/a/\udcff.so"]}
+    ends.guard.sendall(json.dumps(answer).encode() + b"\n")
+    assert ends.link.sample_end().looks == ((Place("/a/?.so", 64, b"\x90"),),)
     report(ends, output="\ud800", commands=["\udc80"])
     end = ends.link.end()
     assert (end.output, end.commands) == ("?", ("?",))

@@ -1,10 +1,9 @@
-"""P19 PyTorch's arithmetic: an own loop whose tanh is that of PyTorch's vector class, code in PyTorch's library
+"""an own loop whose tanh is that of at::vec::Vectorized: Sleef's function, which lies in PyTorch's library.
 
 problem: problems/level1/2_SwiGLU_fp32.py
 device: cpu
 backend: cpp
-outcome: not_own
-reason: called by no operator .* take those of <cmath> or write them out
+outcome: fast|slow
 """
 
 import torch
