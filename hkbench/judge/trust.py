@@ -90,7 +90,8 @@ def weigh(evidence: Evidence, measured: Measurement, seen: Witnessed, agreed: Cl
     right = measured.samples[1]
     least = evidence.least
     seconds = measured.candidate.median.value, measured.baseline.median.value
-    work = _work(seen, evidence, seconds)
+    files = _files(seen, evidence)
+    work = _work(seen, evidence, seconds, files)
     open_ends = []
     if least is None:
         open_ends.append(f"{NO_FLOOR}the peak rates of {session.facts.name} are unknown")
@@ -105,10 +106,10 @@ def weigh(evidence: Evidence, measured: Measurement, seen: Witnessed, agreed: Cl
         open_ends.append(f"{NO_WORK}the calls are too short to be sampled, and the dispatcher sees no library")
     refused = refusal(seconds[0], agreed, least, work, job.settings.track)
     whose = ownership.ownership(work)
-    return Trusted(agreed, least, work, _language(seen, evidence), refused, whose, tuple(open_ends), seen.error)
+    return Trusted(agreed, least, work, _language(seen, evidence, files), refused, whose, tuple(open_ends), seen.error)
 
 
-def _work(seen: Witnessed, evidence: Evidence, seconds: tuple[float, float]) -> Work | None:
+def _work(seen: Witnessed, evidence: Evidence, seconds: tuple[float, float], files: Mapping[Place, str]) -> Work | None:
     trace, job, built = _trace(seen), evidence.job, evidence.built
     if job.device is not DeviceKind.CPU:
         return ownership.device_work(trace, evidence.source, built, seconds)
@@ -118,12 +119,11 @@ def _work(seen: Witnessed, evidence: Evidence, seconds: tuple[float, float]) -> 
     working, moving = shares
     if seen.blind:  # the dispatcher is the only witness
         return ownership.cpu_work({}, working, job.folder, built, moving, {}, seconds)
-    files = _files(seen, evidence)
     return ownership.cpu_work(_by_file(seen, files), working, job.folder, built, moving, seen.ticks(files), seconds)
 
 
 def _files(seen: Witnessed, evidence: Evidence) -> dict[Place, str]:
-    """Returns the file to which the code of each sampled place belongs."""
+    """Returns the file to which the code of each sampled place belongs (on a GPU nothing is sampled)."""
     paths = {place.path for place in seen.places}
     own = ownership.own_objects(paths, evidence.job.folder, evidence.built)
     return files_of(seen.places, own)
@@ -136,10 +136,10 @@ def _by_file(seen: Witnessed, files: Mapping[Place, str]) -> dict[str, float]:
     return dict(found)
 
 
-def _language(seen: Witnessed, evidence: Evidence) -> KernelLanguage | None:
+def _language(seen: Witnessed, evidence: Evidence, files: Mapping[Place, str]) -> KernelLanguage | None:
     job = evidence.job
     if job.device is DeviceKind.CPU:
-        return language_of_objects(_by_file(seen, _files(seen, evidence)), job.folder, evidence.built)
+        return language_of_objects(_by_file(seen, files), job.folder, evidence.built)
     return language_of_kernels(_trace(seen), evidence.source, evidence.built, job.device)
 
 

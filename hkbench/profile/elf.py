@@ -30,7 +30,7 @@ class Segment:
     executable: bool
 
 
-def segments(content: bytes | mmap.mmap) -> tuple[Segment, ...]:
+def segments(content: bytes | mmap.mmap | memoryview) -> tuple[Segment, ...]:
     """Lists the segments of a file that are loaded; none where it is not a 64-bit ELF file.
 
     Raises:

@@ -255,7 +255,7 @@ def cpu_work(
         owner = object_owner(path, private_folder, built or Built(), aten_share)
         counts[owner] += samples / total
         if owner in FOREIGN:
-            called = _BY_NO_OPERATOR if owner is Owner.PYTORCH and aten_share < FEW_OPERATORS else ""
+            called = _BY_NO_OPERATOR if owner is Owner.PYTORCH and aten_share + aten_copies < FEW_OPERATORS else ""
             foreign.append(((Path(path).name or "generated code") + called, samples / total))
     if counts[Owner.CANDIDATE]:
         # An own kernel calls exp and the like of libm, or Sleef's through at::vec::Vectorized.

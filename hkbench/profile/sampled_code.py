@@ -8,7 +8,6 @@ exports and `at::vec::Vectorized` calls, are arithmetic like libm's and not a co
 from __future__ import annotations
 
 import bisect
-import mmap
 import struct
 import sysconfig
 from collections import defaultdict
@@ -57,7 +56,7 @@ def files_of(counts: Mapping[Place, float], own: Collection[str]) -> dict[Place,
     """
     found = {place: SLEEF if _is_sleef(place) else place.path for place in counts}
     mine = sorted((place for place in counts if place.path in own and _tells(place.code)), key=lambda p: -counts[p])
-    return found | copied(mine[:MAX_BLOCKS], installed())
+    return found | copied(mine[:MAX_BLOCKS], installed()) if mine else found
 
 
 def copied(places: Collection[Place], libraries: Iterable[Path]) -> dict[Place, str]:
@@ -94,29 +93,28 @@ def installed() -> tuple[Path, ...]:
 def _hits(library: Path, codes: Collection[bytes]) -> Iterator[tuple[bytes, int]]:
     """Finds the blocks of a library that are among these, each with its place in the file."""
     try:
-        with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            yield from _in_segments(content, codes)
+        yield from _in_segments(np.memmap(library, np.uint8, "r"), codes)
     except (OSError, ValueError, struct.error):
         return  # a linker script, or a file that is cut: its code cannot run
 
 
-def _in_segments(content: mmap.mmap, codes: Collection[bytes]) -> Iterator[tuple[bytes, int]]:
+def _in_segments(content: np.typing.NDArray[np.uint8], codes: Collection[bytes]) -> Iterator[tuple[bytes, int]]:
     first_words = np.unique(np.array([np.frombuffer(code, "<u8", 1)[0] for code in codes], np.uint64))
     table = np.zeros(1 << _BITS, bool)
     table[_slot(first_words)] = True
     left = dict.fromkeys(codes, MAX_HITS)
-    for segment in elf.segments(content):
+    for segment in elf.segments(content.data):
         if not segment.executable:
             continue
         begin = -(-segment.offset // BLOCK_BYTES) * BLOCK_BYTES
         end = min(segment.offset + segment.size, len(content))
         for at in range(begin, end, _CHUNK * BLOCK_BYTES):
             whole = (min(end, at + _CHUNK * BLOCK_BYTES) - at) // BLOCK_BYTES
-            words = np.frombuffer(content[at : at + whole * BLOCK_BYTES], "<u8")[:: BLOCK_BYTES // 8]
+            words = content[at : at + whole * BLOCK_BYTES].view("<u8")[:: BLOCK_BYTES // 8]
             likely = np.flatnonzero(table[_slot(words)])
             for number in likely[np.isin(words[likely], first_words)]:
                 offset = at + int(number) * BLOCK_BYTES
-                code = content[offset : offset + BLOCK_BYTES]
+                code = content[offset : offset + BLOCK_BYTES].tobytes()
                 if left.get(code, 0):
                     left[code] -= 1
                     yield code, offset
