@@ -20,6 +20,7 @@ NOT_CODE = frozenset(
     {"text", "txt", "plaintext", "output", "console", "bash", "sh", "shell", "zsh", "json", "yaml", "toml",
      "markdown", "md", "math", "latex", "mermaid", "log", "csv"}
 )  # fmt: skip
+MAX_PARSED = 600_000  #: characters of a block; the judge reads no larger file, and the parser takes 6 s a megabyte
 _MARKDOWN = frozenset({"markdown", "md"})
 _MOST_EXTENSIONS = 8  #: later fences tried as the true end of a block
 
@@ -76,7 +77,9 @@ class Block:
 
 
 def parsed(text: str) -> ast.Module | None:
-    """The syntax tree of `text`, or None when it is not Python or nested too deeply to be read."""
+    """The syntax tree of `text`, or None when it is not Python, or too large or nested too deeply to be read."""
+    if len(text) > MAX_PARSED:
+        return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a stray "\d" in a model's string is not ours to report
         try:

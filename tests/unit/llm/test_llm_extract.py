@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hkbench.llm import blocks
 from hkbench.llm.extract import extract
 from hkbench.records import ExtractionRule as Rule
 
@@ -212,3 +213,11 @@ def test_a_hostile_megabyte_ends(case: str) -> None:
     """Linear work: with a quadratic step each of these takes minutes to hours."""
     result = extract(HOSTILE[case], "x\n" * 1_000)
     assert (result.source is None) == (result.rule is Rule.NONE)
+
+
+def test_a_block_that_is_too_large_to_be_parsed_goes_to_the_judge() -> None:
+    """Which says so."""
+    large = MODEL + "x = 1\n" * (blocks.MAX_PARSED // 6)
+    assert blocks.parsed(large[: blocks.MAX_PARSED - 1]) is not None
+    assert blocks.parsed(large) is None
+    assert extract(fenced(large), None).source == large
