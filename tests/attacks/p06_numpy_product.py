@@ -4,7 +4,7 @@ problem: matmul
 device: cpu
 backend: cpp
 outcome: not_own|suspect
-reason: PyTorch|library|own|thread
+reason: PyTorch|library|own|thread|traced
 """
 
 import numpy as np
