@@ -25,18 +25,22 @@ def nest(folder: Path, depth: int) -> None:
 
 async def test_it_is_emptied_made_and_removed(tmp_path: Path) -> None:
     (tmp_path / "build" / "left").mkdir(parents=True)
-    nest(tmp_path / "build" / "left", 2000)
+    nest(tmp_path / "build" / "left", 1200)
     async with private_folder(tmp_path / "build") as folder:
         assert list(folder.iterdir()) == []
-        nest(folder, 2000)
+        nest(folder, 1200)
     assert not (tmp_path / "build").exists()
+
+
+async def failing(path: Path) -> None:
+    async with private_folder(path) as folder:
+        nest(folder, 1200)
+        raise LookupError
 
 
 async def test_it_is_removed_after_an_error(tmp_path: Path) -> None:
     with pytest.raises(LookupError):
-        async with private_folder(tmp_path / "build") as folder:
-            nest(folder, 2000)
-            raise LookupError
+        await failing(tmp_path / "build")
     assert not (tmp_path / "build").exists()
 
 
@@ -53,5 +57,5 @@ async def test_what_cannot_be_removed_is_named(tmp_path: Path, monkeypatch: pyte
 
 def test_a_temporary_folder() -> None:
     with temporary_folder() as folder:
-        nest(folder, 2000)
+        nest(folder, 1200)
     assert not folder.exists()
