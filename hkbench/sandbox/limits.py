@@ -18,6 +18,7 @@ HURRY_SECONDS = 0.005  #: between looks at a tree that grows fast
 DISK_SECONDS = 1.0  #: between the end of one look at the private folder and the begin of the next
 DISK_SLICE_SECONDS = 0.005  #: a large folder is looked at piece by piece
 HELPER_NICENESS = 10
+FOLDER_BYTES = 1 << 20  #: what a folder counts: ext4 takes some milliseconds to remove one
 ENTRY_BYTES = 1 << 16  #: what a file counts at least: empty ones take time to look through and to remove
 
 
@@ -138,6 +139,8 @@ class DiskMeter:
         if foreign or found.st_ino in seen:
             return 0
         seen.add(found.st_ino)
+        if stat.S_ISDIR(found.st_mode):
+            return FOLDER_BYTES
         return max(ENTRY_BYTES, found.st_blocks * 512 if stat.S_ISREG(found.st_mode) else 0)
 
 
