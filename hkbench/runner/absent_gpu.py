@@ -117,9 +117,27 @@ class _Stream:
     record = wait
 
 
+class _Graph:
+    """A graph. What is captured is called, so that its kernels are seen; there is nothing to replay."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        return
+
+    def capture_begin(self, *_: object, **__: object) -> None:
+        return
+
+    def capture_end(self) -> None:
+        return
+
+    replay = reset = capture_end
+
+    def pool(self) -> tuple[int, int]:
+        return 0, 0
+
+
 @contextlib.contextmanager
-def _within(_device_or_stream: object) -> Iterator[None]:
-    """torch.cuda.device and torch.cuda.stream, of which there is one each."""
+def _within(*_: object, **__: object) -> Iterator[None]:
+    """torch.cuda.device, torch.cuda.stream and torch.cuda.graph, of which there is one each."""
     yield
 
 
@@ -149,6 +167,9 @@ def answer_questions(gpu: dict[str, Any]) -> None:
         "stream": _within,
         "Stream": _Stream,
         "Event": _Stream,
+        "CUDAGraph": _Graph,
+        "graph": _within,
+        "graph_pool_handle": lambda: (0, 0),
         "get_device_properties": lambda _device=None: properties,
         "get_device_name": lambda _device=None: properties.name,
         "get_device_capability": lambda _device=None: capability,

@@ -81,6 +81,10 @@ side = torch.cuda.Stream()
 with torch.cuda.device(0), torch.cuda.stream(side):
     side.wait_stream(torch.cuda.current_stream())
     torch.empty(3, device="meta").record_stream(side)
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph, pool=torch.cuda.graph_pool_handle()):
+    torch.empty(3, device="meta")
+graph.replay()
 event = torch.cuda.Event(enable_timing=True)
 event.record()
 torch.cuda.synchronize()
