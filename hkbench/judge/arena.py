@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from hkbench.runner import device_memory
-from hkbench.runner.memory import POISON, dtype_name, map_host, view
+from hkbench.runner.memory import POISON, dtype_name, map_host, span, view
 from hkbench.sandbox.client import seal_memory
 
 ALIGNMENT = 256  #: bytes; what device allocators give, and enough for any vector load
@@ -27,15 +27,15 @@ class Layout:
 
     def place(self, tensor: torch.Tensor) -> dict[str, Any]:
         """A place for a tensor like this one; overlapping tensors (expanded ones) become contiguous."""
-        strides, span = _extent(tensor)
+        strides, extent = _extent(tensor)
         place = {
             "dtype": dtype_name(tensor.dtype),
             "shape": list(tensor.shape),
             "strides": strides,
             "offset": self.size,
-            "span": span,
+            "span": extent,
         }
-        self.size += -(-span * tensor.element_size() // ALIGNMENT) * ALIGNMENT
+        self.size += -(-extent * tensor.element_size() // ALIGNMENT) * ALIGNMENT
         return place
 
     def argument(self, value: object) -> dict[str, Any]:
@@ -55,8 +55,7 @@ def _extent(tensor: torch.Tensor) -> tuple[list[int], int]:
         return list(tensor.contiguous().stride()), 0
     if overlaps(tensor.shape, tensor.stride()):
         return list(torch.empty(tensor.shape, device="meta").stride()), tensor.numel()
-    span = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
-    return list(tensor.stride()), span
+    return list(tensor.stride()), span(tensor.shape, tensor.stride())
 
 
 def overlaps(shape: Sequence[int], strides: Sequence[int]) -> bool:

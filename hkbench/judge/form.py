@@ -11,6 +11,7 @@ from hkbench.judge import advice
 from hkbench.judge.arena import overlaps
 from hkbench.judge.reference import Leaves
 from hkbench.records import FailureKind
+from hkbench.runner.memory import span
 
 #: Places in memory that an output may lie across, as a multiple of its elements: two dimensions padded to twice their
 #: length. It bounds what the judge allocates to measure how long a copy of such strides takes.
@@ -83,18 +84,13 @@ def _tensor_mismatch(item: dict[str, Any], leaf: object, device: str) -> Problem
         )
     if not overlaps(leaf.shape, leaf.stride()) and overlaps(shape, strides):
         return FailureKind.WRONG_STRIDES, f"{path} has strides {strides}: several elements share one place in memory"
-    span, most = _span(shape, strides), _most_span(leaf)
-    if span > most:
-        message = f"{path} has strides {strides} and lies across {span} places in memory for {leaf.numel()} elements"
+    reach, most = span(shape, strides), _most_span(leaf)
+    if reach > most:
+        message = f"{path} has strides {strides} and lies across {reach} places in memory for {leaf.numel()} elements"
         return FailureKind.WRONG_STRIDES, f"{message}; at most {most} are allowed. Return it contiguous"
     return None
 
 
-def _span(shape: list[int], strides: list[int]) -> int:
-    """Elements from the first to the last one's place; 0 for an empty tensor."""
-    return 0 if 0 in shape else 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
-
-
 def _most_span(leaf: torch.Tensor) -> int:
-    own = _span(list(leaf.shape), list(leaf.stride()))
+    own = span(leaf.shape, leaf.stride())
     return max(own, MAX_SPREAD * leaf.numel(), FREE_PLACES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -134,19 +134,19 @@ def overlap(left: torch.Tensor, right: torch.Tensor) -> bool:
 def stretch(tensor: torch.Tensor) -> tuple[int, int]:
     """The addresses of a strided tensor's first byte and of the one behind its last; it has elements."""
     start = tensor.data_ptr()
-    return start, start + _span(tensor) * tensor.element_size()
+    return start, start + span(tensor.shape, tensor.stride()) * tensor.element_size()
 
 
-def _span(tensor: torch.Tensor) -> int:
-    """Elements from the first to the last one in memory."""
-    return 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+def span(shape: Sequence[int], strides: Sequence[int]) -> int:
+    """Elements from the first to the last one in memory; 0 for an empty tensor."""
+    return 0 if 0 in shape else 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
 
 
 def copy_of(tensor: torch.Tensor) -> torch.Tensor:
     """A copy with the same strides in memory of its own, also where elements share a place."""
     if not tensor.numel():
         return tensor.clone()
-    flat = tensor.as_strided((_span(tensor),), (1,)).clone()
+    flat = tensor.as_strided((span(tensor.shape, tensor.stride()),), (1,)).clone()
     return flat.as_strided(tensor.shape, tensor.stride())
 
 
