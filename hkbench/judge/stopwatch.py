@@ -3,7 +3,8 @@
 Of one call: the runner's stream waits at its gate (runner/gate.py) while `forward` is queued. The judge's stream then
 stamps the device's clock, writes the inputs, evicts the caches, opens the gate, waits until the runner's stream says
 that it is done, stamps the clock again and at once copies the outputs. Kernels of two processes share a GPU in turn, so
-a stamp of the judge's is made when nothing else runs; work that was left for later is not in the outputs then.
+a stamp of the judge's is made when nothing else runs; work that was left for later is not in the outputs then. All of
+that is queued before any of it begins, so that a judge which has to wait for a processor meanwhile adds no time.
 
 What a call costs by itself (messages of the two streams, a change of contexts twice, inputs, eviction) is that of null
 calls of the baseline's runner, without a forward pass, and is taken off (judge/measure.py).
@@ -13,7 +14,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -148,6 +150,9 @@ class Stopwatch:
         self.shapes = torch.tensor(padded, dtype=torch.int64, device=device)
         self.flush = Flusher(device, flush_bytes, holds=False)
         self.candidate, self.baseline = Lane(device), Lane(device)
+        self._start = Arena.on_device(SIZE, device)
+        self._start.region.zero_()
+        self._started = 0
         self._try()
 
     def _try(self) -> None:
@@ -164,6 +169,21 @@ class Stopwatch:
             self.release()
             raise
 
+    @contextmanager
+    def queued(self, lane: Lane) -> Iterator[None]:
+        """Holds the judge's stream until all that is queued on it here has been queued.
+
+        The first call of a lane is not held: it may load kernels, which can wait for the streams of the whole context.
+        """
+        flag = self._start.region.data_ptr()
+        self._started += 1
+        if lane.number > 1:
+            self.operations.wait(self.stream.cuda_stream, flag, self._started)
+        try:
+            yield
+        finally:
+            self.operations.write(self.aside.cuda_stream, flag, self._started)
+
     def call(self, lane: Lane, reveal: Callable[[], None], takes: bool) -> GatedCall:
         """A call that is about to be made, whose outputs the judge `takes`.
 
@@ -176,6 +196,7 @@ class Stopwatch:
         """Gives back the device's memory. Raises RuntimeError where its driver refuses."""
         for lane in (self.candidate, self.baseline):
             lane.release()
+        self._start.release()
 
 
 class GatedCall:
@@ -197,7 +218,7 @@ class GatedCall:
         stream = watch.stream.cuda_stream
         stamps = watch.stamps.data_ptr()
         self._released = True
-        with torch.cuda.stream(watch.stream):
+        with torch.cuda.stream(watch.stream), watch.queued(self._lane):
             watch.stamps[STAMPS].zero_()
             watch.code.stamp(stream, stamps)
             self._reveal()

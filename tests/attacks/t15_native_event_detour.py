@@ -5,6 +5,7 @@ device: cuda
 backend: cuda
 outcome: suspect|forbidden|crash
 reason: clock|died|cpp-|the device worked for
+twin: cuda_block_row_sum
 """
 
 import torch.nn as nn
