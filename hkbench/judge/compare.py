@@ -20,6 +20,9 @@ CHUNKS = {"cpu": 1 << 19, "cuda": 1 << 25}
 RTOL = {getattr(torch, name): rtol for name, rtol in RTOL_BY_NAME.items()}
 #: Dtypes that an operator widens as it reads them, exactly: no float64 copy of them is made to compare or to subtract.
 _WIDENED = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+#: Of an output's elements that eager may compute worse than the tolerance allows. Of more, the problem is to blame.
+EXCUSED_SHARE = 1e-4
+MIN_EXCUSING = 10_000  #: elements: of fewer, even one is too large a share
 SMALLEST_NORM = 1e-140  #: of a smaller one, squares of elements may have vanished
 
 
@@ -257,6 +260,23 @@ def settled(native: torch.Tensor, precise: torch.Tensor, got: torch.Tensor) -> t
     return torch.where(agreed, native.to(precise.dtype), precise)
 
 
+def as_good_as_eager(
+    native: torch.Tensor, precise: torch.Tensor, got: torch.Tensor, tolerance: Tolerance, scale: Scale
+) -> torch.Tensor:
+    """`precise`, but the candidate's answer in the few elements where eager's own is beyond the tolerance.
+
+    Two planted extremes may meet in the scores of a softmax, which eager rounds. There an answer is right that is at
+    most twice as far from the precise one as eager's. Where that is more than `EXCUSED_SHARE` of the elements, none is.
+    """
+    wide = precise.double()
+    error = native.double().sub_(wide).abs_()
+    beyond = error > tolerance.rtol * (wide.abs() + scale.value)
+    if not 0 < int(beyond.sum()) <= EXCUSED_SHARE * precise.numel():
+        return precise
+    excused = beyond & (got.double().sub_(wide).abs_() <= 2.0 * error)
+    return torch.where(excused, got.double(), wide)
+
+
 def compare_output(
     path: str,
     native: torch.Tensor,
@@ -276,7 +296,11 @@ def compare_output(
     if scale is not None and (within := _all_within(precise, got, tolerance, scale)) is not None:
         return within, tolerance  # `settled` changes only what is not finite and not what `precise` has
     agreed = settled(native, precise, got)
-    return compare_leaf(path, agreed, got, tolerance, scale if agreed is precise else None), tolerance
+    result = compare_leaf(path, agreed, got, tolerance, scale if agreed is precise else None)
+    if result.mismatch is not None and scale is not None and agreed is precise and precise.numel() >= MIN_EXCUSING:
+        agreed = as_good_as_eager(native, precise, got, tolerance, scale)
+        result = result if agreed is precise else compare_leaf(path, agreed, got, tolerance)
+    return result, tolerance
 
 
 def plainly_right(

@@ -23,12 +23,12 @@ NARROWEST = 0.002  #: not even where it is not settled which side is faster
 #: Seconds that an interval between two events of a device may be off by: the manuals of cudaEventElapsedTime and of
 #: hipEventElapsedTime.
 RESOLUTION = {DeviceKind.CPU: 0.0, DeviceKind.CUDA: 5e-7, DeviceKind.ROCM: 1e-6}
-#: Share by which two processes with the same kernel differ, in 95 of 100 cases, however often it is run: in 155
-#: verdicts on equals on an H200 the speed-up was 0.15 % from 1 (root of the mean square), a part of which is the
-#: clock's and the runs'; on some problems the same way each time. Of AMD's GPUs nothing was measured. On a CPU a
-#: process has its memory at other physical addresses, and so other luck with the caches: of 59 verdicts on nine
-#: problems 5 missed 1 without a share, 1 with this one. A tenth problem differs by up to 30 %.
-APART = {DeviceKind.CPU: 0.02, DeviceKind.CUDA: 0.003, DeviceKind.ROCM: 0.003}
+#: Share by which two processes with the same kernel differ, in 95 of 100 cases, however often it is run: in 21 verdicts
+#: on equals on an H100, where each has inputs and outputs at other physical addresses, the speed-up was 0.30 % from 1
+#: (root of the mean square); on some problems the same way each time. Of AMD's GPUs nothing was measured. On a CPU
+#: addresses decide on luck with the caches: of 59 verdicts on nine problems 5 missed 1 without a share, 1 with this
+#: one. A tenth problem differs by up to 30 %.
+APART = {DeviceKind.CPU: 0.02, DeviceKind.CUDA: 0.006, DeviceKind.ROCM: 0.006}
 FEWEST_RUNS = 5
 LEAST = 1e-7  #: seconds that a call takes at least: what is left of a shorter one is the clock's resolution
 WIDE_INTERVAL = 0.1

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from hkbench.judge import compare
-from hkbench.judge.compare import compare_exact, compare_leaf, root_mean_square, settled, tolerance_for
+from hkbench.judge.compare import compare_exact, compare_leaf, compare_output, root_mean_square, settled, tolerance_for
 from hkbench.judge.tolerances import RTOL_BY_NAME, WIDEST
 from hkbench.records import Tolerance
 
@@ -173,6 +173,24 @@ def test_an_overflow_of_eager_s_may_be_shared_or_avoided(dtype: torch.dtype) -> 
 def test_finite_answers_need_no_settling() -> None:
     precise = torch.ones(3)
     assert settled(torch.ones(3), precise, torch.zeros(3)) is precise
+
+
+def test_where_eager_itself_is_far_off_in_a_few_elements_no_more_is_asked_for() -> None:
+    precise = torch.linspace(1.0, 2.0, 20_000, dtype=torch.float64)
+    native = precise.to(torch.bfloat16)
+    native[7] = 9.0
+
+    def mismatch(place: int, value: float, eager: torch.Tensor = native) -> bool:
+        answer = precise.to(torch.bfloat16)
+        answer[place] = value
+        return compare_output("output", eager, precise, answer)[0].mismatch is not None
+
+    assert not mismatch(7, 9.0)
+    assert not mismatch(7, -12.0)
+    assert mismatch(7, 20.0)
+    assert mismatch(7, NAN)
+    assert mismatch(8, 9.0), "eager is right there"
+    assert mismatch(7, 9.0, torch.where(precise < 1.01, 9.0, precise).to(torch.bfloat16)), "too many to be an accident"
 
 
 def plain_rms(expected: torch.Tensor) -> float:

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from hkbench.judge.link import Stamps
-from hkbench.judge.measure import FEWEST_RUNS, RESOLUTION, Measurement, Samples, conclude, interleave, rounds
+from hkbench.judge.measure import APART, FEWEST_RUNS, RESOLUTION, Measurement, Samples, conclude, interleave, rounds
 from hkbench.records import DeviceKind
 
 
@@ -67,7 +67,7 @@ def test_an_unsettled_speed_up_is_a_warning() -> None:
 
 def test_what_no_number_of_runs_tells_apart_is_in_the_interval() -> None:
     exact = conclude(samples([4e-4] * 12), samples([2e-4] * 12), "device events", 3, DeviceKind.CUDA)
-    error = 2.0 * math.hypot(0.003, 5e-7 / 4e-4, 5e-7 / 2e-4)
+    error = 2.0 * math.hypot(APART[DeviceKind.CUDA], 5e-7 / 4e-4, 5e-7 / 2e-4)
     assert exact.speedup.value == 2.0
     assert (exact.speedup.low, exact.speedup.high) == pytest.approx((2.0 - error, 2.0 + error))
     assert exact.sampled.low == exact.sampled.high == 2.0
