@@ -91,7 +91,7 @@ def agree(left: Samples, right: Samples, trace: Mapping[str, Any] | None, kind: 
 
 def by_wall(left: Samples, right: Samples, kind: DeviceKind) -> list[str]:
     """What the judge's clock of the forward pass objects to: the part of `agree` that needs no trace."""
-    usual = min(REST[kind], _quantile(left.rest, PROMPT)) if left.rest and right.rest else 0.0
+    usual = min(REST[kind], quantile(left.rest, PROMPT)) if left.rest and right.rest else 0.0
     own, other = _heard_at_once(right, usual), _heard_at_once(left, usual)
     return [*_impossible(right), *_hidden(own, other, median(right.seconds), kind)]
 
@@ -187,13 +187,14 @@ def _excesses(
     """
     yield _more(own, other), allowance(own, other, reported, kind)
     if min(len(own), len(other)) >= FEWEST_FOR_MEDIAN:
-        calm = _quantile(other, 0.5) - _quantile(other, 0.1)
+        calm = quantile(other, 0.5) - quantile(other, 0.1)
         share = QUICK_SHARE * _unlike(other, kind) + REPORTED_SHARE[kind] * reported
         allowed = ABSOLUTE[kind] + QUICK_SCATTER * calm + share
-        yield _quantile(own, QUICK) - _quantile(other, QUICK), allowed
+        yield quantile(own, QUICK) - quantile(other, QUICK), allowed
 
 
-def _quantile(values: Sequence[float], share: float) -> float:
+def quantile(values: Sequence[float], share: float) -> float:
+    """Returns the value that `share` of the others are at most as large as. Raises IndexError without values."""
     return sorted(values)[int(share * (len(values) - 1))]
 
 
@@ -228,7 +229,7 @@ def _traced(trace: Mapping[str, Any], samples: Samples, kind: DeviceKind) -> lis
     reasons = []
     reported = median(samples.seconds)
     # On a CPU that others use too, most calls may wait for a processor, and the traced one by luck not.
-    quick = _quantile(samples.seconds, 0.1) if kind is DeviceKind.CPU else reported
+    quick = quantile(samples.seconds, 0.1) if kind is DeviceKind.CPU else reported
     seconds = _figure(trace.get("seconds")) or 0.0
     slack = TRACE_SLACK[kind]
     if seconds and (seconds > TRACE_RATIO * reported + slack or quick > TRACE_RATIO * seconds + slack):

@@ -29,6 +29,7 @@ from hkbench.records import (
 )
 
 MOST_RESTLESS = 2  #: calls; the accounting of a thread that is just being stopped may come late
+QUICK = 0.1  #: the quantile of a candidate's timed calls that is one of its quickest
 _BROKEN_TRACE = "the kernel trace works for the baseline and fails for the candidate"
 
 
@@ -91,7 +92,7 @@ def weigh(evidence: Evidence, measured: Measurement, seen: Witnessed, agreed: Cl
     least = evidence.least
     seconds = measured.candidate.median.value, measured.baseline.median.value
     files = _files(seen, evidence)
-    work = _work(seen, evidence, seconds, files)
+    work = _work(seen, evidence, seconds, clocks.quantile(right.seconds, QUICK), files)
     open_ends = []
     if least is None:
         open_ends.append(f"{NO_FLOOR}the peak rates of {session.facts.name} are unknown")
@@ -109,10 +110,12 @@ def weigh(evidence: Evidence, measured: Measurement, seen: Witnessed, agreed: Cl
     return Trusted(agreed, least, work, _language(seen, evidence, files), refused, whose, tuple(open_ends), seen.error)
 
 
-def _work(seen: Witnessed, evidence: Evidence, seconds: tuple[float, float], files: Mapping[Place, str]) -> Work | None:
+def _work(
+    seen: Witnessed, evidence: Evidence, seconds: tuple[float, float], quick: float, files: Mapping[Place, str]
+) -> Work | None:
     trace, job, built = _trace(seen), evidence.job, evidence.built
     if job.device is not DeviceKind.CPU:
-        return ownership.device_work(trace, evidence.source, built, seconds)
+        return ownership.device_work(trace, evidence.source, built, seconds, quick)
     shares = ownership.operator_shares(trace)
     if shares is None:
         return None

@@ -126,13 +126,18 @@ _BY_NO_OPERATOR = ", called by no operator"
 
 
 def device_work(
-    trace: Mapping[str, Any], source: str, built: Built, seconds: tuple[float, float] | None = None
+    trace: Mapping[str, Any],
+    source: str,
+    built: Built,
+    seconds: tuple[float, float] | None = None,
+    quick: float | None = None,
 ) -> Work | None:
     """Shares of the device time of one traced call (see runner/trace.py), by whose kernels took it.
 
     `source` is the candidate's file; `built` what `names.BuildFolder` found in its private folder; `seconds` are
-    the medians of the timed calls, the candidate's and the baseline's. None when the trace holds nothing that can be
-    used. The answer is untrusted, so everything in it is checked.
+    the medians of the timed calls, the candidate's and the baseline's, and `quick` is one of the candidate's quickest:
+    a kernel that is kept from the trace is in each of them, a host that waits for a processor is not. None when the
+    trace holds nothing that can be used. The answer is untrusted, so everything in it is checked.
     """
     rows = traced_rows(trace)
     if rows is None:
@@ -154,7 +159,7 @@ def device_work(
         other=share[Owner.UNKNOWN],
         source="kineto",
         kernels=_shown(foreign),
-        unexplained=unexplained(trace, seconds[0]) if seconds else 0.0,
+        unexplained=unexplained(trace, quick or seconds[0]) if seconds else 0.0,
     )
     if seconds is None:
         return work

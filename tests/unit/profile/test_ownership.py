@@ -453,6 +453,15 @@ def test_the_trace_accounts_for_the_time_that_was_measured(
     assert passes or (reason is not None and Rule.OWN_KERNELS in reason)
 
 
+def test_a_host_that_waits_for_a_processor_in_most_calls_hides_no_kernel() -> None:
+    waits = rows((20, 250), window=500)
+    usual = device_work(waits, SOURCE, Built(), (480e-6, 1e-3))
+    by_quick_calls = device_work(waits, SOURCE, Built(), (480e-6, 1e-3), quick=280e-6)
+    assert usual is not None and by_quick_calls is not None
+    assert judgement(usual, Track.OWN) is not None
+    assert judgement(by_quick_calls, Track.OWN) is None
+
+
 @pytest.mark.parametrize("junk", [None, [], [3], [[1, 2]], [["x", "y", None, 0]], [[0, 1.0, 1.0, 0]] * 2000])
 def test_rows_that_cannot_be_read_leave_nothing_unexplained(junk: object) -> None:
     assert unexplained({"rows": junk, "busy_seconds": 1e-5, "wall_seconds": 5e-5}, 1e-4) == 0.0
