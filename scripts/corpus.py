@@ -24,7 +24,7 @@ def main() -> int:
     parser.add_argument("--only", default="", metavar="REGEX", help="cases whose folder/name matches, as `attacks/t`")
     parser.add_argument("--via", choices=["engine", "eval"], default="engine", help="one evaluator, or eval.py each")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="cases under way at once (default: 2)")
-    parser.add_argument("--again", action="store_true", help="judge what was not as expected once more, alone")
+    parser.add_argument("--again", action="store_true", help="judge what was not as expected twice more, alone")
     parser.add_argument("--json", type=Path, metavar="F", help="write the rows as JSON")
     parser.add_argument("--markdown", type=Path, metavar="F", help="write the table as Markdown")
     arguments, options = parser.parse_known_args()
