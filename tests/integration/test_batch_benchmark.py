@@ -22,7 +22,7 @@ def run(folder: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_small_batch(tmp_path: Path) -> None:
-    quick = ("--timing-runs", 3, "--trials", 2, "--run-timeout", 20)
+    quick = ("--timing-runs", 3, "--warmup", 1, "--trials", 2, "--run-timeout", 20)
     done = run(tmp_path, "--problems", 9, 10, "--samples", 2, "--written", 0, "--", *quick)
     assert done.returncode == 0, done.stderr
     assert "4 candidates: 0 written, 2 equal, 2 contiguous, 0 scaled" in done.stdout
@@ -41,9 +41,9 @@ def test_a_small_batch(tmp_path: Path) -> None:
 
 
 def test_a_batch_that_takes_too_long_is_stopped(tmp_path: Path) -> None:
-    done = run(tmp_path, "--problems", 9, 12, "--samples", 3, "--written", 0, "--time-limit", 40)
+    done = run(tmp_path, "--problems", 9, 12, "--samples", 3, "--written", 0, "--time-limit", 32)
     assert "the batch is stopped after" in done.stdout
     (found,) = json.loads((tmp_path / "figures.json").read_text())["runs"]
     assert not found["complete"] and len(found["judged"]) < 12
-    assert found["seconds"] < 40 + doors.LIMIT / 4
+    assert found["seconds"] < 32 + doors.LIMIT / 4
     assert ", stopped |" in done.stdout
