@@ -164,7 +164,7 @@ def test_tokens_and_time_end_the_run(bench: Bench) -> None:
 @pytest.mark.slow
 def test_queued_evaluations_are_left_at_the_time_limit_and_judged_by_the_resume(bench: Bench, tmp_path: Path) -> None:
     """All replies are recorded, so at the limit everything that is left waits for the machine."""
-    samples = 12
+    samples = 5  # more than are under way at the limit: four, two of them in a build
     replies = tmp_path / "replies"
     for sample in range(1, samples + 1):
         code = doors.candidate(f"return x * 2 + 1 + {sample} - {sample}")

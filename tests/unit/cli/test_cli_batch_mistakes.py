@@ -113,10 +113,13 @@ def test_replies_for_other_problems(batch: Callable[..., Said], desk: Path) -> N
     assert not (desk / "results").exists()
 
 
-def test_the_number_of_samples_in_the_environment(batch: Callable[..., Said], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NUM_SAMPLES", "abc")
+@pytest.mark.parametrize("text", ["two", "0", "-1", "1.5", "²"])
+def test_the_number_of_samples_in_the_environment(
+    batch: Callable[..., Said], monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setenv("NUM_SAMPLES", text)
     code, said = batch("1")
-    assert code == 64 and "NUM_SAMPLES is 'abc'" in said and "unset it" in said
+    assert code == 64 and f"NUM_SAMPLES is {text!r}" in said and "unset it" in said
 
 
 def test_a_folder_that_may_not_be_written(
