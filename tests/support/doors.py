@@ -22,7 +22,7 @@ from hkbench.store.layout import RunPaths
 
 ROOT = Path(__file__).resolve().parents[2]
 WORK = 120
-QUICK = ("--track", "any", "--timing-runs", "3", "--warmup", "1", "--trials", "2", "--run-timeout", "8")  #: of the judge
+QUICK = ("--track", "any", "--timing-runs", "3", "--warmup", "1", "--trials", "2", "--run-timeout", "8")  #: judge
 LIMIT = 240.0  #: seconds for one command; far more than any needs
 
 PROBLEM = """import torch
