@@ -59,33 +59,59 @@ def built(folder: Path, store: Path | str, source: str = SOURCE) -> subprocess.C
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_a_build_wishes_and_later_ones_get_the_same_code_from_the_kit(kits: Kits, tmp_path: Path) -> None:
-    first = built(tmp_path / "first", kits.store)
-    assert first.returncode == 0, first.stderr
-    (wish,) = wishes(tmp_path / "first" / WISHES)
+WRONG = SOURCE.replace("std::sqrt", "std::no_such_function")
+
+
+def error_of(done: subprocess.CompletedProcess[str], folder: Path) -> str:
+    """What a model sees of a build in `folder`."""
+    return done.stderr[done.stderr.rindex("RuntimeError") :].replace(str(folder), "FOLDER")
+
+
+@pytest.fixture(scope="module")
+def first(kits: Kits, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a build that found no kit."""
+    folder = tmp_path_factory.mktemp("first")
+    done = built(folder, kits.store)
+    assert (done.returncode, done.stdout) == (0, f"{1 + 2 * 2**0.5} hello!\n"), done.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wish(kits: Kits, first: Path) -> Wish:
+    """For the flags of the installed torch."""
+    (wish,) = wishes(first / WISHES)
     assert wish.kit == "pybind11" and "-O1" in wish.flags and not kits.has(wish)
+    return wish
+
+
+@pytest.fixture(scope="module")
+def usual_error(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Of WRONG, built as torch alone does."""
+    folder = tmp_path_factory.mktemp("usual")
+    said = error_of(built(folder, "", WRONG), folder)
+    assert "no_such_function" in said
+    return said
+
+
+def test_a_build_wishes_and_later_ones_get_the_same_code_from_the_kit(
+    kits: Kits, first: Path, wish: Wish, usual_error: str, tmp_path: Path
+) -> None:
     kits.make(wish)
     assert kits.has(wish)
     second = built(tmp_path / "second", kits.store)
-    assert second.stdout == first.stdout == f"{1 + 2 * 2**0.5} hello!\n"
+    assert second.stdout == f"{1 + 2 * 2**0.5} hello!\n"
     assert list((tmp_path / "second").rglob(f"*{use.MARK}")), "the second build used no kit"
     assert not (tmp_path / "second" / WISHES).exists()
-    stock, quick = (
-        own_functions(tmp_path / name / "extensions" / "squares" / "main.o") for name in ("first", "second")
-    )
+    stock, quick = (own_functions(path / "extensions" / "squares" / "main.o") for path in (first, tmp_path / "second"))
     assert len(stock) >= 2
     assert differences(stock, quick) == []
-
-    wrong = SOURCE.replace("std::sqrt", "std::no_such_function")
-    said = [
-        done.stderr[done.stderr.rindex("RuntimeError") :].replace("tried", "usual")
-        for done in (built(tmp_path / "tried", kits.store, wrong), built(tmp_path / "usual", "", wrong))
-    ]
-    assert said[0] == said[1] and "no_such_function" in said[0]
+    tried = tmp_path / "tried"
+    assert error_of(built(tried, kits.store, WRONG), tried) == usual_error
 
 
-def test_what_fails_with_a_kit_is_built_as_usual_and_fails_with_the_usual_words(kits: Kits, tmp_path: Path) -> None:
-    wish = wishes_of(kits, tmp_path)
+def test_what_fails_with_a_kit_is_built_as_usual_and_fails_with_the_usual_words(
+    kits: Kits, wish: Wish, usual_error: str, tmp_path: Path
+) -> None:
     store = tmp_path / "store"
     broken = store / wish.name
     broken.mkdir(parents=True)
@@ -93,21 +119,10 @@ def test_what_fails_with_a_kit_is_built_as_usual_and_fails_with_the_usual_words(
     (broken / use.PRECOMPILED).touch()
     (broken / use.HEADER).write_text("#error a broken kit\n")
     assert built(tmp_path / "good", store).returncode == 0
-    wrong = SOURCE.replace("std::sqrt", "std::no_such_function")
-    usual, tried = built(tmp_path / "usual", "", wrong), built(tmp_path / "tried", store, wrong)
-    assert "no_such_function" in tried.stderr and "broken kit" not in tried.stderr
-    said = [done.stderr[done.stderr.rindex("RuntimeError") :] for done in (tried, usual)]
-    assert said[0].replace("tried", "usual") == said[1]
-
-
-def wishes_of(kits: Kits, tmp_path: Path) -> Wish:
-    """For the flags of the installed torch."""
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    shutil.copy(kits.store / use.TOOLCHAIN, empty)
-    built(tmp_path / "asking", empty)
-    (wish,) = wishes(tmp_path / "asking" / WISHES)
-    return wish
+    tried = tmp_path / "tried"
+    done = built(tried, store, WRONG)
+    assert "broken kit" not in done.stderr
+    assert error_of(done, tried) == usual_error
 
 
 def test_what_a_candidate_writes_in_place_of_a_wish_is_not_believed(tmp_path: Path) -> None:
