@@ -96,6 +96,18 @@ def by_wall(left: Samples, right: Samples, kind: DeviceKind) -> list[str]:
     return [*_impossible(right), *_hidden(own, other, median(right.seconds), kind)]
 
 
+def unreported(left: Samples, right: Samples, kind: DeviceKind) -> float:
+    """Seconds of a candidate's call that its runner did not report, beyond what differs between two quiet runners.
+
+    Part of its time: `agree` allows for noise, so that on a loud machine more could be hidden; hiding it gains nothing.
+    """
+    own, other = _overheads(right), _overheads(left)
+    fixed = ABSOLUTE[kind] + OVERHEAD_SHARE * _unlike(other, kind) + REPORTED_SHARE[kind] * median(right.seconds)
+    in_call = max(0.0, _more(own, other) - fixed)
+    fixed = ABSOLUTE[kind] + REST[kind] + OVERHEAD_SHARE * _unlike(left.rest, kind)
+    return in_call + max(0.0, _more(right.rest, left.rest) - fixed)
+
+
 def _heard_at_once(samples: Samples, usual: float) -> list[float]:
     """The overheads, had the judge heard of the end of each call at once; `usual` is the `rest` of such a call.
 

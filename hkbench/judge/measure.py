@@ -146,14 +146,24 @@ def interleave(
 
 
 def conclude(
-    left: Samples, right: Samples, clock: str, warmups: int, kind: DeviceKind, overhead: float = 0.0
+    left: Samples,
+    right: Samples,
+    clock: str,
+    warmups: int,
+    kind: DeviceKind,
+    overhead: float = 0.0,
+    unreported: float = 0.0,
 ) -> Measurement:
     """Medians with intervals, their ratio, and what makes the figures doubtful.
 
-    `overhead`: seconds of each call of either side that are not the forward pass's.
+    `overhead`: seconds of each call of either side that are not the forward pass's. `unreported`: seconds of each of
+    the candidate's calls that its runner did not report (judge/clocks.py); they are part of its time.
     """
-    left, right = left.less(overhead), right.less(overhead)
+    left, reported = left.less(overhead), right.less(overhead)
+    right = reported.less(-unreported)
     warnings = []
+    if unreported:
+        warnings.append(f"the candidate's times hold {unreported * 1e3:.3g} ms a call that its process did not report")
     sampled = ratio_of_medians(left.seconds, right.seconds)
     parts = unsteady_ratios(left.seconds, right.seconds)
     if parts:
@@ -178,7 +188,7 @@ def conclude(
         candidate=_timing(right, clock, warmups),
         speedup=speedup,
         sampled=sampled,
-        samples=(left, right),
+        samples=(left, reported),
         warnings=tuple(warnings),
     )
 

@@ -16,6 +16,7 @@ from typing import Any
 import psutil
 import torch
 
+from hkbench.judge.clocks import unreported
 from hkbench.judge.link import Samples as Sampled
 from hkbench.judge.measure import DEFAULT_RUNS, FEWEST_RUNS, Measurement, Samples, conclude, interleave, rounds
 from hkbench.judge.session import Call, Session, draw_seed
@@ -129,7 +130,8 @@ class Timing:
             )
             left.extend(more[0])
             right.extend(more[1])
-            found = conclude(left, right, clock, session.settings.warmups, kind, self._overhead())
+            more_time = unreported(left, right, kind)
+            found = conclude(left, right, clock, session.settings.warmups, kind, self._overhead(), more_time)
             if found.enough(asked or DEFAULT_RUNS[kind], cut=len(more[0].seconds) < self._runs):
                 break
         return replace(found, warnings=(*found.warnings, *gpu_stability(before, self._gpu(), _our_processes())))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hkbench.judge.clocks import agree
+from hkbench.judge.clocks import agree, unreported
 from hkbench.judge.measure import Samples
 from hkbench.records import DeviceKind
 
@@ -94,6 +94,18 @@ def test_work_that_was_put_off() -> None:
     right.rest = [rest + 2e-3 for rest in right.rest]
     found = agree(left, right, None, CPU)
     assert any("work was put off" in reason for reason in found.reasons)
+
+
+@pytest.mark.parametrize("where", ["wall", "rest"])
+def test_what_is_not_reported_is_charged_however_loud_the_machine(where: str) -> None:
+    for scatter in (1e-5, 5e-3):
+        left, right = pair(np.random.default_rng(1), 1e-3, 1e-3, 1e-3, 30, 0.02)
+        loud = np.random.default_rng(2).uniform(0.0, scatter, 30)
+        for side in (left, right):
+            setattr(side, where, [value + more for value, more in zip(getattr(side, where), loud, strict=True)])
+        assert unreported(left, right, CPU) == 0.0
+        setattr(right, where, [value + 8e-3 for value in getattr(right, where)])
+        assert unreported(left, right, CPU) == pytest.approx(8e-3, abs=1.5e-3)
 
 
 def test_work_on_an_unjoined_stream() -> None:
