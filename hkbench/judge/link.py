@@ -16,6 +16,7 @@ from hkbench.errors import WorkerLost
 from hkbench.profile.sampled_code import Place
 from hkbench.runner import wire
 from hkbench.runner.hold import HOLD_SECONDS
+from hkbench.sandbox.guard import READ
 
 STATUS_SECONDS = 1.0
 GUARD_SECONDS = 30.0  #: until the report: killing may take a while
@@ -62,10 +63,11 @@ class Samples:
 class Stamps:
     """The judge's own clock of a call, seconds: the forward pass, and what came after it until the answer.
 
-    `ended` is called at the end of the forward pass.
+    `ended` is called at the end of the forward pass, which with `by_answer` is the answer: nothing comes in between.
     """
 
     ended: Callable[[], None] = lambda: None
+    by_answer: bool = False
     begun: float = 0.0
     wall: float = 0.0
     rest: float = 0.0
@@ -93,6 +95,10 @@ class RunnerTimeout(Exception):
 
 class RunnerBabble(Exception):
     """The runner sent what a runner never sends."""
+
+
+class Unreadable(Exception):
+    """The guard could not read memory of the runner."""
 
 
 class RunnerLink:
@@ -209,13 +215,17 @@ class RunnerLink:
                 begun = True
             elif event == "segment" and self.on_segment is not None:
                 self._segment(answer, self.on_segment)
-            elif event == "end" and stamps is not None and not stamps.wall:
+            elif event == "end" and stamps is not None and not stamps.wall and not stamps.by_answer:
                 stamps.wall = time.perf_counter() - stamps.begun
                 stamps.ended()
             elif isinstance(answer.get("ok"), bool):
                 if due is not None and gated is not None:
                     gated.release()
                 if stamps is not None and answer["ok"] and gated is None:
+                    if stamps.by_answer:
+                        stamps.wall = time.perf_counter() - stamps.begun
+                        stamps.ended()
+                        return answer
                     if not stamps.wall:
                         raise RunnerBabble("the runner answered a call without saying that it had ended")
                     stamps.rest = time.perf_counter() - stamps.begun - stamps.wall
@@ -271,6 +281,23 @@ class RunnerLink:
             RunnerGone, WorkerLost
         """
         return _tree_state(self._ask(b"C"))
+
+    def read(self, process: int, address: int, size: int) -> bytearray:
+        """Reads memory of the frozen runner; `process` is its number as it knows it.
+
+        Raises:
+            Unreadable: there is no such memory, or the guard may not read it.
+            RunnerGone, WorkerLost
+        """
+        answer = self._ask(b"R" + READ.pack(process, address, size))
+        if "error" in answer:
+            raise Unreadable(str(answer["error"]))
+        try:
+            return self._guard_bytes(size, time.monotonic() + ANSWER_SECONDS)
+        except TimeoutError as error:
+            raise WorkerLost("the guard of a runner did not send the memory that it had read") from error
+        except OSError as error:
+            raise RunnerGone(f"the guard of the runner is gone ({error})") from error
 
     def sample_begin(self) -> None:
         """Begins to sample whose code runs (sandbox/sampler.py); costs each running thread some 20 us a sample.
@@ -348,6 +375,18 @@ class RunnerLink:
                 raise TimeoutError("no whole line in time")
         line, _, self._said = self._said.partition(b"\n")
         return wire.parse(line)
+
+    def _guard_bytes(self, size: int, deadline: float) -> bytearray:
+        """What follows the guard's last line. Raises OSError, TimeoutError: see `_guard_line`."""
+        data = bytearray(self._said[:size])
+        self._said = self._said[size:]
+        while len(data) < size:
+            self._control.settimeout(max(0.001, deadline - time.monotonic()))
+            part = self._control.recv(min(size - len(data), 1 << 20))
+            if not part:
+                raise ConnectionResetError("it closed its socket")
+            data += part
+        return data
 
     def _await_end(self) -> None:
         """A runner that closed its channel is ending: its status says how, if the guard may wait for it."""

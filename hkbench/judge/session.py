@@ -24,6 +24,7 @@ from hkbench.judge.quiet import Quiet
 from hkbench.judge.reference import Leaves, Reference
 from hkbench.judge.shared_memory import SharedMemory
 from hkbench.judge.side import BaselineSide, Side, times_of
+from hkbench.judge.taking import taken, why_unreadable
 from hkbench.judge.variations import OWN, Drawn, Variator, trial_plan
 from hkbench.records import (
     DeviceFacts,
@@ -153,6 +154,8 @@ class Session:
         self._drawn = self._draw_ahead()
         if self.reference.device.type == "cuda":
             self._bind_baseline()
+        else:
+            self._settle_taking()
         for work in (self.side.finish, partial(self.memory.open, self.side)):
             if not (answer := work())["ok"]:
                 raise failures.from_exception(Stage.LOAD, answer)
@@ -160,6 +163,13 @@ class Session:
         self._fit_parameters(made)
         self._load_parameters()
         self.side.ask(Stage.LOAD, "bind", **self._bind())
+
+    def _settle_taking(self) -> None:
+        """Whether the judge reads outputs from the runners' memory, by what the baseline's runner lets it do."""
+        why = why_unreadable(self.baseline)
+        self.memory.leaves_outputs = why is None
+        if why is not None:
+            self.not_checked.append(f"that no work was put off until outputs were handed over: {why}")
 
     def _draw_ahead(self) -> tuple[int, Drawn] | None:
         """Seed and inputs of the first trial, while the candidate's runner takes the device; they stay in the judge."""
@@ -361,7 +371,7 @@ class Session:
             answer = self.side.ask(stage, "result", number=number)
             self.check_answer(answer, given[0], None)
             try:
-                self.checker.check_again(self.regions.outputs(), inputs)
+                self.checker.check_again(self._outputs(answer, stage), inputs)
             except failures.CandidateFailed as failed:
                 raise _when_successive(failed.failure, number, count) from None
         self.regions.clear()
@@ -409,9 +419,11 @@ class Session:
         answer, sampled = self.side.call(stage, op, reveal, trial, sample, prepare=not keep, gated=gated)
         self.check_answer(answer, inputs if keep else None, trial)
         if gated is None:
-            answer = self._with_layout(answer, *times_of(answer, stage, trial))
-            seconds, idle = answer["seconds"], answer["idle_seconds"]
-            outputs = self.regions.outputs() if keep else {}
+            seconds, idle = times_of(answer, stage, trial)
+            if not self.memory.leaves_outputs:
+                answer = self._with_layout(answer, seconds, idle)
+                seconds, idle = answer["seconds"], answer["idle_seconds"]
+            outputs = self._outputs(answer, stage) if keep else {}
         else:
             assert self.side.seconds is not None
             seconds, idle, outputs = self.side.seconds, self.side.seconds, gated.outputs
@@ -419,6 +431,12 @@ class Session:
             self.side.ask(stage, "prepare")
         self.seconds = seconds
         return Call(seconds, idle, answer, outputs, sampled)
+
+    def _outputs(self, answer: Message, stage: Stage) -> dict[str, torch.Tensor]:
+        """A private copy of the outputs of the last call, whose form has been checked."""
+        if self.memory.leaves_outputs:
+            return taken(self.side, answer, self.regions.output_places, stage)
+        return self.regions.outputs()
 
     def _with_layout(self, answer: Message, seconds: float, idle: float) -> Message:
         """The answer to a call with the time of its outputs' layout in the call, not behind it."""

@@ -40,6 +40,7 @@ class SharedMemory:
         self._flush_bytes = flush_bytes
         self._memory_bytes = facts.memory_bytes
         self.not_checked: list[str] = []
+        self.leaves_outputs = False  #: with the runners, whose memory the judge reads (on a CPU)
         self.regions = Regions(reference, *sample, files)  #: the candidate's
         self.regions.allocate(by_host=host_copies)
         self.baseline_regions = self.regions
@@ -78,9 +79,13 @@ class SharedMemory:
         # On a CPU the judge evicts the caches itself, while the runner is stopped.
         flush_bytes = 0 if self._device.type == "cpu" else self._flush_bytes
         fields = {"sent": sent, "gate": gate, "flush_bytes": flush_bytes, **regions.descriptions}
+        fields["left"] = self.leaves_outputs
         opened = side.try_ask(Stage.LOAD, "regions", descriptors=descriptors, **fields)
+        side.leaves_outputs = self.leaves_outputs
+        if side.leaves_outputs and opened["ok"]:
+            side.process = _number(opened, "process")
         if lane is not None and opened["ok"]:
-            lane.segments.fix(_outbox_address(opened), regions.outbox)
+            lane.segments.fix(_number(opened, "outbox"), regions.outbox)
         return opened
 
     def fall_back(self, why: str) -> None:
@@ -152,9 +157,9 @@ class SharedMemory:
         return None
 
 
-def _outbox_address(opened: Message) -> int:
-    """Where the outbox lies for a runner, by its word. Raises RunnerBabble where that is no address."""
-    address = opened.get("outbox")
-    if type(address) is not int or not 0 <= address < 1 << 62:
-        raise RunnerBabble("the runner did not say where the outbox lies")
-    return address
+def _number(opened: Message, name: str) -> int:
+    """An address or the like, by the runner's word. Raises RunnerBabble where it is none."""
+    value = opened.get(name)
+    if type(value) is not int or not 0 <= value < 1 << 62:
+        raise RunnerBabble(f"the runner did not say its {name}")
+    return value

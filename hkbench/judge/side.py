@@ -28,6 +28,8 @@ class Side:
         self._settings = settings
         self.before: Callable[[], None] = lambda: None  #: done before it is thawed, unless inputs are put in place
         self.stamps = Stamps()  #: of the last call
+        self.process = 0  #: the runner's number as it knows it
+        self.leaves_outputs = False  #: for the judge to read them, so that an answer is the end of its call
         self.seconds: float | None = None  #: of the last gated call, by the judge's clock on the device
         self.restless = 0  #: how often something of it ran while it was frozen
 
@@ -62,12 +64,25 @@ class Side:
         have been taken.
         """
         found: list[Samples] = []
-        stamps = Stamps(lambda: found.append(self._link.sample_end())) if sample else Stamps()
+        stamps = self._fresh_stamps()
+        if sample:
+            stamps.ended = lambda: found.append(self._link.sample_end())
         self._show(reveal)
         if sample:
             self._link.sample_begin()
         answer = self._checked(self.try_ask(stage, op, stamps, prepare=prepare, gated=gated), stage, trial)
         return answer, found[0] if found else None
+
+    def read(self, process: int, address: int, size: int) -> bytearray:
+        """Reads memory of a process of the frozen runner.
+
+        Raises:
+            Unreadable, RunnerGone, WorkerLost: see `RunnerLink.read`.
+        """
+        return self._link.read(process, address, size)
+
+    def _fresh_stamps(self) -> Stamps:
+        return Stamps(by_answer=self.leaves_outputs)
 
     def try_ask(
         self,
@@ -190,7 +205,7 @@ class BaselineSide(Side):
             if reveal is None:
                 return self.try_ask(Stage.LOAD, op, **fields)
             self._show(reveal)
-            return self.try_ask(Stage.LOAD, op, Stamps(), prepare=prepare, gated=gated, **fields)
+            return self.try_ask(Stage.LOAD, op, self._fresh_stamps(), prepare=prepare, gated=gated, **fields)
 
         return self.answered(ask)
 
@@ -204,7 +219,9 @@ class BaselineSide(Side):
         def ask() -> Message:
             self._show(reveal)
             self._link.sample_begin()
-            return self.try_ask(Stage.LOAD, "call", Stamps(lambda: found.append(self._link.sample_end())), prepare=True)
+            stamps = self._fresh_stamps()
+            stamps.ended = lambda: found.append(self._link.sample_end())
+            return self.try_ask(Stage.LOAD, "call", stamps, prepare=True)
 
         self.succeeded(self.answered(ask))
         return found[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
 import os
 import socket
@@ -12,11 +13,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeGuard
 
 import torch
-from torch.multiprocessing.reductions import StorageWeakRef
 
 from hkbench.runner import builds, capture, device_memory, memory, profile, wire
 from hkbench.runner.clock import Flusher, Timed, runtime, timed_call
 from hkbench.runner.command import run_command
+from hkbench.runner.earlier import Earlier
 from hkbench.runner.gate import Gate
 from hkbench.runner.launches import Launches
 from hkbench.runner.load import load_file
@@ -24,11 +25,10 @@ from hkbench.runner.pool import SharedPool, leave_graphs_their_pools
 from hkbench.runner.trace import traced_call
 
 TRACEBACK_LIMIT = 64 * 1024
-MOST_HELD = 1 << 30  #: bytes of a result that is held beside the next one
 MODULE = "candidate"
 OPERATIONS = (
     "load", "device", "regions", "construct", "parameters", "state", "bind", "watch", "prepare", "call", "null",
-    "trace", "ahead", "successive", "result", "profile", "command", "launch", "part", "reset",
+    "trace", "ahead", "successive", "result", "profile", "command", "launch", "part", "here", "reset",
 )  # fmt: skip
 
 
@@ -52,7 +52,8 @@ class Runner:
         self._flush: Flusher | None = None
         self._gate: Gate | None = None
         self._pool = None
-        self._delivered: list[torch.Tensor] = []  # what the last gated call came to; the judge reads it where it lies
+        self._leaves_outputs = False  # where they lie, for the judge to read (on a CPU)
+        self._delivered: list[torch.Tensor] = []  # outputs of the last call, which the judge reads where they lie
         self._regions: dict[str, torch.Tensor] = {}
         self._shared = False  # whether these lie on the device
         self._staged: list[tuple[torch.Tensor, torch.Tensor]] = []  # (inbox, device) pairs, of regions on the host
@@ -115,7 +116,7 @@ class Runner:
 
         With a `gate`, whose file follows them, calls wait on the device until the judge releases their inputs.
         """
-        self._shared = message["shared"]
+        self._shared, self._leaves_outputs = message["shared"], message["left"]
         gate = message.get("gate")
         files = list(self._fds.values())
         if message["sent"]:
@@ -131,10 +132,15 @@ class Runner:
         if message["flush_bytes"]:
             self._flush = Flusher(self._device, message["flush_bytes"])
         if page is None or gate is None:
-            return {}
+            return {"process": os.getpid()}
         self._gate = Gate(device_memory.open_shared(gate, page, self._device))
         self._pool = SharedPool(self._device, self._tell_segment)
         return {"outbox": self._regions["outbox"].data_ptr()}
+
+    def here(self, message: wire.Message) -> wire.Message:
+        """Keeps a text in memory and says where, so that the judge sees whether it can read it there."""
+        self._text = ctypes.create_string_buffer(message["text"].encode())
+        return {"process": os.getpid(), "address": ctypes.addressof(self._text)}
 
     def construct(self, message: wire.Message) -> wire.Message:
         """Makes the model under the seed and says what parameters and buffers it has."""
@@ -184,19 +190,24 @@ class Runner:
         return {}
 
     def call(self, message: wire.Message) -> wire.Message:
-        """One forward pass: fresh contents are already in the inbox, the outputs go to the outbox.
+        """One forward pass: fresh contents are already in the inbox, the outputs go to the outbox or are left.
 
         Correctness trials and timed runs are this same message, so a candidate cannot tell them apart. The judge starts
-        its clock when it sends the message, and stops it at the "end"; with a `gate`, the number of the call, its clock
-        is the device's, from the release of the inputs until the outputs are ready.
+        its clock when it sends the message, and stops it at the "end", or at the answer where outputs are left for it
+        to read; with a `gate`, the number of the call, its clock is the device's, from the release of the inputs until
+        the outputs are ready.
         """
         if message.get("gate") is not None:
             return self._gated(message["gate"], lambda: self._model(*self._inputs))
         with torch.no_grad():
             self._fetch()
             timed = timed_call(lambda: self._model(*self._inputs), self._device, self._flush)
-            wire.send(self._sock, {"event": "end"})
+            self._tell_end()
         return self._answer(timed)
+
+    def _tell_end(self) -> None:
+        if not self._leaves_outputs:
+            wire.send(self._sock, {"event": "end"})
 
     def null(self, message: wire.Message) -> wire.Message:
         """A gated call without a forward pass, that comes to what the call before did: what a call costs by itself."""
@@ -226,19 +237,19 @@ class Runner:
         return {"device_error": error, "leaves": [] if delivered is not None else self._described(result)}
 
     def _deliver(self, result: object) -> list[torch.Tensor]:
-        """The outputs as the judge reads them, in memory that it can map.
+        """The outputs as the judge reads them, in memory that it can map; on a CPU it reads any.
 
         One in other memory is copied to its place, which its call pays for; a leaf that is no such output is
         represented by the place that it should have filled.
         """
-        assert self._pool is not None
         found = dict(wire.leaves(result, "output"))
         delivered = []
         for path, place in self._outputs.items():
             leaf = found.get(path)
             if _fits(leaf, place) and leaf.device == place.device and leaf.layout == torch.strided:
                 plain = leaf.resolve_conj().resolve_neg()
-                delivered.append(plain if not plain.numel() or self._pool.holds(plain) else place.copy_(plain))
+                reached = not plain.numel() or self._pool is None or self._pool.holds(plain)
+                delivered.append(plain if reached else place.copy_(plain))
             else:
                 delivered.append(place)
         return delivered
@@ -258,7 +269,7 @@ class Runner:
             if self._flush is not None:
                 self._flush()
             timed, rows = traced_call(lambda: self._model(*self._inputs), self._device)
-            wire.send(self._sock, {"event": "end"})
+            self._tell_end()
         return {**self._answer(timed), "trace": rows}
 
     def ahead(self, _message: wire.Message) -> wire.Message:
@@ -296,10 +307,10 @@ class Runner:
             tensor.copy_(source)
 
     def _poison(self) -> None:
+        self._delivered = []
         if self._pool is None:
             memory.poison_free(self._outputs.values(), self._device)
         else:
-            self._delivered = []
             with self._pool.use():
                 memory.poison_free(self._outputs.values(), self._device, self._pool.id)
         self._finish()
@@ -375,12 +386,27 @@ class Runner:
         return memory.view(self._regions["inbox"], place)
 
     def _hand_over(self, result: object) -> list[dict[str, Any]]:
-        """Describes each leaf and copies those that have the place's shape and dtype to the outbox."""
+        """Describes each leaf and copies those that have the place's shape and dtype to the outbox.
+
+        Where outputs are left for the judge to read, says where they lie instead.
+        """
+        if self._leaves_outputs:
+            return self._left(result)
         for path, leaf in wire.leaves(result, "output"):
             place = self._outputs.get(path)
             if place is not None and _fits(leaf, place):
                 memory.copy_out(place, leaf)
         return self._described(result)
+
+    def _left(self, result: object) -> list[dict[str, Any]]:
+        described = self._described(result)
+        self._delivered = self._deliver(result)
+        lies = dict(zip(self._outputs, self._delivered, strict=True))
+        for item in described:
+            output = lies.get(item["path"])
+            if output is not None and item.get("strides"):
+                item |= {"address": output.data_ptr(), "strides": list(output.stride())}
+        return described
 
     def _described(self, result: object) -> list[dict[str, Any]]:
         described = []
@@ -410,35 +436,6 @@ class Runner:
         if any(memory.overlap(leaf, tensor) for tensor in (*self._watched, *_tensors_in(self._ahead))):
             return "input"
         return "earlier" if self._earlier.overlaps(leaf) else None
-
-
-class Earlier:
-    """The result of the call before, which a caller may still hold when the next one comes.
-
-    It is held, as a caller would, so that memory which is handed out anew meets it. Of a large result only its storages
-    are remembered, and whether they are still alive: a second block of its size may not fit.
-    """
-
-    def __init__(self, leaves: list[torch.Tensor], strict: bool) -> None:
-        """`strict`: hold it whatever its size."""
-        self._held: list[torch.Tensor] = []
-        self._alive: list[tuple[StorageWeakRef, torch.device, tuple[int, int]]] = []
-        if strict or sum(leaf.nbytes for leaf in leaves) <= MOST_HELD:
-            self._held = leaves
-            return
-        self._alive = [(StorageWeakRef(x.untyped_storage()), x.device, memory.stretch(x)) for x in leaves if x.numel()]
-
-    def overlaps(self, leaf: torch.Tensor) -> bool:
-        """Whether a tensor lies in its memory."""
-        if any(memory.overlap(leaf, tensor) for tensor in self._held):
-            return True
-        if leaf.layout != torch.strided or not leaf.numel():
-            return False
-        begin, end = memory.stretch(leaf)
-        return any(
-            not storage.expired() and leaf.device == device and begin < last and first < end
-            for storage, device, (first, last) in self._alive
-        )
 
 
 def _alone(only: dict[str, str] | None) -> torch.device | None:

@@ -6,6 +6,8 @@ One guard a runner, forked by the fork server. The judge holds the other end of 
   although they should be stopped, and the CPU seconds of the tree so far. `C` counts before it continues: the CPU
   time must be what `S` answered, or somebody did not keep still.
 - `P` begins to sample whose code runs, `Q` ends it and answers the samples by mapped object.
+- `R` and three 64-bit numbers (`READ`), a process as it knows itself, an address and a size in bytes, reads memory
+  of the tree. The bytes follow the line, unless that has an `error`.
 - `K`, and a closed socket (the judge died), end the tree.
 
 Each answer is one line of JSON. The last line is the report, the only one with a `reason`: "asked", "ended" (by
@@ -21,6 +23,7 @@ import resource
 import selectors
 import signal
 import socket
+import struct
 import sys
 import time
 from collections.abc import Callable
@@ -39,6 +42,7 @@ KILL_SECONDS = 10.0
 OUTPUT_HALF = 32 * 1024  #: bytes kept from each end of what the runner prints
 PIPE_BYTES = 1 << 20  #: more than a pipe can hold when nobody writes any more
 LATE_SECONDS = 0.002
+READ = struct.Struct("<QQQ")
 PROCESSES_SECONDS = 0.02  #: how often a sampler looks for new processes; for threads it looks at each tick
 
 
@@ -171,10 +175,34 @@ class Guard:
             asked = self._control.recv(1)
         except OSError:
             return False
+        if asked == b"R":
+            return self._read()
         command = self._commands.get(asked)
         if command is None:
             return False
         self._answer(command())
+        return True
+
+    def _read(self) -> bool:
+        """Answers memory of a process of the tree; False: the judge is gone."""
+        try:
+            asked = self._control.recv(READ.size, socket.MSG_WAITALL)
+        except OSError:
+            return False
+        if len(asked) != READ.size:
+            return False
+        number, address, size = READ.unpack(asked)
+        try:
+            pid = next((pid for pid in self._tree.living() if linux.number_inside(pid) == number), None)
+            if pid is None:
+                raise ProcessLookupError(f"no process of the tree has the number {number}")
+            data = linux.read_memory(pid, address, size)
+        except (OSError, MemoryError, OverflowError) as error:
+            self._answer({"error": str(error)[:200] or type(error).__name__})
+            return True
+        self._answer({"bytes": size})
+        with contextlib.suppress(OSError):
+            self._control.sendall(data)
         return True
 
     def _freeze(self) -> dict[str, Any]:

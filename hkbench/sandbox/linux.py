@@ -24,6 +24,9 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 #: PyDLL keeps the interpreter's lock: a child made by a bare clone(2) has nobody to take it back from.
 _libc = ctypes.PyDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
+_readv = _libc.process_vm_readv
+_readv.restype = ctypes.c_ssize_t
+_readv.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_ulong, ctypes.c_void_p, ctypes.c_ulong, ctypes.c_ulong)
 
 
 def syscall(name: str, number: int, *arguments: int | bytes | None) -> int:
@@ -90,6 +93,45 @@ def drop_capabilities() -> None:
     with contextlib.suppress(OSError):  # kernels before 4.3 have no ambient set
         _prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
     call("capset", struct.pack("=Ii", _CAPABILITY_VERSION_3, 0), bytes(24))
+
+
+class _Stretch(ctypes.Structure):
+    """struct iovec"""
+
+    _fields_ = (("address", ctypes.c_void_p), ("size", ctypes.c_size_t))
+
+
+def read_memory(pid: int, address: int, size: int) -> bytearray:
+    """Copies memory of another process by process_vm_readv(2), which asks for the rights of ptrace(2).
+
+    Raises:
+        OSError: the process may not be read, has ended, or has no memory there.
+    """
+    data = bytearray(size)
+    here = (ctypes.c_char * size).from_buffer(data)
+    done = 0
+    while done < size:
+        to = _Stretch(ctypes.addressof(here) + done, size - done)
+        source = _Stretch(address + done, size - done)
+        ctypes.set_errno(0)
+        got = int(_readv(pid, ctypes.byref(to), 1, ctypes.byref(source), 1, 0))
+        if got <= 0:
+            code = ctypes.get_errno() or errno.EFAULT
+            raise OSError(code, f"process_vm_readv: {os.strerror(code)}")
+        done += got
+    return data
+
+
+def number_inside(pid: int) -> int:
+    """Returns a process's number in its own process namespace, which is the one that it knows.
+
+    Raises:
+        OSError: it has ended.
+    """
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("NSpid:"):
+            return int(line.split()[-1])
+    return pid  # a kernel without namespaces
 
 
 def die_with_parent() -> None:

@@ -174,6 +174,19 @@ def test_a_call_is_clocked_from_when_it_goes_on(ends: Ends) -> None:
     assert stamps.wall + stamps.rest <= time.perf_counter() - at
 
 
+def test_a_call_whose_outputs_are_left_ends_with_its_answer(ends: Ends) -> None:
+    told: list[str] = []
+    stamps = Stamps(lambda: told.append("ended"), by_answer=True)
+    at = goes_on(ends)
+    ends.says(OK)
+    assert ends.link.request("call", 5.0, stamps=stamps) == OK
+    assert told == ["ended"] and 0.0 < stamps.wall <= time.perf_counter() - at and stamps.rest == 0.0
+    goes_on(ends)
+    ends.says({"event": "end"}, OK)
+    with pytest.raises(RunnerBabble):
+        ends.link.request("call", 5.0, stamps=Stamps(by_answer=True))
+
+
 def test_a_call_that_fails_may_not_have_ended(ends: Ends) -> None:
     goes_on(ends)
     ends.says({"ok": False, "error": "ValueError"})

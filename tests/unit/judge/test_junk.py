@@ -22,7 +22,7 @@ from hkbench.judge.link import RunnerBabble, RunnerGone, RunnerLink, RunnerTimeo
 from hkbench.judge.measure import Samples
 from hkbench.judge.parameters import Form, fit
 from hkbench.judge.session import _forms_of
-from hkbench.judge.shared_memory import _outbox_address
+from hkbench.judge.shared_memory import _number
 from hkbench.judge.side import times_of
 from hkbench.profile import kernel_profile
 from hkbench.profile.language import language_of_kernels
@@ -74,7 +74,7 @@ def _times(answer: Any) -> None:
 
 
 def _region(opened: Any) -> None:
-    torch.tensor([_outbox_address(opened)])
+    torch.tensor([_number(opened, "outbox")])
 
 
 def _trace(trace: Any) -> None:

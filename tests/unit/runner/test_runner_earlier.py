@@ -11,8 +11,9 @@ import pytest
 import torch
 
 from hkbench.judge.arena import Arena, Layout, fill
-from hkbench.runner import main, memory
-from hkbench.runner.main import Earlier, Runner
+from hkbench.runner import memory
+from hkbench.runner.earlier import Earlier
+from hkbench.runner.main import Runner
 from hkbench.sandbox.client import memory_file
 
 KEEPS = """
@@ -43,7 +44,7 @@ def ready(keeps: bool) -> Iterator[tuple[Runner, Arena, Arena, Layout, Layout]]:
     text = KEEPS.replace("keeps = False", f"keeps = {keeps}")
     runner.load({"path": "/nowhere.py", "text": text, "class": "Model", "capture": False, "overrides": {}})
     runner.regions({"inbox": {"size": inputs.size}, "outbox": {"size": outputs.size}, "shared": False, "sent": False,
-                    "flush_bytes": 0})  # fmt: skip
+                    "flush_bytes": 0, "left": False})  # fmt: skip
     runner.construct({"seed": 0, "init_inputs": []})
     runner.bind({"inputs": [given], "outputs": {"output": wanted}})
     runner.given, runner.wanted = given, wanted  # type: ignore[attr-defined]
@@ -74,7 +75,7 @@ def test_successive_calls_have_inputs_and_results_of_their_own(
 
 @pytest.mark.parametrize("strict", [True, False])
 def test_a_large_result_is_remembered_without_being_held(monkeypatch: pytest.MonkeyPatch, strict: bool) -> None:
-    monkeypatch.setattr(main, "MOST_HELD", 100)
+    monkeypatch.setattr("hkbench.runner.earlier.MOST_HELD", 100)
     large = torch.zeros(1000)
     earlier = Earlier([large[10:]], strict)
     assert earlier.overlaps(large[20:30]) and not earlier.overlaps(large[:10]) and not earlier.overlaps(torch.zeros(9))

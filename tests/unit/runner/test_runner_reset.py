@@ -48,7 +48,7 @@ class Judge:
         inbox, outbox = (Arena.on_host(fd, layout.size) for fd, layout in zip(files, (inputs, outputs), strict=True))
         wire.send_descriptors(self._sock, files)
         regions = {"inbox": inbox.description, "outbox": outbox.description}
-        runner.regions({**regions, "shared": False, "sent": True, "flush_bytes": 0})
+        runner.regions({**regions, "shared": False, "sent": True, "flush_bytes": 0, "left": False})
         runner.construct({"seed": 0, "init_inputs": []})
         runner.bind({"inputs": [given], "outputs": {"output": wanted}})
         fill(inbox, given, X)
