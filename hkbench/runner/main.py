@@ -404,8 +404,9 @@ class Runner:
         lies = dict(zip(self._outputs, self._delivered, strict=True))
         for item in described:
             output = lies.get(item["path"])
-            if output is not None and item.get("strides"):
-                item |= {"address": output.data_ptr(), "strides": list(output.stride())}
+            if output is not None and "strides" in item:
+                item["address"] = output.data_ptr()
+                item["strides"] = item["strides"] and list(output.stride())  # none: of another kind than strided
         return described
 
     def _described(self, result: object) -> list[dict[str, Any]]:

@@ -91,3 +91,18 @@ def test_a_copy_has_the_same_strides_in_memory_of_its_own() -> None:
         copy = memory.copy_of(tensor)
         assert torch.equal(copy, tensor) and copy.stride() == tensor.stride()
         assert not memory.overlap(copy, tensor)
+
+
+@pytest.mark.parametrize("keeps", [False], indirect=True)
+def test_where_outputs_are_left_the_runner_says_where(ready: tuple[Runner, Arena, Arena, Layout, Layout]) -> None:
+    runner, inbox, outbox, *_ = ready
+    runner._leaves_outputs = True
+    fill(inbox, runner.given, X)  # type: ignore[attr-defined]
+    outbox.poison()
+    runner.bind({"inputs": [runner.given], "outputs": {"output": runner.wanted}})  # type: ignore[attr-defined]
+    (leaf,) = runner.call({})["leaves"]
+    held = torch.frombuffer((ctypes.c_char * (4 * X.numel())).from_address(leaf["address"]), dtype=torch.float32)
+    assert torch.equal(held.as_strided(leaf["shape"], leaf["strides"]), 2.0 * X)
+    assert torch.isnan(outbox.get(runner.wanted)).all()  # type: ignore[attr-defined]
+    number = runner._left(torch.tensor(3.0).expand(X.shape)[0, 0])[0]
+    assert number["strides"] == [] and type(number["address"]) is int
