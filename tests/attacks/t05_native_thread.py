@@ -3,8 +3,8 @@
 problem: rowsum
 device: cpu
 backend: cpp
-outcome: wrong_values|not_finite|suspect
-reason: elements are wrong|the judge's clock|after the end of forward
+outcome: not_finite|not_repeatable|suspect|wrong_values
+reason: elements are wrong|the judge's clock|after the end of forward|when the same inputs came again
 """
 
 import ctypes

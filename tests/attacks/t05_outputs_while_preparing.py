@@ -5,8 +5,8 @@ The judge's clock has ended then. The candidate's process fills free memory, and
 problem: matmul
 device: cpu
 backend: cpp
-outcome: not_finite|wrong_values
-reason: NaN or Inf|elements are wrong
+outcome: not_finite|protocol|wrong_values
+reason: NaN or Inf|elements are wrong|did not say where
 """
 
 import ctypes

@@ -3,8 +3,8 @@
 problem: matmul
 device: cpu
 backend: cpp
-outcome: suspect|wrong_strides
-reason: put off|several elements|strides
+outcome: suspect|wrong_strides|wrong_values
+reason: put off|several elements|strides|elements are wrong
 twin: cpu_row_matmul
 """
 
