@@ -28,7 +28,8 @@ def contract(settings: JudgeSettings, tolerances: Mapping[str, float], device: D
             "|got - expected| <= rtol * |expected| + rtol * rms(expected) for every element, against a "
             f"higher-precision reference, rtol: {limits}; {compared}"
         )
-    clock = "wall clock" if device is DeviceKind.CPU else "device events on the current stream"
+    on_device = "the device's clock, from the release of the inputs until the current stream has done its work"
+    clock = "wall clock" if device is DeviceKind.CPU else on_device
     rules = [
         f"One self-contained Python file defines `class ModelNew(nn.Module)`; its kernels are written in "
         f"{_LANGUAGE[backend]}. It may use the standard library and torch, and reads no other file of yours.",

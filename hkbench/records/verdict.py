@@ -165,7 +165,7 @@ class Timing(Record):
 
     samples: tuple[float, ...]
     median: Interval
-    clock: str  #: "device events" or "perf_counter"
+    clock: str  #: "perf_counter", "the judge's stamps on the device" or, where that does not work, "device events"
     warmups: int
     judge_wall: tuple[float, ...] | None = None  #: the same calls by the judge's own clock, transfer included
     judge_rest: tuple[float, ...] | None = None  #: and from the end of the call to its answer

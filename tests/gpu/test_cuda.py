@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from hkbench.judge.timing import JUDGES_CLOCK
 from hkbench.llm.extract import extract
 from hkbench.records import Backend, Status, Verdict
 
@@ -48,7 +49,7 @@ def test_the_first_cuda_reply_beats_eager(tmp_path: Path, problem: str) -> None:
     code, verdict = judge(tmp_path, file, reply(problem, 1), "--track", track)
     assert (code, verdict.status) == (0, Status.FAST), verdict.failure
     assert verdict.candidate is not None
-    assert verdict.candidate.clock == "device events"
+    assert verdict.candidate.clock == JUDGES_CLOCK
     assert verdict.language is not None
     assert (verdict.language.backend, verdict.language.ran) == (Backend.CUDA, True)
     assert verdict.conditions.device_facts is not None and verdict.conditions.device_facts.sources["name"] == "torch"
