@@ -32,7 +32,7 @@ def why_unreadable(baseline: BaselineSide) -> str | None:
     try:
         found = baseline.read(told["process"], told["address"], len(text))
     except Unreadable as error:
-        return str(error)
+        return f"no process may read another's memory here ({error}); kernel.yama.ptrace_scope says who may"
     return None if found == text.encode() else "other bytes were read than lie there"
 
 

@@ -92,5 +92,5 @@ def test_whether_memory_can_be_read_is_seen_by_the_baseline_s() -> None:
         return why_unreadable(cast(BaselineSide, Baseline(read)))
 
     assert asked(read_memory) is None
-    assert asked(refused) == "Operation not permitted"
+    assert "Operation not permitted" in str(asked(refused))
     assert asked(lambda *_: bytearray(32)) is not None
