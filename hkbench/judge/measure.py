@@ -185,7 +185,7 @@ def conclude(
         warnings += stability(name, values)
     return Measurement(
         baseline=_timing(left, clock, warmups),
-        candidate=_timing(right, clock, warmups),
+        candidate=_timing(right, clock, warmups).model_copy(update={"unreported": unreported}),
         speedup=speedup,
         sampled=sampled,
         samples=(left, reported),

@@ -163,12 +163,17 @@ class _Record:
         if left is None or right is None or left.judge_wall is None or right.judge_wall is None:
             raise _NotRecorded("the record lacks the judge's clock of the timed calls (an older run)")
         baseline, candidate = (
-            Samples(seconds=list(side.samples), wall=list(side.judge_wall or ()), rest=list(side.judge_rest or ()))
+            Samples(
+                seconds=[seconds - side.unreported for seconds in side.samples],
+                wall=list(side.judge_wall or ()),
+                rest=list(side.judge_rest or ()),
+            )
             for side in (left, right)
         )
         if not _are_sound(baseline) or not _are_sound(candidate):
             raise _NotRecorded("the recorded times are damaged")
-        return conclude(baseline, candidate, left.clock, left.warmups, self._verdict.conditions.device)
+        kind = self._verdict.conditions.device
+        return conclude(baseline, candidate, left.clock, left.warmups, kind, unreported=right.unreported)
 
     def _clocks(self, measured: Measurement) -> Clocks:
         """The recorded witnesses, those that the record suffices for by today's thresholds."""
@@ -215,13 +220,14 @@ class _Record:
 
 
 def _are_sound(samples: Samples) -> bool:
-    """Whether there are times, each positive and with the judge's own beside it."""
-    figures = (*samples.seconds, *samples.wall, *samples.rest)
+    """Whether there are times, each positive and with the judge's own beside it; nothing may come after a call."""
+    figures = (*samples.seconds, *samples.wall)
     whole = (
         bool(samples.seconds)
         and len(samples.seconds) == len(samples.wall)
         and len(samples.rest) in (0, len(samples.wall))
     )
+    whole = whole and all(math.isfinite(value) and value >= 0.0 for value in samples.rest)
     return whole and all(math.isfinite(value) and value > 0.0 for value in figures)
 
 

@@ -168,7 +168,8 @@ class Timing(Record):
     clock: str  #: "perf_counter", "the judge's stamps on the device" or, where that does not work, "device events"
     warmups: int
     judge_wall: tuple[float, ...] | None = None  #: the same calls by the judge's own clock, transfer included
-    judge_rest: tuple[float, ...] | None = None  #: and from the end of the call to its answer
+    judge_rest: tuple[float, ...] | None = None  #: and from the end of the call to its answer, 0 where that is the end
+    unreported: float = 0.0  #: of each sample: what the judge's clock saw and the candidate's process did not report
 
 
 class StageTime(Record):

@@ -45,10 +45,10 @@ def rules(track: Track = Track.OWN, **rtol: float) -> Rules:
     return Rules(track=track, rtol=RTOL_BY_NAME | rtol)
 
 
-def samples(seconds: float, hidden: float = 0.0) -> Samples:
+def samples(seconds: float, hidden: float = 0.0, rest: float = 1e-4) -> Samples:
     times = [seconds * (1.0 + 0.001 * (n % 7)) for n in range(30)]
     wall = [time + 1e-4 + hidden for time in times]
-    return Samples(times, [time + 1e-5 for time in times], wall, [1e-4] * len(times))
+    return Samples(times, [time + 1e-5 for time in times], wall, [rest] * len(times))
 
 
 def recorded(
@@ -60,14 +60,16 @@ def recorded(
     floor: Floor | None = None,
     tolerances: tuple[Tolerance, ...] = (FLOAT32,),
     hidden: float = 0.0,
+    rest: float = 1e-4,
+    unreported: float = 0.0,
     failure: Failure | None = None,
     clocks: Clocks | None = None,
     not_checked: tuple[str, ...] = (KNOWN,),
     **changed: Any,
 ) -> Verdict:
     """A verdict as the judge would have written it of these times; with `failure` a refused one."""
-    pair = samples(2e-2), samples(2e-2 / speedup, hidden)
-    measured = conclude(*pair, "perf_counter", 3, DeviceKind.CPU)
+    pair = samples(2e-2, rest=rest), samples(2e-2 / speedup, hidden, rest)
+    measured = conclude(*pair, "perf_counter", 3, DeviceKind.CPU, unreported=unreported)
     fast = Status.FAST if measured.speedup.value >= 1.0 else Status.SLOW
     verdict = Verdict(
         problem="1_ReLU",
@@ -120,6 +122,8 @@ UNCHANGED = Regraded()
     [
         recorded(2.0),
         recorded(0.5),
+        recorded(2.0, rest=0.0),
+        recorded(2.0, hidden=2e-4, unreported=1e-4),
         recorded(work=None, not_checked=(KNOWN, f"{NO_WORK}the trace and the samples say too little")),
         recorded(floor=Floor(seconds=1e-3, bytes=1000, bound="bytes"), not_checked=()),
         recorded(tolerances=()),
