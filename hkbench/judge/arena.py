@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 
@@ -14,6 +14,7 @@ from hkbench.runner.memory import POISON, dtype_name, map_host, span, view
 from hkbench.sandbox.client import seal_memory
 
 ALIGNMENT = 256  #: bytes; what device allocators give, and enough for any vector load
+MAX_ADDRESS = 1 << 62
 #: Memory is filled and compared so many bytes at a time: one by one, a GPU is kept by instructions, not by its memory.
 _WORD = torch.int64
 _POISONED = int.from_bytes(bytes([POISON]) * _WORD.itemsize, "little", signed=True)
@@ -56,6 +57,11 @@ def _extent(tensor: torch.Tensor) -> tuple[list[int], int]:
     if overlaps(tensor.shape, tensor.stride()):
         return list(torch.empty(tensor.shape, device="meta").stride()), tensor.numel()
     return list(tensor.stride()), span(tensor.shape, tensor.stride())
+
+
+def is_address(value: object) -> TypeGuard[int]:
+    """Whether what a runner says can be an address: no device and no process has one beyond."""
+    return type(value) is int and 0 <= value < MAX_ADDRESS
 
 
 def overlaps(shape: Sequence[int], strides: Sequence[int]) -> bool:

@@ -102,10 +102,9 @@ def unreported(left: Samples, right: Samples, kind: DeviceKind) -> float:
     Part of its time: `agree` allows for noise, so that on a loud machine more could be hidden; hiding it gains nothing.
     """
     own, other = _overheads(right), _overheads(left)
-    fixed = ABSOLUTE[kind] + OVERHEAD_SHARE * _unlike(other, kind) + REPORTED_SHARE[kind] * median(right.seconds)
-    in_call = max(0.0, _more(own, other) - fixed)
-    fixed = ABSOLUTE[kind] + REST[kind] + OVERHEAD_SHARE * _unlike(left.rest, kind)
-    return in_call + max(0.0, _more(right.rest, left.rest) - fixed)
+    in_call = _more(own, other) - _never_alike(other, median(right.seconds), kind)
+    behind = _more(right.rest, left.rest) - _never_alike(left.rest, 0.0, kind) - REST[kind]
+    return max(0.0, in_call) + max(0.0, behind)
 
 
 def _heard_at_once(samples: Samples, usual: float) -> list[float]:
@@ -131,7 +130,12 @@ def allowance(own: Sequence[float], other: Sequence[float], reported: float, kin
     calm = _median_error(other)
     apart = math.hypot(calm, min(_median_error(own), MOST_SCATTER * calm))
     noise = SIGMAS * min(apart, _median_error(_differences(own, other)))
-    return ABSOLUTE[kind] + noise + OVERHEAD_SHARE * _unlike(other, kind) + REPORTED_SHARE[kind] * reported
+    return noise + _never_alike(other, reported, kind)
+
+
+def _never_alike(other: Sequence[float], reported: float, kind: DeviceKind) -> float:
+    """Seconds by which the overheads of two quiet runners may differ; `other` are the baseline's."""
+    return ABSOLUTE[kind] + OVERHEAD_SHARE * _unlike(other, kind) + REPORTED_SHARE[kind] * reported
 
 
 def _unlike(overheads: Sequence[float], kind: DeviceKind) -> float:

@@ -14,7 +14,7 @@ from hkbench.records import FailureKind
 from hkbench.runner.memory import span
 
 #: Places in memory that an output may lie across, as a multiple of its elements: two dimensions padded to twice their
-#: length. It bounds what the judge allocates to measure how long a copy of such strides takes.
+#: length. It bounds what the judge allocates to read them, or to measure how long a copy of such strides takes.
 MAX_SPREAD = 4
 FREE_PLACES = 1 << 24  #: a small output may lie in any buffer up to this size
 

@@ -185,7 +185,7 @@ def conclude(
         warnings += stability(name, values)
     return Measurement(
         baseline=_timing(left, clock, warmups),
-        candidate=_timing(right, clock, warmups).model_copy(update={"unreported": unreported}),
+        candidate=_timing(right, clock, warmups, unreported),
         speedup=speedup,
         sampled=sampled,
         samples=(left, reported),
@@ -204,7 +204,7 @@ def _is_settled(speedup: Interval) -> bool:
     return not speedup.low < 1.0 <= speedup.high
 
 
-def _timing(samples: Samples, clock: str, warmups: int) -> Timing:
+def _timing(samples: Samples, clock: str, warmups: int, unreported: float = 0.0) -> Timing:
     return Timing(
         samples=tuple(samples.seconds),
         median=median_interval(samples.seconds),
@@ -212,4 +212,5 @@ def _timing(samples: Samples, clock: str, warmups: int) -> Timing:
         warmups=warmups,
         judge_wall=tuple(samples.wall),
         judge_rest=tuple(samples.rest),
+        unreported=unreported,
     )

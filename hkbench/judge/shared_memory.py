@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hkbench.judge.arena import is_address
 from hkbench.judge.device_code import device_code
 from hkbench.judge.link import RunnerBabble
 from hkbench.judge.reference import Leaves, Reference
@@ -160,6 +161,6 @@ class SharedMemory:
 def _number(opened: Message, name: str) -> int:
     """An address or the like, by the runner's word. Raises RunnerBabble where it is none."""
     value = opened.get(name)
-    if type(value) is not int or not 0 <= value < 1 << 62:
+    if not is_address(value):
         raise RunnerBabble(f"the runner did not say its {name}")
     return value

@@ -64,9 +64,7 @@ class Side:
         have been taken.
         """
         found: list[Samples] = []
-        stamps = self._fresh_stamps()
-        if sample:
-            stamps.ended = lambda: found.append(self._link.sample_end())
+        stamps = self._fresh_stamps(found if sample else None)
         self._show(reveal)
         if sample:
             self._link.sample_begin()
@@ -81,8 +79,12 @@ class Side:
         """
         return self._link.read(process, address, size)
 
-    def _fresh_stamps(self) -> Stamps:
-        return Stamps(by_answer=self.leaves_outputs)
+    def _fresh_stamps(self, found: list[Samples] | None = None) -> Stamps:
+        """Of a call, at whose end the samples since `sample_begin` are added to `found`."""
+        stamps = Stamps(by_answer=self.leaves_outputs)
+        if found is not None:
+            stamps.ended = lambda: found.append(self._link.sample_end())
+        return stamps
 
     def try_ask(
         self,
@@ -219,9 +221,7 @@ class BaselineSide(Side):
         def ask() -> Message:
             self._show(reveal)
             self._link.sample_begin()
-            stamps = self._fresh_stamps()
-            stamps.ended = lambda: found.append(self._link.sample_end())
-            return self.try_ask(Stage.LOAD, "call", stamps, prepare=True)
+            return self.try_ask(Stage.LOAD, "call", self._fresh_stamps(found), prepare=True)
 
         self.succeeded(self.answered(ask))
         return found[0]

@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from hkbench.judge.arena import Arena
+from hkbench.judge.arena import Arena, is_address
 from hkbench.judge.device_code import DeviceCode
 from hkbench.runner import device_memory
 from hkbench.runner.clock import Flusher
@@ -71,7 +71,7 @@ class Segments:
                 self._left.append(region)
                 self._write(row, 0, 0, 0)
         else:
-            if self._rows == MAX_SEGMENTS or not 0 <= address < 1 << 62 or address in self._mapped:
+            if self._rows == MAX_SEGMENTS or not is_address(address) or address in self._mapped:
                 os.close(descriptor)
                 raise ValueError(f"{self._rows} segments of memory are known, and another one is at {address:#x}")
             region = device_memory.open_shared({"size": size}, descriptor, self._device)

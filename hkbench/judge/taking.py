@@ -12,13 +12,12 @@ from typing import Any
 import torch
 
 from hkbench.judge import failures
+from hkbench.judge.arena import is_address
 from hkbench.judge.link import Unreadable
 from hkbench.judge.side import BaselineSide, Side
 from hkbench.records import FailureKind, Stage
 from hkbench.runner.memory import DTYPES, span
 from hkbench.runner.wire import Message
-
-MAX_ADDRESS = 1 << 62
 
 
 def why_unreadable(baseline: BaselineSide) -> str | None:
@@ -56,7 +55,7 @@ def taken(side: Side, answer: Message, places: dict[str, Any], stage: Stage) -> 
 
 def _read(side: Side, item: dict[str, Any], size: int, stage: Stage) -> bytearray:
     address = item.get("address")
-    if type(address) is not int or not 0 <= address < MAX_ADDRESS:
+    if not is_address(address):
         message = f"the runner did not say where {item['path']} lies"
         raise failures.failed(stage, FailureKind.PROTOCOL, message)
     try:

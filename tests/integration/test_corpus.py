@@ -51,7 +51,7 @@ def _unexpected(printed: str) -> str:
 def whole_corpus(device: str, table: Path) -> None:
     """All cases for a device by scripts/corpus.py, in a process of its own, so that no state of this one matters."""
     command = [sys.executable, str(corpus.ROOT / "scripts" / "corpus.py"), "--device", device]
-    # A machine that tests other things beside it disturbs clocks: what was not as expected is judged once more, alone.
+    # A machine that tests other things beside it disturbs clocks: what was not as expected is judged again, alone.
     command += ["--again", "--jobs", str(len(os.sched_getaffinity(0))), "--markdown", str(table)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{_unexpected(done.stdout)}\n{done.stderr}"
