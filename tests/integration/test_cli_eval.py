@@ -50,7 +50,7 @@ def test_fast_is_0(tmp_path: Path, problem: Path) -> None:
     assert "compare: trial 1 of 2" in steps
     assert verdict.status is Status.FAST
     assert verdict.speedup is not None and verdict.speedup.value >= 1.0
-    assert verdict.candidate is not None and 3 <= len(verdict.candidate.samples) <= 9  # one to three rounds
+    assert verdict.candidate is not None and len(verdict.candidate.samples) in (3, 6, 9)
     assert [trial.passed for trial in verdict.trials] == [True, True]
     assert len(set(verdict.conditions.seeds)) == 2
 
