@@ -1,5 +1,5 @@
 # What README promises. Each target sets up .venv by itself.
-.PHONY: setup demo test check bench corpus clean
+.PHONY: setup demo test test-all check bench corpus clean
 
 PY := .venv/bin/python
 DEMO := 1 8
@@ -10,12 +10,34 @@ setup:
 # From a bare clone to a finished small batch with a report: no GPU, no key, four to six minutes on two cores.
 demo: setup
 	rm -rf results/demo
-	$(PY) run_batch.py $(DEMO) --device cpu --run-timeout 10 --replay examples/replies --results results/demo
+	$(PY) run_batch.py $(DEMO) --device cpu --run-timeout 10 --replay examples/replies/reflect.toml --results results/demo
 	$(PY) generate_report.py results/demo
 
+# $(call tests,MARKS,OPTIONS): the tests that MARKS select, in three parts, of which none keeps another from running.
+# What times, freezes or confines processes (marked alone, and the sandbox's) has the machine for itself.
+define tests
+@set -x; failed=0; \
+$(PY) -m pytest $(2) -n 2 --dist loadfile --ignore=tests/unit/sandbox -m '$(1) and not alone' \
+    tests/unit tests/integration || failed=1; \
+$(PY) -m pytest $(2) -m '$(1)' tests/unit/sandbox tests/gpu || failed=1; \
+$(PY) -m pytest $(2) -m '$(1) and alone' tests/integration || failed=1; \
+exit $$failed
+endef
+
+# What guards behaviour and is quick; PYTEST_ARGS="tests/unit/lab" for some of the tests, slow ones too.
 test:
 	scripts/setup.sh dev
+ifdef PYTEST_ARGS
 	$(PY) -m pytest $(PYTEST_ARGS)
+else
+	$(call tests,not slow,-q)
+endif
+
+# Every test, with every attack and every honest candidate, and each Triton one compiled. What is missing is skipped.
+test-all: export HKBENCH_CORPUS := 1
+test-all:
+	scripts/setup.sh dev
+	$(call tests,(slow or not slow),-q --durations=15)
 
 check:
 	scripts/setup.sh dev

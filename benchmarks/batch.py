@@ -51,7 +51,6 @@ from hkbench.cli.arguments import positive, seconds
 from hkbench.llm.extract import extract
 from hkbench.problems import find_problems
 from hkbench.records import (
-    Backend,
     DeviceKind,
     EvaluationFailed,
     Problem,
@@ -60,14 +59,14 @@ from hkbench.records import (
     Verdict,
     VerdictReached,
 )
-from hkbench.store.events import Damage, JournalTail, read_events
+from hkbench.store.events import CorruptEntry, JournalTail, read_events
 from hkbench.store.files import write_atomic
 from hkbench.store.layout import RunPaths
 from hkbench.store.reader import read_run_file
 
 ROOT = Path(__file__).resolve().parents[1]
 PROBLEMS = ROOT / "problems"
-BACKENDS = {DeviceKind.CUDA: Backend.CUDA, DeviceKind.ROCM: Backend.HIP, DeviceKind.CPU: Backend.CPP}
+BACKENDS = {DeviceKind.CUDA: "cuda", DeviceKind.ROCM: "hip", DeviceKind.CPU: "cpp"}
 #: How a run is shown only some devices.
 VISIBLE = {DeviceKind.CUDA: "CUDA_VISIBLE_DEVICES", DeviceKind.ROCM: "HIP_VISIBLE_DEVICES"}
 STRIDE = 4
@@ -93,13 +92,13 @@ class Plan:
         first, last = self.problems[0].number, self.problems[-1].number
         words = [sys.executable, str(ROOT / "run_batch.py"), str(first), str(last), "--problems", str(PROBLEMS)]
         words += ["--replay", str(self.replies), "--samples", str(self.samples), "--attempts", "1"]
-        words += ["--device", self.device.value, "--backend", BACKENDS[self.device].value]
+        words += ["--device", self.device.value, "--backend", BACKENDS[self.device]]
         words += ["--track", "any", "--no-profile", "--display", "plain", "--results", str(results)]
         return [*words, *self.more]
 
 
 def visible(device: DeviceKind, gpus: int) -> list[str]:
-    """The first so many devices, as the environment names them, else by number; none on a CPU."""
+    """Return the first so many devices, as the environment names them, else by number; none on a CPU."""
     if device is DeviceKind.CPU:
         return []
     named = [name for name in os.environ.get(VISIBLE[device], "").split(",") if name]
@@ -116,7 +115,7 @@ def environment(device: DeviceKind, gpus: int) -> dict[str, str]:
 
 
 def run_batch(plan: Plan, gpus: int, results: Path, limit: float | None) -> Run:
-    """One run of the batch, stopped after `limit` seconds if it is not done by then."""
+    """Return one run of the batch, stopped after `limit` seconds if it is not done by then."""
     log = results.with_suffix(".log")
     began = time.monotonic()
     names = visible(plan.device, gpus) if plan.device is DeviceKind.CUDA else []
@@ -145,7 +144,7 @@ def run_batch(plan: Plan, gpus: int, results: Path, limit: float | None) -> Run:
 def follow(
     process: subprocess.Popen[bytes], plan: Plan, gpus: int, paths: RunPaths, began: float, limit: float | None
 ) -> None:
-    """Says how far the run is, until it ends or its time is over."""
+    """Say how far the run is, until it ends or its time is over."""
     tail, done, told = JournalTail(paths.journal), 0, began
     while process.poll() is None:
         time.sleep(POLL_SECONDS)
@@ -171,7 +170,7 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def read(plan: Plan, gpus: int, results: Path, took: float) -> Run:
-    """What stands in the run folder.
+    """Return what stands in the run folder.
 
     Raises:
         SystemExit: the run had another number of devices than it should.
@@ -185,7 +184,7 @@ def read(plan: Plan, gpus: int, results: Path, took: float) -> Run:
     run = Run(gpus, len(plan.kinds), took, complete=False, judged=[], where=facts.hardware | facts.versions)
     print("; ".join(f"{name} {value}" for name, value in run.where.items()), flush=True)
     for event in read_events(paths.journal):
-        if isinstance(event, Damage):
+        if isinstance(event, CorruptEntry):
             continue
         if isinstance(event, VerdictReached):
             run.judged.append(judged(plan, paths, event))
@@ -310,7 +309,7 @@ def save(path: Path | None, facts: dict[str, Any], runs: Sequence[Run], outcome:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", choices=[kind.value for kind in DeviceKind], required=True)
+    parser.add_argument("--device", choices=[kind.value for kind in DeviceKind.known()], required=True)
     parser.add_argument("--gpus", type=positive, nargs="+", default=[1], metavar="N", help="a run for each number")
     parser.add_argument("--problems", type=positive, nargs=2, default=[1, 40], metavar=("FIRST", "LAST"))
     parser.add_argument("--samples", type=positive, default=3, metavar="N")

@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.equals_figures import NEAR, holds_one
 from benchmarks.replies import EQUALS, Kind
-from hkbench.records import Interval, SampleKey, Turns
+from hkbench.records import Interval, SampleKey, SlotTimes
 
 HOUR = 3600.0
 Span = tuple[float, float]  #: begin and end, seconds since the epoch
@@ -24,7 +24,7 @@ class Judged:
     kind: Kind
     status: str
     failure: str | None
-    turns: Turns | None
+    turns: SlotTimes | None
     speedup: Interval | None = None
     baseline: float | None = None
     candidate: float | None = None
@@ -116,7 +116,7 @@ class Run:
 
 
 def busy_seconds(spans: Iterable[Span], window: Span) -> float:
-    """How long at least one of the spans was on, within the window."""
+    """Return how long at least one of the spans was on, within the window."""
     total, reached = 0.0, window[0]
     for begin, end in sorted(spans):
         begin, end = max(begin, reached), min(end, window[1])  # cut to what is not counted yet
@@ -127,7 +127,7 @@ def busy_seconds(spans: Iterable[Span], window: Span) -> float:
 
 
 def idle_share(spans: Iterable[Span], window: Span) -> float:
-    """The share of the window in which none of the spans was on."""
+    """Return the share of the window in which none of the spans was on."""
     length = window[1] - window[0]
     return 1.0 - busy_seconds(spans, window) / length if length > 0 else 0.0
 
@@ -142,7 +142,7 @@ def longest_gap(spans: Sequence[Span], window: Span) -> float:
 
 
 def table(runs: Sequence[Run]) -> str:
-    """What each run came to, as markdown."""
+    """Return what each run came to, as markdown."""
     lines = [
         "| GPUs | verdicts | of them timed | window, s | verdicts/h | idle, not held | longest gap, s "
         "| driver's utilisation | held, median s | waited for a slot, median and most, s "
@@ -185,7 +185,7 @@ def _row(run: Run) -> str:
 
 
 def kinds_of_verdicts(run: Run) -> str:
-    """What became of each kind of candidate, a line each; equals that failed by name."""
+    """Return what became of each kind of candidate, a line each; equals that failed by name."""
     lines = [f"{run.gpus} GPUs, {run.seconds:.0f} s for the whole command, {run.lost} evaluations lost:"]
     for kind in Kind:
         counts = Counter(one.failure or one.status for one in run.judged if one.kind is kind)
@@ -201,7 +201,7 @@ def _waits(seconds: Sequence[float]) -> str:
 
 
 def scaling(runs: Sequence[Run]) -> str:
-    """Each run beside the first, as markdown: throughput, and what changes for the same candidate."""
+    """Return each run beside the first, as markdown: throughput, and what changes for the same candidate."""
     first, *others = runs
     lines = [
         f"| GPUs | verdicts/h, times those of {first.gpus} | without the end of the runs | candidates in both "

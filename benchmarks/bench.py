@@ -97,7 +97,7 @@ def this_machine() -> Machine:
 
 
 def steps(machine: Machine, repeats: int) -> list[Step]:
-    """All of them, in the order of what they measure: a verdict, its build, a batch, the harness, the judge's times."""
+    """Return all steps in the order: a verdict, its build, a batch, the harness, the evaluator's times."""
     device = ["--device", machine.kind.value]
     verdicts = ["verdicts.py", "--device", "cuda", "--timing-runs", "40", "--repeats", str(repeats)]
     verdicts += ["--apart", str(AT_ONCE)]
@@ -136,7 +136,7 @@ def steps(machine: Machine, repeats: int) -> list[Step]:
 
 
 def command(step: Step, folder: Path | None) -> list[str]:
-    """The script's, with a file in `folder` for its figures."""
+    """Return the script's, with a file in `folder` for its figures."""
     words = [sys.executable, str(ROOT / "benchmarks" / step.words[0]), *step.words[1:]]
     if folder is not None:
         option = "--output" if step.words[0] == "reference_times.py" else "--json"
@@ -145,7 +145,7 @@ def command(step: Step, folder: Path | None) -> list[str]:
 
 
 def run(step: Step, folder: Path | None = None) -> Outcome:
-    """Runs a script to its end, or says why not. Raises KeyboardInterrupt, when the script and all it started ended."""
+    """Run a script to its end, or say why not. Raises KeyboardInterrupt, when the script and all it started ended."""
     print(f"\n== {step.name}: {step.compared}", flush=True)
     if step.missing is not None:
         print(f"not run: {step.missing}", flush=True)
@@ -174,13 +174,13 @@ def _end(process: subprocess.Popen[Any]) -> None:
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:
-    """A line for each."""
+    """Return a line for each."""
     width = max((len(outcome.step.name) for outcome in outcomes), default=0)
     return "\n".join(f"{outcome.step.name:{width}}  {outcome.words}" for outcome in outcomes)
 
 
 def run_all(chosen: Sequence[Step], folder: Path | None = None) -> int:
-    """One after the other, whatever becomes of them; the exit code."""
+    """Return one after the other, whatever becomes of them; the exit code."""
     outcomes: list[Outcome] = []
     interrupted = False
     try:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """What a build costs: torch's own `load_inline` and the same call with what the harness prepares, in turn.
 
-    python benchmarks/builds.py --compiler g++
-    python benchmarks/builds.py --compiler nvcc --repeats 5 --json builds.json
-    python benchmarks/builds.py --compiler nvcc --candidate benchmarks/candidates/kernelbench_level1/23_Softmax.py
-    python benchmarks/builds.py --compiler hipcc --arch gfx942
-    python benchmarks/builds.py --compiler hipcc-torch --broken
+    python benchmarks/patch_torch.py --compiler g++
+    python benchmarks/patch_torch.py --compiler nvcc --repeats 5 --json patch_torch.json
+    python benchmarks/patch_torch.py --compiler nvcc --candidate benchmarks/candidates/kernelbench_level1/23_Softmax.py
+    python benchmarks/patch_torch.py --compiler hipcc --arch gfx942
+    python benchmarks/patch_torch.py --compiler hipcc-torch --broken
 
 "hipcc" is the builder of `--build-only`, "hipcc-torch" torch's own `load_inline` as it is on ROCm, whether or not the
 installed torch is built for that. With `--broken` the sources do not compile, and the messages have to be the same.
@@ -40,9 +40,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.hip_builds import HipBuilds, device_text, offer_hipcc, rocm_home
 from benchmarks.nvcc_builds import UNCOMPRESSED, calls_of, offer_nvcc
 from benchmarks.object_code import device_functions, differences, own_functions
-from hkbench.engine.hip_store import HipStore
-from hkbench.engine.kits import Kits
 from hkbench.engine.preparation import Store
+from hkbench.fastbuild.hip_pch import HipPchCache
+from hkbench.fastbuild.pch_cache import PchCache
 from hkbench.store.files import write_atomic
 from hkbench.toolchain.diagnostics import without_commands
 from hkbench.toolchain.extension import ExtensionCall
@@ -127,7 +127,7 @@ CASES: dict[str, dict[str, dict[str, Any]]] = {
 
 
 @dataclass
-class Side:
+class RunnerClient:
     """Builds of one case made one way."""
 
     wall: list[float] = field(default_factory=list)
@@ -138,8 +138,8 @@ class Side:
 @dataclass(frozen=True)
 class Row:
     case: str
-    stock: Side
-    quick: Side
+    stock: RunnerClient
+    quick: RunnerClient
 
     @property
     def different(self) -> list[str]:
@@ -171,13 +171,14 @@ class Row:
 
 def build_here(arguments: dict[str, Any]) -> dict[str, Any]:
     """In a process of its own: one call of load_inline, and what it said if it failed."""
-    from hkbench.runner import builds, capture  # imports torch
+    from hkbench.fastbuild.inside import patch_torch
+    from hkbench.runner import capture
 
     if ARCH in os.environ:
         offer_hipcc(capture.cpp_extension, os.environ[ARCH])
     elif arguments.get("cuda_sources"):
         offer_nvcc(capture.cpp_extension)
-    builds.quicken_if_offered(capture.cpp_extension)
+    patch_torch.enable_fast_builds_if_offered(capture.cpp_extension)
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     said = ""
     try:
@@ -190,7 +191,7 @@ def build_here(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def build(case: dict[str, Any], offered: dict[str, str], folder: Path) -> dict[str, Any]:
-    """The same in a child, with its caches in `folder`, and with `offered` in its environment."""
+    """Return the same in a child, with its caches in `folder`, and with `offered` in its environment."""
     (folder / "tmp").mkdir(parents=True)
     environment = dict(os.environ) | {"TMPDIR": str(folder / "tmp"), "TORCH_EXTENSIONS_DIR": str(folder / "extensions")}
     command = [sys.executable, __file__, "--one", json.dumps(case)]
@@ -204,7 +205,7 @@ def build(case: dict[str, Any], offered: dict[str, str], folder: Path) -> dict[s
 
 
 def result_of(figures: dict[str, Any], folder: Path) -> dict[str, list[str]]:
-    """What has to be the same on both sides: the message of a build that failed, the code of any other."""
+    """Return what has to be the same on both sides: the message of a build that failed, the code of any other."""
     said = figures["said"].replace(str(folder), "FOLDER").partition(": ")[2]  # torch's "Error building extension"
     said = without_commands(said, MESSAGE_LIMIT)
     return {MESSAGE: said.splitlines()} if said else code_of(folder)
@@ -222,23 +223,23 @@ def code_of(folder: Path) -> dict[str, list[str]]:
 
 
 def prepare(stores: Sequence[Store], case: dict[str, Any], scratch: Path) -> float:
-    """Makes what a first build of the case wished for; the seconds that takes."""
+    """Make what a first build of the case wished for; the seconds that takes."""
     folder = scratch / "first"
     build(case, offered_by(stores), folder)
     begin = time.monotonic()
     for store in stores:
-        for wish in store.wished(folder):
-            store.make(wish, (), store.new_folder(), None)
+        for request in store.wished(folder):
+            store.make(request, (), store.new_folder(), None)
     return time.monotonic() - begin
 
 
 def offered_by(stores: Sequence[Store]) -> dict[str, str]:
-    """What a quick build finds in its environment."""
+    """Return what a quick build finds in its environment."""
     return {name: value for store in stores for name, value in store.environment.items()}
 
 
 def broken(case: dict[str, Any]) -> dict[str, Any]:
-    """The case with a source that does not compile: the device's where there is one."""
+    """Return the case with a source that does not compile: the device's where there is one."""
     name = "cuda_sources" if "cuda_sources" in case else "cpp_sources"
     sources = case[name]
     return case | {name: [*([sources] if isinstance(sources, str) else sources), BROKEN]}
@@ -247,10 +248,10 @@ def broken(case: dict[str, Any]) -> dict[str, Any]:
 def measure(
     name: str, case: dict[str, Any], stores: Sequence[Store], repeats: int, scratch: Path, say: Callable[[str], None]
 ) -> Row:
-    """Builds the case in turn, stock and quick."""
+    """Build the case in turn, stock and quick."""
     made = prepare(stores, case, scratch)
     say(f"{name}: prepared in {made:.1f} s" if made > 0.1 else f"{name}: was prepared")
-    row = Row(name, Side(), Side())
+    row = Row(name, RunnerClient(), RunnerClient())
     for number in range(repeats):
         for side, offered in ((row.stock, {}), (row.quick, offered_by(stores))):
             folder = scratch / f"{number}{'_quick' if offered else ''}"
@@ -263,7 +264,7 @@ def measure(
 
 
 def measure_hip(arch: str, repeats: int, store: Path | None, scratch: Path, say: Callable[[str], None]) -> Row:
-    """The same for hipcc, through the builder of `--build-only`."""
+    """Return the same for hipcc, through the builder of `--build-only`."""
     call = ExtensionCall(
         name="scaled_relu",
         cpp_sources=(DECLARED,),
@@ -273,7 +274,7 @@ def measure_hip(arch: str, repeats: int, store: Path | None, scratch: Path, say:
     )
     builds = HipBuilds(call, arch, store)
     say(f"{arch}: prepared in {builds.prepare(scratch / 'first'):.1f} s")
-    row = Row(f"torch/extension.h, {arch}", Side(), Side())
+    row = Row(f"torch/extension.h, {arch}", RunnerClient(), RunnerClient())
     for number in range(repeats):
         for side, quick in ((row.stock, False), (row.quick, True)):
             folder = scratch / f"{number}{'_quick' if quick else ''}"
@@ -322,10 +323,10 @@ def main() -> int:
         print(json.dumps(build_here(json.loads(options.one))))
         return 0
     rows = []
-    stores: list[Store] = [Kits(options.store)]
+    stores: list[Store] = [PchCache(options.store)]
     if options.compiler == "hipcc-torch":
         os.environ.update(rocm_home() | {ARCH: options.arch})
-        stores = [Kits(options.store), HipStore(find_hip(), options.store, os.environ)]
+        stores = [PchCache(options.store), HipPchCache(find_hip(), options.store, os.environ)]
     cases = CASES.get(options.compiler, {"": {}})
     if options.candidate:
         cases = {f"{path.name} ({call['name']})": call for path in options.candidate for call in calls_of(path)}

@@ -20,6 +20,7 @@ import os
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -28,20 +29,16 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.equals_figures import Figure, of_means, of_verdict, schedule, summary
-from benchmarks.runs import Deadline, add_judge_of_equals, load_runs
-from hkbench.cli.arguments import (
-    DEFAULT_BACKEND,
-    chosen_sizes,
-    device_kind,
-    judge_settings,
-    positive,
-    seconds,
-)
-from hkbench.engine import Evaluator
+from benchmarks.runs import Deadline, add_evaluation_of_equals, load_runs
+from hkbench.cli.arguments import chosen_sizes, device_kind, positive, seconds
+from hkbench.cli.settings import evaluation_settings
+from hkbench.device_kinds import model_of
+from hkbench.engine import LocalEvaluator
 from hkbench.errors import HkbenchError
-from hkbench.judge.measure import rounds
+from hkbench.evaluation.measure import rounds
 from hkbench.problems import load_problem
 from hkbench.records import DeviceKind, Problem
+from hkbench.registry import default_backend
 from hkbench.store.files import write_atomic
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -96,20 +93,20 @@ async def kernelbench(kind: DeviceKind) -> AsyncIterator[KernelBench | None]:
 
 
 async def _last_words(process: asyncio.subprocess.Process) -> str:
-    """Reads what the process says of its progress, which would fill the pipe, and keeps the end."""
+    """Read what the process says of its progress, which would fill the pipe, and keep the end."""
     kept = b""
     while process.stderr is not None and (part := await process.stderr.read(1 << 16)):
         kept = (kept + part)[-2000:]
     return kept.decode(errors="replace")
 
 
-async def judge(evaluator: Evaluator, problem: Problem, folder: Path, runs: Sequence[int]) -> Figure:
-    """The verdict on the reference as its own candidate."""
+async def evaluate(evaluator: LocalEvaluator, problem: Problem, folder: Path, runs: Sequence[int]) -> Figure:
+    """Return the verdict on the reference as its own candidate."""
     code = folder / "code.py"
     code.write_text(problem.source + "\n\nModelNew = Model\n")
     started = time.perf_counter()
     try:
-        evaluated = await evaluator.evaluate(problem, code, folder / "build", DEFAULT_BACKEND[evaluator.device.kind])
+        evaluated = await evaluator.evaluate(problem, code, folder / "build", default_backend(evaluator.device.kind))
     except HkbenchError as error:
         return Figure("hkbench", problem.name, type(error).__name__, time.perf_counter() - started, str(error))
     assert evaluated.verdict is not None
@@ -121,12 +118,12 @@ async def run(options: argparse.Namespace) -> list[Figure]:
     problems = {problem.name: problem for problem in map(load_problem, problem_files(options.problems))}
     order = schedule(list(problems), options.verdicts, options.seed)
     wanted = options.verdicts if options.kernelbench_verdicts is None else options.kernelbench_verdicts
-    settings = judge_settings(options)
+    settings = evaluation_settings(options)
     figures: list[Figure] = []
-    async with Evaluator(device_kind(options), settings, chosen_sizes(options)) as evaluator:
+    async with LocalEvaluator(device_kind(options), settings, chosen_sizes(options)) as evaluator:
         facts = about(evaluator, options)
         print("; ".join(f"{key} {value}" for key, value in facts.items()), flush=True)
-        runs = rounds(settings.timing_runs, evaluator.device.kind)
+        runs = rounds(settings.timing_runs, model_of(evaluator.device.kind))
         done = 0
         async with kernelbench(evaluator.device.kind) as other:
             with tempfile.TemporaryDirectory(prefix="hkbench-") as folder:
@@ -135,7 +132,7 @@ async def run(options: argparse.Namespace) -> list[Figure]:
                         print(f"the time limit of {options.time_limit:g} s is near")
                         break
                     started = time.monotonic()
-                    added = [await judge(evaluator, problems[name], Path(folder), runs)]
+                    added = [await evaluate(evaluator, problems[name], Path(folder), runs)]
                     if other is not None and number < wanted:
                         added.append(await other.time(problems[name], evaluator.sizes.value))
                     deadline.took(name, time.monotonic() - started)
@@ -144,12 +141,14 @@ async def run(options: argparse.Namespace) -> list[Figure]:
                     tell(number, added)
                     if options.json:
                         write_atomic(options.json, json.dumps(facts | {"figures": [f.to_json() for f in figures]}))
+        for what, times in Counter(evaluator.left_behind).most_common():
+            print(f"{times} workers were replaced for what they left behind: {what}")
     print(f"{done} of {options.verdicts} verdicts done\n")
     return figures
 
 
-def about(evaluator: Evaluator, options: argparse.Namespace) -> dict[str, Any]:
-    """What the figures depend on."""
+def about(evaluator: LocalEvaluator, options: argparse.Namespace) -> dict[str, Any]:
+    """Return what the figures depend on."""
     return {
         "device": evaluator.device.name,
         "torch": evaluator.device.versions["torch"],
@@ -166,7 +165,7 @@ def tell(number: int, figures: Sequence[Figure]) -> None:
         words = figure.reason[:160]
         if figure.speedup is not None:
             words = f"{figure.speedup.value:.4f} [{figure.speedup.low:.4f}, {figure.speedup.high:.4f}]"
-        print(f"{number + 1:4} {figure.judge:12} {figure.problem:32} {words}  {figure.seconds:.1f} s", flush=True)
+        print(f"{number + 1:4} {figure.evaluator:12} {figure.problem:32} {words}  {figure.seconds:.1f} s", flush=True)
 
 
 def problem_files(names: Sequence[str]) -> list[Path]:
@@ -181,7 +180,7 @@ def problem_files(names: Sequence[str]) -> list[Path]:
 
 
 def combine(paths: Sequence[Path]) -> list[Figure]:
-    """The figures of several runs of one machine."""
+    """Return the figures of several runs of one machine."""
     facts = ("device", "torch", "sizes", "isolation", "timing_runs", "trials")
     return [Figure.from_json(figure) for figure in load_runs(paths, facts)]
 
@@ -195,8 +194,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="of the order of the verdicts")
     parser.add_argument("--time-limit", type=seconds, metavar="S", help="end before S seconds are over")
     parser.add_argument("--json", type=Path, metavar="F", help="write the raw figures, anew after each verdict")
-    parser.add_argument("--combine", type=Path, nargs="+", metavar="F", help="sum up these files and judge nothing")
-    add_judge_of_equals(parser)
+    parser.add_argument("--combine", type=Path, nargs="+", metavar="F", help="sum up these files and evaluate nothing")
+    add_evaluation_of_equals(parser)
     return parser.parse_args()
 
 

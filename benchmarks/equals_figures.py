@@ -1,4 +1,4 @@
-"""The figures of an A/A test: what came out of each verdict on equals, and what they say of the judge."""
+"""The figures of an A/A test: what came out of each verdict on equals, and what they say of the evaluator."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ NORMAL_95 = 1.959964  #: half the width of a 95 % interval of a normal variable,
 
 @dataclass(frozen=True)
 class Figure:
-    """One verdict on equals. `speedup` is `None` where the judge did not call it correct: a false alarm."""
+    """One verdict on equals. `speedup` is `None` where the evaluator did not call it correct: a false alarm."""
 
-    judge: str  #: HKBENCH or KERNELBENCH
+    evaluator: str  #: HKBENCH or KERNELBENCH
     problem: str
     status: str
     seconds: float  #: that the verdict took
@@ -58,6 +58,8 @@ class Figure:
             name: None if plain[name] is None else Interval(**plain[name]) for name in ("speedup", "first_round")
         }
         left, right = plain["samples"]
+        if "judge" in plain:  # an older file
+            plain = {name: value for name, value in plain.items() if name != "judge"} | {"evaluator": plain["judge"]}
         return cls(**plain | intervals | {"warnings": tuple(plain["warnings"]), "samples": (tuple(left), tuple(right))})
 
 
@@ -123,16 +125,19 @@ def schedule(names: Sequence[str], verdicts: int, seed: int) -> list[str]:
 
 
 def summary(figures: Sequence[Figure]) -> str:
-    """The tables, for each judge that there are figures of."""
-    judges = [judge for judge in (HKBENCH, KERNELBENCH) if any(figure.judge == judge for figure in figures)]
+    """Return the tables, for each evaluator that there are figures of."""
+    evaluators = [
+        evaluator for evaluator in (HKBENCH, KERNELBENCH) if any(figure.evaluator == evaluator for figure in figures)
+    ]
     return "\n\n".join(
-        "\n".join(_judge(judge, [figure for figure in figures if figure.judge == judge])) for judge in judges
+        "\n".join(_evaluator(evaluator, [figure for figure in figures if figure.evaluator == evaluator]))
+        for evaluator in evaluators
     )
 
 
-def _judge(judge: str, figures: Sequence[Figure]) -> Iterator[str]:
-    interval = "stated" if judge == HKBENCH else "reader's (normal, from mean, std, n)"
-    yield f"{judge}: outside = further from 1 than {NEAR:g}; missed = the {interval} 95 % interval does not hold 1"
+def _evaluator(evaluator: str, figures: Sequence[Figure]) -> Iterator[str]:
+    interval = "stated" if evaluator == HKBENCH else "reader's (normal, from mean, std, n)"
+    yield f"{evaluator}: outside = further from 1 than {NEAR:g}; missed = the {interval} 95 % interval does not hold 1"
     yield (
         "| problem | verdicts | false alarms | outside | missed | median | lowest | highest | median width "
         "| median verdict, s |"
@@ -141,7 +146,7 @@ def _judge(judge: str, figures: Sequence[Figure]) -> Iterator[str]:
     for name in sorted({figure.problem for figure in figures}, key=_number):
         yield _row(name, [figure for figure in figures if figure.problem == name])
     yield _row("all", figures)
-    yield from _notes(judge, figures)
+    yield from _notes(evaluator, figures)
 
 
 def _number(name: str) -> tuple[int, str]:
@@ -167,7 +172,7 @@ def _share(hits: Iterable[bool]) -> str:
     return f"{sum(found)} ({sum(found) / len(found):.1%})"
 
 
-def _notes(judge: str, figures: Sequence[Figure]) -> Iterator[str]:
+def _notes(evaluator: str, figures: Sequence[Figure]) -> Iterator[str]:
     firsts = [figure for figure in figures if figure.first_round is not None]
     if firsts:
         missed = _share(figure.first_round is not None and not holds_one(figure.first_round) for figure in firsts)
@@ -179,7 +184,7 @@ def _notes(judge: str, figures: Sequence[Figure]) -> Iterator[str]:
         yield f"from the means as stored (three digits): outside {_share(abs(value - 1.0) > NEAR for value in printed)}"
     for figure in figures:
         if figure.speedup is None:
-            what = "false alarm" if judge == HKBENCH else "failed"
+            what = "false alarm" if evaluator == HKBENCH else "failed"
             yield f"{what}: {figure.problem}: {figure.status}: {figure.reason[:300]}"
     warned = Counter(warning for figure in figures for warning in figure.warnings)
     for text, count in warned.most_common(10):

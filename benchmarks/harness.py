@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What hkbench itself costs on a large run: recording, resuming, reporting and watching, without a model or a judge.
+"""What hkbench itself costs on a large run: recording, resuming, reporting and watching, without a model or an
+evaluator.
 
     python benchmarks/harness.py                      # 10,000 samples, half a minute or two
     python benchmarks/harness.py --samples 1000 --json harness.json
@@ -39,8 +40,8 @@ from hkbench import __version__
 from hkbench.batch import run_batch
 from hkbench.batch.run import Batch
 from hkbench.cli.arguments import positive
-from hkbench.engine import Evaluator
-from hkbench.engine.evaluator import Evaluated, OnStage
+from hkbench.engine import LocalEvaluator
+from hkbench.engine.evaluator import EvaluationResult, OnStage
 from hkbench.lab.prompting import Prompter
 from hkbench.llm.client import ALWAYS, Permit
 from hkbench.monitor.live import Watch
@@ -49,14 +50,14 @@ from hkbench.prompts import load_prompts
 from hkbench.records import (
     Advice,
     AnyEvent,
-    Backend,
+    BackendName,
     CallKey,
     Conditions,
     DeviceKind,
+    EvaluationSettings,
     Failure,
     FailureKind,
     Interval,
-    JudgeSettings,
     Problem,
     Reply,
     RunConfig,
@@ -78,6 +79,8 @@ from hkbench.store.files import write_atomic
 from hkbench.store.layout import RunPaths
 from hkbench.store.recorder import Recorder
 from hkbench.store.resume import finished_problems
+from hkbench.store.state import RunState
+from hkbench.strategies import Reflect
 
 ROOT = Path(__file__).resolve().parents[1]
 PROBLEMS, PER_ATTEMPT = 40, 10
@@ -88,25 +91,25 @@ WIDTH, HEIGHT = 120, 40
 MIB = 1 << 20
 
 
-class AtOnce(Evaluator):
-    """The engine with its judges left out: every verdict is there before it is asked for."""
+class AtOnce(LocalEvaluator):
+    """The engine with its workers left out: every verdict is there before it is asked for."""
 
     async def evaluate(  # type: ignore[override]  # there are no build-only evaluations here
-        self, problem: Problem, code: Path, _scratch: Path, _backend: Backend, on_stage: OnStage | None = None
-    ) -> Evaluated:
+        self, problem: Problem, code: Path, _scratch: Path, _backend: BackendName, on_stage: OnStage | None = None
+    ) -> EvaluationResult:
         for stage in (Stage.BUILD, Stage.LOAD, Stage.RUN, Stage.TIME):
             if on_stage is not None:
                 on_stage(stage, None)
         await asyncio.sleep(0)
-        return Evaluated(_verdict(problem, self, code))
+        return EvaluationResult(_verdict(problem, self, code))
 
 
-def _verdict(problem: Problem, evaluator: Evaluator, code: Path) -> Verdict:
+def _verdict(problem: Problem, evaluator: LocalEvaluator, code: Path) -> Verdict:
     source = code.read_text()
     number = int(source.partition("# sample ")[2].partition("\n")[0])
     drawn = random.Random(number)
     conditions = Conditions(
-        backend=Backend.CPP,
+        backend="cpp",
         device=DeviceKind.CPU,
         device_name=evaluator.device.name,
         sizes=SizeSet.CPU,
@@ -187,33 +190,33 @@ def resident() -> float:
 
 
 async def batch(
-    evaluator: Evaluator, folder: Path, problems: tuple[Problem, ...], attempts: int
+    evaluator: LocalEvaluator, folder: Path, problems: tuple[Problem, ...], attempts: int
 ) -> tuple[Spent, float]:
-    """Runs or resumes a batch; its cost, and the memory at its end."""
-    settings = JudgeSettings()
+    """Run or resume a batch; return its cost, and the memory at its end."""
+    settings = EvaluationSettings()
     book = load_prompts(ROOT / "prompts")
     config = RunConfig(
+        strategy=Reflect().record(Reflect.Options(exhaust=True)),
         problems=tuple(problem.name for problem in problems),
         problem_hashes=tuple(problem.sha256 for problem in problems),
         level=1,
-        backend=Backend.CPP,
+        backend="cpp",
         device=DeviceKind.CPU,
         sizes=SizeSet.CPU,
         samples=PER_ATTEMPT,
         attempts=attempts,
-        exhaust=True,
         model="at once",
         prompts_sha256=book.sha256,
-        judge=settings,
+        evaluation=settings,
     )
     facts = RunFacts(started="2026-01-02T03:04:05Z", hkbench=__version__, versions={}, hardware={"device": "a CPU"})
     with clocked() as spent:
         recorder = Recorder(RunPaths(folder), lambda _event: None)
         try:
             resumed = recorder.begin(config, facts)
-            prompter = Prompter(book, Backend.CPP, evaluator, settings)
-            history = read_history(recorder.paths.journal)
-            finished = finished_problems(recorder.paths, history)
+            prompter = Prompter(book, "cpp", evaluator, settings)
+            before = RunState.after(read_history(recorder.paths.journal), config)
+            finished = finished_problems(recorder.paths, before)
             runs = Batch(config, recorder, evaluator, Talker(), prompter, 8, finished=finished)
             await run_batch(runs, problems, resumed)
         finally:
@@ -247,7 +250,7 @@ def _add_verdicts(paths: RunPaths, number: int) -> None:
 
 
 def watched_plain(folder: Path) -> tuple[Spent, float]:
-    """The first plain frame, and the median seconds of CPU of one more while the run goes on."""
+    """Return the first plain frame, and the median seconds of CPU of one more while the run goes on."""
     paths = RunPaths(folder)
     screen = Console(file=io.StringIO(), force_terminal=True, width=WIDTH, height=HEIGHT)
     with clocked() as first:
@@ -290,11 +293,11 @@ async def watched(folder: Path) -> tuple[Spent, float]:
 
 
 async def measure(samples: int, folder: Path) -> dict[str, float]:
-    """The figures, by what they are."""
+    """Return the figures, by what they are."""
     problems = tuple(find_problems(problems_root(None, {}), 1, 1, PROBLEMS))
     attempts = max(1, samples // (PROBLEMS * PER_ATTEMPT))
     made = len(problems) * attempts * PER_ATTEMPT
-    async with AtOnce(DeviceKind.CPU, JudgeSettings(), SizeSet.CPU) as evaluator:
+    async with AtOnce(DeviceKind.CPU, EvaluationSettings(), SizeSet.CPU) as evaluator:
         await batch(evaluator, folder / "small", problems, 1)  # what is imported and cached once is not growth
         small = resident()
         ran, large = await batch(evaluator, folder / "run", problems, attempts)

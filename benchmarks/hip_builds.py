@@ -10,8 +10,8 @@ from types import ModuleType
 from typing import Any
 
 from benchmarks.object_code import own_functions
-from hkbench.engine.hip_kits import HipKits
-from hkbench.engine.kits import Kits
+from hkbench.fastbuild.hip_builds import HipPchBuilder
+from hkbench.fastbuild.pch_cache import PchCache
 from hkbench.toolchain.build_hip import build_hip
 from hkbench.toolchain.code_object import Tools, code_objects
 from hkbench.toolchain.extension import ExtensionCall
@@ -23,19 +23,19 @@ _NO_LIBRARY = ("-lc10_hip", "-ltorch_hip")
 
 
 class HipBuilds:
-    """Builds one extension for one architecture; `prepare` makes the kits that a first build could have used."""
+    """Build one extension for one architecture; `prepare` makes the PCHs that a first build could have used."""
 
     def __init__(self, call: ExtensionCall, arch: str, store: Path | None) -> None:
         self._call = call
         self._arch = arch
         self._toolchain: HipToolchain = find_hip()
-        self._kits = HipKits(self._toolchain, Kits(store), store)
+        self._pchs = HipPchBuilder(self._toolchain, PchCache(store), store)
 
     def prepare(self, folder: Path) -> float:
-        """The seconds that it took."""
+        """Return the seconds that it took."""
         self.build(folder, quick=True)
         begin = time.monotonic()
-        failed = self._kits.make_wanted()
+        failed = self._pchs.make_wanted()
         if failed:
             raise SystemExit("\n".join(failed))
         return time.monotonic() - begin
@@ -43,11 +43,11 @@ class HipBuilds:
     def build(self, folder: Path, quick: bool) -> dict[str, float]:
         """Wall clock and CPU seconds of all tools of one build."""
         before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-        kits = self._kits if quick else None
-        result = build_hip(self._call, self._arch, folder, BUILD_SECONDS, self._toolchain, kits=kits)
+        pchs = self._pchs if quick else None
+        result = build_hip(self._call, self._arch, folder, BUILD_SECONDS, self._toolchain, pchs=pchs)
         wall, after = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
-        if quick and kits is not None and kits.used == 0 and not kits.wanted:
-            raise SystemExit("the kits did not fit: both sides would be the same")
+        if quick and pchs is not None and pchs.used == 0 and not pchs.wanted:
+            raise SystemExit("the PCHs did not fit: both sides would be the same")
         if not result.ok:
             raise SystemExit(f"the build failed: {result.error}\n{result.log[-4000:]}")
         return {"wall": wall, "cpu": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime}
@@ -61,7 +61,7 @@ class HipBuilds:
 
 
 def device_text(library: Path, arch: str) -> dict[str, list[str]]:
-    """The bytes of .text of each code object in a library."""
+    """Return the bytes of .text of each code object in a library."""
     found: dict[str, list[str]] = {}
     tools = Tools(find_hip(), library.parent / "compared", time.monotonic() + TOOL_SECONDS)
     for number, image in enumerate(code_objects(library, arch, tools)):
@@ -72,12 +72,12 @@ def device_text(library: Path, arch: str) -> dict[str, list[str]]:
 
 
 def rocm_home() -> dict[str, str]:
-    """The environment in which torch and the harness look for HIP where `find_hip` has found it."""
+    """Return the environment in which torch and the harness look for HIP where `find_hip` has found it."""
     return {"ROCM_HOME": str(find_hip().root)}
 
 
 def offer_hipcc(cpp_extension: ModuleType, arch: str) -> None:
-    """Lets a torch that is built without ROCm hipify and compile with hipcc, as one that is built with it would.
+    """Let a torch that is built without ROCm hipify and compile with hipcc, as one that is built with it would.
 
     To objects and a library that is not loaded. Where torch has ROCm nothing is changed. $ROCM_HOME names HIP.
     """

@@ -125,7 +125,7 @@ def evaluate_all(
 
 
 def _process(checkout: Path, do: str, request: Path, environment: dict[str, str], limit: float) -> dict[str, Any]:
-    """The answer of one fresh process, with the seconds that it took from its start to its end."""
+    """Return the answer of one fresh process, with the seconds that it took from its start to its end."""
     command = [sys.executable, __file__, str(checkout), do, str(request)]
     started = time.perf_counter()
     try:

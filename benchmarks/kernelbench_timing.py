@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import torch
 
-from hkbench.judge.reference import Reference
+from hkbench.analysis.reference import Reference
 from hkbench.problems import load_problem
 from hkbench.records import SizeSet
 
@@ -51,7 +51,7 @@ def load_timing(checkout: Path) -> ModuleType:
 
 
 def allow_cpu() -> None:
-    """Makes those calls of torch.cuda empty that the function for host time makes around the work."""
+    """Make those calls of torch.cuda empty that the function for host time makes around the work."""
     torch.cuda.synchronize = lambda *_, **__: None
     torch.cuda.empty_cache = lambda: None
     torch.cuda.get_device_name = lambda *_, **__: "CPU"
@@ -74,7 +74,7 @@ def time_equals(timing: ModuleType, problem: Path, sizes: SizeSet, device: torch
 
 
 def answer_in_child(timing: ModuleType, request: dict[str, Any], device: str) -> str:
-    """One line of JSON, from a process that ends with it."""
+    """Return one line of JSON, from a process that ends with it."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:

@@ -1,4 +1,4 @@
-"""A process in which KernelBench's own evaluator judges one candidate, from a checkout of it.
+"""A process in which KernelBench's own evaluator evaluates one candidate, from a checkout of it.
 
     python benchmarks/kernelbench_verdict.py CHECKOUT --problem P.py --code C.py --build-dir D [--build-only]
 
@@ -8,7 +8,7 @@ cuda, fp32, and else its defaults. Python, torch, their modules and a CUDA conte
 and with a candidate built before (`--build-only`, their `build_compile_cache`) torch finds the extension in D;
 `rebuilt` says whether the call built it all the same.
 
-Their package asks for modules that judging does without: clients of model services, a progress bar, a reader of .env
+Their package asks for modules that evaluation does without: clients of model services, a progress bar, a reader of .env
 files. Where one of NOT_NEEDED cannot be imported an empty one stands in for it, whose functions raise (load_dotenv does
 nothing). numpy and pydantic have to be there.
 """
@@ -77,13 +77,13 @@ def _refusal(name: str) -> Callable[..., Any]:
 
 
 def build(evaluator: ModuleType, code: str, folder: Path) -> dict[str, Any]:
-    """Fills their build cache; no GPU is needed where TORCH_CUDA_ARCH_LIST is set."""
+    """Fill their build cache; no GPU is needed where TORCH_CUDA_ARCH_LIST is set."""
     done, printed, error = evaluator.build_compile_cache(code, verbose=False, build_dir=str(folder))
     return {"built": bool(done), "error": None if done else f"{error}\n{printed}"[-2000:]}
 
 
-def judge(evaluator: ModuleType, problem: str, code: str, folder: Path, runs: int = RUNS) -> dict[str, Any]:
-    """One evaluation and its seconds of wall clock."""
+def evaluate(evaluator: ModuleType, problem: str, code: str, folder: Path, runs: int = RUNS) -> dict[str, Any]:
+    """Return one evaluation and its seconds of wall clock."""
     import torch
 
     device = torch.device("cuda:0")
@@ -109,7 +109,7 @@ def judge(evaluator: ModuleType, problem: str, code: str, folder: Path, runs: in
 
 
 def timed_builds() -> list[float]:
-    """The seconds of each call of `load_inline` from now on, for whoever imports it from now on."""
+    """Return the seconds of each call of `load_inline` from now on, for whoever imports it from now on."""
     builder = importlib.import_module("torch.utils.cpp_extension")
     stock = builder.load_inline
     taken: list[float] = []
@@ -127,7 +127,7 @@ def timed_builds() -> list[float]:
 
 
 def described(result: Any) -> dict[str, Any]:
-    """What their result says; `None` is how they answer when another process holds a build's lock."""
+    """Return what their result says; `None` is how they answer when another process holds a build's lock."""
     if result is None:
         return {"compiled": False, "correct": False, "timed": False, "speedup": None, "metadata": {"lock": "held"}}
     timed = result.runtime > 0 and result.ref_runtime > 0
@@ -141,7 +141,7 @@ def described(result: Any) -> dict[str, Any]:
 
 
 def libraries(folder: Path) -> dict[str, int]:
-    """The built extensions and when each was written, in ns."""
+    """Return the built extensions and when each was written, in ns."""
     return {str(path): path.stat().st_mtime_ns for path in sorted(folder.rglob("*.so"))}
 
 
@@ -167,7 +167,7 @@ def main() -> int:
                 print(NO_GPU)
                 return NO_GPU_CODE
             problem = options.problem.read_text(encoding="utf-8")
-            answer = judge(evaluator, problem, code, options.build_dir.resolve(), options.runs)
+            answer = evaluate(evaluator, problem, code, options.build_dir.resolve(), options.runs)
     print(json.dumps(answer), flush=True)
     return 0
 

@@ -19,10 +19,10 @@ _ARGUMENTS = (
 
 
 def calls_of(path: Path) -> list[dict[str, Any]]:
-    """The arguments of the calls of `load_inline` that importing a candidate makes; it is not built."""
-    from hkbench.runner import capture, load  # imports torch
+    """Return the arguments of the calls of `load_inline` that importing a candidate makes; it is not built."""
+    from hkbench.runner import capture, load
 
-    calls: list[dict[str, Any]] = []
+    calls: list[Any] = []
     kept = {name: getattr(capture.cpp_extension, name) for name in ("load", "load_inline")}
     try:
         capture.record_extension_calls(calls)
@@ -37,7 +37,7 @@ def calls_of(path: Path) -> list[dict[str, Any]]:
 
 
 def offer_nvcc(cpp_extension: ModuleType) -> None:
-    """Lets a torch that is built without CUDA compile with nvcc, to objects and a library that is not loaded.
+    """Let a torch that is built without CUDA compile with nvcc, to objects and a library that is not loaded.
 
     Where torch has CUDA nothing is changed. Raises SystemExit: there is no nvcc.
     """

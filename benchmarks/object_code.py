@@ -92,7 +92,7 @@ def _sections(elf: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _without_file(name: str) -> str:
-    """A mangled name in which each part that nvcc made from the file's name is cut."""
+    """Return a mangled name in which each part that nvcc made from the file's name is cut."""
     found = _LOCAL.search(name)
     if found is None:
         return name

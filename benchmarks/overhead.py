@@ -6,7 +6,7 @@
 
 Each candidate is judged several times with and without confinement, in turn; the table shows medians. "All" is the sum
 of the stages, so that neither waiting for a slot nor for the device is in it. Without confinement the runners keep
-their limits and their guard only; that is arranged here and cannot be asked of the judge.
+their limits and their guard only; that is arranged here and cannot be asked of the evaluator.
 """
 
 from __future__ import annotations
@@ -32,29 +32,25 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import psutil
 
-from hkbench.cli.arguments import (
-    DEFAULT_BACKEND,
-    add_device,
-    add_judge,
-    chosen_sizes,
-    device_kind,
-    judge_settings,
-    positive,
-)
-from hkbench.engine import Evaluator, evaluator
+from hkbench.cli.arguments import add_device, chosen_sizes, device_kind, positive
+from hkbench.cli.settings import add_evaluation, evaluation_settings
+from hkbench.engine import LocalEvaluator, evaluator
 from hkbench.engine.confinement import Cages, prefix, survey
 from hkbench.errors import InputMissing
-from hkbench.judge.link import RunnerLink
+from hkbench.evaluation.link import RunnerLink
 from hkbench.llm.extract import extract
+from hkbench.llm.replies import replies_in_file
 from hkbench.problems import load_problem
+from hkbench.protocol.messages import Load
 from hkbench.records import DeviceKind, Isolation, IsolationLevel, Problem, Protection, Verdict
+from hkbench.registry import default_backend
 from hkbench.sandbox.client import ForkServer
 from hkbench.sandbox.environment import kept_environment, runner_environment
 from hkbench.store.files import write_atomic
 
 ROOT = Path(__file__).resolve().parents[1]
 LEVEL = ROOT / "problems" / "level1"
-REPLIES = ROOT / "examples" / "replies"
+REPLIES = ROOT / "examples" / "replies" / "reflect.toml"
 CONFINED, FREE = "confined", "not confined"
 EMPTY_CANDIDATE = "class ModelNew:\n    pass\n"
 
@@ -70,7 +66,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Row:
-    """The seconds of one verdict: of its stages, and of the parts that judge_probe.py clocks."""
+    """The seconds of one verdict: of its stages, and of the parts that evaluator_probe.py clocks."""
 
     case: str
     mode: str
@@ -91,9 +87,9 @@ def cases(kind: DeviceKind, names: Sequence[str] | None) -> list[Case]:
         pairs = [(LEVEL / "4_RMSNorm_fp32.py", ROOT / "examples" / "candidates" / "fast.py")]
     else:
         problems = ("4_RMSNorm_fp32", "8_Linear_bias_GELU_fp32")
-        folder = REPLIES / ("hip" if kind is DeviceKind.ROCM else "cuda")
-        reply = Path("attempt_1", "sample_1", "response.txt")
-        pairs = [(LEVEL / f"{problem}.py", folder / problem / reply) for problem in problems]
+        replies = replies_in_file(REPLIES, "hip" if kind is DeviceKind.ROCM else "cuda")
+        texts = [(problem, replies[f"{problem}/attempt_1/sample_1"].text) for problem in problems]
+        return [Case(load_problem(LEVEL / f"{name}.py"), "reply", _extracted(text, name)) for name, text in texts]
     return [Case(load_problem(problem), file.stem, _source(file)) for problem, file in pairs]
 
 
@@ -101,8 +97,10 @@ def _source(file: Path) -> str:
     if not file.is_file():
         raise InputMissing(f"{file}: there is no such candidate")
     text = file.read_text()
-    if file.suffix == ".py":
-        return text
+    return text if file.suffix == ".py" else _extracted(text, file)
+
+
+def _extracted(text: str, file: str | Path) -> str:
     found = extract(text, None)
     if found.source is None:
         raise InputMissing(f"{file}: {found.note}")
@@ -132,31 +130,33 @@ def confinement(mode: str) -> Iterator[None]:
         yield
 
 
-class Probed(Evaluator):
-    """An evaluator whose judges note in a file what their parts take."""
+class Probed(LocalEvaluator):
+    """An evaluator whose workers note in a file what their parts take."""
 
     def __init__(self, notes: Path, *args: Any) -> None:
         super().__init__(*args)
         search = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
         own = {"OMP_WAIT_POLICY": "PASSIVE", "PYTHONPATH": search, "PROBE_FILE": str(notes)}
         home = {"HOME": os.environ["HOME"]} if "HOME" in os.environ else {}
-        self._judges = ForkServer("benchmarks.judge_probe", kept_environment() | own | home)
+        self._workers = ForkServer("benchmarks.evaluator_probe", kept_environment() | own | home)
 
 
-async def judged(judges: Evaluator, case: Case, folder: Path) -> Verdict:
+async def judged(evaluator: LocalEvaluator, case: Case, folder: Path) -> Verdict:
     folder.mkdir(parents=True, exist_ok=True)
     code = folder / "code.py"
     code.write_text(case.source)
-    backend = DEFAULT_BACKEND[judges.device.kind]
-    evaluated = await judges.evaluate(case.problem, code, folder / "build", backend)
+    backend = default_backend(evaluator.device.kind)
+    evaluated = await evaluator.evaluate(case.problem, code, folder / "build", backend)
     assert evaluated.verdict is not None
     return evaluated.verdict
 
 
-async def rounds(judges: Evaluator, notes: Path, case: Case, mode: str, number: int, scratch: Path) -> list[Row]:
+async def rounds(
+    evaluator: LocalEvaluator, notes: Path, case: Case, mode: str, number: int, scratch: Path
+) -> list[Row]:
     """`number` verdicts at once: they build side by side, and the device is lent to one at a time."""
     notes.write_text("")
-    verdicts = await asyncio.gather(*(judged(judges, case, scratch / str(place)) for place in range(number)))
+    verdicts = await asyncio.gather(*(judged(evaluator, case, scratch / str(place)) for place in range(number)))
     parts = _parts([json.loads(line) for line in notes.read_text().splitlines()])
     name = f"{case.problem.name} {case.name}"
     made = [
@@ -169,9 +169,11 @@ async def rounds(judges: Evaluator, notes: Path, case: Case, mode: str, number: 
 
 
 def _parts(lines: list[dict[str, Any]]) -> list[dict[str, dict[str, float]]]:
-    """Of each evaluation, what its two judges noted, as they came to an end: of equal candidates any fits any."""
+    """Of each evaluation, what its two workers noted, as they came to an end: of equal candidates any fits any."""
     nothing: dict[str, dict[str, float]] = {}
-    loads, measures = ([line["parts"] for line in lines if line["judge"] == judge] for judge in ("loads", "measures"))
+    loads, measures = (
+        [line["parts"] for line in lines if line["worker"] == worker] for worker in ("loads", "measures")
+    )
     return [
         {
             part: {key: sum(found[part][key] for found in both if part in found) for key in ("calls", "seconds")}
@@ -190,7 +192,7 @@ async def measure(options: argparse.Namespace) -> tuple[dict[str, Any], list[Row
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="hkbench-") as scratch:
         notes = {mode: Path(scratch, f"{mode}.jsonl") for mode in (CONFINED, FREE)}
-        arguments = (device_kind(options), judge_settings(options), chosen_sizes(options))
+        arguments = (device_kind(options), evaluation_settings(options), chosen_sizes(options))
         with confinement(CONFINED):
             confined = await Probed(notes[CONFINED], *arguments).__aenter__()
         try:
@@ -205,8 +207,8 @@ async def measure(options: argparse.Namespace) -> tuple[dict[str, Any], list[Row
                     while left:
                         number = min(left, options.at_once)
                         left -= number
-                        for mode, judges in pair:
-                            rows += await rounds(judges, notes[mode], case, mode, number, Path(scratch, mode))
+                        for mode, evaluator in pair:
+                            rows += await rounds(evaluator, notes[mode], case, mode, number, Path(scratch, mode))
                         pair.reverse()
             finally:
                 await free.__aexit__()
@@ -237,11 +239,11 @@ async def runner_seconds(repeats: int) -> dict[str, dict[str, list[float]]]:
 
 
 def one_runner(server: ForkServer, cages: Cages, code: Path, folder: Path) -> dict[str, float]:
-    """The steps of one runner's life, in seconds."""
+    """Return the steps of one runner's life, in seconds."""
     spent: dict[str, float] = {}
-    wanted: dict[str, Any] = {"path": str(code), "class": "ModelNew", "capture": False, "overrides": {}}
+    wanted = Load(path=str(code), class_="ModelNew", capture=False, overrides={})
     folder.mkdir()
-    (judge, channel), (asks, control) = socket.socketpair(), socket.socketpair()
+    (worker, channel), (asks, control) = socket.socketpair(), socket.socketpair()
     files = [os.memfd_create(name) for name in ("inbox", "outbox")]
     guard = {
         "limits": {"memory_bytes": psutil.virtual_memory().total},
@@ -254,8 +256,8 @@ def one_runner(server: ForkServer, cages: Cages, code: Path, folder: Path) -> di
             server.fork([control.fileno(), channel.fileno(), *files], guard)
             channel.close()
             control.close()
-            link = RunnerLink(judge, asks)
-            answer = link.request("load", 60.0, **wanted)
+            link = RunnerLink(worker, asks)
+            answer = link.request(wanted, 60.0)
         assert answer["ok"], answer
         with clock(spent, "frozen"):
             link.freeze()
@@ -311,7 +313,7 @@ def main() -> int:
     parser.add_argument("--at-once", type=positive, default=1, metavar="N", help="of them built side by side")
     parser.add_argument("--json", type=Path, metavar="F", help="write the raw figures")
     add_device(parser)
-    add_judge(parser)
+    add_evaluation(parser)
     options = parser.parse_args()
     runners = asyncio.run(runner_seconds(max(5, options.repeats)))
     facts, rows = asyncio.run(measure(options))

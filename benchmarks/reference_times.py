@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Judges each problem's own reference as its candidate (an A/A run) and prints its time.
+"""Evaluate each problem's own reference as its candidate (an A/A run) and print its time.
 
 Shows that every problem loads, runs and is timed on this device, and how far from 1 the speed-up of equals comes out:
 
@@ -19,19 +19,21 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.runs import add_judge_of_equals
-from hkbench.cli.arguments import DEFAULT_BACKEND, chosen_sizes, device_kind, judge_settings
-from hkbench.engine import Evaluator
+from benchmarks.runs import add_evaluation_of_equals
+from hkbench.cli.arguments import chosen_sizes, device_kind
+from hkbench.cli.settings import evaluation_settings
+from hkbench.engine import LocalEvaluator
 from hkbench.errors import HkbenchError
 from hkbench.problems import chosen_problems
 from hkbench.records import Problem, Verdict
+from hkbench.registry import default_backend
 
 
-async def judge(evaluator: Evaluator, problem: Problem, folder: Path) -> Verdict:
-    """The verdict on the reference itself."""
+async def evaluate(evaluator: LocalEvaluator, problem: Problem, folder: Path) -> Verdict:
+    """Return the verdict on the reference itself."""
     code = folder / "code.py"
     code.write_text(problem.source + "\n\nModelNew = Model\n")
-    backend = DEFAULT_BACKEND[evaluator.device.kind]
+    backend = default_backend(evaluator.device.kind)
     evaluated = await evaluator.evaluate(problem, code, folder / "build", backend)
     assert evaluated.verdict is not None
     return evaluated.verdict
@@ -55,14 +57,14 @@ async def run(options: argparse.Namespace) -> int:
     problems = chosen.problems
     rows, failed = [], 0
     sizes = chosen_sizes(options)
-    async with Evaluator(device_kind(options), judge_settings(options), sizes) as evaluator:
+    async with LocalEvaluator(device_kind(options), evaluation_settings(options), sizes) as evaluator:
         print(f"{evaluator.device.name}, torch {evaluator.device.versions['torch']}, {evaluator.sizes} sizes")
         print(f"{'problem':42} {'reference':>12}  {'as candidate':>12}  speed-up of equals      reference  verdict in")
         for problem in problems:
             started = time.perf_counter()
             try:
                 with tempfile.TemporaryDirectory() as folder:
-                    verdict = await judge(evaluator, problem, Path(folder))
+                    verdict = await evaluate(evaluator, problem, Path(folder))
             except HkbenchError as error:
                 failed += 1
                 print(f"{problem.name:42} {type(error).__name__}: {str(error)[:300]}", flush=True)
@@ -85,7 +87,7 @@ def main() -> int:
     parser.add_argument("--level", type=int)
     parser.add_argument("--match")
     parser.add_argument("--output", type=Path)
-    add_judge_of_equals(parser)
+    add_evaluation_of_equals(parser)
     return asyncio.run(run(parser.parse_args()))
 
 

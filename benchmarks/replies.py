@@ -1,8 +1,8 @@
 """Replies for a batch without a model: work for the harness, made when it is wanted.
 
-Where examples/replies has hand-written kernels for a problem, these are its first samples: each is built from source
-(CUDA: nvcc; on a CPU: g++). All other samples are made from the problem's own file, need no build, and are judged in
-track `any`; three kinds take turns by the sample's number:
+Where examples/replies/reflect.toml has hand-written kernels for a problem, these are its first samples: each is built
+from source (CUDA: nvcc; on a CPU: g++). All other samples are made from the problem's own file, need no build, and are
+judged in track `any`; three kinds take turns by the sample's number:
 
     equal       the reference as its own candidate
     contiguous  the same, its inputs made contiguous first: they are already, so this is an equal too
@@ -15,14 +15,14 @@ same, so that each is judged.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 
-from hkbench.records import Backend, Problem, SampleKey
+from hkbench.llm.replies import call_name, replies_in_file
+from hkbench.records import BackendName, Problem, SampleKey
 
-WRITTEN_REPLIES = Path(__file__).resolve().parents[1] / "examples" / "replies"
+WRITTEN_REPLIES = Path(__file__).resolve().parents[1] / "examples" / "replies" / "reflect.toml"
 
 
 class Kind(StrEnum):
@@ -62,30 +62,31 @@ class ModelNew(Model):
 
 
 def made(problem: Problem, kind: Kind, sample: int) -> str:
-    """The candidate's file; the sample's number in it makes it another one than the rest of its kind."""
+    """Return the candidate's file; the sample's number in it makes it another one than the rest of its kind."""
     return f"# sample {sample}: {kind}\n{problem.source}\n{_MADE[kind]}"
 
 
 def write_replies(
-    root: Path, problems: Sequence[Problem], samples: int, backend: Backend, written: int | None = None
+    root: Path, problems: Sequence[Problem], samples: int, backend: BackendName, written: int | None = None
 ) -> dict[SampleKey, Kind]:
-    """Fills `root` with replies for the first attempt of each problem; what is what.
+    """Fill `root` with replies for the first attempt of each problem; what is what.
 
     `written`: at most so many hand-written ones, from the first problem on (None: all that there are).
     """
+    by_hand = replies_in_file(WRITTEN_REPLIES, backend)
     kinds: dict[SampleKey, Kind] = {}
     for problem in problems:
         for sample in range(1, samples + 1):
-            below = Path(problem.name, "attempt_1", f"sample_{sample}", "response.txt")
-            reply = root / below
+            key = SampleKey(problem=problem.name, attempt=1, sample=sample)
+            name = call_name(key)
+            reply = root / name / "response.txt"
             reply.parent.mkdir(parents=True, exist_ok=True)
-            source = WRITTEN_REPLIES / backend.value / below
             used = sum(kind is Kind.WRITTEN for kind in kinds.values())
-            if source.is_file() and (written is None or used < written):
+            if name in by_hand and (written is None or used < written):
                 kind = Kind.WRITTEN
-                shutil.copy(source, reply)
+                reply.write_text(by_hand[name].text)
             else:
                 kind = list(_MADE)[(sample - 1) % len(_MADE)]
                 reply.write_text(f"```python\n{made(problem, kind, sample)}```\n")
-            kinds[SampleKey(problem=problem.name, attempt=1, sample=sample)] = kind
+            kinds[key] = kind
     return kinds

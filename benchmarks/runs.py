@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hkbench.cli.arguments import add_device, add_judge
+from hkbench.cli.arguments import add_device
+from hkbench.cli.settings import add_evaluation
 
 SHUTDOWN_SECONDS = 10.0
 FIRST_GUESS = 30.0  #: seconds that a step may take before one has been seen
@@ -44,12 +45,12 @@ def interruptible() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def add_judge_of_equals(parser: argparse.ArgumentParser) -> None:
-    """The options of device and judge, for references that are judged as their own candidates."""
+def add_evaluation_of_equals(parser: argparse.ArgumentParser) -> None:
+    """The options of device and evaluation, for references that are judged as their own candidates."""
     add_device(parser)
-    add_judge(parser)
+    add_evaluation(parser)
     # PyTorch's kernels do the work, here on purpose; and a slow equal is nothing to be profiled.
-    parser.set_defaults(track="any", no_profile=True)
+    parser.set_defaults(track="any", profile_slow=False)
 
 
 def load_runs(paths: Sequence[Path], facts: Sequence[str]) -> list[dict[str, Any]]:

@@ -28,7 +28,7 @@ from benchmarks.harness import AtOnce, batch
 from hkbench.cli.arguments import positive
 from hkbench.cli.main import COMMANDS
 from hkbench.problems import find_problems, problems_root
-from hkbench.records import DeviceKind, JudgeSettings, SizeSet
+from hkbench.records import DeviceKind, EvaluationSettings, SizeSet
 from hkbench.store.files import write_atomic
 
 PROBLEMS = 8
@@ -72,7 +72,7 @@ def cpu_seconds(words: Sequence[str]) -> float:
 async def make_run(folder: Path) -> None:
     """Record a run of PROBLEMS problems."""
     problems = tuple(find_problems(problems_root(None, {}), 1, 1, PROBLEMS))
-    async with AtOnce(DeviceKind.CPU, JudgeSettings(), SizeSet.CPU) as evaluator:
+    async with AtOnce(DeviceKind.CPU, EvaluationSettings(), SizeSet.CPU) as evaluator:
         await batch(evaluator, folder, problems, 1)
 
 

@@ -7,14 +7,14 @@
     python benchmarks/verdicts.py --device cuda --time-limit 570 --cold --problems 1 42 19 --json c.json
     python benchmarks/verdicts.py --combine a.json b.json c.json
 
-Both sides judge benchmarks/candidates/kernelbench_level1/ at the problems' own sizes: five correctness trials, a
+Both sides evaluate benchmarks/candidates/kernelbench_level1/ at the problems' own sizes: five correctness trials, a
 hundred timed runs of candidate and reference each, or as many as `--timing-runs` says. KernelBench:
 `eval_kernel_against_ref` (see kernelbench_verdict.py).
 hkbench: track any, no profile. Two figures of each:
 
 - one evaluation in a process that has imported torch: for KernelBench the call alone, in a fresh process that has
-  made its CUDA context; for hkbench `Evaluator.evaluate`, as a batch calls it, with the processes that it forks and
-  their contexts;
+  made its CUDA context; for hkbench `LocalEvaluator.evaluate`, as a batch calls it, with the processes that it forks
+  and their contexts;
 - as processes, from start to end: kernelbench_verdict.py, and eval.py where `--processes` asks for it.
 
 Without --cold the build is not counted. All candidates are built first, side by side: KernelBench's into its build
@@ -23,11 +23,12 @@ each verdict, so its candidates wait, loaded and frozen, until they are measured
 evaluation without that wait and without the verdict's stage `build`, which is the call of `load_inline`; what was done
 before the wait ran beside other builds. eval.py builds alone, some 50 s with nvcc, and its stage `build` is taken off.
 
-With `--apart N` KernelBench judges N candidates at once: most of its time is spent on the host, a core for each of its
-processes. hkbench judges one at a time, on two GPUs on the second meanwhile, on one GPU before, with nothing beside it.
+With `--apart N` KernelBench evaluates N candidates at once: most of its time is spent on the host, a core for each of
+its processes. hkbench evaluates one at a time, on two GPUs on the second meanwhile, on one GPU before, with nothing
+beside it.
 
 With --cold each side builds from nothing, one at a time (of KernelBench N with `--apart N`), and everything counts.
-hkbench's kits of precompiled headers are not there either. Such verdicts also give both sides' seconds without the
+hkbench's precompiled headers are not there either. Such verdicts also give both sides' seconds without the
 build, the call of `load_inline`.
 
 Only verdicts that came to their end count: correct and timed. Medians over repeats. Exit code 0: a table was made;
@@ -80,7 +81,7 @@ class Record:
             build = f", {figure.build:.1f} s of it the build" if figure.build else ""
             words = figure.status if figure.complete else f"{figure.status}: {figure.reason[:400]}"
             how = "process" if figure.process else "call"
-            say(f"{figure.judge:12} {figure.problem:36} {how:8} {figure.seconds:7.1f} s{build}; {words}")
+            say(f"{figure.evaluator:12} {figure.problem:36} {how:8} {figure.seconds:7.1f} s{build}; {words}")
         self.figures += figures
         if self._path is not None:
             plain = self._facts | {"figures": [figure.to_json() for figure in self.figures]}
@@ -98,7 +99,7 @@ async def run(options: argparse.Namespace, checkout: Path, deadline: Deadline) -
     with tempfile.TemporaryDirectory(prefix="hkbench-verdicts-") as folder:
         scratch = Path(folder)
         if options.cold:
-            os.environ["XDG_CACHE_HOME"] = str(scratch / "cache")  # where hkbench would look for kits
+            os.environ["XDG_CACHE_HOME"] = str(scratch / "cache")  # where hkbench would look for PCHs
         runs = options.timing_runs
         builds = max(len(order), os.cpu_count() or 1)
         evaluator = TakingTurns(DeviceKind(options.device), settings(runs), SizeSet.FULL, builds)
@@ -139,10 +140,10 @@ async def measure(
         if name in broken:
             record.add([failed(KERNELBENCH, name, False, cold, 0.0, f"it was not built: {broken[name]}")])
         else:
-            record.add(await theirs.judge(task, deadline.left, cold))
-        record.add([await (ours.judge_cold(task) if cold else ours.judge(task))])
+            record.add(await theirs.evaluate(task, deadline.left, cold))
+        record.add([await (ours.evaluate_cold(task) if cold else ours.evaluate(task))])
         if name in processes:
-            record.add([await ours.judge_as_process(task, cold, deadline.left)])
+            record.add([await ours.evaluate_as_process(task, cold, deadline.left)])
         deadline.took(name, time.monotonic() - started)
 
 
@@ -159,11 +160,11 @@ async def measure_apart(
     broken = {} if cold else await build_all(order, theirs, ours, deadline)
 
     async def kernelbench(task: Task) -> None:
-        record.add(await theirs.judge(task, None, cold))  # it waits for its turn: what is left then is not known yet
+        record.add(await theirs.evaluate(task, None, cold))  # it waits for its turn: what is left then is not known yet
 
     async def hkbench() -> None:
         for task in order:
-            record.add([await (ours.judge_cold(task) if cold else ours.judge(task))])
+            record.add([await (ours.evaluate_cold(task) if cold else ours.evaluate(task))])
 
     for name, reason in broken.items():
         record.add([failed(KERNELBENCH, name, False, False, 0.0, f"it was not built: {reason}")])
@@ -177,7 +178,7 @@ async def measure_apart(
 
 
 async def build_all(order: Sequence[Task], theirs: KernelBench, ours: Ours, deadline: Deadline) -> dict[str, str]:
-    """Builds everything for both sides at once; for which problems KernelBench's build failed, and why."""
+    """Build everything for both sides at once; for which problems KernelBench's build failed, and why."""
     started = time.monotonic()
     say(f"building for {len(order)} verdicts of each side")
     for task in order:
@@ -194,7 +195,7 @@ async def build_all(order: Sequence[Task], theirs: KernelBench, ours: Ours, dead
 
 
 def about(evaluator: TakingTurns, runs: int) -> dict[str, Any]:
-    """What the figures depend on."""
+    """Return what the figures depend on."""
     return {
         "device": evaluator.device.name,
         "torch": evaluator.device.versions["torch"],
@@ -206,7 +207,7 @@ def about(evaluator: TakingTurns, runs: int) -> dict[str, Any]:
 
 
 def chosen(numbers: Sequence[str], checkout: Path) -> list[Task]:
-    """The candidates of these problems, in this order."""
+    """Return the candidates of these problems, in this order."""
     tasks = []
     for number in numbers:
         code = next(iter(CANDIDATES.glob(f"{number}_*.py")), None)
@@ -227,7 +228,9 @@ def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
         "--timing-runs", type=positive, default=RUNS, metavar="N", help="of candidate and reference each"
     )
     parser.add_argument("--repeats", type=positive, default=1, metavar="N", help="verdicts of each side on each")
-    parser.add_argument("--processes", nargs="*", metavar="N", help="problems that eval.py judges too (no number: all)")
+    parser.add_argument(
+        "--processes", nargs="*", metavar="N", help="problems that eval.py evaluates too (no number: all)"
+    )
     parser.add_argument(
         "--apart",
         type=positive,
@@ -237,7 +240,7 @@ def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--cold", action="store_true", help="count the builds, each made alone and from nothing")
     parser.add_argument("--time-limit", type=seconds, metavar="S", help="end before S seconds are over")
     parser.add_argument("--json", type=Path, metavar="F", help="write the raw figures, anew after each verdict")
-    parser.add_argument("--combine", type=Path, nargs="+", metavar="F", help="sum up these files and judge nothing")
+    parser.add_argument("--combine", type=Path, nargs="+", metavar="F", help="sum up these files and evaluate nothing")
     return parser.parse_args(words)
 
 

@@ -16,7 +16,7 @@ HKBENCH, KERNELBENCH = "hkbench", "kernelbench"
 class Figure:
     """One verdict. Seconds are wall clock."""
 
-    judge: str  #: HKBENCH or KERNELBENCH
+    evaluator: str  #: HKBENCH or KERNELBENCH
     problem: str
     process: bool  #: a process from its start to its end; else one evaluation in a process that was ready for it
     cold: bool  #: the candidate was built from nothing within `seconds`, with nothing else on the machine
@@ -24,7 +24,7 @@ class Figure:
     build: float | None  #: of `seconds`; `None`: not known
     complete: bool  #: correct and timed to the end: others stopped early, or began again
     status: str
-    speedup: float | None = None  #: what the judge says of the candidate
+    speedup: float | None = None  #: what the evaluator says of the candidate
     stages: dict[str, float] = field(default_factory=dict)
     reason: str = ""  #: why it is not complete
 
@@ -39,7 +39,8 @@ class Figure:
 
     @classmethod
     def from_json(cls, plain: dict[str, Any]) -> Figure:
-        return cls(**plain)
+        renamed = {"evaluator" if name == "judge" else name: value for name, value in plain.items()}  # older files
+        return cls(**renamed)
 
 
 def of_verdict(verdict: Verdict, seconds: float, process: bool, cold: bool) -> Figure:
@@ -62,7 +63,7 @@ def of_verdict(verdict: Verdict, seconds: float, process: bool, cold: bool) -> F
 
 
 def of_answer(problem: str, answer: dict[str, Any], whole: float, cold: bool) -> list[Figure]:
-    """The two figures of one run of kernelbench_verdict.py: of the call, and of the process, `whole` seconds.
+    """Return the two figures of one run of kernelbench_verdict.py: of the call, and of the process, `whole` seconds.
 
     A run that should have found its build and made it anew is not complete.
     """
@@ -79,16 +80,16 @@ def of_answer(problem: str, answer: dict[str, Any], whole: float, cold: bool) ->
     ]
 
 
-def failed(judge: str, problem: str, process: bool, cold: bool, seconds: float, reason: str) -> Figure:
+def failed(evaluator: str, problem: str, process: bool, cold: bool, seconds: float, reason: str) -> Figure:
     """There is no verdict."""
-    return Figure(judge, problem, process, cold, seconds, None, False, "no verdict", reason=reason)
+    return Figure(evaluator, problem, process, cold, seconds, None, False, "no verdict", reason=reason)
 
 
 def summary(figures: Sequence[Figure]) -> str:
-    """A table for each way to count the build that there are figures of, and what was left out."""
+    """Return a table for each way to count the build that there are figures of, and what was left out."""
     parts = ["\n".join(_table(figures, cold)) for cold in (False, True) if _names(figures, cold)]
     notes = [
-        f"left out: {figure.judge}, {figure.problem}{', as a process' * figure.process}: {figure.status} "
+        f"left out: {figure.evaluator}, {figure.problem}{', as a process' * figure.process}: {figure.status} "
         f"{' '.join(figure.reason.split())[:300]}"
         for figure in figures
         if not figure.complete
@@ -96,20 +97,20 @@ def summary(figures: Sequence[Figure]) -> str:
     return "\n\n".join(parts + ["\n".join(notes)] * bool(notes)) or "no figures"
 
 
-def _seconds(figures: Sequence[Figure], judge: str, problem: str, process: bool, cold: bool) -> float | None:
-    """The median over repeats."""
-    found = _counted(figures, judge, problem, process, cold)
+def _seconds(figures: Sequence[Figure], evaluator: str, problem: str, process: bool, cold: bool) -> float | None:
+    """Return the median over repeats."""
+    found = _counted(figures, evaluator, problem, process, cold)
     return median(found) if found else None
 
 
-def _counted(figures: Sequence[Figure], judge: str, problem: str, process: bool, cold: bool) -> list[float]:
-    wanted = (judge, problem, process)
-    same = [one for one in figures if one.complete and (one.judge, one.problem, one.process) == wanted]
+def _counted(figures: Sequence[Figure], evaluator: str, problem: str, process: bool, cold: bool) -> list[float]:
+    wanted = (evaluator, problem, process)
+    same = [one for one in figures if one.complete and (one.evaluator, one.problem, one.process) == wanted]
     return [seconds for one in same if (seconds := one.counted(cold)) is not None]
 
 
 def _names(figures: Sequence[Figure], cold: bool) -> list[str]:
-    """Problems that both judges have a figure for, of the same kind, in the order in which they were measured."""
+    """Problems that both evaluators have a figure for, of the same kind, in the order in which they were measured."""
     return [
         name
         for name in dict.fromkeys(figure.problem for figure in figures)
@@ -118,7 +119,7 @@ def _names(figures: Sequence[Figure], cold: bool) -> list[str]:
 
 
 def _pair(figures: Sequence[Figure], problem: str, process: bool, cold: bool) -> list[float | None]:
-    return [_seconds(figures, judge, problem, process, cold) for judge in (KERNELBENCH, HKBENCH)]
+    return [_seconds(figures, evaluator, problem, process, cold) for evaluator in (KERNELBENCH, HKBENCH)]
 
 
 def _table(figures: Sequence[Figure], cold: bool) -> Iterator[str]:
@@ -127,7 +128,7 @@ def _table(figures: Sequence[Figure], cold: bool) -> Iterator[str]:
     yield "| --- |" + " ---: |" * 7
     ratios: dict[bool, list[float]] = {False: [], True: []}
     for name in _names(figures, cold):
-        numbers = (len(_counted(figures, judge, name, False, cold)) for judge in (KERNELBENCH, HKBENCH))
+        numbers = (len(_counted(figures, evaluator, name, False, cold)) for evaluator in (KERNELBENCH, HKBENCH))
         cells = [name, ", ".join(map(str, numbers))]
         for process in (False, True):
             theirs, ours = _pair(figures, name, process, cold)

@@ -16,20 +16,20 @@ from pathlib import Path
 
 from benchmarks.kernelbench_verdict import TRIALS
 from benchmarks.verdicts_figures import HKBENCH, KERNELBENCH, Figure, failed, of_answer, of_verdict
-from hkbench.cli.arguments import DEFAULT_BACKEND
-from hkbench.engine import Evaluator
+from hkbench.engine import LocalEvaluator
 from hkbench.engine.slots import BuildSlots, Devices
 from hkbench.errors import HkbenchError
-from hkbench.records import DeviceFacts, DeviceKind, JudgeSettings, Problem, Track, Turns, Verdict
+from hkbench.records import DeviceFacts, DeviceKind, EvaluationSettings, Problem, SlotTimes, Track, Verdict
+from hkbench.registry import default_backend
 from hkbench.sandbox.environment import runner_path
 
 ROOT = Path(__file__).resolve().parents[1]
 LAST_WORDS = 2000  #: characters of a process's messages that are kept
 
 
-def settings(runs: int) -> JudgeSettings:
-    """What KernelBench does too, with `runs` timed runs of each side."""
-    return JudgeSettings(trials=TRIALS, timing_runs=runs, track=Track.ANY, profile_slow=False)
+def settings(runs: int) -> EvaluationSettings:
+    """Return what KernelBench does too, with `runs` timed runs of each side."""
+    return EvaluationSettings(trials=TRIALS, timing_runs=runs, track=Track.ANY, profile_slow=False)
 
 
 @dataclass(frozen=True)
@@ -71,14 +71,14 @@ class Lending(Devices):
         await self._arrivals[name].wait()
 
 
-class TakingTurns(Evaluator):
+class TakingTurns(LocalEvaluator):
     """hkbench's evaluator, in which a candidate that is built waits until it is told to go on."""
 
     spares = False  #: whether the first of several devices is left to the other side
 
     @property
     def beside(self) -> bool:
-        """Whether both sides can judge at once, the other one on the device that is left to it."""
+        """Whether both sides can evaluate at once, the other one on the device that is left to it."""
         return self.spares and len(self.devices) > 1
 
     async def __aenter__(self) -> TakingTurns:
@@ -101,39 +101,39 @@ class Ours:
         self._started: dict[str, asyncio.Task[Figure]] = {}
 
     def start(self, task: Task, cold: bool = False) -> None:
-        """Builds the candidate, beside others that were started; `judge` lets it go on."""
+        """Build the candidate, beside others that were started; `evaluate` lets it go on."""
         work = self._evaluate(task, cold)
         self._started[task.name] = asyncio.create_task(work, name=task.name)
 
     async def built(self, task: Task) -> bool:
-        """Waits until the candidate is loaded and wants the device; whether it came so far."""
+        """Wait until the candidate is loaded and wants the device; whether it came so far."""
         running = self._started[task.name]
         arrival = asyncio.create_task(self._evaluator.turns.arrival(task.name))
         await asyncio.wait((running, arrival), return_when=asyncio.FIRST_COMPLETED)
         arrival.cancel()
         return not running.done()
 
-    async def judge(self, task: Task) -> Figure:
+    async def evaluate(self, task: Task) -> Figure:
         self._evaluator.turns.give(task.name)
         return await self._started.pop(task.name)
 
-    async def judge_cold(self, task: Task) -> Figure:
+    async def evaluate_cold(self, task: Task) -> Figure:
         self._evaluator.turns.give(task.name)
         self.start(task, cold=True)
-        return await self.judge(task)
+        return await self.evaluate(task)
 
-    async def judge_as_process(self, task: Task, cold: bool, limit: float | None) -> Figure:
+    async def evaluate_as_process(self, task: Task, cold: bool, limit: float | None) -> Figure:
         """By eval.py, which builds for itself."""
         return await eval_process(task, self._evaluator.device.kind, self._scratch, cold, limit, self._runs)
 
     async def close(self) -> None:
-        """Ends what nobody waits for any more."""
+        """End what nobody waits for any more."""
         for running in self._started.values():
             running.cancel()
         await asyncio.gather(*self._started.values(), return_exceptions=True)
 
     async def _evaluate(self, task: Task, cold: bool) -> Figure:
-        backend = DEFAULT_BACKEND[self._evaluator.device.kind]
+        backend = default_backend(self._evaluator.device.kind)
         folder = self._scratch / f"{task.problem.name}_{task.number}"
         started = time.perf_counter()
         try:
@@ -146,7 +146,7 @@ class Ours:
         return of_verdict(evaluated.verdict, seconds, process=False, cold=cold)
 
 
-def _waited(turns: Turns) -> float:
+def _waited(turns: SlotTimes) -> float:
     """Seconds for a slot to build in and for the device."""
     return turns.building - turns.asked + (0.0 if turns.lent is None else turns.lent - turns.loaded)
 
@@ -172,7 +172,7 @@ class KernelBench:
     """Their evaluator, a process a verdict."""
 
     def __init__(self, checkout: Path, device: DeviceFacts, scratch: Path, runs: int, at_once: int = 1) -> None:
-        """Its processes see the machine's devices in their order and use the first; `at_once` of them judge."""
+        """Its processes see the machine's devices in their order and use the first; `at_once` of them evaluate."""
         self._checkout = checkout
         self._scratch = scratch
         self._runs = runs
@@ -181,11 +181,11 @@ class KernelBench:
         self._environment = dict(os.environ) | {"PATH": runner_path(), "TORCH_CUDA_ARCH_LIST": capability(device)}
 
     def folder(self, task: Task, cold: bool = False) -> Path:
-        """The build cache; of all repeats unless each builds."""
+        """Return the build cache; of all repeats unless each builds."""
         return self._scratch / (f"{task.problem.name}_{task.number}" if cold else task.problem.name)
 
     async def build(self, task: Task, limit: float | None) -> str | None:
-        """Fills the build cache without a GPU; what went wrong, if anything."""
+        """Fill the build cache without a GPU; what went wrong, if anything."""
         # `current_device()` is asked for when their module is imported; here it would make a context for nothing.
         hidden = self._environment | {"CUDA_VISIBLE_DEVICES": ""}
         done = await finish([*self._command(task, self.folder(task)), "--build-only"], hidden, limit)
@@ -194,7 +194,7 @@ class KernelBench:
         answer = json.loads(done.output.splitlines()[-1])
         return None if answer["built"] else str(answer["error"])
 
-    async def judge(self, task: Task, limit: float | None, cold: bool = False) -> list[Figure]:
+    async def evaluate(self, task: Task, limit: float | None, cold: bool = False) -> list[Figure]:
         """The figures of the call and of the process around it; waits for its turn first, which does not count."""
         async with self._turns:
             done = await finish(self._command(task, self.folder(task, cold)), self._environment, limit)
@@ -228,7 +228,7 @@ class Done:
 
 
 async def finish(command: Sequence[object], environment: Mapping[str, str], limit: float | None) -> Done:
-    """Runs a process to its end, or kills it and all that it started after `limit` seconds."""
+    """Run a process to its end, or kill it and all that it started after `limit` seconds."""
     started = time.perf_counter()
     process = await asyncio.create_subprocess_exec(
         *map(str, command),
@@ -259,5 +259,5 @@ async def _kill(process: asyncio.subprocess.Process) -> None:
 
 
 def repeated(tasks: Sequence[Task], repeats: int) -> list[Task]:
-    """All of them once, then all of them again."""
+    """Return all of them once, then all of them again."""
     return [replace(task, number=number) for number in range(repeats) for task in tasks]

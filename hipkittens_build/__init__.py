@@ -1,4 +1,4 @@
-"""Builds HipKittens kernels and calls them with PyTorch's tensors: `build(name, source, functions)`.
+"""Build HipKittens kernels and call them with PyTorch's tensors: `build(name, source, functions)`.
 
 A candidate of backend `hipkittens` writes a kernel, a struct of its arguments and a function that launches it; see
 docs/hipkittens.md. The package needs no other part of the project, and works wherever there are ROCm, PyTorch and a

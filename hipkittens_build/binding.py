@@ -16,7 +16,7 @@ from hipkittens_build.source import DESCRIBE, LAUNCH
 AXES = ("batch", "depth", "rows", "columns")  #: of a kittens::gl
 ALIGNMENT = 16  #: bytes of the widest access
 RANGE = 2**32  #: bytes; HipKittens gives the hardware a tensor's size modulo this, and nothing of a size of 0 is read
-MOST_ELEMENTS = 2**31 - 1  #: HipKittens counts elements in 32 bits
+MAX_ELEMENTS = 2**31 - 1  #: HipKittens counts elements in 32 bits
 _REMEMBERED = 256  #: shapes of one argument
 
 Where = tuple[int, int]  #: (index of the device, raw stream)
@@ -66,7 +66,7 @@ class Function:
         self._where = where
 
     def __call__(self, *values: object) -> None:
-        """Launches with these arguments on the current stream.
+        """Launch with these arguments on the current stream.
 
         Raises:
             TypeError: too few or too many arguments, no tensor or no number where one has to be, another dtype.
@@ -121,7 +121,7 @@ class _Tensor:
         words += dimensions
 
     def _checked(self, value: torch.Tensor, device: int) -> tuple[int, ...]:
-        """The four dimensions of a gl, nothing for a pointer, of a tensor of this shape."""
+        """Return the four dimensions of a gl, nothing for a pointer, of a tensor of this shape."""
         shape = tuple(value.shape)
         if value.dtype is not self._dtype:
             raise TypeError(f"{self._what}: expected {self._dtype}, got {value.dtype}")
@@ -144,7 +144,7 @@ class _Tensor:
         for name, wanted_size, size in zip(AXES, self._sizes, dimensions, strict=True):
             if wanted_size not in (-1, size):
                 raise ValueError(f"{self._what}: the source fixes {wanted_size} {name}, got {size} (shape {shape})")
-        if value.numel() > MOST_ELEMENTS or value.numel() * value.element_size() % RANGE == 0:
+        if value.numel() > MAX_ELEMENTS or value.numel() * value.element_size() % RANGE == 0:
             raise ValueError(
                 f"{self._what}: HipKittens cannot address shape {shape}: a tensor has less than 2^31 elements, and its "
                 "bytes are not a multiple of 4 GiB; pass it in parts"
@@ -183,7 +183,7 @@ class _Number:
 
 
 def _argument(what: str, described: Sequence[str], multiples: tuple[int, ...]) -> _Tensor | _Number:
-    """Reads a line of launcher.h's `described`."""
+    """Read a line of launcher.h's `described`."""
     kind, *rest = described
     if kind in ("layout", "pointer"):
         dtype, *sizes = rest

@@ -1,4 +1,4 @@
-"""Compiles an extension with hipcc, once, for the GPU at hand, and loads it."""
+"""Compile an extension with hipcc, once, for the GPU at hand, and load it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Bound:
 
 
 def build(name: str, source: str, functions: Mapping[str, Members], *, flags: Sequence[str] = ()) -> Extension:
-    """Compiles `source` (HIP, C++20) and returns an object with a method for each of `functions`.
+    """Compile `source` (HIP, C++20) and return an object with a method for each of `functions`.
 
     A function `void dispatch(const globals &, hipStream_t)` of the source is bound by `{"dispatch": ["x", "out"]}`, the
     members of `globals` in the order of their declaration: each a `kittens::gl`, a pointer to elements or a number. A
@@ -64,7 +64,7 @@ def build(name: str, source: str, functions: Mapping[str, Members], *, flags: Se
 
 
 def read_functions(name: str, functions: Mapping[str, Members]) -> tuple[Bound, ...]:
-    """The functions of a call of `build`. Raises TypeError and ValueError as that does."""
+    """Return the functions of a call of `build`. Raises TypeError and ValueError as that does."""
     found = []
     for function, members in functions.items():
         if isinstance(members, str):
@@ -110,7 +110,7 @@ def _torch_libraries() -> list[Path]:
 
 
 def _hip_root() -> Path:
-    """The folder with bin/hipcc: $ROCM_HOME, $ROCM_PATH, the package of ROCm's Core SDK, that on PATH, /opt/rocm.
+    """Return the folder with bin/hipcc: $ROCM_HOME, $ROCM_PATH, the Core SDK's package, that on PATH, /opt/rocm.
 
     In each, the link `core` leads to the newest Core SDK, which is a folder of its own from ROCm 7.13 on.
     """
@@ -139,7 +139,7 @@ def _checkout() -> Path:
 
 
 def _arch() -> str:
-    """One of `MACROS`: $PYTORCH_ROCM_ARCH where that is one architecture, else the current GPU's."""
+    """Return one of `MACROS`: $PYTORCH_ROCM_ARCH where that is one architecture, else the current GPU's."""
     listed = os.environ.get("PYTORCH_ROCM_ARCH", "").replace(",", ";").split(";")
     named = [arch.strip() for arch in listed if arch.strip()]
     if len(named) != 1:

@@ -16,7 +16,7 @@ STAMP = ".complete"  #: file in it: the package's name and version, then the has
 
 
 def checkout_root() -> tuple[str | None, Path] | None:
-    """The folder that holds include/kittens.cuh, and the variable that names it (None for the installed headers).
+    """Return the variable that names the checkout (None: installed headers), and the folder of include/kittens.cuh.
 
     None where no variable is set and nothing is installed. A folder that a variable names need not exist.
     """

@@ -44,7 +44,7 @@ extern "C" const char *{launch}(const char *packed, void *stream) {{
 
 
 def translation_unit(source: str, functions: Mapping[str, Sequence[str]]) -> str:
-    """`source` and its bindings. `functions`: name -> the members of its first argument's type, in their order.
+    """Return `source` and its bindings. `functions`: name -> the members of its first argument's type, in their order.
 
     Names have to be identifiers (`IDENTIFIER`).
     """
@@ -55,7 +55,7 @@ def translation_unit(source: str, functions: Mapping[str, Sequence[str]]) -> str
 
 
 def compile_flags(macro: str, include: Path, hip_include: Path) -> list[str]:
-    """Flags for a source that includes `kittens.cuh` and none of PyTorch's headers: those of HipKittens' Makefiles.
+    """Return flags for a source with `kittens.cuh` and without PyTorch's headers: those of HipKittens' Makefiles.
 
     `include` is the checkout's folder, `hip_include` that of the HIP headers: HipKittens says `#include <hip_bf16.h>`.
     Up to HIP 6 the constructors of __half2 are not constexpr, which HipKittens takes for granted; the last flag says

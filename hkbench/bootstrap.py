@@ -1,4 +1,4 @@
-"""Starts a command from a bare `python SCRIPT.py`: in the project's own environment where this one lacks something."""
+"""Start a command from a bare `python SCRIPT.py`: in the project's own environment where this one lacks something."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UNAVAILABLE = 69
 
 
 def start(command: str) -> int:
-    """Runs one command; `python` may be any interpreter once `make setup` has made `.venv`."""
+    """Run one command; `python` may be any interpreter once `make setup` has made `.venv`."""
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if not missing:
         from hkbench.cli.main import door

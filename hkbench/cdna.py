@@ -29,22 +29,22 @@ _WAVES_WITH_MORE_SGPRS = 7
 
 
 def allocated(vgprs: int, agprs: int) -> int:
-    """VGPRs and AGPRs a lane in one count, before rounding to blocks."""
+    """Return VGPRs and AGPRs a lane in one count, before rounding to blocks."""
     return _rounded(vgprs, _AGPR_ALIGNMENT) + agprs if agprs else vgprs
 
 
 def waves_by_registers(registers: int) -> int:
-    """Waves a SIMD that so many VGPRs and AGPRs a lane leave room for; 0 for more than there are."""
+    """Return the waves a SIMD that so many VGPRs and AGPRs a lane leave room for; 0 for more than there are."""
     return min(MAX_WAVES, VGPRS // _rounded(max(registers, 1), VGPR_BLOCK))
 
 
 def waves_by_sgprs(sgprs: int) -> int:
-    """Waves a SIMD that so many SGPRs leave room for."""
+    """Return the waves a SIMD that so many SGPRs leave room for."""
     return MAX_WAVES if sgprs <= SGPRS_FOR_ALL_WAVES else _WAVES_WITH_MORE_SGPRS
 
 
 def workgroups_by_lds(arch: str, lds: int, most: int) -> int:
-    """Workgroups of `lds` bytes that fit into a compute unit of `arch`, at most `most`; 0 for more than there is."""
+    """Return how many workgroups of `lds` bytes fit into a compute unit of `arch`, at most `most`; 0: none fits."""
     return min(most, LDS_BYTES[arch] // _rounded(lds, LDS_BLOCK[arch])) if lds else most
 
 

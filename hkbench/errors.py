@@ -15,7 +15,7 @@ HkbenchError
     ModelUnavailable       the model endpoint refused, or kept failing
       AccessRefused        it refuses the key, or the quota is used up: it will serve no other call either
       ServiceOutage        it gave no answer for as long as --outage allows
-  RunStopped               a run was told to end before its plan did; it can be resumed
+  RunStopped               a run was asked to stop before its plan ended; it can be resumed
     BudgetReached          --max-cost, --max-tokens or --max-time is used up            exit 75
     TooManyFailures        of the service or the machine, for --fail-on-error           exit 69
     ServiceLost            the service answered before, and serves no call any more     exit 69
@@ -101,13 +101,13 @@ class ServiceOutage(ModelUnavailable):
     """The service gave no answer for as long as an outage is waited out."""
 
     def __init__(self, message: str, *, total: bool = True) -> None:
-        """`total`: no call of this client was answered meanwhile, so that others would wait in vain, too."""
+        """Take `total`: no call of this client was answered meanwhile, so that others would wait in vain, too."""
         super().__init__(message)
         self.total = total
 
 
 class RunStopped(HkbenchError):
-    """A run was told to end before its plan did. Nothing failed; the same command resumes it."""
+    """A run was asked to stop before its plan ended. Nothing failed; the same command resumes it."""
 
     exit_code = 75
 

@@ -110,7 +110,7 @@ class Run:
         return _frame(CallRow, call_rows(self._view))
 
     def sample(self, address: str) -> Sample:
-        """One sample by PROBLEM/ATTEMPT/SAMPLE, as "8/2/1"; PROBLEM is a number, a name or a part of one.
+        """Return one sample by PROBLEM/ATTEMPT/SAMPLE, as "8/2/1"; PROBLEM is a number, a name or a part of one.
 
         Raises:
             UsageError: it is not written so, or several problems answer to it.
@@ -119,7 +119,8 @@ class Run:
         key = find_address(self._view, address).key
         if key is None:
             raise UsageError(f"{address!r} names no sample: name it as PROBLEM/ATTEMPT/SAMPLE, as 3/2/1")
-        return Sample(read_sample(self._view.paths, key), self._view.paths.problem(key.problem).reference)
+        view = self._view
+        return Sample(read_sample(view.paths, key, view.state), view.paths.problem(key.problem).reference)
 
 
 class Sample:
@@ -136,7 +137,7 @@ class Sample:
 
     @property
     def prompt(self) -> str | None:
-        """With the system message before it, where one was sent."""
+        """The prompt, with the system message before it, where one was sent."""
         return self._whole.prompt
 
     @property
@@ -221,13 +222,13 @@ def _run_row(path: Path) -> RunRow:
         path=str(path),
         started=run.facts.started,
         model=config.model,
-        strategy=config.strategy,
+        strategy=config.strategy.name,
         backend=config.backend,
         device=config.device,
         device_name=device_name(run.report.device_name) if run.report.device_name else None,
         level=config.level,
         sizes=config.sizes,
-        track=config.judge.track,
+        track=config.evaluation.track,
         samples=config.samples,
         attempts=config.attempts,
         complete=run.complete,
@@ -251,7 +252,7 @@ def _run_row(path: Path) -> RunRow:
 
 
 def _frame(columns: type[ReportRecord], rows: Iterable[ReportRecord]) -> pd.DataFrame:
-    """A table whose types are those of the fields, whatever its rows hold: also one without rows."""
+    """Return a table whose types are those of the fields, whatever its rows hold: also one without rows."""
     found = [row.model_dump(mode="json") for row in rows]
     return pd.DataFrame(
         {
@@ -262,7 +263,7 @@ def _frame(columns: type[ReportRecord], rows: Iterable[ReportRecord]) -> pd.Data
 
 
 def _dtype(annotation: Any) -> str:
-    """pandas' type of a field: integers and truth values that may be missing, floats with NaN, else text."""
+    """Return pandas' type of a field: nullable integers and truth values, floats with NaN, else text."""
     if get_origin(annotation) in (Union, types.UnionType):
         annotation = next(part for part in get_args(annotation) if part is not type(None))
     return {bool: "boolean", int: "Int64", float: "float64"}.get(annotation, "string")

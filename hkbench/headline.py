@@ -5,19 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from hkbench.records import CORRECT, Backend, DeviceKind, Outcome, Ownership, RunConfig, RunFacts
+from hkbench.device_kinds import model_of
+from hkbench.records import CORRECT, BackendName, Outcome, Ownership, RunConfig, RunFacts
+from hkbench.registry import backend_title
 
 SEPARATOR = " · "
 REPLAYED = "replay"  #: the model of a run whose replies were recorded, where nobody named one
 
-_BACKENDS = {
-    Backend.HIPKITTENS: "HipKittens",
-    Backend.HIP: "HIP",
-    Backend.CUDA: "CUDA",
-    Backend.TRITON: "Triton",
-    Backend.CPP: "C++",
-}
-_DEVICES = {DeviceKind.ROCM: "AMD GPU", DeviceKind.CUDA: "NVIDIA GPU", DeviceKind.CPU: "CPU"}
 #: What a device's name holds beyond the name that people use: maker, kind of memory, trade marks, number of cores.
 _NOISE = re.compile(
     r"\((?:R|TM)\)|\b(?:NVIDIA|AMD|Intel|Instinct|GeForce|HBM\d\w*|OAM|CPU|Processor|\d+-Core)\b|@.*$", re.IGNORECASE
@@ -25,30 +19,30 @@ _NOISE = re.compile(
 
 
 def device_name(name: str) -> str:
-    """The short name of a device: "H100 80GB" of "NVIDIA H100 80GB HBM3", "MI300X" of "AMD Instinct MI300X"."""
+    """Return the short name of a device: "H100 80GB" of "NVIDIA H100 80GB HBM3", "MI300X" of "AMD Instinct MI300X"."""
     return " ".join(_NOISE.sub(" ", name).split()) or name
 
 
 def model_name(config: RunConfig) -> str:
-    """The model that was asked, or that the replies were recorded."""
+    """Return the model that was asked, or that the replies were recorded."""
     if config.replay is None:
         return config.model
     return "recorded replies" if config.model == REPLAYED else f"{config.model} (recorded replies)"
 
 
 def title(config: RunConfig, facts: RunFacts | None = None) -> str:
-    """One line: `NAME · CUDA on H100 80GB · KernelBench L1, 100 problems · 1x1 · track any` (samples x attempts)."""
+    """Return one line: `NAME · CUDA on H100 80GB · KernelBench L1, 100 problems · 1x1 · track any`."""
     return SEPARATOR.join(title_parts(config, facts))
 
 
 def title_parts(config: RunConfig, facts: RunFacts | None = None) -> tuple[str, ...]:
-    """Model; backend and device; problems; samples x attempts; track. `facts` as far as they are known."""
+    """Return model; backend and device; problems; samples x attempts; track. `facts` as far as they are known."""
     return (
         model_name(config),
-        f"{_BACKENDS[config.backend]} {_where(config, facts)}",
+        f"{backend_title(config.backend)} {_where(config, facts)}",
         _problems(config, facts),
         f"{config.samples}x{config.attempts}",
-        f"track {config.judge.track.value}",
+        f"track {config.evaluation.track.value}",
     )
 
 
@@ -58,7 +52,7 @@ def _where(config: RunConfig, facts: RunFacts | None) -> str:
     if facts is not None and facts.device is not None:
         return f"on {device_name(facts.device.name)}"
     told = facts.hardware.get("device") if facts is not None else None
-    return f"on {device_name(told) if told else _DEVICES[config.device]}"
+    return f"on {device_name(told) if told else model_of(config.device).label}"
 
 
 def _problems(config: RunConfig, facts: RunFacts | None) -> str:
@@ -68,7 +62,7 @@ def _problems(config: RunConfig, facts: RunFacts | None) -> str:
 
 
 def plural(count: int, noun: str, nouns: str | None = None) -> str:
-    """`1 problem`, `2 problems`; `nouns` where the plural is irregular."""
+    """Return text such as `1 problem`, `2 problems`; `nouns` where the plural is irregular."""
     return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
 
 
@@ -113,7 +107,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f}"
 
 
-def own_kernels(faster: Sequence[tuple[Ownership | None, Backend | None]], asked: Backend) -> str | None:
+def own_kernels(faster: Sequence[tuple[Ownership | None, BackendName | None]], asked: BackendName) -> str | None:
     """State whose kernels the faster ones are, where that has to be said; `None` where all are what was asked for.
 
     `faster`: of the best sample of each faster problem, whose work it is (`None`: not profiled) and the language of its
@@ -131,20 +125,20 @@ def own_kernels(faster: Sequence[tuple[Ownership | None, Backend | None]], asked
             if unknown == len(faster)
             else f"Of these with own kernels: {own} of {len(faster)}{noted}."
         )
-    others = _languages(language for _, language in faster if language is not None and language is not asked)
+    others = _languages(language for _, language in faster if language is not None and language != asked)
     if others:
-        parts.append(f"Not written in {_BACKENDS[asked]} as asked: {others}.")
+        parts.append(f"Not written in {backend_title(asked)} as asked: {others}.")
     return " ".join(parts) or None
 
 
 def not_told(not_established: int, not_profiled: int) -> list[str]:
-    """Counts in words the problems of which nothing says whose work they are: not established, or not profiled."""
+    """Count in words the problems without a known owner of the work: not established, or not profiled."""
     counts = ((not_established, "not established"), (not_profiled, "not profiled"))
     return [f"{count} {words}" for count, words in counts if count]
 
 
-def _languages(found: Iterable[Backend]) -> str:
-    counts: dict[Backend, int] = {}
+def _languages(found: Iterable[BackendName]) -> str:
+    counts: dict[BackendName, int] = {}
     for language in found:
         counts[language] = counts.get(language, 0) + 1
-    return ", ".join(f"{count} in {_BACKENDS[language]}" for language, count in counts.items())
+    return ", ".join(f"{count} in {backend_title(language)}" for language, count in counts.items())

@@ -16,12 +16,11 @@ from pathlib import Path
 
 VARIABLES = ("ROCM_HOME", "ROCM_PATH")
 DEFAULT = Path("/opt/rocm")
-_RELEASE = re.compile(r"\d+\.\d+(?:\.\d+)?")
 _VERSIONED = re.compile(r"core-(\d+(?:\.\d+)*)")
 
 
 def rocm_roots(environment: Mapping[str, str], default: Path = DEFAULT) -> Iterator[Path]:
-    """Folders that may hold ROCm's bin, lib and include, the likeliest first; whether they are there is not said.
+    """Return folders that may hold ROCm's bin, lib and include, the likeliest first; they need not exist.
 
     Of what the variables name, then of `default`: the folder itself, its `core`, and its `core-X.Y`, newest first.
     """
@@ -30,26 +29,14 @@ def rocm_roots(environment: Mapping[str, str], default: Path = DEFAULT) -> Itera
         yield from core_and_itself(folder)
 
 
-def rocm_version(environment: Mapping[str, str], default: Path = DEFAULT) -> str | None:
-    """The release of the first installation that says it: "7.2.1" of "7.2.1-43"; None where none does."""
-    for root in rocm_roots(environment, default):
-        try:
-            text = (root / ".info" / "version").read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            continue
-        if match := _RELEASE.match(text.strip()):
-            return match[0]
-    return None
-
-
 def include_folders(environment: Mapping[str, str]) -> list[str]:
-    """Where PyTorch may look for HIP's headers, under the names that it would give."""
+    """Return where PyTorch may look for HIP's headers, under the names that it would give."""
     roots = [*rocm_roots(environment), *filter(None, (sdk_core(), _of_program(environment)))]
     return list(dict.fromkeys(str(root / "include") for root in roots))
 
 
 def sdk_core() -> Path | None:
-    """The folder of ROCm's Core SDK where it was installed as a Python package, with PyTorch's ROCm wheels."""
+    """Return the folder of ROCm's Core SDK where it was installed as a Python package, with PyTorch's ROCm wheels."""
     spec = importlib.util.find_spec("_rocm_sdk_core")
     return None if spec is None or spec.origin is None else Path(spec.origin).parent.resolve()
 
@@ -61,7 +48,7 @@ def _of_program(environment: Mapping[str, str]) -> Path | None:
 
 
 def core_and_itself(folder: Path) -> Iterator[Path]:
-    """The folder, and the releases of the Core SDK in it."""
+    """Yield the folder, and the releases of the Core SDK in it."""
     yield folder
     yield folder / "core"
     found = [(match[1], path) for path in folder.glob("core-*") if (match := _VERSIONED.fullmatch(path.name))]

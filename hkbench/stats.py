@@ -24,7 +24,7 @@ _CHUNK = 2_000_000  # numbers resampled at a time, to bound the memory (16 MB of
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
-    """Chance that at least one of k samples is correct, from c correct ones among n drawn.
+    """Return the chance that at least one of k samples is correct, from c correct ones among n drawn.
 
     The unbiased estimator 1 - C(n-c, k) / C(n, k) of Chen et al., "Evaluating Large Language Models Trained
     on Code" (2021), eq. 1, as the product 1 - prod_{i=n-c+1..n} (1 - k/i): no large binomial is formed.
@@ -40,7 +40,7 @@ def pass_at_k(n: int, c: int, k: int) -> float:
 
 
 def best_of_k(values: Sequence[float], k: int) -> float:
-    """The mean of the largest of k values drawn without replacement from n: what keeping the best of k comes to.
+    """Return the mean of the largest of k values drawn without replacement from n: what keeping the best of k comes to.
 
     sum_{i=k..n} x_(i) C(i-1, k-1) / C(n, k) with x_(i) the i-th smallest: in so many of the C(n, k) subsets it is the
     largest. With values of 0 and 1 it is `pass_at_k`.
@@ -54,7 +54,7 @@ def best_of_k(values: Sequence[float], k: int) -> float:
 
 
 def share_interval(count: int, total: int) -> Interval:
-    """count / total with the 95 % score interval of Wilson, "Probable inference" (1927).
+    """Return count / total with the 95 % score interval of Wilson, "Probable inference" (1927).
 
     (p + z^2/2n -+ z sqrt(p (1-p) / n + z^2/4n^2)) / (1 + z^2/n) with z = 1.96: it stays inside of 0..1, and has a width
     where all or none succeeded. The trials are taken as independent, and as a sample of more of their kind.
@@ -69,7 +69,7 @@ def share_interval(count: int, total: int) -> Interval:
 
 
 def geometric_mean(values: Sequence[float] | Floats) -> float:
-    """exp(mean(log x)): the mean for ratios, in which 2x and 0.5x cancel. All values must be positive."""
+    """Return exp(mean(log x)): the mean for ratios, in which 2x and 0.5x cancel. All values must be positive."""
     data = _checked(values, "geometric mean")
     if data.min() <= 0.0:
         raise ValueError(f"the geometric mean needs positive values, not {data.min()}")
@@ -84,7 +84,7 @@ def bootstrap_interval(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Interval:
-    """Percentile bootstrap (Efron 1979): `statistic` of the values, and its quantiles over resamples of them.
+    """Return `statistic` of the values with a percentile bootstrap interval (Efron 1979) over resamples.
 
     The same values, seed and `resamples` give the same interval. Of one value the interval has no width,
     which says nothing of its certainty: the caller decides whether to show it.
@@ -99,7 +99,7 @@ def bootstrap_interval(
 
 
 def expanded_confidence(n: int, confidence: float = 0.95) -> float:
-    """The confidence to ask `bootstrap_interval` for, so that the interval of a mean of n values is wide enough.
+    """Return the confidence to ask `bootstrap_interval` for, so that the interval of a mean of n values is wide enough.
 
     A percentile interval of few values is too narrow: it takes their spread as known. The expanded one takes the
     quantiles at Phi(-sqrt(n / (n - 1)) t) in place of (1 - confidence) / 2, with t of n - 1 degrees of freedom
@@ -117,7 +117,7 @@ def expanded_confidence(n: int, confidence: float = 0.95) -> float:
 
 
 def median_interval(samples: Sequence[float], *, confidence: float = 0.95) -> Interval:
-    """The median with a distribution-free interval between two order statistics.
+    """Return the median with a distribution-free interval between two order statistics.
 
     The j-th smallest and the j-th largest of n independent samples enclose the true median with probability
     1 - 2 P(Binomial(n, 1/2) < j), whatever the distribution (David and Nagaraja, "Order Statistics", 7.1).
@@ -139,7 +139,7 @@ def ratio_of_medians(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Interval:
-    """median(baseline) / median(candidate) of positive times, with a percentile bootstrap interval.
+    """Return median(baseline) / median(candidate) of positive times, with a percentile bootstrap interval.
 
     Samples of equal number are taken as pairs measured in turn, and resampled as pairs: a drift of the clock
     that slows both sides then cancels. Otherwise each side is resampled on its own.
@@ -158,7 +158,7 @@ def ratio_of_medians(
 
 
 def fast_p(speedups_of_correct: Sequence[float], total: int, p: float) -> float:
-    """Share of all `total` problems that are correct and have a speed-up above p.
+    """Return the share of all `total` problems that are correct and have a speed-up above p.
 
     fast_p = 1/N sum_i 1(correct_i and speed-up_i > p) of Ouyang et al., "KernelBench" (2025), section 3.3.
     With p = 0 it is the share of correct problems. `speedups_of_correct` has one value a correct problem.
@@ -186,7 +186,7 @@ def _check_confidence(confidence: float) -> None:
 
 
 def _resampled(n: int, resamples: int, seed: int) -> Iterator[NDArray[np.int64]]:
-    """Row after row of n indices drawn with replacement, in blocks of bounded size."""
+    """Yield rows of n indices drawn with replacement, in blocks of bounded size."""
     if resamples < 1:
         raise ValueError(f"resamples must be at least 1, not {resamples}")
     random = default_rng(seed)
@@ -205,7 +205,7 @@ def _percentiles(value: float, estimates: Floats, confidence: float) -> Interval
 
 
 def _outer_rank(n: int, tail: float) -> int:
-    """The largest j with P(Binomial(n, 1/2) < j) <= tail; 0 when even j = 1 exceeds it."""
+    """Return the largest j with P(Binomial(n, 1/2) < j) <= tail; 0 when even j = 1 exceeds it."""
     below = 0.0
     for i in range(n):
         # In logs: 2**-n alone underflows beyond n = 1074.

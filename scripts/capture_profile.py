@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Judges one candidate and writes down what its profile came to: the files, the verdict, and the prompt made from both.
+"""Evaluate one candidate and write down what its profile came to: the files, the verdict, and the prompt of both.
 
     verdict.json       the whole verdict
     profile/...        what the profiler wrote, and a JSON file a run of it: command, exit status, seconds, output
@@ -28,12 +28,13 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from hkbench.engine.confinement import survey  # noqa: E402
-from hkbench.engine.evaluator import Evaluator  # noqa: E402
+from hkbench.engine.evaluator import LocalEvaluator  # noqa: E402
 from hkbench.lab.prompting import Prompter  # noqa: E402
 from hkbench.problems import load_problem  # noqa: E402
 from hkbench.profile.installed import find_program  # noqa: E402
 from hkbench.prompts import load_prompts, reflect_on  # noqa: E402
-from hkbench.records import Backend, DeviceKind, JudgeSettings, KernelProfile, Track, Verdict  # noqa: E402
+from hkbench.records import BackendName, DeviceKind, EvaluationSettings, KernelProfile, Track, Verdict  # noqa: E402
+from hkbench.registry import backend_names  # noqa: E402
 from hkbench.sandbox.cage import LANDLOCK, NAMESPACES, SECCOMP, Cage  # noqa: E402
 from hkbench.sandbox.command import words  # noqa: E402
 from hkbench.sandbox.environment import device_files, readable_paths  # noqa: E402
@@ -48,14 +49,14 @@ def main() -> int:
     parser.add_argument("--code", type=Path, required=True)
     parser.add_argument("--problem", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True, metavar="DIR")
-    parser.add_argument("--backend", type=Backend, choices=list(Backend), help="whose hints the prompt gives")
-    parser.add_argument("--device", type=DeviceKind, choices=list(DeviceKind), help="default: the best there is")
-    parser.add_argument("--profile-timeout", type=float, default=JudgeSettings().profile_timeout, metavar="S")
+    parser.add_argument("--backend", choices=backend_names(), help="whose hints the prompt gives")
+    parser.add_argument("--device", type=DeviceKind, choices=DeviceKind.known(), help="default: the best there is")
+    parser.add_argument("--profile-timeout", type=float, default=EvaluationSettings().profile_timeout, metavar="S")
     parser.add_argument("--timing-runs", type=int, metavar="N")
     parser.add_argument("--diagnose", action="store_true", help="where ncu failed, try it in smaller cages")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    verdict = asyncio.run(_judge(options))
+    verdict = asyncio.run(_evaluate(options))
     (options.out / "machine.txt").write_text(_machine())
     if verdict.profile is not None:
         print(_shown(verdict.profile))
@@ -69,15 +70,15 @@ def main() -> int:
     return 1
 
 
-async def _judge(options: argparse.Namespace) -> Verdict:
+async def _evaluate(options: argparse.Namespace) -> Verdict:
     problem = load_problem(options.problem)
-    settings = JudgeSettings(
+    settings = EvaluationSettings(
         track=Track.ANY,
         timing_runs=options.timing_runs,
         profile_timeout=options.profile_timeout,
         keep_profile=str((options.out / "profile").absolute()),
     )
-    async with Evaluator(options.device, settings) as evaluator:
+    async with LocalEvaluator(options.device, settings) as evaluator:
         backend = options.backend or _backend(evaluator.device.kind)
         with tempfile.TemporaryDirectory(prefix="hkbench-") as scratch:
             judged = await evaluator.evaluate(problem, options.code, Path(scratch, "build"), backend)
@@ -95,8 +96,8 @@ async def _judge(options: argparse.Namespace) -> Verdict:
     return judged.verdict
 
 
-def _backend(kind: DeviceKind) -> Backend:
-    return {DeviceKind.CPU: Backend.CPP, DeviceKind.CUDA: Backend.CUDA, DeviceKind.ROCM: Backend.HIP}[kind]
+def _backend(kind: DeviceKind) -> BackendName:
+    return {DeviceKind.CPU: "cpp", DeviceKind.CUDA: "cuda", DeviceKind.ROCM: "hip"}[kind]
 
 
 def _section(prompt: str) -> str:
@@ -116,7 +117,7 @@ def _shown(profile: KernelProfile) -> str:
 
 
 def _machine() -> str:
-    """Lines that say what a profiler may do here."""
+    """Return lines that say what a profiler may do here."""
     lines = []
     for path in (*SEEN, "/proc/self/status"):
         try:
@@ -131,7 +132,7 @@ def _machine() -> str:
 
 
 def _diagnose(out: Path) -> None:
-    """What the profiler said, and how it fares around three lines in cages of fewer and fewer layers."""
+    """Print what the profiler said, and how it fares around three lines in cages of fewer and fewer layers."""
     for path in sorted(out.glob("profile/*/*.json")):
         kept = json.loads(path.read_text())
         print(f"--- {path.name}: exit status {kept['returncode']} after {kept['seconds']} s\n{kept['output'][-4000:]}")

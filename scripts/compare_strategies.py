@@ -11,7 +11,7 @@ Each strategy is a run_batch.py of its own, into RESULTS/STRATEGY, one after the
 Then generate_report.py compares the runs with the first of --strategies, and a table says how many calls each really
 made. What follows `--` goes to each run_batch.py (--model, --device, --track, ...).
 
-Recorded replies: --replay DIR for all strategies, --replay STRATEGY=DIR for one. A strategy for which replies are
+Recorded replies: --replay PATH for all strategies, --replay STRATEGY=PATH for one. A strategy for which replies are
 lacking stops a problem where they end: what it may ask for and is not there is listed before the runs and again after
 the table, and where one was asked for in vain the exit code is 1. --made writes replies for any problem from its own
 file: attempt 1 is the reference with its result half as large again, every later one the reference itself, the judge's
@@ -44,24 +44,25 @@ from hkbench.cli.arguments import positive  # noqa: E402
 from hkbench.errors import HkbenchError  # noqa: E402
 from hkbench.lab.advice import CALLS  # noqa: E402
 from hkbench.llm.replay import ReplayClient  # noqa: E402
+from hkbench.llm.replies import call_name  # noqa: E402
 from hkbench.llm.structured import read_answer  # noqa: E402
 from hkbench.problems import chosen_problems  # noqa: E402
 from hkbench.records import (  # noqa: E402
     FORMS,
     AdviceKey,
     AdviceReceived,
-    Backend,
     CallKey,
     Problem,
     ReplyReceived,
     SampleKey,
 )
+from hkbench.registry import backend_names  # noqa: E402
 from hkbench.store.events import read_events  # noqa: E402
 from hkbench.store.layout import RunPaths  # noqa: E402
 from hkbench.strategies import STRATEGIES  # noqa: E402
 
 ORDER = ("reflect", "judge", "staged")
-MOST_SAMPLES = 3  #: of an attempt of reflect, where N divides so
+MAX_SAMPLES = 3  #: of an attempt of reflect, where N divides so
 SHOWN = 4  #: replies listed before it says how many more there are
 PLUMBING = "made from the problems' own files: this shows that the machinery works, and is no result"
 #: Serves for a repair and for an optimisation alike.
@@ -89,7 +90,7 @@ class Shape:
         return [*words, "--exhaust"] if self.strategy == "reflect" else words
 
     def keys(self, problem: str) -> list[CallKey]:
-        """Every reply that the strategy may ask for, but second answers of a judge."""
+        """Return every reply that the strategy may ask for, but second answers of a judge."""
         steps, samples = range(1, self.attempts + 1), range(1, self.samples + 1)
         keys: list[CallKey] = [SampleKey(problem=problem, attempt=k, sample=n) for k in steps for n in samples]
         if STRATEGIES[self.strategy].asks_judge:
@@ -98,12 +99,12 @@ class Shape:
 
 
 def shapes(strategies: Sequence[str], calls: int, rounds: int | None) -> list[Shape]:
-    """At most `calls` model calls of a problem each, unless `rounds` asks for more."""
-    samples = next(n for n in range(MOST_SAMPLES, 0, -1) if calls % n == 0)
+    """Return shapes of at most `calls` model calls of a problem each, unless `rounds` asks for more."""
+    samples = next(n for n in range(MAX_SAMPLES, 0, -1) if calls % n == 0)
     found = {
         "reflect": Shape("reflect", samples, calls // samples),
         "judge": Shape("judge", 1, 1 + (rounds or (calls - 1) // (1 + CALLS))),
-        "staged": Shape("staged", 1, min(calls, STRATEGIES["staged"].attempts)),
+        "staged": Shape("staged", 1, min(calls, STRATEGIES["staged"].Options().attempts)),
     }
     return [found[name] for name in strategies]
 
@@ -142,9 +143,11 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--rounds", type=positive, metavar="R", help="of judge; more than (N - 1) // 3 may exceed N")
     parser.add_argument("--problems", type=Path, metavar="PATH", help="as of run_batch.py")
     parser.add_argument("--level", type=positive, metavar="N", help="of the problems (default: 1)")
-    parser.add_argument("--backend", type=Backend, default=Backend.CPP, choices=list(Backend), help="(default: cpp)")
+    parser.add_argument("--backend", default="cpp", choices=backend_names(), help="(default: cpp)")
     replies = parser.add_mutually_exclusive_group()
-    replies.add_argument("--replay", nargs="+", default=[], metavar="[S=]DIR", help="folders of recorded replies")
+    replies.add_argument(
+        "--replay", nargs="+", default=[], metavar="[S=]PATH", help="run folders, or files of recorded replies"
+    )
     replies.add_argument("--made", action="store_true", help="replies made from the problems' own files")
     parser.add_argument("--results", type=Path, required=True, metavar="DIR", help="a folder for the runs")
     words = sys.argv[1:]
@@ -154,18 +157,18 @@ def parse() -> argparse.Namespace:
     if "judge" in options.strategies and options.calls < 2 + CALLS and options.rounds is None:
         parser.error(f"--calls {options.calls}: one round of judge may take {2 + CALLS}; give more, or --rounds")
     if sum("=" not in one for one in options.replay) > 1:
-        parser.error("--replay: one folder for all strategies; name the others STRATEGY=DIR")
+        parser.error("--replay: one folder for all strategies; name the others STRATEGY=PATH")
     named = [one.partition("=")[0] for one in options.replay if "=" in one]
     if unknown := sorted(set(named) - set(options.strategies)):
-        parser.error(f"--replay {unknown[0]}=DIR: {unknown[0]} is none of {', '.join(options.strategies)}")
+        parser.error(f"--replay {unknown[0]}=PATH: {unknown[0]} is none of {', '.join(options.strategies)}")
     return options
 
 
 def folders(options: argparse.Namespace, planned: Sequence[Shape], problems: Sequence[Problem]) -> dict[str, Path]:
-    """Whose replies lie where; empty where a model is asked."""
+    """Return whose replies lie where; empty where a model is asked."""
     if options.made:
         root = options.results / "replies"
-        write_made(root / options.backend.value, planned, problems)
+        write_made(root, planned, problems)
         return {shape.strategy: root for shape in planned}
     for_all = [Path(one) for one in options.replay if "=" not in one]
     found = {shape.strategy: for_all[-1] for shape in planned if for_all}
@@ -173,15 +176,15 @@ def folders(options: argparse.Namespace, planned: Sequence[Shape], problems: Seq
 
 
 def write_made(root: Path, planned: Sequence[Shape], problems: Sequence[Problem]) -> None:
-    """One collection for all strategies. No two candidates of a problem are the same file, so that each is judged."""
+    """Write a collection for all strategies. No two candidates of a problem are alike, so that each is judged."""
     for problem in problems:
         for key in dict.fromkeys(key for shape in planned for key in shape.keys(problem.name)):
             if isinstance(key, AdviceKey):
                 text = json.dumps(CANNED, indent=2) + "\n"
             else:
                 kind = Kind.SCALED if key.attempt == 1 else Kind.EQUAL
-                text = f"```python\n{made(problem, kind, MOST_SAMPLES * (key.attempt - 1) + key.sample)}```\n"
-            path = root / problem.name / f"attempt_{key.attempt}" / key.folder / "response.txt"
+                text = f"```python\n{made(problem, kind, MAX_SAMPLES * (key.attempt - 1) + key.sample)}```\n"
+            path = root / call_name(key) / "response.txt"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
             record = {"model": "plumbing", "finish_reason": "stop"}
@@ -189,12 +192,12 @@ def write_made(root: Path, planned: Sequence[Shape], problems: Sequence[Problem]
 
 
 def lacks(shape: Shape, folder: Path | None, options: argparse.Namespace, problems: Sequence[Problem]) -> Iterator[str]:
-    """A line for each problem of which the strategy may ask for replies that are not recorded."""
+    """Yield a line for each problem of which the strategy may ask for replies that are not recorded."""
     if folder is None:
         return
     client = ReplayClient(folder, options.backend)
     for problem in problems:
-        missing = client.missing([*shape.keys(problem.name), *again(shape, folder, options.backend, problem.name)])
+        missing = client.missing([*shape.keys(problem.name), *again(shape, client, problem.name)])
         if missing:
             names = [f"attempt_{key.attempt}/{key.folder}" for key in missing]
             more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
@@ -202,23 +205,21 @@ def lacks(shape: Shape, folder: Path | None, options: argparse.Namespace, proble
             yield f"{what}: {', '.join(names[:SHOWN])}{more}"
 
 
-def again(shape: Shape, folder: Path, backend: Backend, problem: str) -> Iterator[CallKey]:
-    """Second answers of the judge that are sure to be asked for: the first fits neither form."""
+def again(shape: Shape, client: ReplayClient, problem: str) -> Iterator[CallKey]:
+    """Return second answers of the judge that are sure to be asked for: the first fits neither form."""
     for key in shape.keys(problem):
         if isinstance(key, AdviceKey):
-            below = Path(problem, f"attempt_{key.attempt}", key.folder, "response.txt")
-            first = next((path for path in (folder / backend.value / below, folder / below) if path.is_file()), None)
-            if first is None:
+            if client.missing([key]):
                 continue
-            text = first.read_text(encoding="utf-8", errors="replace")
+            text = client.reply(key).text
             if not any(read_answer(text, form).advice for form in FORMS.values()):
                 yield key.model_copy(update={"call": CALLS})
 
 
 def batch(shape: Shape, folder: Path | None, options: argparse.Namespace) -> int:
-    """Runs a strategy; the exit code."""
+    """Run a strategy; the exit code."""
     words = [sys.executable, str(ROOT / "run_batch.py"), str(options.first), str(options.last), *shape.words]
-    words += ["--backend", options.backend.value, "--results", str(options.results / shape.strategy)]
+    words += ["--backend", options.backend, "--results", str(options.results / shape.strategy)]
     words += ["--problems", str(options.problems)] if options.problems else []
     words += ["--level", str(options.level)] if options.level else []
     words += ["--replay", str(folder)] if folder else []
@@ -238,7 +239,7 @@ def comparison(options: argparse.Namespace, planned: Sequence[Shape]) -> list[st
 def table(
     options: argparse.Namespace, planned: Sequence[Shape], codes: dict[str, int], problems: Sequence[str]
 ) -> Iterator[str]:
-    """What each strategy came to, and the calls that it really made."""
+    """Yield what each strategy came to, and the calls that it really made."""
     head = f"model calls, at most {options.calls} a problem"
     yield f"{head}  coder  judge  a problem  finished  solved  correct"
     for shape in planned:
@@ -259,7 +260,7 @@ def table(
 
 
 def calls_made(folder: Path) -> tuple[Counter[str], Counter[str]]:
-    """Answered calls by problem, of the coder and of the judge; one that a resume asked for twice counts twice."""
+    """Count answered calls by problem, of coder and judge; one that a resume asked for twice counts twice."""
     coder, judge = Counter[str](), Counter[str]()
     journal = RunPaths(folder).journal
     for event in read_events(journal) if journal.exists() else ():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the corpus of attacks and honest candidates and prints the table: case, caught by, verdict, seconds, totals."""
+"""Run the corpus of attacks and honest candidates and print the table: case, caught by, verdict, seconds, totals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from support import corpus  # noqa: E402
 
-LONGEST_MESSAGE = 300
+MAX_MESSAGE_LENGTH = 300
 
 
 def main() -> int:
@@ -24,7 +24,7 @@ def main() -> int:
     parser.add_argument("--only", default="", metavar="REGEX", help="cases whose folder/name matches, as `attacks/t`")
     parser.add_argument("--via", choices=["engine", "eval"], default="engine", help="one evaluator, or eval.py each")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="cases under way at once (default: 2)")
-    parser.add_argument("--again", action="store_true", help="judge what was not as expected twice more, alone")
+    parser.add_argument("--again", action="store_true", help="evaluate what was not as expected twice more, alone")
     parser.add_argument("--json", type=Path, metavar="F", help="write the rows as JSON")
     parser.add_argument("--markdown", type=Path, metavar="F", help="write the table as Markdown")
     arguments, options = parser.parse_known_args()
@@ -50,7 +50,7 @@ def _print_row(row: corpus.Row) -> None:
     if row.findings:
         print(f"    findings: {', '.join(row.findings)}")
     if not row.passed:
-        print(f"    expected {row.expected}: {' '.join(row.message.split())[:LONGEST_MESSAGE]}")
+        print(f"    expected {row.expected}: {' '.join(row.message.split())[:MAX_MESSAGE_LENGTH]}")
 
 
 def _print_totals(rows: list[corpus.Row], seconds: float) -> None:

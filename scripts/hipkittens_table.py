@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Builds each shipped prompt example and known answer for AMD and prints the table of docs/hipkittens.md.
+"""Build each shipped prompt example and known answer for AMD and print the table of docs/hipkittens.md.
 
 Whole candidates take the way of `eval.py --build-only`; a kernel without a binding is compiled as device source alone.
 HipKittens is that of scripts/install_hipkittens.py, or a checkout that HIPKITTENS_CDNA3_ROOT or HIPKITTENS_CDNA4_ROOT
@@ -25,7 +25,7 @@ from support.kittens import checkout, kittens_root  # noqa: E402
 
 from hkbench.errors import HkbenchError  # noqa: E402
 from hkbench.problems import SHIPPED, load_problem  # noqa: E402
-from hkbench.records import Backend, KernelResources, Problem, Stage, Status  # noqa: E402
+from hkbench.records import BackendName, KernelResources, Problem, Stage, Status  # noqa: E402
 from hkbench.toolchain.diagnostics import first_error  # noqa: E402
 from hkbench.toolchain.hip import ARCHITECTURES, find_hip  # noqa: E402
 from hkbench.toolchain.hipkittens import WITH_CARD, Checkout, Dialect, dialect_for, read_checkout  # noqa: E402
@@ -40,7 +40,7 @@ class Job:
     """One text to build for one architecture."""
 
     name: str
-    backend: Backend
+    backend: BackendName
     arch: str
     source: str
     whole: bool  #: a candidate's file; else a kernel without a binding
@@ -90,9 +90,9 @@ def main() -> int:
 
 
 def examples() -> Iterator[Job]:
-    """The blocks of the prompts for HIP, each for both architectures, and for HipKittens, each for its own."""
+    """Yield the blocks of the prompts for HIP, each for both architectures, and for HipKittens, each for its own."""
     for example in shipped_examples():
-        if example.backend not in (Backend.HIP, Backend.HIPKITTENS):
+        if example.backend not in ("hip", "hipkittens"):
             continue
         name = f"prompts: {example.name.lstrip('_')}"
         for arch in (example.dialect.arch,) if example.dialect else ARCHITECTURES:
@@ -101,11 +101,11 @@ def examples() -> Iterator[Job]:
 
 def answers() -> Iterator[Job]:
     for path in sorted(ANSWERS.glob("cdna*/*.py"), key=lambda path: (int(path.stem.split("_")[0]), path.parent.name)):
-        yield Job(path.stem, Backend.HIPKITTENS, Dialect(path.parent.name).arch, path.read_text(), whole=True)
+        yield Job(path.stem, "hipkittens", Dialect(path.parent.name).arch, path.read_text(), whole=True)
 
 
 def build(job: Job, folder: Path) -> Row:
-    if job.backend is Backend.HIP:
+    if job.backend == "hip":
         return build_whole(job, folder)
     with checkout(dialect_for(job.arch)):
         if job.whole:
@@ -124,7 +124,7 @@ def build_whole(job: Job, folder: Path) -> Row:
 
 
 def problem_of(job: Job) -> Problem:
-    """The problem that an answer is for; an example has none, and build-only does not look into it."""
+    """Return the problem that an answer is for; an example has none, and build-only does not look into it."""
     own = SHIPPED / "level1" / f"{job.name}.py"
     return load_problem(own if own.is_file() else next(iter(sorted((SHIPPED / "level1").glob("*.py")))))
 
@@ -143,7 +143,7 @@ def cells(row: Row) -> list[str]:
 
 
 def conditions(trees: Mapping[Dialect, Checkout]) -> str:
-    """With what it was built: compiler, headers, the trees."""
+    """Say with what it was built: compiler, headers, the trees."""
     hip = find_hip()
     said = [f"{tree.versions(dialect)['hipkittens']} ({tree.content[:12]})" for dialect, tree in trees.items()]
     return f"{hip.compiler}, HIP {hip.version}; HipKittens (start of the sha256 of include/): {', '.join(said)}."

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Installs HipKittens' headers where there is no checkout of it: those of the Python package hk-dsl, with its licence.
+"""Install HipKittens' headers where there is no checkout of it: those of the Python package hk-dsl, with its licence.
 
     scripts/install_hipkittens.py [FOLDER]        default FOLDER: .hipkittens in the repository's root
 
@@ -51,7 +51,7 @@ def main() -> int:
 
 
 def is_complete(folder: Path) -> bool:
-    """Whether the folder holds this version's headers as they were unpacked."""
+    """Return whether the folder holds this version's headers as they were unpacked."""
     stamp, include = folder / STAMP, folder / "include"
     return stamp.is_file() and include.is_dir() and stamp.read_text(encoding="utf-8") == stamp_of(include)
 
@@ -61,7 +61,7 @@ def stamp_of(include: Path) -> str:
 
 
 def fetch(work: Path) -> str | None:
-    """Downloads the wheel into `work`; pip compares the hash. Returns what went wrong."""
+    """Download the wheel into `work`; pip compares the hash. Return what went wrong."""
     wanted = work / "wanted.txt"
     wanted.write_text(f"{PACKAGE}=={VERSION} --hash=sha256:{SHA256}\n", encoding="utf-8")
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--require-hashes"]
@@ -74,7 +74,7 @@ def fetch(work: Path) -> str | None:
 
 
 def unpack(work: Path, made: Path) -> str | None:
-    """Unpacks headers and licences of the wheel in `work` into `made`. Returns what went wrong."""
+    """Unpack headers and licences of the wheel in `work` into `made`. Returns what went wrong."""
     wheels = sorted(work.glob("*.whl"))
     if len(wheels) != 1:
         return f"pip left {len(wheels)} wheels of {PACKAGE}; one was expected"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Kills the batch with `kill -9` at random moments and resumes it: is anything lost, or asked for twice?
+"""Kill the batch with `kill -9` at random moments and resume it: is anything lost, or asked for twice?
 
 First the batch runs once undisturbed. Then it is begun in fresh folders, killed some times in each (--per-run) at
 moments drawn from the length of the undisturbed run, begun again after each kill, and left to finish after the last.
@@ -39,7 +39,7 @@ sys.path.insert(0, str(ROOT))
 import psutil  # noqa: E402
 
 from hkbench.records import GenerationStarted, SampleKey, StageEntered  # noqa: E402
-from hkbench.store.events import Damage, read_events  # noqa: E402
+from hkbench.store.events import CorruptEntry, read_events  # noqa: E402
 from hkbench.store.layout import RunPaths  # noqa: E402
 from hkbench.store.reader import SampleView, read_run  # noqa: E402
 
@@ -108,7 +108,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--kills", type=int, default=20, metavar="N")
     parser.add_argument("--per-run", type=int, default=4, metavar="N", help="kills of one run (default: 4)")
     parser.add_argument("--problems", type=int, nargs=2, default=[1, 8], metavar=("FIRST", "LAST"))
-    parser.add_argument("--replay", type=Path, default=ROOT / "examples" / "replies", metavar="DIR")
+    parser.add_argument("--replay", type=Path, default=ROOT / "examples" / "replies" / "reflect.toml")
     parser.add_argument("--results", type=Path, required=True, metavar="DIR", help="a new folder for all the runs")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--samples", type=int, default=2, metavar="N")
@@ -128,14 +128,14 @@ def begin(words: list[str], results: Path) -> subprocess.Popen[bytes]:
 
 
 def finish(words: list[str], results: Path) -> None:
-    """Runs, or resumes, to the end."""
+    """Run, or resume, to the end."""
     code = begin(words, results).wait()
     if code != 0:
         sys.exit(f"the batch ended with {code}; see {results.with_suffix('.log')}")
 
 
 def kill(words: list[str], results: Path, run: int, at: float) -> Kill:
-    """Begins or resumes, kills `at` seconds later, and takes down what is there."""
+    """Begin or resume, kill `at` seconds later, and take down what is there."""
     process = begin(words, results)
     deadline = time.monotonic() + at
     while process.poll() is None and time.monotonic() < deadline:
@@ -146,7 +146,7 @@ def kill(words: list[str], results: Path, run: int, at: float) -> Kill:
     _, alive = psutil.wait_procs(family, timeout=PATIENCE)
     asked, judged = Counter[SampleKey](), set[SampleKey]()
     for event in read_events(RunPaths(results).journal):
-        if isinstance(event, Damage):
+        if isinstance(event, CorruptEntry):
             continue
         if isinstance(event, GenerationStarted):
             asked[event.key] += 1
@@ -164,7 +164,7 @@ def key_of(path: Path) -> SampleKey:
 
 
 def settle(one: Kill, results: Path) -> None:
-    """Looks back from the end of the run: was anything that stood there done again?"""
+    """Look back from the end of the run: was anything that stood there done again?"""
     last = Counter(
         event.key for event in read_events(RunPaths(results).journal) if isinstance(event, GenerationStarted)
     )
@@ -175,20 +175,19 @@ def settle(one: Kill, results: Path) -> None:
 
 
 def outcome(results: Path) -> dict[SampleKey, str]:
-    """Status and failure kind of every sample."""
+    """Return status and failure kind of every sample."""
     run = read_run(RunPaths(results))
     return {sample.key: describe(sample) for problem in run.problems for sample in problem.samples}
 
 
 def describe(sample: SampleView) -> str:
-    verdict = sample.verdict
-    if verdict is None:
+    if sample.status is None:
         return "not judged"
-    return verdict.failure.kind if verdict.failure is not None else verdict.status
+    return sample.failure.kind if sample.failure is not None else sample.status
 
 
 def tell(number: int, kills: list[Kill], expected: dict[SampleKey, str], found: dict[SampleKey, str]) -> bool:
-    """Prints a run's part of the table; whether its verdicts are the expected ones."""
+    """Print a run's part of the table; whether its verdicts are the expected ones."""
     if number == 1:
         print(HEADER)
     for one in kills:

@@ -103,12 +103,10 @@ fi
 echo "setup: installing hkbench${wanted:+ with what the tests need}"
 "${pip[@]}" -e ".${wanted:+[$wanted]}"
 
-# hip-python answers what an AMD GPU is. Each release of it belongs to one ROCm: 7.2.1.x to 7.2.1; where there is none for
-# the patch level the newest of the same line will do. Without it the answers come from torch and rocminfo.
+# AMD SMI tells hkbench doctor and the monitor what an AMD GPU is and does. Each release belongs to a line of ROCm.
 if [ -n "$rocm" ]; then
-    line="$(echo "$rocm" | cut -d. -f1,2)"
-    "${pip[@]}" -e ".[rocm]" "hip-python==$rocm.*" 2>/dev/null || "${pip[@]}" -e ".[rocm]" "hip-python==$line.*" ||
-        printf 'setup: no hip-python for ROCm %s could be installed; hkbench doctor does without\n' "$rocm" >&2
+    "${pip[@]}" "amdsmi==$(echo "$rocm" | cut -d. -f1,2).*" ||
+        printf 'setup: no amdsmi for ROCm %s could be installed; hkbench doctor asks torch alone\n' "$rocm" >&2
 fi
 hipkittens
 echo "$state $wanted" >"$stamp"

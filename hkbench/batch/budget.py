@@ -10,19 +10,17 @@ from dataclasses import dataclass
 from hkbench.errors import BudgetReached, RunStopped, TooManyFailures
 from hkbench.lab import Stop
 from hkbench.records import (
-    AdviceFailed,
-    AdviceReceived,
+    Answered,
     AnyEvent,
     EvaluationFailed,
-    GenerationFailed,
-    ReplyReceived,
+    MachineFailed,
     RunStarted,
     VerdictReached,
 )
-from hkbench.report.words import duration
+from hkbench.report.format import duration
 from hkbench.store.costs import Spending, money
 
-FEWEST = 10  #: calls, or evaluations, of a session before a share of failed ones says anything
+MIN_ATTEMPTS = 10  #: calls, or evaluations, of a session before a share of failed ones says anything
 
 
 @dataclass(frozen=True)
@@ -45,11 +43,11 @@ class _Steps:
     last: str = ""
 
     def too_many(self, share: float) -> bool:
-        return self.done >= FEWEST and self.failed > share * self.done
+        return self.done >= MIN_ATTEMPTS and self.failed > share * self.done
 
 
 class Budget:
-    """Watches a run. `spending` and `seconds` are what the folder's earlier sessions came to."""
+    """Watch a run. `spending` and `seconds` are what the folder's earlier sessions came to."""
 
     def __init__(self, limits: Limits, stop: Stop, spending: Spending, seconds: float = 0.0) -> None:
         self._limits = limits
@@ -65,14 +63,12 @@ class Budget:
         match event:
             case RunStarted():
                 self._start()
-            case ReplyReceived() | AdviceReceived():
+            case Answered():
                 self._count(self._calls)
                 self._spending.take(event.key, event.usage, event.replayed)
                 self._look()
-            case GenerationFailed() | AdviceFailed():
-                self._count(self._calls, event.message)
-            case EvaluationFailed():
-                self._count(self._evaluations, event.message)
+            case MachineFailed():
+                self._count(self._evaluations if isinstance(event, EvaluationFailed) else self._calls, event.message)
             case VerdictReached() if event.turns is not None:  # else nothing was run for it
                 self._count(self._evaluations)
             case _:
@@ -90,16 +86,16 @@ class Budget:
             self._timer = asyncio.get_running_loop().call_later(left, self._stop.expire, self._reached("--max-time"))
 
     def _look(self) -> None:
-        """Ends the run when one of the limits is reached, or cannot be watched."""
+        """End the run when one of the limits is reached, or cannot be watched."""
         limits, spending = self._limits, self._spending
         for option, limit, spent in (
             ("--max-cost", limits.cost, spending.cautious_cost),
             ("--max-tokens", limits.tokens, spending.cautious_tokens),
         ):
             if limit is not None and spent is None:
-                self._stop.end(self._unknown(option))
+                self._stop.request(self._unknown(option))
             elif limit is not None and spent is not None and spent >= limit:
-                self._stop.end(self._reached(option))
+                self._stop.request(self._reached(option))
 
     def _count(self, steps: _Steps, failure: str | None = None) -> None:
         steps.done += 1
@@ -108,7 +104,7 @@ class Budget:
             steps.last = failure
         share = self._limits.failures
         if share is not None and steps.too_many(share):
-            self._stop.end(lambda: TooManyFailures(self._failed(steps, share)))
+            self._stop.request(lambda: TooManyFailures(self._failed(steps, share)))
 
     def _reached(self, option: str) -> Callable[[], RunStopped]:
         return lambda: BudgetReached(
@@ -131,7 +127,7 @@ class Budget:
         return duration(limits.seconds)
 
     def _spent(self) -> str:
-        """All that was spent, as it stands now."""
+        """Return all that was spent, as it stands now."""
         spending = self._spending
         cost = None if spending.cost is None else money(spending.cost, spending.currency)
         if spending.unpriced:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from hkbench.lab import Plan
 from hkbench.problems import Range
 from hkbench.prompts import PromptBook
-from hkbench.records import Backend, Problem
-from hkbench.strategies import STRATEGIES
+from hkbench.records import BackendName, Problem
+from hkbench.strategies import STRATEGIES, Options, Strategy
 
-DEFAULT_STRATEGY = "reflect"
+DEFAULT_STRATEGY = next(iter(STRATEGIES))
 
 
 @dataclass(frozen=True)
@@ -20,26 +20,26 @@ class RunPlan:
     problems: tuple[Problem, ...]
     templates: tuple[str, ...]
     missing: tuple[Range, ...]  #: numbers that were named and that no problem has
-    strategy: str
-    each: Plan  #: for one problem
+    strategy: Strategy[Any]
+    options: Options  #: of the strategy
 
     @property
-    def fewest_calls(self) -> int:
-        """When all goes as well as it can, for most strategies: each problem is solved at the first attempt."""
-        return len(self.problems) * STRATEGIES[self.strategy].fewest_calls(self.each)
+    def min_calls(self) -> int:
+        """Count the model calls when all goes as well as it can."""
+        return len(self.problems) * self.strategy.min_calls(self.options)
 
     @property
-    def most_calls(self) -> int:
-        return len(self.problems) * STRATEGIES[self.strategy].most_calls(self.each)
+    def max_calls(self) -> int:
+        return len(self.problems) * self.strategy.max_calls(self.options)
 
 
 def make_plan(
     problems: tuple[Problem, ...],
     missing: tuple[Range, ...],
     book: PromptBook,
-    backend: Backend,
-    each: Plan,
-    strategy: str = DEFAULT_STRATEGY,
+    backend: BackendName,
+    strategy: Strategy[Any],
+    options: Options,
 ) -> RunPlan:
     names = tuple(book.choose(problem.name, backend) for problem in problems)
-    return RunPlan(problems, names, missing, strategy, each)
+    return RunPlan(problems, names, missing, strategy, options)

@@ -1,25 +1,25 @@
-"""Holds recorded verdicts of a run against other rules, as far as the records suffice, into a copy of its folder."""
+"""Hold recorded verdicts of a run against other rules, as far as the records suffice, into a copy of its folder."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from hkbench.analysis.tolerances import RTOL_BY_NAME
 from hkbench.batch.rerun import Tell
 from hkbench.batch.revision import pending, recorded_verdict, replace_verdict
-from hkbench.judge.regrade import Regraded, Rules, regrade
-from hkbench.judge.tolerances import RTOL_BY_NAME
-from hkbench.records import JudgeSettings, SampleKey
+from hkbench.records import EvaluationSettings, SampleKey
+from hkbench.regrade.verdicts import Regraded, Rules, regrade
 from hkbench.store.reader import RunView
 from hkbench.store.recorder import Recorder
 
 
-def rules_of(settings: JudgeSettings) -> Rules:
-    """The rules of today's judge under these settings."""
+def rules_of(settings: EvaluationSettings) -> Rules:
+    """Return the rules of today's evaluator under these settings."""
     return Rules(track=settings.track, rtol=RTOL_BY_NAME | settings.rtol)
 
 
 def decide(run: RunView, keys: Sequence[SampleKey], rules: Rules) -> Iterator[tuple[SampleKey, Regraded]]:
-    """What becomes of each sample of a run. Nothing is written."""
+    """Yield what becomes of each sample of a run. Nothing is written."""
     for key in keys:
         paths = run.paths.problem(key.problem).sample(key.attempt, key.sample)
         yield key, regrade(recorded_verdict(run.paths, key), paths.code.read_bytes(), rules)
@@ -28,7 +28,7 @@ def decide(run: RunView, keys: Sequence[SampleKey], rules: Rules) -> Iterator[tu
 def write_regraded(
     run: RunView, recorder: Recorder, decided: Mapping[SampleKey, Regraded], how: str, tell: Tell
 ) -> None:
-    """Writes the verdicts that were decided and are pending in the recorder's folder, a copy of `run`'s.
+    """Write the verdicts that were decided and are pending in the recorder's folder, a copy of `run`'s.
 
     Inside of a revision. `how` stands in each verdict; `tell` gets it before and now.
     """

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,15 +12,13 @@ from pathlib import Path
 
 from hkbench.lab.samples import rank, replaces
 from hkbench.records import (
-    AttemptClosed,
     DevicePlace,
     ProblemClosed,
     RunClosed,
     RunConfig,
     RunStarted,
     SampleKey,
-    Status,
-    Turns,
+    SlotTimes,
     Verdict,
     VerdictReached,
 )
@@ -30,7 +27,6 @@ from hkbench.store.files import write_atomic
 from hkbench.store.layout import RunPaths
 from hkbench.store.reader import RunView, read_run_file
 from hkbench.store.recorder import Recorder
-from hkbench.store.sample import read_sample
 
 #: Written anew for the copy, or of no use in it.
 _NOT_COPIED = (
@@ -46,7 +42,7 @@ _NOT_COPIED = (
 
 
 def copy_run(run: RunView, target: Path, config: RunConfig | None = None) -> RunPaths:
-    """A copy of the folder without its reports; `target` must not exist, and is there once the copy is whole.
+    """Return a copy of the folder without its reports; `target` must not exist, and is there once the copy is whole.
 
     `config`: the copy's settings, where they are not the run's.
     """
@@ -64,7 +60,7 @@ def copy_run(run: RunView, target: Path, config: RunConfig | None = None) -> Run
 
 
 def pending(run: RunView, target: RunPaths, keys: Sequence[SampleKey]) -> list[SampleKey]:
-    """Those of `keys` whose verdict in the copy still is that of the run: what a command that was cut has left."""
+    """Return those of `keys` whose verdict in the copy still is the run's: what an interrupted command left."""
     return [key for key in keys if _result(run.paths, key).read_bytes() == _result(target, key).read_bytes()]
 
 
@@ -73,28 +69,26 @@ def _result(paths: RunPaths, key: SampleKey) -> Path:
 
 
 def recorded_verdict(paths: RunPaths, key: SampleKey) -> Verdict:
-    """Of a sample that has one."""
-    verdict = read_sample(paths, key).verdict
-    assert verdict is not None, "only samples with a verdict are chosen"
-    return verdict
+    """Read the verdict of a sample that has one."""
+    return Verdict.model_validate_json(_result(paths, key).read_bytes())
 
 
 def words(verdict: Verdict) -> str:
-    """A verdict in a few words: "fast 2.01x", "incorrect, timeout"."""
+    """Return a verdict in a few words: "fast 2.01x", "incorrect, timeout"."""
     if verdict.speedup is not None:
         return f"{verdict.status} {figures.speedup(verdict.speedup.value)}"
     return verdict.status.value if verdict.failure is None else f"{verdict.status}, {verdict.failure.kind}"
 
 
 def replace_verdict(
-    recorder: Recorder, key: SampleKey, verdict: Verdict, before: Verdict, how: str, turns: Turns | None = None
+    recorder: Recorder, key: SampleKey, verdict: Verdict, before: Verdict, how: str, turns: SlotTimes | None = None
 ) -> Verdict:
-    """Writes a verdict over the one before, with a warning that says so; returns it as it was written."""
+    """Write a verdict over the one before, with a warning that says so; return it as it was written."""
     said = f"{how}; the verdict before: {words(before)}"
     conditions = verdict.conditions.model_copy(update={"warnings": (*verdict.conditions.warnings, said)})
     verdict = verdict.model_copy(update={"conditions": conditions})
     recorder.save_verdict(key, verdict)
-    recorder.event(VerdictReached.of(time.time(), key, verdict, turns))
+    recorder.event(VerdictReached.of(key, verdict, turns))
     return verdict
 
 
@@ -109,59 +103,36 @@ class Revision:
 def revision(
     run: RunView, recorder: Recorder, keys: Sequence[SampleKey], devices: tuple[DevicePlace, ...] = ()
 ) -> Iterator[Revision]:
-    """While verdicts of `keys` are replaced in the recorder's folder, a copy of `run`'s.
+    """Hold a revision open while verdicts of `keys` are replaced in the recorder's folder, a copy of `run`'s.
 
-    `devices`: those that judge again, where something does. However this ends, the files of the best samples and the
+    `devices`: those that evaluate again, where something does. However this ends, the files of the best samples and the
     end of the journal are put right.
     """
-    recorder.event(RunStarted(time=time.time(), resumed=True, host=platform.node(), devices=devices))
+    recorder.event(RunStarted(resumed=True, host=platform.node(), devices=devices))
     found = Revision()
     try:
         yield found
     finally:
         for name in dict.fromkeys(key.problem for key in keys):
             _close(run, recorder, name)
-        before = run.journal.closed
+        before = run.state.closed
         complete = found.reason is None and before is not None and before.complete
-        recorder.event(
-            RunClosed(time=time.time(), complete=complete, reason=found.reason or (before and before.reason))
-        )
+        recorder.event(RunClosed(complete=complete, reason=found.reason or (before and before.reason)))
 
 
 def _close(run: RunView, recorder: Recorder, name: str) -> None:
-    """The best of each attempt and of the problem, by the verdicts that the folder has now."""
+    """Record the best of each attempt and of the problem, by the verdicts that the folder has now."""
     problem = next(one for one in run.problems if one.name == name)
     best: tuple[SampleKey, Verdict] | None = None
     for attempt in problem.attempts:
-        judged = [(one.key, recorded_verdict(recorder.paths, one.key)) for one in attempt if one.verdict is not None]
+        judged = [(one.key, recorded_verdict(recorder.paths, one.key)) for one in attempt if one.status is not None]
         if not judged:
             continue
         first = max(judged, key=lambda pair: (rank(pair[1]), -pair[0].sample))
-        recorder.copy_best(first[0], "attempt", with_prompt=False)
-        recorder.event(
-            AttemptClosed(
-                time=time.time(),
-                problem=name,
-                attempt=first[0].attempt,
-                best_sample=first[0].sample,
-                status=first[1].status,
-                speedup=first[1].speedup.value if first[1].speedup else None,
-            )
-        )
+        recorder.close_attempt(*first)
         if best is None or replaces(first[1], best[1]):
             best = first
     assert best is not None, "one of its samples has a verdict"
-    recorder.copy_best(best[0], "best", with_prompt=True)
+    recorder.copy_best(best[0])
     if problem.closed:
-        speedup = best[1].speedup.value if best[1].speedup else None
-        recorder.event(
-            ProblemClosed(
-                time=time.time(),
-                problem=name,
-                solved=best[1].status is Status.FAST,
-                compiled=best[1].status is Status.COMPILED,
-                best=best[0],
-                speedup=speedup,
-                error=problem.error,
-            )
-        )
+        recorder.event(ProblemClosed.of(name, best, error=problem.error))

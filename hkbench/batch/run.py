@@ -1,14 +1,14 @@
-"""Runs a strategy over all problems of a plan."""
+"""Run a strategy over all problems of a plan."""
 
 from __future__ import annotations
 
 import asyncio
 import platform
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
-from hkbench.engine import Evaluating
+from hkbench.engine import Evaluator
 from hkbench.errors import (
     AccessRefused,
     HkbenchError,
@@ -19,13 +19,14 @@ from hkbench.errors import (
     ServiceOutage,
     unexpected,
 )
-from hkbench.lab import Lab, Plan, Stop
+from hkbench.headline import plural
+from hkbench.lab import Lab, Stop
 from hkbench.lab.advice import Adviser
 from hkbench.lab.prompting import Prompter
 from hkbench.llm.client import ModelClient
 from hkbench.records import Problem, ProblemClosed, ProblemStarted, RunClosed, RunConfig, RunStarted, RunStopping
 from hkbench.store.recorder import Recorder
-from hkbench.strategies import STRATEGIES
+from hkbench.strategies import find_strategy
 
 
 @dataclass
@@ -49,7 +50,7 @@ class Batch:
         self,
         config: RunConfig,
         recorder: Recorder,
-        evaluator: Evaluating,
+        evaluator: Evaluator,
         client: ModelClient,
         prompter: Prompter,
         side_by_side: int,
@@ -73,23 +74,25 @@ class Batch:
         if config.judge_model is not None:
             service = (judge or client, config.judge_model)
             self._adviser = Adviser(*service, prompter, recorder, self._request, self._stop)
+        self._strategy = find_strategy(config.strategy.name)
+        self._options = self._strategy.recorded(config)
         self._turns = asyncio.Semaphore(side_by_side)
         self._labs: set[Lab] = set()  # under way
         self._answered = False  # by the service, for a problem that is done
         self._outcome = Outcome()
 
     async def run(self, problems: tuple[Problem, ...], resumed: bool) -> Outcome:
-        """All problems. A failure of the machine or of hkbench ends its problem only.
+        """Return all problems. A failure of the machine or of hkbench ends its problem only.
 
         A service that never answered ends the run, and so does a file that cannot be written.
 
-        A run that is told to end finishes what is under way; problems that it leaves are not closed in the journal.
+        A run that is asked to stop finishes what is under way; problems that it leaves are not closed in the journal.
         """
         for problem in problems:
             self._recorder.save_reference(problem)
         places = self._evaluator.places
-        self._stop.on_told = self._stopping
-        self._recorder.event(RunStarted(time=time.time(), resumed=resumed, host=platform.node(), devices=places))
+        self._stop.on_request = self._stopping
+        self._recorder.event(RunStarted(resumed=resumed, host=platform.node(), devices=places))
         reason: str | None = "interrupted"
         try:
             async with asyncio.TaskGroup() as group:
@@ -104,37 +107,39 @@ class Batch:
             reason = str(_first(errors))
             raise
         finally:
-            if reason is None and self._stop.refused:
+            if reason is None and self._stop.skipped:
                 self._outcome.stopped = self._stop.reason()
                 reason = _said(self._outcome.stopped)
             elif reason is None and self._outcome.errors:
-                reason = f"{_problems(len(self._outcome.errors))} could not be finished"
-            self._recorder.event(RunClosed(time=time.time(), complete=reason is None, reason=reason))
+                reason = f"{plural(len(self._outcome.errors), 'problem')} could not be finished"
+            self._recorder.event(RunClosed(complete=reason is None, reason=reason))
         return self._outcome
 
     def _stopping(self, reason: RunStopped) -> None:
-        self._recorder.event(RunStopping(time=time.time(), reason=_said(reason)))
+        self._recorder.event(RunStopping(reason=_said(reason)))
 
     async def _problem(self, problem: Problem) -> None:
         async with self._turns:
-            if self._stop.leaves_evaluations or (self._stop.told and self._recorder.prompt(problem.name, 1) is None):
-                self._stop.refuse()
+            if self._stop.cancels_evaluations or (
+                self._stop.requested and self._recorder.prompt(problem.name, 1) is None
+            ):
+                self._stop.mark_skipped()
                 return
             config = self._config
             parts = (self._prompter, self._client, self._evaluator, self._recorder)
             deciding = self._deciding.get(problem.name)
-            lab = Lab(problem, *parts, config.model, self._request, self._stop, self._adviser, deciding)
+            services = (config.model, self._request, self._stop, self._adviser)
+            lab = Lab(problem, *parts, *services, deciding, self._strategy.describe)
             self._labs.add(lab)
-            self._recorder.event(ProblemStarted(time=time.time(), problem=problem.name))
-            plan = Plan(config.samples, config.attempts, config.exhaust, config.from_best)
+            self._recorder.event(ProblemStarted(problem=problem.name))
             error: HkbenchError | None = None
             try:
-                await STRATEGIES[config.strategy].run(lab, plan)
+                await self._strategy.run(lab, self._options)
             except ModelUnavailable as failure:
                 if not (self._answered or any(lab.answered for lab in self._labs)):
                     raise  # it never answered: the other problems would only repeat this
                 if isinstance(failure, AccessRefused) or (isinstance(failure, ServiceOutage) and failure.total):
-                    self._stop.end(_lost(failure))
+                    self._stop.request(partial(ServiceLost, f"{failure}; the same command resumes the run"))
                 error = failure
             except RunStopped:
                 return
@@ -156,19 +161,9 @@ class Batch:
         self._outcome.solved += solved
         if error is not None:
             self._outcome.errors[name] = error
-        speedup = best.verdict.speedup if best is not None and best.verdict is not None else None
-        self._recorder.event(
-            ProblemClosed(
-                time=time.time(),
-                problem=name,
-                solved=solved,
-                compiled=best is not None and best.compiled,
-                best=best.key if best is not None else None,
-                speedup=speedup.value if speedup is not None else None,
-                category=lab.category,
-                error=f"{type(error).__name__}: {error}" if error is not None else None,
-            )
-        )
+        judged = (best.key, best.verdict) if best is not None and best.verdict is not None else None
+        said = f"{type(error).__name__}: {error}" if error is not None else None
+        self._recorder.event(ProblemClosed.of(name, judged, lab.category, said))
 
 
 def _said(reason: RunStopped) -> str:
@@ -176,19 +171,11 @@ def _said(reason: RunStopped) -> str:
 
 
 async def run_batch(batch: Batch, problems: tuple[Problem, ...], resumed: bool) -> Outcome:
-    """Runs the batch; a failure that ends it comes as itself, not wrapped in a group."""
+    """Run the batch; a failure that ends it comes as itself, not wrapped in a group."""
     try:
         return await batch.run(problems, resumed)
     except ExceptionGroup as errors:
         raise _first(errors) from None
-
-
-def _problems(count: int) -> str:
-    return f"{count} problem{'' if count == 1 else 's'}"
-
-
-def _lost(failure: ModelUnavailable) -> Callable[[], ServiceLost]:
-    return lambda: ServiceLost(f"{failure}; the same command resumes the run")
 
 
 def _first(group: ExceptionGroup[Exception]) -> Exception:

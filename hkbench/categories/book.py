@@ -11,11 +11,12 @@ from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from hkbench.categories.rules import STAGES, Condition, Ridge, Rule, Situation, situation
-from hkbench.records import Backend, DeviceKind, GraphFacts, OperatorClass, Problem, ProblemFacts, Record
-from hkbench.records.metrics import collected
+from hkbench.device_kinds import model_of
+from hkbench.records import BackendName, DeviceKind, GraphFacts, OperatorClass, Problem, ProblemFacts, Record
+from hkbench.registry import KnownBackend
 
 GENERIC = "generic"
-MOST_METRICS = 3
+MAX_METRICS = 3
 #: An intensity this near to the ridge point may be on its other side on another device.
 NEAR = 2.0
 
@@ -34,15 +35,15 @@ def _pattern(text: str) -> str:
 def _metrics(found: dict[DeviceKind, tuple[str, ...]]) -> dict[DeviceKind, tuple[str, ...]]:
     for kind, names in found.items():
         for name in names:
-            if name not in collected(kind):
-                known = {"name": name, "kind": kind.value, "known": ", ".join(collected(kind))}
+            if name not in model_of(kind).metrics:
+                known = {"name": name, "kind": kind.value, "known": ", ".join(model_of(kind).metrics)}
                 raise PydanticCustomError("metric", "no profiler gives {name!r} on {kind}; known: {known}", known)
     return found
 
 
 Patterns = tuple[Annotated[str, AfterValidator(_pattern)], ...]
 Metrics = Annotated[
-    dict[DeviceKind, Annotated[tuple[str, ...], Field(min_length=1, max_length=MOST_METRICS)]], AfterValidator(_metrics)
+    dict[DeviceKind, Annotated[tuple[str, ...], Field(min_length=1, max_length=MAX_METRICS)]], AfterValidator(_metrics)
 ]
 
 
@@ -50,8 +51,12 @@ class Advice(Record):
     """A line of guidance for some backends or devices: what another one has no instruction for is left unsaid."""
 
     text: Text
-    backends: Annotated[tuple[Backend, ...], Field(min_length=1)] = tuple(Backend)
-    devices: Annotated[tuple[DeviceKind, ...], Field(min_length=1)] = tuple(DeviceKind)
+    backends: Annotated[tuple[KnownBackend, ...], Field(min_length=1)] | None = None  #: `None`: for all
+    devices: Annotated[tuple[DeviceKind, ...], Field(min_length=1)] = DeviceKind.known()
+
+    def concerns(self, backend: BackendName, device: DeviceKind) -> bool:
+        """Tell whether the line is for kernels of this backend on this kind of device."""
+        return (self.backends is None or backend in self.backends) and device in self.devices
 
 
 class StageGuide(Record):
@@ -63,9 +68,9 @@ class StageGuide(Record):
     metrics: Metrics = Field(default_factory=dict)
     skip: tuple[Rule, ...] = ()
 
-    def guidance_for(self, backend: Backend, device: DeviceKind) -> tuple[str, ...]:
-        """The lines of guidance for kernels of a backend on a kind of device, in the order of the file."""
-        return tuple(line.text for line in self.guidance if backend in line.backends and device in line.devices)
+    def guidance_for(self, backend: BackendName, device: DeviceKind) -> tuple[str, ...]:
+        """Return the lines of guidance for kernels of a backend on a kind of device, in the order of the file."""
+        return tuple(line.text for line in self.guidance if line.concerns(backend, device))
 
 
 class Match(Record):
@@ -79,7 +84,7 @@ class Match(Record):
         return any(condition.holds(at) for condition in self.graph)
 
     def by_name(self, problem: Problem) -> str | None:
-        """The pattern that is found in the name."""
+        """Return the pattern that is found in the name."""
         if self.levels is not None and problem.level not in self.levels:
             return None
         return next((pattern for pattern in self.names if re.search(pattern, problem.name)), None)
@@ -116,11 +121,11 @@ class CategoryBook(Record):
         return {category.name: category for category in self.categories}
 
     def category(self, name: str) -> Category:
-        """The category of that name; the generic one for a name that the book does not have."""
+        """Return the category of that name; the generic one for a name that the book does not have."""
         return self._by_name.get(name, self._by_name[GENERIC])
 
     def classify(self, problem: Problem, facts: ProblemFacts) -> Classification:
-        """The first category whose graph conditions hold, else the first whose names match, else the generic one."""
+        """Return the first category whose graph conditions hold, else the first matching name, else the generic one."""
         at = situation(facts, self.ridge)
         named = next(((c.name, p) for c in self.categories if (p := c.match.by_name(problem)) is not None), None)
         found = next((c.name for c in self.categories if c.match.by_graph(at)), None)

@@ -5,25 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from hkbench.records import DeviceKind, KernelProfile, KernelUse, Owner, metrics
+from hkbench.device_kinds import KINDS
+from hkbench.records import KernelProfile, KernelUse, Owner, metrics
 from hkbench.records.profile import Figure
-from hkbench.store.plain import one_line
+from hkbench.store.sanitize import one_line
 
-MOST_KERNELS = 3
+MAX_KERNELS = 3
 NOTABLE_SHARE = 0.05  #: of the pass, below which a kernel is left out
 SHOWN_NAME = 80
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
-_UNITS = {name: unit for kind in DeviceKind for name, unit in metrics.COUNTERS[kind].items()}
+_UNITS = {name: unit for model in KINDS for name, unit in model.counters.items()}
 
 
 def key_metrics(profile: KernelProfile, names: Sequence[str]) -> tuple[str, ...]:
-    """One line for each of the longest kernels, at most three, with those metrics alone, in the order of `names`.
+    """Return a line for each of the longest kernels, at most three, with those metrics alone, ordered as `names`.
 
     A metric that the profile lacks is left out, and so is a kernel that has none of them. Of kernels that are not the
     candidate's own only times and calls are said: what they do inside is nothing that it can change.
     """
     lines = []
-    for use in profile.kernels[:MOST_KERNELS]:
+    for use in profile.kernels[:MAX_KERNELS]:
         if use.share < NOTABLE_SHARE:
             break
         said = [f"{name} {value}" for name in names if (value := _value(use, name)) is not None]
@@ -33,9 +34,9 @@ def key_metrics(profile: KernelProfile, names: Sequence[str]) -> tuple[str, ...]
 
 
 def metric_names(profile: KernelProfile) -> tuple[str, ...]:
-    """The metrics that a profile has, in the order of its kernels: figures, shape and resources, counters.
+    """Return the metrics that a profile has, in the order of its kernels: figures, shape and resources, counters.
 
-    Counters are those of `metrics.COUNTERS`: newer versions of ncu give the mean, the least and the largest of each
+    Counters are those of `DeviceModel.counters`: newer versions of ncu give the mean, the least and the largest of each
     unasked.
     """
 
@@ -46,7 +47,7 @@ def metric_names(profile: KernelProfile) -> tuple[str, ...]:
 
 
 def _named(use: KernelUse) -> str:
-    """The kernel's name, which comes from the candidate, on one line; whose it is where it is not the candidate's."""
+    """Return the kernel's name, which comes from the candidate, on one line, with the owner if it is another."""
     name = one_line(use.name, SHOWN_NAME).replace("`", "'")
     whose = {Owner.PYTORCH: " (PyTorch's)", Owner.LIBRARY: " (a library's)"}.get(use.owner, "")
     return f"`{name}`{whose}"
@@ -74,7 +75,7 @@ def _times(use: KernelUse) -> dict[str, str]:
 
 
 def _launch(use: KernelUse) -> dict[str, str]:
-    """Shape and resources, as far as the profiler says them."""
+    """Return shape and resources, as far as the profiler says them."""
     found = {
         metrics.BLOCKS: (None if use.grid is None else math.prod(use.grid), ""),
         metrics.LDS: (use.lds_bytes, " B a block"),

@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -34,7 +33,7 @@ _MODELS: dict[str, type[Record]] = {
 
 
 def load_categories(path: Path) -> CategoryBook:
-    """Reads the file; see docs/categories.md for its format.
+    """Read the file; see docs/categories.md for its format.
 
     Raises ConfigurationError, naming file, key and what would be right, for anything that could fail later: TOML,
     unknown keys, values out of range, metrics that no profiler gives, a category twice, no generic one.
@@ -53,29 +52,27 @@ def load_categories(path: Path) -> CategoryBook:
     _check(path, found.categories)
     return CategoryBook(
         ridge=found.ridge,
-        categories=tuple(_with_exits(category, found.exit) for category in found.categories),
+        categories=tuple(
+            category.model_copy(update={"exit": (*category.exit, *found.exit)}) for category in found.categories
+        ),
         sha256=hashlib.sha256(text.encode()).hexdigest(),
     )
 
 
-def _spell_out(data: Any) -> None:
-    """A text in a stage's guidance stands for a line that is for every backend and device."""
+def _spell_out(data: Mapping[str, object]) -> None:
+    """Replace each text in a stage's guidance by a line for every backend and device."""
     for category in _tables(data.get("categories")):
         for stage in _tables(category.get("stages")):
             if isinstance(lines := stage.get("guidance"), list):
                 stage["guidance"] = [{"text": line} if isinstance(line, str) else line for line in lines]
 
 
-def _tables(found: Any) -> list[dict[str, Any]]:
+def _tables(found: object) -> list[dict[str, object]]:
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
-def _with_exits(category: Category, more: tuple[Rule, ...]) -> Category:
-    return category.model_copy(update={"exit": (*category.exit, *more)})
-
-
 def _check(path: Path, categories: Sequence[Category]) -> None:
-    """What concerns more than one key."""
+    """Check what concerns more than one key. Raises ConfigurationError."""
     names = [category.name for category in categories]
     for name in names:
         if names.count(name) > 1:
@@ -98,8 +95,8 @@ def _check(path: Path, categories: Sequence[Category]) -> None:
                 )
 
 
-def _explain(error: ErrorDetails, data: Any) -> str:
-    """One validation error in words: the key, what is wrong, and what would be right."""
+def _explain(error: ErrorDetails, data: object) -> str:
+    """Return one validation error in words: the key, what is wrong, and what would be right."""
     where = _where(error["loc"], data)
     match error["type"]:
         case "extra_forbidden":
@@ -112,8 +109,8 @@ def _explain(error: ErrorDetails, data: Any) -> str:
             return f"{where!r}: {error['msg']}; see docs/categories.md for the format"
 
 
-def _where(location: tuple[int | str, ...], data: Any) -> str:
-    """The key, with what stands in a list called by its name, else by its number from 1."""
+def _where(location: tuple[int | str, ...], data: object) -> str:
+    """Return the key, with what stands in a list called by its name, else by its number from 1."""
     text = ""
     for part in location:
         if part == "[key]":
@@ -128,7 +125,7 @@ def _where(location: tuple[int | str, ...], data: Any) -> str:
     return text or "the whole file"
 
 
-def _inside(data: Any, part: int | str) -> Any:
+def _inside(data: object, part: int | str) -> object:
     if isinstance(data, list) and isinstance(part, int):
         return data[part] if part < len(data) else None
     return data.get(part) if isinstance(data, dict) else None

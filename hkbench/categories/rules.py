@@ -41,7 +41,7 @@ class Ridge(Record):
     cpu: Points
 
     def point(self, sizes: SizeSet, dtype: str | None) -> float | None:
-        """`None` where no ridge is known of the dtype."""
+        """Return the ridge point of the dtype; `None` where none is known."""
         points = self.cpu if sizes is SizeSet.CPU else self.full
         return None if dtype is None else points.get(dtype)
 
@@ -58,7 +58,7 @@ def situation(
     roof: float | None = None,
     track: Track | None = None,
 ) -> Situation:
-    """What a problem's reference contains, and what came of it so far."""
+    """Return what a problem's reference contains, and what came of it so far."""
     graph = facts.graph
     tensors = (fact for fact in (*facts.inputs, *facts.parameters) if isinstance(fact, TensorFact))
     point = None if graph is None else ridge.point(facts.sizes, graph.product_dtype)
@@ -81,7 +81,7 @@ def situation(
 
 
 def _listed(value: object) -> object:
-    """`"conv"` is short for `["conv"]`."""
+    """Return a tuple; `"conv"` is short for `["conv"]`."""
     if isinstance(value, str):
         return (value,)
     return tuple(value) if isinstance(value, list) else value
@@ -129,7 +129,7 @@ class Condition(Record):
         return self
 
     def holds(self, at: Situation) -> bool:
-        """Whether all of it holds; what is not known does not."""
+        """Return whether all of it holds; what is not known does not."""
         return all(self._each(at))
 
     def _each(self, at: Situation) -> Iterable[bool]:
@@ -162,7 +162,7 @@ class Rule(Record):
 
 
 def first(rules: Iterable[Rule], at: Situation) -> Rule | None:
-    """The first rule that holds."""
+    """Return the first rule that holds."""
     return next((rule for rule in rules if rule.holds(at)), None)
 
 
@@ -173,5 +173,5 @@ def _within(value: float | None, least: float | None, below: float | None) -> bo
 
 
 def _above(count: int | None) -> int | None:
-    """The bound that whole numbers up to `count` are below."""
+    """Return the bound that whole numbers up to `count` are below."""
     return None if count is None else count + 1

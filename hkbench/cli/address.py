@@ -28,7 +28,7 @@ class Address:
 
 
 def find_address(run: RunView, text: str) -> Address:
-    """What `text` names in `run`.
+    """Return what `text` names in `run`.
 
     Raises:
         UsageError: it is not written as an address, or several problems answer to it.
@@ -55,7 +55,7 @@ def find_address(run: RunView, text: str) -> Address:
 
 
 def find_problem(names: Sequence[str], wanted: str) -> str:
-    """The name that is `wanted`, else the one that has it as its number, else the only one that contains it.
+    """Return the name that is `wanted`, else the one that has it as its number, else the only one that contains it.
 
     Upper and lower case are the same in a part of a name. Errors as of `find_address`.
     """

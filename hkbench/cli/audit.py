@@ -10,15 +10,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from hkbench.audit.records import CheckAudit, ProblemAudit
 from hkbench.cli.arguments import chosen_sizes, device_kind, positive, seconds
-from hkbench.engine import Evaluator
+from hkbench.engine import factory
 from hkbench.errors import HkbenchError
-from hkbench.judge.audited import CheckAudit, ProblemAudit
 from hkbench.problems import chosen_problems, parse_numbers
 from hkbench.problems.weak import WEAK, weak_text
-from hkbench.records import DeviceKind, JudgeSettings, Problem, SizeSet
+from hkbench.records import DeviceKind, EvaluationSettings, Problem, SizeSet
 from hkbench.store.files import write_atomic
-from hkbench.store.plain import one_line
+from hkbench.store.sanitize import one_line
 
 DESCRIPTION = """Audit problems: which answers pass that were made without doing the work?
 
@@ -32,8 +32,8 @@ Outcome = ProblemAudit | HkbenchError
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("ranges", nargs="*", metavar="RANGE", help="numbers of problems: 7 or 1-20 (default: all)")
     parser.add_argument("--level", type=positive, metavar="N", help="level of the problems (default: 1)")
-    parser.add_argument("--problems", type=Path, metavar="DIR", help="folder of problems (default: as run_batch.py)")
-    parser.add_argument("--device", choices=["auto", *(kind.value for kind in DeviceKind)], default="auto")
+    parser.add_argument("--problems", type=Path, metavar="DIR", help="folder of problems (default: as hkbench run)")
+    parser.add_argument("--device", choices=["auto", *(kind.value for kind in DeviceKind.known())], default="auto")
     parser.add_argument(
         "--sizes",
         choices=[sizes.value for sizes in SizeSet],
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints a line a problem as it is done, then the totals."""
+    """Print a line a problem as it is done, then the totals."""
     numbers = [one for text in options.ranges for one in parse_numbers([text])]
     problems = chosen_problems(options.problems, os.environ, level=options.level, numbers=numbers).problems
     outcomes = asyncio.run(_audit(options, problems))
@@ -65,9 +65,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _audit(options: argparse.Namespace, problems: Sequence[Problem]) -> list[Outcome]:
-    settings = JudgeSettings(trials=options.trials)
+    settings = EvaluationSettings(trials=options.trials)
 
-    async with Evaluator(device_kind(options), settings, chosen_sizes(options)) as evaluator:
+    async with factory.local_evaluator(device_kind(options), settings, chosen_sizes(options)) as evaluator:
 
         async def one(problem: Problem) -> Outcome:
             outcome: Outcome
@@ -83,7 +83,7 @@ async def _audit(options: argparse.Namespace, problems: Sequence[Problem]) -> li
 
 
 def line(problem: Problem, outcome: Outcome) -> str:
-    """One problem for a terminal."""
+    """Return one problem for a terminal."""
     if isinstance(outcome, HkbenchError):
         return f"{problem.name:44.44}  not run: {one_line(str(outcome), 160)}"
     return f"{problem.name:44.44}  {_weakness(outcome.kernelbench):26}  {_weakness(outcome.hkbench)}"
@@ -98,16 +98,13 @@ def _weakness(check: CheckAudit) -> str:
 
 def totals(problems: Sequence[Problem], outcomes: Sequence[Outcome]) -> str:
     audits = [outcome for outcome in outcomes if isinstance(outcome, ProblemAudit)]
-    theirs, ours = (sum(bool(check.null) for check in checks) for checks in _by_check(audits))
+    theirs = sum(bool(audit.kernelbench.null) for audit in audits)
+    ours = sum(bool(audit.hkbench.null) for audit in audits)
     missing = len(problems) - len(audits)
     return (
         f"{len(audits)} problems audited, {missing} not run; weak under KernelBench's check: {theirs}, "
         f"under hkbench's: {ours}"
     )
-
-
-def _by_check(audits: Sequence[ProblemAudit]) -> tuple[list[CheckAudit], list[CheckAudit]]:
-    return [audit.kernelbench for audit in audits], [audit.hkbench for audit in audits]
 
 
 def json_text(problems: Sequence[Problem], outcomes: Sequence[Outcome]) -> str:
@@ -121,7 +118,7 @@ def json_text(problems: Sequence[Problem], outcomes: Sequence[Outcome]) -> str:
 
 
 def markdown(problems: Sequence[Problem], outcomes: Sequence[Outcome]) -> str:
-    """A table: number, name, what passes under each check, and the close formulas that pass ours."""
+    """Return a table: number, name, what passes under each check, and the close formulas that pass ours."""
     lines = ["| # | problem | passes KernelBench's check | passes hkbench's | close formulas that pass hkbench's |"]
     lines.append("| ---: | --- | --- | --- | --- |")
     for problem, outcome in zip(problems, outcomes, strict=True):

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hkbench import __version__
+from hkbench.backends import find_backend
 from hkbench.batch import Outcome, RunPlan, run_batch
 from hkbench.batch.budget import Budget
 from hkbench.batch.run import Batch
@@ -21,7 +22,6 @@ from hkbench.categories import CategoryBook
 from hkbench.cli.arguments import (
     add_build_only,
     add_device,
-    add_judge,
     add_model,
     add_prompts,
     check_build_only,
@@ -47,30 +47,31 @@ from hkbench.cli.resume import choose_resumed, sources_of, take_recorded
 from hkbench.cli.run_config import backend_of, config_of, draft_of, settings_of
 from hkbench.cli.run_folder import Place, check_folder, describe_place, find_place, new_run, place_of
 from hkbench.cli.runs import tell
+from hkbench.cli.settings import add_evaluation
 from hkbench.cli.signals import stopped_by_signals
-from hkbench.cli.starting import doing
-from hkbench.engine import BuildEvaluator, Evaluating, Evaluator
-from hkbench.engine.build_evaluator import BACKENDS
-from hkbench.engine.conditions import no_device
+from hkbench.cli.steps import doing
+from hkbench.compile_only.conditions import no_device
+from hkbench.compile_only.evaluator import CompileOnlyEvaluator, cross_compiled
+from hkbench.engine import Evaluator, LocalEvaluator, factory
 from hkbench.errors import UsageError
 from hkbench.lab import Stop
 from hkbench.lab.prompting import Prompter
 from hkbench.monitor import Display, make_display
 from hkbench.problems import Selection, numbers_text, problem_set
 from hkbench.prompts import PromptBook, load_prompts
-from hkbench.records import AnyEvent, Backend, DeviceKind, Price, RunFacts
+from hkbench.records import AnyEvent, DeviceKind, Price, RunFacts
 from hkbench.report.last_lines import last_lines
 from hkbench.report.model import Report
 from hkbench.report.write import write_reports
-from hkbench.store.costs import spent_before
+from hkbench.shipped import batch_command
 from hkbench.store.events import read_history
 from hkbench.store.find import holds_run
-from hkbench.store.fold import folded
 from hkbench.store.layout import RunPaths
 from hkbench.store.reader import read_run_file
 from hkbench.store.recorder import Recorder
-from hkbench.store.resume import deciding_samples, finished_problems
-from hkbench.strategies import STRATEGIES
+from hkbench.store.resume import finished_problems, spent_before
+from hkbench.store.state import RunState
+from hkbench.strategies import find_strategy
 
 DESCRIPTION = """Run a batch: problems FIRST to LAST, several samples an attempt, failures turned into hints.
 
@@ -84,7 +85,7 @@ second Ctrl-C ends at once).
 With --build-only candidates are compiled for an AMD GPU that need not be there, and nothing is measured."""
 
 
-class Audience:
+class EventBus:
     """The displays of a run. One whose pipe or terminal was closed is let go, and the run continues without it."""
 
     def __init__(self) -> None:
@@ -137,20 +138,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--builds", type=positive, metavar="N", help="builds side by side (default: one a core)")
     parser.add_argument(
         "--display",
-        choices=["rich", "full", "plain", "log", "json"],
-        help="how progress is shown; full is monitor.py's screen, which q closes (default: rich on a terminal, else "
-        "plain)",
+        choices=["rich", "plain", "log", "json"],
+        help="how progress is shown (default: rich on a terminal, else plain)",
     )
     add_prompts(parser)
     add_device(parser)
     add_build_only(parser, ": for machines without an AMD GPU; --backend hip, hipkittens or triton (default: hip)")
-    add_judge(parser)
+    add_evaluation(parser)
     add_model(parser)
     add_budgets(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Plans first, then runs; the report is written also when the run ends early."""
+    """Plan first, then run; the report is written also when the run ends early."""
     recorded = take_recorded(options)
     check_choice(options)
     check_build_only(options)
@@ -168,7 +168,7 @@ def run(options: argparse.Namespace) -> int:
     if not holds_run(place.folder) and "backend" not in draft.unknown:
         check_recorded(options, draft.config.problems, draft.config.backend)
     options.results = place.folder
-    prices = chosen_prices(options, judge_model(options) if STRATEGIES[options.strategy].asks_judge else None)
+    prices = chosen_prices(options, judge_model(options) if find_strategy(options.strategy).asks_judge else None)
     check_machine(options)
     service = check_service(options)
     if options.dry_run:
@@ -185,7 +185,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"hkbench: {line}", file=sys.stderr)
     if outcome.complete:
         return 0
-    by_folder = f"run_batch.py --resume {options.results}"
+    by_folder = f"{batch_command()} --resume {options.results}"
     tell(f"{by_folder} resumes the run" if options.new else f"the same command resumes the run, as does {by_folder}")
     if outcome.stopped is not None:
         raise outcome.stopped
@@ -193,7 +193,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def unfinished(outcome: Outcome) -> Iterator[str]:
-    """A line for each error that left problems unfinished, with their names; what ended the run is said elsewhere."""
+    """Yield a line for each error that left problems unfinished, with their names, but for what ended the run."""
     names: dict[str, list[str]] = {}
     for name, error in outcome.errors.items():
         if outcome.stopped is None or str(error) not in str(outcome.stopped):
@@ -203,27 +203,29 @@ def unfinished(outcome: Outcome) -> Iterator[str]:
 
 
 def check_unmeasured(options: argparse.Namespace) -> None:
-    """Raises UsageError for what does not go with --build-only."""
+    """Raise UsageError for what does not go with --build-only."""
     if not options.build_only:
         return
     if options.device not in (None, "auto"):
         raise UsageError(
             f"--build-only compiles for --arch and measures on no device: leave out --device {options.device}"
         )
-    if options.backend is not None and Backend(options.backend) not in BACKENDS:
-        known = ", ".join(BACKENDS)
+    if options.backend is not None and find_backend(options.backend).compile_only is None:
+        known = ", ".join(cross_compiled())
         raise UsageError(
             f"a batch with --build-only compiles for AMD GPUs ({known}), not {options.backend}, whose candidates are "
             "measured: leave out --build-only"
         )
 
 
-def _evaluator(options: argparse.Namespace) -> Evaluator | BuildEvaluator:
-    """Not begun yet."""
+def _evaluator(options: argparse.Namespace) -> LocalEvaluator | CompileOnlyEvaluator:
+    """Make the evaluator; it is not begun yet."""
     settings, sizes = settings_of(options), chosen_sizes(options)
     if options.build_only:
-        return BuildEvaluator(backend_of(options, DeviceKind.ROCM), options.arch, settings, sizes, options.builds)
-    return Evaluator(device_kind(options), settings, sizes, options.builds, prepares=True, indices=options.device_index)
+        return CompileOnlyEvaluator(backend_of(options, DeviceKind.ROCM), options.arch, settings, sizes, options.builds)
+    return factory.local_evaluator(
+        device_kind(options), settings, sizes, options.builds, prepares=True, indices=options.device_index
+    )
 
 
 async def _dry_run(
@@ -235,13 +237,13 @@ async def _dry_run(
     prices: tuple[Price | None, Price | None],
     service: list[str],
 ) -> None:
-    """Starts what the run would start, short of the generations; prints the plan and what it is estimated to take."""
+    """Start what the run would start, short of the generations; print the plan and what it is estimated to take."""
     async with _evaluator(options) as evaluator:
         backend = backend_of(options, evaluator.device.kind)
         await evaluator.require(backend)
         plan = plan_of(options, chosen, book, backend)
         prompter = Prompter(book, backend, evaluator, settings_of(options), categories=categories)
-        judged = STRATEGIES[options.strategy].asks_judge
+        judged = find_strategy(options.strategy).asks_judge
         costs = await estimate(plan, prompter, prices[0], options.max_reply_tokens, judged)
         device = evaluator.device.name
     print_plan(plan, backend)
@@ -266,17 +268,18 @@ async def _run(
     async with AsyncExitStack() as opened:
         with doing("starting the compilers" if options.build_only else "starting the device", options.display):
             ours = _evaluator(options)
-            evaluator: Evaluating = await opened.enter_async_context(ours)
+            evaluator: Evaluator = await opened.enter_async_context(ours)
         backend = backend_of(options, evaluator.device.kind)
         await evaluator.require(backend)  # before a model is paid
         plan = plan_of(options, chosen, book, backend)
         if not holds_run(place.folder):
             check_recorded(options, [problem.name for problem in plan.problems], backend)
-        config = config_of(options, plan, book, categories, backend, evaluator)
+        where = (evaluator.device.kind, evaluator.sizes, evaluator.compiled_for)
+        config = config_of(options, plan, book, categories, backend, where)
         with ExitStack() as stack:
             options.results = place.make()
             paths = RunPaths(options.results)
-            audience = Audience()
+            audience = EventBus()
             recorder = Recorder(paths, audience.tell)
             stack.callback(recorder.close)
             facts = _facts(evaluator, plan, *prices)
@@ -290,11 +293,10 @@ async def _run(
             name = str(options.results)
             stack.callback(audience.close)
             audience.add(make_display("log", log, config))
-            shown, root = options.display, options.results
-            audience.add(make_display(shown, sys.stdout, config, name=name, facts=facts, history=history, folder=root))
+            audience.add(make_display(options.display, sys.stdout, config, name=name, facts=facts, history=history))
             stop = Stop()
-            spending = spent_before(paths, config, history, *prices)
-            audience.add(Budget(limits(options), stop, spending, folded(history).seconds or 0.0))
+            before = RunState.after(history, config, *prices)
+            audience.add(Budget(limits(options), stop, spent_before(paths, before), before.seconds or 0.0))
             clients = [make_client(options, backend)]
             if config.judge_model is not None:
                 clients.append(make_client(options, backend, config.judge_model))
@@ -304,13 +306,13 @@ async def _run(
                     recorder,
                     evaluator,
                     clients[0],
-                    Prompter(book, backend, evaluator, config.judge, categories=categories),
+                    Prompter(book, backend, evaluator, config.evaluation, categories=categories),
                     options.concurrency,
                     options.record,
-                    finished_problems(paths, history, read_run_file(paths).extended),
+                    finished_problems(paths, before, read_run_file(paths).extended),
                     stop,
                     judge=clients[-1],
-                    deciding=deciding_samples(history),
+                    deciding={name: problem.deciding for name, problem in before.problems.items()},
                 )
                 with stopped_by_signals(stop):
                     outcome = await run_batch(batch, plan.problems, resumed)
@@ -320,7 +322,7 @@ async def _run(
     return outcome, written[0]
 
 
-def _facts(evaluator: Evaluating, plan: RunPlan, price: Price | None, judge_price: Price | None) -> RunFacts:
+def _facts(evaluator: Evaluator, plan: RunPlan, price: Price | None, judge_price: Price | None) -> RunFacts:
     device = evaluator.device
     name = device.name if evaluator.compiled_for is None else f"{no_device(device.arch)}, as for {device.name}"
     hardware = {"device": name, "count": str(len(evaluator.devices)), "host": platform.node()}

@@ -6,20 +6,21 @@ import argparse
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, NoReturn
 
 from hkbench.batch import RunPlan, make_plan
 from hkbench.batch.plan import DEFAULT_STRATEGY
 from hkbench.categories import CategoryBook, load_categories
 from hkbench.cli.arguments import add_numbers, positive, whole
+from hkbench.cli.fields import add_field, description, flag_of, options_of, with_default
 from hkbench.errors import ReplayMissing, UsageError
 from hkbench.headline import plural
-from hkbench.lab import Plan
 from hkbench.llm.replay import ReplayClient
 from hkbench.problems import Selection, chosen_problems, numbers_text, parse_numbers
 from hkbench.prompts import PromptBook
-from hkbench.records import Backend
+from hkbench.records import BackendName
 from hkbench.store.settings import names_text
-from hkbench.strategies import STRATEGIES
+from hkbench.strategies import STRATEGIES, Strategy, find_strategy
 
 CATEGORIES = "categories.toml"
 
@@ -47,31 +48,12 @@ def add_strategy(parser: argparse.ArgumentParser) -> None:
         "--strategy",
         choices=list(STRATEGIES),
         default=DEFAULT_STRATEGY,
-        help="reflect: attempts, each told of the best sample before it; judge: rounds, each told what a second model "
-        f"says of the last kernel; staged: the stages of the problem's category (default: {DEFAULT_STRATEGY}; "
-        "docs/strategies.md)",
+        help="; ".join(f"{name}: {strategy.summary}" for name, strategy in STRATEGIES.items())
+        + f" (default: {DEFAULT_STRATEGY}; docs/strategies.md)",
     )
-    group.add_argument(
-        "--samples",
-        type=positive,
-        metavar="N",
-        help="generations of each attempt (default: $NUM_SAMPLES, else as many as --replay has, else "
-        f"{_defaults('samples')})",
-    )
-    group.add_argument(
-        "--attempts", type=positive, metavar="K", help=f"attempts a problem (default: {_defaults('attempts')})"
-    )
-    group.add_argument("--exhaust", action="store_true", help="use every attempt, also after a success")
-    group.add_argument(
-        "--rounds", type=positive, metavar="N", help="strategy judge: rounds after the seed (default: 10)"
-    )
+    for name, owners in owners_by_option().items():
+        add_field(group, name, owners[0].Options.model_fields[name], _help(name, owners))
     group.add_argument("--judge-model", metavar="NAME", help="who is asked as the judge (default: --model)")
-    group.add_argument(
-        "--from",
-        dest="start",
-        choices=["best", "last"],
-        help="strategy judge: the kernel that a round starts from (default: last)",
-    )
     group.add_argument(
         "--categories",
         type=Path,
@@ -80,19 +62,32 @@ def add_strategy(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def owners_by_option() -> dict[str, list[Strategy[Any]]]:
+    """Return the strategies that have an option, by its name; those that all have come first."""
+    names = dict.fromkeys(name for one in STRATEGIES.values() for name in one.Options.model_fields)
+    return {name: [one for one in STRATEGIES.values() if name in one.Options.model_fields] for name in names}
+
+
+def _help(name: str, owners: Sequence[Strategy[Any]]) -> str:
+    text = description(owners[0].Options, name)
+    defaults = {one.name: one.Options.model_fields[name].default for one in owners}
+    if len(owners) == len(STRATEGIES):
+        shown = ", ".join(f"{value} with {strategy}" for strategy, value in defaults.items())
+        before = "$NUM_SAMPLES, else as many as --replay has, else " if name == "samples" else ""
+        return f"{text} (default: {before}{shown})"
+    whose = f"strategy {', '.join(defaults)}: {text}"
+    return with_default(whose, defaults[owners[0].name])
+
+
 def categories_of(options: argparse.Namespace) -> CategoryBook | None:
-    """The categories, where the strategy needs them. Raises ConfigurationError."""
-    if not STRATEGIES[options.strategy].staged:
+    """Return the categories, where the strategy needs them. Raises ConfigurationError."""
+    if not find_strategy(options.strategy).uses_categories:
         return None
     return load_categories(options.categories or options.prompts / CATEGORIES)
 
 
-def _defaults(what: str) -> str:
-    return ", ".join(f"{getattr(strategy, what)} with {name}" for name, strategy in STRATEGIES.items())
-
-
 def choose(options: argparse.Namespace) -> Selection:
-    """The problems that the arguments name; raises what `parse_numbers` and `chosen_problems` raise."""
+    """Return the problems that the arguments name; raises what `parse_numbers` and `chosen_problems` raise."""
     return chosen_problems(
         options.problems,
         os.environ,
@@ -105,40 +100,41 @@ def choose(options: argparse.Namespace) -> Selection:
     )
 
 
-def plan_of(options: argparse.Namespace, chosen: Selection, book: PromptBook, backend: Backend) -> RunPlan:
-    """The plan for the chosen problems."""
-    strategy = STRATEGIES[options.strategy]
+def plan_of(options: argparse.Namespace, chosen: Selection, book: PromptBook, backend: BackendName) -> RunPlan:
+    """Return the plan for the chosen problems."""
+    strategy = find_strategy(options.strategy)
     names = [problem.name for problem in chosen.problems]
     recorded = ReplayClient(options.replay, backend).recorded_samples(names) if options.replay is not None else None
-    samples = options.samples or _samples_from_environment() or recorded or strategy.samples
-    attempts = options.attempts or (options.rounds + 1 if options.rounds else strategy.attempts)
-    each = Plan(samples, attempts, options.exhaust, options.start == "best")
-    return make_plan(chosen.problems, chosen.missing, book, backend, each, options.strategy)
+    samples = options.samples or _samples_from_environment() or recorded
+    told = options_of(strategy.Options, options, samples=samples)
+    return make_plan(chosen.problems, chosen.missing, book, backend, strategy, told)
 
 
 def check_choice(options: argparse.Namespace) -> None:
-    """Raises UsageError for arguments that contradict each other."""
+    """Raise UsageError for arguments that contradict each other."""
     if options.resume is None and options.problems is None and not options.numbers:
         raise UsageError("name the problems, as 1 40, 3, 1-8 or 1,4,7; or name a folder or a file with --problems")
     _samples_from_environment()
-    asks = STRATEGIES[options.strategy].asks_judge
-    for name, given in (
-        ("--rounds", options.rounds),
-        ("--judge-model", options.judge_model),
-        ("--from", options.start),
-    ):
-        if given and not asks:
-            raise UsageError(f"{name} belongs to --strategy judge; {options.strategy} asks no judge")
-    if options.categories is not None and not STRATEGIES[options.strategy].staged:
-        raise UsageError(f"--categories belongs to --strategy staged; {options.strategy} needs none")
-    if options.exhaust and options.strategy != "reflect":
-        raise UsageError(f"--exhaust belongs to --strategy reflect; {options.strategy} has its own end")
-    if options.rounds and options.attempts:
-        raise UsageError("--rounds N is the same as --attempts N+1: give one of them")
+    strategy = find_strategy(options.strategy)
+    for name, owners in owners_by_option().items():
+        if getattr(options, name) is not None and strategy not in owners:
+            flag = flag_of(name, owners[0].Options.model_fields[name]).name
+            _refuse(str(flag), owners, f"{options.strategy} has no such option")
+    if options.judge_model is not None and not strategy.asks_judge:
+        owners = [one for one in STRATEGIES.values() if one.asks_judge]
+        _refuse("--judge-model", owners, f"{options.strategy} asks no judge")
+    if options.categories is not None and not strategy.uses_categories:
+        owners = [one for one in STRATEGIES.values() if one.uses_categories]
+        _refuse("--categories", owners, f"{options.strategy} needs none")
+    options_of(strategy.Options, options)
 
 
-def check_recorded(options: argparse.Namespace, names: Sequence[str], backend: Backend) -> None:
-    """Raises ReplayMissing where --replay has not a single reply to the first prompt of a problem."""
+def _refuse(flag: str, owners: Sequence[Strategy[Any]], why: str) -> NoReturn:
+    raise UsageError(f"{flag} belongs to --strategy {' or '.join(one.name for one in owners)}; {why}")
+
+
+def check_recorded(options: argparse.Namespace, names: Sequence[str], backend: BackendName) -> None:
+    """Raise ReplayMissing where --replay has not a single reply to the first prompt of a problem."""
     if options.replay is None:
         return
     absent = ReplayClient(options.replay, backend).unrecorded(names)
@@ -157,14 +153,14 @@ def _samples_from_environment() -> int | None:
     return int(text)
 
 
-def print_plan(plan: RunPlan, backend: Backend) -> None:
+def print_plan(plan: RunPlan, backend: BackendName) -> None:
     width = max(len(problem.name) for problem in plan.problems)
     for problem, template in zip(plan.problems, plan.templates, strict=True):
         print(f"{problem.name:{width}}  {template}")
     if plan.missing:
         print(f"no problem has number {numbers_text(plan.missing)}")
     print(
-        f"{plural(len(plan.problems), 'problem')}, backend {backend}, strategy {plan.strategy}, "
-        f"{plural(plan.each.samples, 'sample')}, up to {plural(plan.each.attempts, 'attempt')}: "
-        f"{plan.fewest_calls} to {plan.most_calls} model calls"
+        f"{plural(len(plan.problems), 'problem')}, backend {backend}, strategy {plan.strategy.name}, "
+        f"{plural(plan.options.samples, 'sample')}, up to {plural(plan.options.attempts, 'attempt')}: "
+        f"{plan.min_calls} to {plan.max_calls} model calls"
     )

@@ -6,7 +6,7 @@ import argparse
 import re
 from pathlib import Path
 
-from hkbench.batch.budget import FEWEST, Limits
+from hkbench.batch.budget import MIN_ATTEMPTS, Limits
 from hkbench.cli.arguments import above_zero, finite, positive
 from hkbench.errors import UsageError
 from hkbench.llm.prices import find_price
@@ -19,7 +19,7 @@ _UNITS = (86400.0, 3600.0, 60.0, 1.0)
 
 
 def time_span(text: str) -> float:
-    """Seconds of "90m", "8h", "3600s", "1d", "1h30m"."""
+    """Return the seconds in a text such as "90m", "8h", "3600s", "1d", "1h30m"."""
     found = _TIME.fullmatch(text.strip().replace(" ", ""))
     value = sum(float(part) * unit for part, unit in zip(found.groups("0"), _UNITS, strict=True)) if found else 0.0
     if not value > 0:
@@ -28,12 +28,12 @@ def time_span(text: str) -> float:
 
 
 def outage_span(text: str) -> float:
-    """As `time_span`, and "0": an outage is not waited out."""
+    """Parse as `time_span`, and "0": an outage is not waited out."""
     return 0.0 if text.strip() == "0" else time_span(text)
 
 
 def add_outage(parser: argparse.ArgumentParser, default: str) -> None:
-    """--outage with the time that suits the command."""
+    """Add --outage with the time that suits the command."""
     parser.add_argument(
         "--outage",
         type=outage_span,
@@ -68,7 +68,7 @@ def add_budgets(parser: argparse.ArgumentParser) -> None:
         type=share,
         metavar="R",
         help="end likewise, with exit code 69, when more than this share of the session's model calls, or of its "
-        f"evaluations, failed by the service or the machine (looked at from {FEWEST} on): 0.1 is one in ten",
+        f"evaluations, failed by the service or the machine (looked at from {MIN_ATTEMPTS} on): 0.1 is one in ten",
     )
     group.add_argument(
         "--prices",
@@ -85,7 +85,7 @@ def limits(options: argparse.Namespace) -> Limits:
 
 
 def chosen_prices(options: argparse.Namespace, judge: str | None) -> tuple[Price | None, Price | None]:
-    """The prices of the model and of the judge, else those that the run folder keeps.
+    """Return the prices of the model and of the judge, else those that the run folder keeps.
 
     `judge`: the judge's model; `None`: there is no judge. Recorded replies cost nothing and have no price.
 

@@ -15,13 +15,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from hkbench.categories import CategoryBook, Classification, load_categories
 from hkbench.cli.arguments import PROMPTS, add_numbers, chosen_sizes, device_kind, positive, seconds
-from hkbench.engine import Evaluator
+from hkbench.engine import LocalEvaluator, factory
 from hkbench.errors import HkbenchError
 from hkbench.headline import plural
 from hkbench.problems import chosen_problems, parse_numbers
-from hkbench.records import DeviceKind, GraphFacts, JudgeSettings, Problem, ProblemFacts, Record, SizeSet
+from hkbench.records import DeviceKind, EvaluationSettings, GraphFacts, Problem, ProblemFacts, Record, SizeSet
 from hkbench.store.files import write_atomic
-from hkbench.store.plain import one_line, strip_escapes
+from hkbench.store.sanitize import one_line, strip_escapes
 
 DESCRIPTION = """Classify problems: which category of categories.toml each belongs to, and why.
 
@@ -33,7 +33,7 @@ NOTES = (
     "arithmetic intensity: operations of one pass / bytes of inputs, parameters and outputs",
     "ridge point: the intensity above which the device's peak rate and not its bandwidth is the limit",
 )
-MOST_SHOWN = 2  #: products, convolutions and reductions of a problem, each
+MAX_SHOWN = 2  #: products, convolutions and reductions of a problem, each
 
 
 class Row(Record):
@@ -49,7 +49,7 @@ class Row(Record):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_numbers(parser, "all where they are left out")
-    parser.add_argument("--problems", type=Path, metavar="DIR", help="folder of problems (default: as run_batch.py)")
+    parser.add_argument("--problems", type=Path, metavar="DIR", help="folder of problems (default: as hkbench run)")
     parser.add_argument("--level", type=positive, metavar="N", help="level of the problems (default: 1)")
     parser.add_argument(
         "--categories",
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="the categories (default: the project's prompts/categories.toml)",
     )
-    parser.add_argument("--device", choices=["auto", *(kind.value for kind in DeviceKind)], default="auto")
+    parser.add_argument("--device", choices=["auto", *(kind.value for kind in DeviceKind.known())], default="auto")
     parser.add_argument(
         "--sizes",
         choices=[sizes.value for sizes in SizeSet],
@@ -76,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints a line a problem, the doubtful ones with the reason, then how many of each category."""
+    """Print a line a problem, the doubtful ones with the reason, then how many of each category."""
     book = load_categories(options.categories)
     numbers = parse_numbers(options.numbers)
     problems = chosen_problems(options.problems, os.environ, level=options.level, numbers=numbers).problems
@@ -96,7 +96,9 @@ async def _rows(options: argparse.Namespace, book: CategoryBook, problems: Seque
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as progress:
         traced = progress.add_task("tracing references", total=len(problems))
-        async with Evaluator(device_kind(options), JudgeSettings(), chosen_sizes(options)) as evaluator:
+        async with factory.local_evaluator(
+            device_kind(options), EvaluationSettings(), chosen_sizes(options)
+        ) as evaluator:
             return await _classified(options, book, problems, evaluator, at_once, lambda: progress.advance(traced))
 
 
@@ -104,11 +106,11 @@ async def _classified(
     options: argparse.Namespace,
     book: CategoryBook,
     problems: Sequence[Problem],
-    evaluator: Evaluator,
+    evaluator: LocalEvaluator,
     at_once: asyncio.Semaphore,
     done: Callable[[], None],
 ) -> list[Row]:
-    """A row a problem, in their order; `done` is called after each."""
+    """Return a row a problem, in their order; `done` is called after each."""
 
     async def one(problem: Problem) -> Row:
         error: str | None = None
@@ -134,7 +136,7 @@ async def _classified(
 
 
 def text(rows: Sequence[Row]) -> list[str]:
-    """The table for a terminal."""
+    """Return the table for a terminal."""
     width = max(len("problem"), *(len(row.problem) for row in rows))
     lines = [f"{'problem':{width}}  {'category':17}  {'by':7}  operators; arithmetic intensity; sizes"]
     for row in rows:
@@ -152,7 +154,7 @@ def totals(rows: Sequence[Row]) -> str:
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    """The same as a table of Markdown."""
+    """Return the same as a table of Markdown."""
     header = ("problem", "category", "by", "operators; arithmetic intensity; sizes", "doubtful")
     lines = [f"| {' | '.join(header)} |", "| --- | --- | --- | --- | --- |"]
     for row in rows:
@@ -171,20 +173,20 @@ def _doubts(row: Row) -> list[str]:
 
 
 def attributes(graph: GraphFacts) -> str:
-    """Kernels of convolutions, sizes of products, windows of pools and lengths of reductions, the first of each."""
+    """Return the first kernels of convolutions, sizes of products, windows and lengths of reductions."""
     said = []
-    for one in graph.convolutions[:MOST_SHOWN]:
+    for one in graph.convolutions[:MAX_SHOWN]:
         groups = f" groups {one.groups}" if one.groups > 1 else ""
         stride = f" stride {_by(one.strides)}" if set(one.strides) != {1} else ""
         transposed = " transposed" if one.transposed else ""
         channels = f"{one.in_channels} to {one.out_channels} channels"
         said.append(f"kernel {_by(one.kernel)}{stride}{groups}{transposed}, {channels}")
-    for product in graph.products[:MOST_SHOWN]:
+    for product in graph.products[:MAX_SHOWN]:
         batch = f"{product.batch} x " if product.batch > 1 else ""
         said.append(f"{batch}M={product.m} N={product.n} K={product.k}")
-    said += [f"window {_by(window)}" for window in graph.pools[:MOST_SHOWN]]
+    said += [f"window {_by(window)}" for window in graph.pools[:MAX_SHOWN]]
     if graph.reductions:
-        said.append(f"reduces {', '.join(map(str, graph.reductions[:MOST_SHOWN]))} elements")
+        said.append(f"reduces {', '.join(map(str, graph.reductions[:MAX_SHOWN]))} elements")
     return "; ".join(said)
 
 

@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 
 from hkbench.cli.runs import only_one_of
-from hkbench.report.compare_text import side_by_side_lines
-from hkbench.report.write import json_text, read_side_by_side
-from hkbench.store.plain import strip_escapes
+from hkbench.report.compare_text import comparison_lines
+from hkbench.report.write import json_text, read_comparison
+from hkbench.store.sanitize import strip_escapes
 
 WORSE = 1
 
@@ -38,11 +38,11 @@ def add_force(parser: argparse._ActionsContainer) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the comparison; 1 with --fail-if-worse where a run is worse than the first, else 0."""
-    found = read_side_by_side([only_one_of(folder) for folder in (options.a, *options.b)], force=options.force)
+    """Print the comparison; 1 with --fail-if-worse where a run is worse than the first, else 0."""
+    found = read_comparison([only_one_of(folder) for folder in (options.a, *options.b)], force=options.force)
     if options.json:
         print(json_text(found), end="")
     else:
-        for line in side_by_side_lines(found):
+        for line in comparison_lines(found):
             print(strip_escapes(line).rstrip())
     return WORSE if options.fail_if_worse and found.worse else 0

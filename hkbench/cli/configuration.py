@@ -13,7 +13,8 @@ from pydantic import Field, ValidationError
 from hkbench.errors import ConfigurationError
 from hkbench.llm.key import base_url
 from hkbench.llm.prices import VARIABLE as PRICES_VARIABLE
-from hkbench.records import Backend, DeviceKind, Record
+from hkbench.records import DeviceKind, Record
+from hkbench.registry import KnownBackend
 
 FILE = Path("hkbench.toml")  #: in the working folder
 MODEL_VARIABLE = "LLM_MODEL"
@@ -29,14 +30,14 @@ class Configuration(Record):
     samples: int | None = Field(default=None, ge=1)
     attempts: int | None = Field(default=None, ge=1)
     device: Literal["auto"] | DeviceKind | None = None
-    backend: Backend | None = None
+    backend: KnownBackend | None = None
 
 
 def read_configuration(path: Path = FILE) -> Configuration:
-    """Reads the file; an empty configuration where there is none.
+    """Read the file; an empty configuration where there is none.
 
     Raises:
-        ConfigurationError: it is not TOML, or holds an unknown key or a value of the wrong kind.
+        ConfigurationError: it is not TOML, or hold an unknown key or a value of the wrong kind.
     """
     try:
         with path.open("rb") as file:
@@ -56,7 +57,7 @@ def read_configuration(path: Path = FILE) -> Configuration:
 
 
 def configure(options: argparse.Namespace) -> None:
-    """Fills the options that were not given: from the environment, else from hkbench.toml.
+    """Fill the options that were not given: from the environment, else from hkbench.toml.
 
     To be called after the options were checked against each other: what the file says contradicts no option, it is
     passed over where an option settles the same thing in another way.

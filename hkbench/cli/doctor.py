@@ -22,23 +22,22 @@ from hkbench.cli.doctor_tools import (
     ALWAYS_NEEDED,
     COMPILERS,
     VERSION_SECONDS,
-    hip_python,
     hipkittens,
     profilers,
     program,
     triton,
 )
+from hkbench.devices.amd_smi import ask_amd_smi
 from hkbench.devices.describe import gpu_lines
 from hkbench.devices.merge import MergedGpu, alone, merge
 from hkbench.devices.reading import SourceReport
-from hkbench.devices.sources import ask_hip_python, ask_rocminfo
-from hkbench.engine import Evaluator
+from hkbench.engine import factory
 from hkbench.engine.confinement import survey
 from hkbench.errors import HkbenchError, ToolchainUnavailable, Unavailable
 from hkbench.headline import plural
-from hkbench.records import DeviceFacts, DeviceKind, Isolation, JudgeSettings
-from hkbench.sandbox.environment import kept_environment
-from hkbench.store.plain import strip_escapes
+from hkbench.records import DeviceFacts, DeviceKind, EvaluationSettings, Isolation
+from hkbench.shipped import installing
+from hkbench.store.sanitize import strip_escapes
 from hkbench.toolchain.hip import ARCHITECTURES, HipToolchain, find_hip
 
 DESCRIPTION = """Show what this machine can do: confinement, devices, compilers, profilers, model service, disk, memory.
@@ -58,14 +57,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--results", type=Path, default=Path("results"), metavar="DIR", help="where runs would go (default: results)"
     )
-    parser.add_argument("--problems", type=Path, metavar="DIR", help="folder of problems (default: as run_batch.py)")
+    parser.add_argument("--problems", type=Path, metavar="DIR", help="folder of problems (default: as hkbench run)")
     add_prompts(parser)
     add_base_url(parser)
     parser.add_argument("--model", help="whether the service lists this model")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints; what only some runs need is shown as missing, what all need is a problem."""
+    """Print all rows: what only some runs need is shown as missing, what all need is a problem."""
     found = _settings(options)
     rows, kinds = asyncio.run(_report(options))
     rows = [*found, *rows]
@@ -85,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _folded(rows: Sequence[Row], kinds: Collection[DeviceKind] | None) -> list[Row]:
-    """The rows, with those that only an AMD GPU needs in one where there is none."""
+    """Return the rows, with those that only an AMD GPU needs in one where there is none."""
     folded = [row for row in rows if row.missing_for == AMD and row.state(kinds) == "not needed"]
     if not folded:
         return list(rows)
@@ -97,7 +96,7 @@ def _folded(rows: Sequence[Row], kinds: Collection[DeviceKind] | None) -> list[R
 
 
 def _settings(options: argparse.Namespace) -> list[Row]:
-    """Takes model and address from the environment or hkbench.toml; a row where that is not possible."""
+    """Take model and address from the environment or hkbench.toml; a row where that is not possible."""
     try:
         configure(options)
     except HkbenchError as error:
@@ -113,7 +112,7 @@ def _sum(bad: Sequence[Row]) -> str:
 
 
 async def _report(options: argparse.Namespace) -> tuple[list[Row], Collection[DeviceKind] | None]:
-    """The rows, and the kinds of the devices that are here; None with --no-devices."""
+    """Return the rows, and the kinds of the devices that are here; None with --no-devices."""
     service = asyncio.create_task(asyncio.to_thread(gateway, options.base_url, options.model))
     rows = [_isolation(await survey()), Row("python", f"{platform.python_version()} ({sys.executable})"), _torch()]
     devices: tuple[DeviceFacts, ...] = ()
@@ -123,7 +122,7 @@ async def _report(options: argparse.Namespace) -> tuple[list[Row], Collection[De
     kinds = {facts.kind for facts in devices}
     needed = ALWAYS_NEEDED | ({"nvcc"} if DeviceKind.CUDA in kinds else set())
     rows += [program("compiler", name, flag, name in needed) for name, flag in COMPILERS.items()]
-    rows += [_hip(needed=DeviceKind.ROCM in kinds), hipkittens(), triton(), hip_python(), *profilers(devices)]
+    rows += [_hip(needed=DeviceKind.ROCM in kinds), hipkittens(), triton(), *profilers(devices)]
     rows += [program("program", "git", "--version"), prompts(options.prompts), problems(options.problems)]
     rows += [*disks(options.results), memory(), await service]
     here = kinds | ({DeviceKind.ROCM} if KFD.exists() else set())
@@ -137,17 +136,17 @@ def _isolation(isolation: Isolation) -> Row:
 
 
 def _torch() -> Row:
-    """From the package's own data: the engine never imports it. Its version names what it was built for (+cu130)."""
+    """Return torch's row from the package's own data: the engine never imports it. Its version names its build."""
     try:
         version = metadata.version("torch")
     except metadata.PackageNotFoundError:
-        return Row("torch", "not installed", problem="`make setup` installs the build that fits this machine")
+        return Row("torch", "not installed", problem=f"`{installing('torch')}` installs one")
     build = version.partition("+")[2] or "not said by its version"
     return Row("torch", f"{version} (built for: {build})")
 
 
 async def _devices() -> tuple[list[Row], tuple[DeviceFacts, ...]]:
-    """Every device, and those that torch can use."""
+    """Return every device, and those that torch can use."""
     rows: list[Row] = []
     devices: tuple[DeviceFacts, ...] = ()
     try:
@@ -162,30 +161,19 @@ async def _devices() -> tuple[list[Row], tuple[DeviceFacts, ...]]:
         elif facts.kind is DeviceKind.CUDA:
             rows.append(_gpu(alone(facts)))
     if rocm or KFD.exists():
-        environment = kept_environment()
-        reports = await asyncio.gather(
-            asyncio.to_thread(ask_hip_python, environment), asyncio.to_thread(ask_rocminfo, environment)
-        )
-        rows += _amd(rocm, *reports)
+        rows += _amd(rocm, await asyncio.to_thread(ask_amd_smi))
     return rows, devices
 
 
 async def _torch_devices() -> tuple[DeviceFacts, ...]:
-    async with Evaluator(None, JudgeSettings()) as evaluator:
+    async with factory.local_evaluator(None, EvaluationSettings()) as evaluator:
         return evaluator.devices
 
 
-def _amd(rocm: list[DeviceFacts], hip: SourceReport, hsa: SourceReport) -> list[Row]:
-    """AMD GPUs by all sources; below the last, what a source could not say, and why torch cannot use what is there."""
-    gpus = merge(rocm, hip, hsa)
-    more = [detail("missing", f"{one.source}: {one.error}") for one in (hip, hsa) if one.error is not None]
-    if hip.gpus and rocm and len(hip.gpus) != len(rocm):
-        more.append(
-            detail(
-                "warning",
-                f"{hip.source} sees {len(hip.gpus)} GPUs, torch {len(rocm)}: are two ROCm installations mixed?",
-            )
-        )
+def _amd(rocm: list[DeviceFacts], smi: SourceReport) -> list[Row]:
+    """Return AMD GPUs by all sources; below the last, what a source could not say, and why torch cannot use them."""
+    gpus = merge(rocm, smi)
+    more = [detail("missing", f"{smi.source}: {smi.error}")] if smi.error is not None else []
     if gpus and not rocm:
         text = "torch cannot use an AMD GPU here: it has to be a ROCm build, `TORCH_INDEX=... make setup`"
         more.append(detail("warning", text))
@@ -205,7 +193,7 @@ def _gpu(gpu: MergedGpu) -> Row:
 
 
 def _hip(needed: bool = False) -> Row:
-    """The HIP toolchain that builds candidates, and for which architectures."""
+    """Return the HIP toolchain that builds candidates, and for which architectures."""
     try:
         toolchain = find_hip()
     except ToolchainUnavailable as error:
@@ -221,7 +209,7 @@ def _hip(needed: bool = False) -> Row:
 
 
 def _architectures(toolchain: HipToolchain) -> set[str]:
-    """The processors that the compiler names for AMD GPUs."""
+    """Return the processors that the compiler names for AMD GPUs."""
     own = (toolchain.root / folder / "clang++" for folder in ("llvm/bin", "lib/llvm/bin"))
     compiler = next((path for path in own if path.is_file()), toolchain.hipcc)
     try:

@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 
 from hkbench.cli.doctor_row import ANY, Row
-from hkbench.engine.kits import default_root
 from hkbench.errors import HkbenchError
+from hkbench.fastbuild.pch_cache import default_root
 from hkbench.llm.key import KEY_VARIABLES, base_url, known_key, unaddressed
 from hkbench.llm.reach import reach
 from hkbench.problems import find_problems, problems_root
@@ -25,12 +25,12 @@ RESULTS_GIB, RESULTS_USE = 2.0, "a build under way takes up to 0.5 GiB in it, an
 SCRATCH_GIB, SCRATCH_USE = 1.0, "eval.py builds there"
 CACHE_GIB, CACHE_USE = 1.0, "precompiled headers take some 0.5 GiB a set of flags"
 SHARED_GIB, SHARED_USE = 1 / 16, "candidates with processes of their own share tensors in it"
-FEWEST_INODES = 10_000  #: a build leaves some dozens of files while it is under way, a sample seven
-LEAST_MEMORY_GIB, BUILD_GIB = 2.0, 1.5  #: of the machine for one candidate; of one compiler at work on torch's headers
+MIN_INODES = 10_000  #: a build leaves some dozens of files while it is under way, a sample seven
+MIN_MEMORY_GIB, BUILD_GIB = 2.0, 1.5  #: of the machine for one candidate; of one compiler at work on torch's headers
 
 
 def gateway(address: str | None, model: str | None) -> Row:
-    """Whether the model service that a run would call can be reached; nothing is asked where none is configured."""
+    """Return whether the model service that a run would call can be reached; without one nothing is asked."""
     try:
         chosen = base_url(address)
     except HkbenchError as error:
@@ -52,7 +52,7 @@ def gateway(address: str | None, model: str | None) -> Row:
 
 
 def prompts(folder: Path) -> Row:
-    """Whether a run could begin with these prompts."""
+    """Return whether a run could begin with these prompts."""
     try:
         book = load_prompts(folder)
     except HkbenchError as error:
@@ -61,7 +61,7 @@ def prompts(folder: Path) -> Row:
 
 
 def problems(folder: Path | None) -> Row:
-    """Which problems a run would take."""
+    """Return which problems a run would take."""
     try:
         root = problems_root(folder, os.environ)
         found = find_problems(root, None)
@@ -83,7 +83,7 @@ def disks(results: Path) -> Iterator[Row]:
 
 
 def disk(what: str, folder: Path, least: float, use: str) -> Row:
-    """One place; a folder that does not exist yet has the disk of the one that it will be made in."""
+    """Return the row of one place; a folder that does not exist yet has the disk of its nearest parent."""
     there = next((path for path in (folder, *folder.absolute().parents) if path.is_dir()), None)
     if there is None:
         return Row("disk", f"no place for {what} ({folder})", problem=f"no folder above {folder} exists: make it")
@@ -97,19 +97,19 @@ def disk(what: str, folder: Path, least: float, use: str) -> Row:
         return Row("disk", text, problem=f"{there} cannot be written by this user: choose another, or its rights")
     if free < least:
         return Row("disk", text, problem=f"at least {least:.2g} GiB: {use}; free some, or choose another place")
-    if inodes.f_files and inodes.f_favail < FEWEST_INODES:
-        problem = f"{inodes.f_favail} inodes are left, at least {FEWEST_INODES}: remove small files"
+    if inodes.f_files and inodes.f_favail < MIN_INODES:
+        problem = f"{inodes.f_favail} inodes are left, at least {MIN_INODES}: remove small files"
         return Row("disk", text, problem=problem)
     return Row("disk", text)
 
 
 def memory() -> Row:
-    """Of the machine, against what builds side by side want."""
+    """Return the row of the machine's memory, against what builds side by side want."""
     found, cores = psutil.virtual_memory(), len(os.sched_getaffinity(0))
     free = found.available / GIB
     text = f"{free:.1f} of {found.total / GIB:.1f} GiB available"
-    if free < LEAST_MEMORY_GIB:
-        return Row("memory", text, problem=f"at least {LEAST_MEMORY_GIB:g} GiB for one candidate: end other programs")
+    if free < MIN_MEMORY_GIB:
+        return Row("memory", text, problem=f"at least {MIN_MEMORY_GIB:g} GiB for one candidate: end other programs")
     builds = max(1, int(free / BUILD_GIB))
     if builds < cores:
         text += f"; a build may take {BUILD_GIB:g} GiB and {cores} go on at once: --builds {builds}"

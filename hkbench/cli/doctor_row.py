@@ -10,7 +10,7 @@ from hkbench.records import DeviceKind
 
 AMD = frozenset({DeviceKind.ROCM})
 NVIDIA = frozenset({DeviceKind.CUDA})
-ANY = frozenset(DeviceKind)
+ANY = frozenset(DeviceKind.known())
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Row:
     missing_for: frozenset[DeviceKind] | None = None  #: it is not there; the devices whose runs it is for
 
     def state(self, kinds: Collection[DeviceKind] | None) -> str:
-        """In a word or two. `kinds` are the devices that are here; None: nobody looked."""
+        """Return the state in a word or two. `kinds` are the devices that are here; None: nobody looked."""
         if self.problem is not None:
             return "problem"
         if self.missing_for is None:
@@ -38,7 +38,7 @@ class Row:
             yield f"  {detail('problem', self.problem)}"
 
     def data(self, kinds: Collection[DeviceKind] | None) -> dict[str, Any]:
-        """The same for scripts."""
+        """Return the same for scripts."""
         pairs = [line.split(None, 1) for line in self.details]
         details = [{"what": pair[0], "text": pair[-1]} for pair in pairs]
         return {"what": self.what, "text": self.text, "details": details, "problem": self.problem} | {
@@ -47,5 +47,5 @@ class Row:
 
 
 def detail(word: str, text: str) -> str:
-    """A line below a row."""
+    """Return a line below a row."""
     return f"{word:<8} {text}"

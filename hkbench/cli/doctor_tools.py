@@ -1,8 +1,7 @@
-"""What hkbench doctor says of programs, HipKittens, hip-python and profilers, and what to do where one is missing."""
+"""What hkbench doctor says of programs, HipKittens and profilers, and what to do where one is missing."""
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import tempfile
@@ -10,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from importlib import metadata
 from pathlib import Path
 
 from hkbench.cli.doctor_row import AMD, ANY, NVIDIA, Row, detail
@@ -18,8 +16,8 @@ from hkbench.errors import HkbenchError, ToolchainUnavailable
 from hkbench.profile import Profiler, choose
 from hkbench.profile.installed import PACKAGES, Standing, standings
 from hkbench.records import DeviceFacts, DeviceKind
-from hkbench.rocm import rocm_version
 from hkbench.sandbox.environment import runner_path
+from hkbench.shipped import installing
 from hkbench.toolchain.hip import ARCHITECTURES, HipToolchain, find_hip
 from hkbench.toolchain.hipkittens import Checkout, Dialect, find_checkout, refusals, wrong_results
 from hkbench.toolchain.triton import find_triton
@@ -33,7 +31,7 @@ ADVICE = {
     "g++": "backend cpp and every extension need it; Debian and Ubuntu: apt-get install g++",
     "nvcc": "only backend cuda needs it; it is part of the CUDA toolkit",
     "hipcc": "on PATH; the line hip says what builds HIP candidates",
-    "ninja": "`make setup` installs it",
+    "ninja": f"`{installing('ninja')}` installs it",
     "git": "only the commit of a HipKittens checkout needs it",
 }
 _FOR = {"nvcc": NVIDIA, "hipcc": AMD}
@@ -41,7 +39,7 @@ VERSION_SECONDS = 20.0
 
 
 def program(role: str, name: str, flag: str, needed: bool = False) -> Row:
-    """`needed`: without it nothing can be built for the devices that are here."""
+    """Return the row; `needed`: without it nothing can be built for the devices that are here."""
     found = shutil.which(name, path=runner_path())
     if found is not None:
         return Row(role, f"{name}: {_version(found, flag)} ({found})")
@@ -51,7 +49,7 @@ def program(role: str, name: str, flag: str, needed: bool = False) -> Row:
 
 
 def _version(program: str, flag: str) -> str:
-    """The line that holds a version, as the program prints it."""
+    """Return the line that holds a version, as the program prints it."""
     try:
         done = subprocess.run(
             [program, flag], capture_output=True, text=True, errors="replace", check=False, timeout=VERSION_SECONDS
@@ -64,7 +62,7 @@ def _version(program: str, flag: str) -> str:
 
 
 def hipkittens() -> Row:
-    """Which HipKittens serves here, of which commit or package, and which of its dialects compile."""
+    """Return which HipKittens serves here, of which commit or package, and which of its dialects compile."""
     try:
         found = find_checkout()
     except HkbenchError as error:
@@ -87,7 +85,7 @@ def hipkittens() -> Row:
 
 
 def _refused(found: Checkout, toolchain: HipToolchain, dialect: Dialect) -> str | None:
-    """Why a dialect's headers do not compile here; None where they do."""
+    """Return why a dialect's headers do not compile here; None where they do."""
     with tempfile.TemporaryDirectory(prefix="hkbench-doctor-") as folder:
         try:
             found.require(dialect, toolchain, Path(folder))
@@ -97,7 +95,7 @@ def _refused(found: Checkout, toolchain: HipToolchain, dialect: Dialect) -> str 
 
 
 def triton() -> Row:
-    """Whether Triton is here with what compiles for AMD GPUs, without importing it."""
+    """Return whether Triton is here with what compiles for AMD GPUs, without importing it."""
     try:
         found = find_triton()
     except ToolchainUnavailable as error:
@@ -106,33 +104,8 @@ def triton() -> Row:
     return Row("triton", f"{found.version}, with its AMD back end: compiles for {archs} ({found.root})")
 
 
-def hip_python() -> Row:
-    """Whether hip-python is of the line of this machine's ROCm: each release of it belongs to one of ROCm."""
-    text = _hip_python()
-    return Row("hip-python", text, missing_for=AMD if text.startswith("not installed") else None)
-
-
-def _hip_python() -> str:
-    rocm = rocm_version(os.environ)
-    try:
-        version = metadata.version("hip-python")
-    except metadata.PackageNotFoundError:
-        if rocm is None:
-            return "not installed, and no ROCm to ask: only an AMD GPU needs it"
-        return f"not installed: `make setup` installs the line of ROCm {rocm}; torch and rocminfo are asked instead"
-    if rocm is None:
-        return f"{version}; no ROCm was found that it could belong to"
-    if _line(version) == _line(rocm):
-        return f"{version}, of the line of ROCm {rocm}"
-    return f"{version} is not of the line of ROCm {rocm}: pip install 'hip-python=={_line(rocm)}.*'"
-
-
-def _line(version: str) -> str:
-    return ".".join(version.split(".")[:2])
-
-
 def profilers(devices: Sequence[DeviceFacts]) -> Iterator[Row]:
-    """Each maker's profiler, found or not, and which one is used on each GPU."""
+    """Yield each maker's profiler, found or not, and which one is used on each GPU."""
     rows = []
     for kind in (DeviceKind.ROCM, DeviceKind.CUDA):
         archs = {facts.arch for facts in devices if facts.kind is kind}

@@ -1,4 +1,4 @@
-"""eval.py: judge one candidate."""
+"""eval.py: evaluate one candidate."""
 
 from __future__ import annotations
 
@@ -10,31 +10,33 @@ from pathlib import Path
 from hkbench.cli.arguments import (
     add_build_only,
     add_device,
-    add_judge,
     check_build_only,
     chosen_backend,
     chosen_sizes,
     device_kind,
-    judge_settings,
 )
 from hkbench.cli.configuration import configure
 from hkbench.cli.preflight import check_machine
+from hkbench.cli.settings import add_evaluation, evaluation_settings
 from hkbench.cli.steps import Steps
 from hkbench.cli.verdicts import describe
-from hkbench.engine import Evaluator
-from hkbench.engine.build_only import compile_only
+from hkbench.compile_only.build_only import compile_only
+from hkbench.compile_only.evaluator import BUILD_ONLY_BACKEND, DEFAULT_ARCH
+from hkbench.engine import factory
 from hkbench.engine.private_folder import temporary_folder
 from hkbench.errors import InputMissing
 from hkbench.problems import load_problem
-from hkbench.records import Backend, SizeSet, Status, Verdict
+from hkbench.records import SizeSet, Status, Verdict
 from hkbench.store.files import write_atomic
 
-DESCRIPTION = """Judge one candidate: build it, compare it with the reference, time both.
+DESCRIPTION = """Evaluate one candidate: build it, compare it with the reference, time both.
 
-Exit code: 0 correct with a speed-up of at least 1.0 (or, with --build-only, compiled), 1 correct but slower,
+Exit code: 0 correct with a speed-up of at least 1.0 (with --build-only compiled, on an emulated GPU correct), 1 slower,
 2 not correct; 64 and above: no verdict was reached, and the message says why. Progress goes to standard error."""
 
-EXIT = {Status.FAST: 0, Status.COMPILED: 0, Status.SLOW: 1, Status.INCORRECT: 2, Status.REFUSED: 2}
+EXIT = {
+    Status.FAST: 0, Status.COMPILED: 0, Status.EMULATED: 0, Status.SLOW: 1, Status.INCORRECT: 2, Status.REFUSED: 2,
+}  # fmt: skip
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,11 +45,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", type=Path, metavar="R.json", help="write the whole verdict as JSON")
     add_build_only(parser, "")
     add_device(parser)
-    add_judge(parser)
+    add_evaluation(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints a short verdict, writes the whole one, returns its exit code."""
+    """Print a short verdict, writes the whole one, returns its exit code."""
     if not options.code.is_file():
         raise InputMissing(f"{options.code}: there is no such file; name the candidate with --code")
     check_build_only(options)
@@ -65,19 +67,19 @@ def run(options: argparse.Namespace) -> int:
 
 async def _verdict(options: argparse.Namespace, steps: Steps) -> Verdict:
     problem = load_problem(options.problem)
-    backend = Backend(options.backend) if options.backend else None
     with temporary_folder() as scratch:
         if options.build_only:
-            settings = judge_settings(options)
-            steps.say(f"compile for {options.arch}")
+            settings = evaluation_settings(options)
+            arch = options.arch or DEFAULT_ARCH
+            steps.say(f"compile for {arch}")
             return await compile_only(
-                problem, options.code, scratch, backend or Backend.HIP, options.arch, settings,
+                problem, options.code, scratch, options.backend or BUILD_ONLY_BACKEND, arch, settings,
                 chosen_sizes(options) or SizeSet.FULL,
             )  # fmt: skip
         sizes = chosen_sizes(options)
         steps.say("start the device")
-        async with Evaluator(
-            device_kind(options), judge_settings(options), sizes, indices=options.device_index
+        async with factory.local_evaluator(
+            device_kind(options), evaluation_settings(options), sizes, indices=options.device_index
         ) as evaluator:
             evaluated = await evaluator.evaluate(
                 problem,

@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Writes the folder and says what is in it.
+    """Write the folder and say what is in it.
 
     Raises:
         UsageError: DIR is not empty, the level is not known, or a problem's name does not begin with a number.

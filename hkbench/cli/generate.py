@@ -12,14 +12,14 @@ from hkbench.cli.budgets import add_outage
 from hkbench.cli.configuration import configure
 from hkbench.cli.models import check_model, make_client
 from hkbench.cli.preflight import check_service
-from hkbench.engine import Evaluator
+from hkbench.engine import factory
 from hkbench.errors import InputMissing
 from hkbench.lab.prompting import Prompter
 from hkbench.llm.client import Always, Retry
 from hkbench.llm.extract import extract
 from hkbench.problems import load_problem
 from hkbench.prompts import PromptBook, load_prompts
-from hkbench.records import JudgeSettings, Problem, Reply, SampleKey
+from hkbench.records import EvaluationSettings, Problem, Reply, SampleKey
 from hkbench.store.files import write_atomic
 
 DESCRIPTION = """Ask a model once for a kernel and write the code of its reply to a file.
@@ -28,7 +28,7 @@ Exit code: 0 a kernel was found in the reply, 2 the reply holds none; 64 and abo
 
 
 class Telling(Always):
-    """The permit of the one call: each failed try is told of on standard error."""
+    """The permit of the one call: each failed try is reported on standard error."""
 
     def retrying(self, retry: Retry) -> None:
         print(f"hkbench: {retry.cause}; trying again in {retry.wait:.0f} s", file=sys.stderr)
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Calls the model, keeps the reply, writes the code; says which rule found it."""
+    """Call the model, keeps the reply, writes the code; say which rule found it."""
     configure(options)
     check_model(options)
     for path in (options.output, options.response_file):
@@ -77,9 +77,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _reply(options: argparse.Namespace, problem: Problem, book: PromptBook) -> Reply:
-    settings = JudgeSettings()
+    settings = EvaluationSettings()
     sizes = chosen_sizes(options)
-    async with Evaluator(device_kind(options), settings, sizes, indices=options.device_index) as evaluator:
+    async with factory.local_evaluator(
+        device_kind(options), settings, sizes, indices=options.device_index
+    ) as evaluator:
         backend = chosen_backend(options, evaluator.device.kind)
         template = None if options.prompt is None else str(options.prompt)
         prompter = Prompter(book, backend, evaluator, settings, template)

@@ -12,14 +12,15 @@ from pathlib import Path
 
 from hkbench.errors import InputMissing, UsageError
 from hkbench.problems import find_problems, problems_root
+from hkbench.shipped import batch_command
 from hkbench.store.files import write_atomic
 from hkbench.store.layout import ProblemPaths
-from hkbench.store.plain import one_line
+from hkbench.store.sanitize import one_line
 
 DESCRIPTION = """Take over kernels that KernelBench's scripts generated, to be judged here.
 
 DIR is a run folder of theirs (runs/NAME), with level_L_problem_P_sample_S_kernel.py. REPLIES becomes a folder of
-recorded replies: `run_batch.py --replay REPLIES` judges each as the reply of a model, whatever their own results say,
+recorded replies: `hkbench run --replay REPLIES` evaluates each as the reply of a model, whatever their own results say,
 and makes a run folder like any other. The command for it is printed. Of the problems from the first to the last that
 DIR has, a sample without a kernel becomes a reply without code: their analysis counts it as failed too."""
 
@@ -38,12 +39,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--problems",
         type=Path,
         metavar="DIR",
-        help="the problems that they were generated for: a checkout of KernelBench (default: as run_batch.py)",
+        help="the problems that they were generated for: a checkout of KernelBench (default: as hkbench run)",
     )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Writes the replies and says how to judge them.
+    """Write the replies and say how to evaluate them.
 
     Raises:
         InputMissing: DIR holds no kernel, or a problem is not there.
@@ -66,13 +67,13 @@ def run(options: argparse.Namespace) -> int:
         print(f"without a kernel, and so replies without code: {', '.join(missing)}")
     where = [] if options.problems is None else ["--problems", str(options.problems)]
     fixed = ["--level", str(level), *where, "--samples", str(samples), "--attempts", "1", "--replay", str(replies)]
-    command = ["run_batch.py", str(numbers[0]), str(numbers[-1]), *fixed, "--results", "RESULTS"]
-    print(f"to judge them: {shlex.join(command)}")
+    command = [*batch_command().split(), str(numbers[0]), str(numbers[-1]), *fixed, "--results", "RESULTS"]
+    print(f"to evaluate them: {shlex.join(command)}")
     return 0
 
 
 def find_kernels(folder: Path) -> tuple[int, Kernels]:
-    """The level and the kernels of a run folder of theirs."""
+    """Return the level and the kernels of a run folder of theirs."""
     if not folder.is_dir():
         raise InputMissing(f"{folder} is not a folder; name one below KernelBench's runs/")
     found = [(match, path) for path in sorted(folder.iterdir()) if (match := _KERNEL.fullmatch(path.name))]
@@ -85,7 +86,7 @@ def find_kernels(folder: Path) -> tuple[int, Kernels]:
 
 
 def write_replies(root: Path, names: Mapping[int, str], kernels: Kernels, samples: int, model: str) -> Sequence[str]:
-    """One attempt of `samples` replies for each problem; returns the names of those that had no kernel."""
+    """Return one attempt of `samples` replies for each problem; returns the names of those that had no kernel."""
     missing: list[str] = []
     for number, name in sorted(names.items()):
         for index in range(samples):
@@ -101,13 +102,13 @@ def write_replies(root: Path, names: Mapping[int, str], kernels: Kernels, sample
 
 
 def fenced(source: str) -> str:
-    """A reply whose only block is `source`; its fence is longer than any in there."""
+    """Return a reply whose only block is `source`; its fence is longer than any in there."""
     fence = "`" * (1 + max((len(found) for found in _FENCE.findall(source)), default=2))
     return f"{fence}python\n{source.rstrip()}\n{fence}\n"
 
 
 def model_of(folder: Path) -> str:
-    """The model that their generation_config.yaml names, else the folder."""
+    """Return the model that their generation_config.yaml names, else the folder."""
     try:
         found = _MODEL.search(_text(folder / "generation_config.yaml"))
     except FileNotFoundError:

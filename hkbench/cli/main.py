@@ -18,7 +18,7 @@ from hkbench.cli.parser import Parser
 from hkbench.errors import HkbenchError
 from hkbench.llm.key import KEY_VARIABLES
 from hkbench.sandbox import linux
-from hkbench.store.plain import strip_escapes
+from hkbench.store.sanitize import strip_escapes
 
 
 class Command(NamedTuple):
@@ -34,7 +34,7 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "generate": Command("generate", "ask a model once for a kernel and write the code of its reply to a file"),
-    "eval": Command("evaluate", "judge one candidate: build it, compare it with the reference, time both"),
+    "eval": Command("evaluate", "evaluate one candidate: build it, compare it with the reference, time both"),
     "run": Command("batch", "run a batch of problems; each failure becomes a hint in the next prompt"),
     "report": Command("report", "write the report of a run, or of several side by side"),
     "monitor": Command("monitor", "watch a run, live or finished"),
@@ -42,7 +42,7 @@ COMMANDS = {
     "compare": Command("compare", "is run B better than run A, or is the difference chance?"),
     "export": Command("export", "write a run in the layout of KernelBench's run folders"),
     "import": Command("imports", "turn the kernels of a KernelBench run into recorded replies"),
-    "rerun": Command("rerun", "judge samples of a run again from their recorded code, without a model"),
+    "rerun": Command("rerun", "evaluate samples of a run again from their recorded code, without a model"),
     "regrade": Command("regrade", "hold the recorded verdicts of a run against other rules"),
     "audit": Command("audit", "which answers pass a problem's check that were made without doing the work?"),
     "classify": Command("classify", "which category of categories.toml each problem belongs to, and why"),

@@ -20,11 +20,12 @@ from hkbench.llm.key import (
 from hkbench.llm.openai_client import OpenAIClient
 from hkbench.llm.replay import ReplayClient
 from hkbench.llm.settings import ModelSettings
-from hkbench.records import Backend
+from hkbench.records import BackendName, DeviceKind
+from hkbench.registry import default_backend
 
 
 def check_model(options: argparse.Namespace) -> None:
-    """Before anything is spent or started: a model, a key and an address for it, or a folder of replies.
+    """Check, before anything is spent or started: a model, a key and an address for it, or recorded replies.
 
     The options are `configure`d.
 
@@ -32,7 +33,7 @@ def check_model(options: argparse.Namespace) -> None:
         UsageError, ReplayMissing
     """
     if options.replay is not None:
-        ReplayClient(options.replay, Backend.CPP)
+        ReplayClient(options.replay, options.backend or default_backend(DeviceKind.CPU))
         return
     missing = []
     if known_key() is None:
@@ -44,12 +45,12 @@ def check_model(options: argparse.Namespace) -> None:
         missing.append(f"the service's address in {ADDRESS_ADVICE}{openai}")
     if missing:
         raise UsageError(
-            f"which model to ask is not known: set {', '.join(missing)}. --replay DIR serves recorded replies instead"
+            f"which model to ask is not known: set {', '.join(missing)}. --replay PATH serves recorded replies instead"
         )
 
 
 def shown_base_url(options: argparse.Namespace) -> str | None:
-    """The endpoint as a run records it: where it came from does not matter, and no password goes into a file."""
+    """Return the endpoint as a run records it: where it came from does not matter, and no password goes into a file."""
     address = None if options.replay is not None else base_url(options.base_url)
     if address is None:
         return None
@@ -58,19 +59,19 @@ def shown_base_url(options: argparse.Namespace) -> str | None:
 
 
 def judge_model(options: argparse.Namespace) -> str:
-    """Who is asked as the judge; recorded replies have no model."""
+    """Return the model that answers as the judge; recorded replies have none."""
     return options.judge_model or options.model or "replay"
 
 
-def make_client(options: argparse.Namespace, backend: Backend, model: str | None = None) -> ModelClient:
-    """A client of `model`, else of --model."""
+def make_client(options: argparse.Namespace, backend: BackendName, model: str | None = None) -> ModelClient:
+    """Return a client of `model`, else of --model."""
     if options.replay is not None:
         return ReplayClient(options.replay, backend)
     return OpenAIClient(*service_of(options, model))
 
 
 def service_of(options: argparse.Namespace, model: str | None = None) -> tuple[ModelSettings, str]:
-    """How `model`, else --model, is called, and the key for it. Raises UsageError where there is none."""
+    """Return how `model`, else --model, is called, and the key for it. Raises UsageError where there is none."""
     address = base_url(options.base_url)
     settings = ModelSettings(
         model=model or options.model,

@@ -25,7 +25,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(UsageError.exit_code, f"{self.prog}: {message.rstrip('.')}; see {self.prog} --help\n")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """As argparse does, but arguments that are not known, which it leaves to the caller, are an error."""
+        """Parse as argparse does, but raise an error for unknown arguments, which it leaves to the caller."""
         words = list(sys.argv[1:] if args is None else args)
         self._refuse_unknown_options(words)
         found, rest = super().parse_known_args(words, namespace)
@@ -36,7 +36,7 @@ class Parser(argparse.ArgumentParser):
         return found, rest
 
     def _refuse_unknown_options(self, words: Sequence[str]) -> None:
-        """Before argparse looks: it complains of what is missing first, which a misspelt option may have been."""
+        """Refuse unknown options before argparse complains of a missing one, which may have been misspelt."""
         for word in words:
             name = word.partition("=")[0]
             if word == "--" or (self._subparsers is not None and not word.startswith("-")):
@@ -46,7 +46,7 @@ class Parser(argparse.ArgumentParser):
                 self.error(f"there is no option {name}" + (f": did you mean {near}?" if near else ""))
 
     def _given(self, words: Sequence[str]) -> frozenset[str]:
-        """Parses once more without any default: what is there then was on the command line."""
+        """Parse once more without any default: what is there then was on the command line."""
         defaults = {action: action.default for action in self._actions}
         for action in self._actions:
             action.default = argparse.SUPPRESS
@@ -58,7 +58,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def _nearest(name: str, options: Sequence[str]) -> str | None:
-    """The option that a misspelt one was meant to be, where one is near enough."""
+    """Return the option that a misspelt one was meant to be, where one is near enough."""
     longer = [option for option in options if option.startswith(name)]
     with_word = [option for option in options if name.lstrip("-") in option.split("-")]
     for found in (longer, with_word):

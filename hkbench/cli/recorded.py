@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -10,7 +11,8 @@ from pathlib import Path
 
 from hkbench.batch.revision import copy_run, words
 from hkbench.cli.address import find_problem
-from hkbench.engine import BuildEvaluator, Evaluating, Evaluator
+from hkbench.compile_only.evaluator import CompileOnlyEvaluator
+from hkbench.engine import Evaluator, LocalEvaluator, factory
 from hkbench.errors import InputMissing, RunMismatch, UsageError
 from hkbench.problems import find_problems, load_problem, problems_root
 from hkbench.records import FailureKind, Problem, RunConfig, SampleKey, Stage, Status, Verdict
@@ -31,8 +33,19 @@ FIELDS: dict[str, frozenset[str] | None] = {
 Conditions = dict[str, frozenset[str]]
 
 
+def add_copy(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say where the copy of RUN goes, and where its problems are."""
+    parser.add_argument("--results", dest="target", type=Path, metavar="NEW", help="a new folder for the copy")
+    parser.add_argument(
+        "--problems",
+        type=Path,
+        metavar="DIR",
+        help="folder of problems (default: the files that RUN keeps; without them as hkbench run)",
+    )
+
+
 def parse_where(texts: Sequence[str], names: Sequence[str]) -> Conditions:
-    """ "kind=timeout,crash" as the field's name and its values; UsageError for what no sample can have."""
+    """Parse "kind=timeout,crash" as the field's name and its values; UsageError for what no sample can have."""
     found: Conditions = {}
     for text in texts:
         field, sign, values = text.partition("=")
@@ -52,7 +65,7 @@ def parse_where(texts: Sequence[str], names: Sequence[str]) -> Conditions:
 
 
 def matching(view: RunView, where: Conditions) -> list[SampleKey]:
-    """Samples with a verdict and with code that meet all of `where`, in order."""
+    """Return the samples with a verdict and with code that meet all of `where`, in order."""
     return [
         sample.key
         for problem in view.problems
@@ -63,11 +76,11 @@ def matching(view: RunView, where: Conditions) -> list[SampleKey]:
 
 
 def _matches(sample: SampleView, where: Conditions) -> bool:
-    if sample.verdict is None:
+    if sample.status is None:
         return False
-    failure = sample.verdict.failure
+    failure = sample.failure
     values = {
-        "status": sample.verdict.status.value,
+        "status": sample.status.value,
         "kind": failure.kind.value if failure is not None else "",
         "stage": failure.stage.value if failure is not None else "",
         "problem": sample.key.problem,
@@ -78,14 +91,14 @@ def _matches(sample: SampleView, where: Conditions) -> bool:
 
 
 def new_folder(target: Path | None, view: RunView, config: RunConfig) -> Path:
-    """The folder for the copy, with settings `config`: a new one, or the one that an earlier call made.
+    """Return the folder for the copy, with settings `config`: a new one, or the one that an earlier call made.
 
     Raises:
         UsageError: none is named, the run is not at its end, or the folder is something else.
     """
     if target is None:
         raise UsageError("name a new folder with --results: the run itself is not changed")
-    if view.journal.closed is None:
+    if view.state.closed is None:
         raise UsageError(f"{view.paths.root} is under way or was killed; let it end, or resume it first")
     if target.exists():
         same = target.resolve() != view.paths.root.resolve() and RunPaths(target).run.is_file()
@@ -98,7 +111,7 @@ def new_folder(target: Path | None, view: RunView, config: RunConfig) -> Path:
 
 
 def problems_of(folder: Path | None, view: RunView, wanted: set[str]) -> dict[str, Problem]:
-    """The run's problems by name: those in `folder`, else the run's own copies; a run without them names none.
+    """Return the run's problems by name: those in `folder`, else the run's own copies; a run without them names none.
 
     Raises:
         InputMissing: a problem is nowhere.
@@ -120,7 +133,7 @@ def problems_of(folder: Path | None, view: RunView, wanted: set[str]) -> dict[st
 
 
 def kept_problems(paths: RunPaths, config: RunConfig, wanted: Iterable[str]) -> dict[str, Problem]:
-    """Those of the problems `wanted` whose file the run folder holds unchanged; an older run holds none."""
+    """Return those of the problems `wanted` whose file the run folder holds unchanged; an older run holds none."""
     hashes = dict(zip(config.problems, config.problem_hashes, strict=True))
     found = {}
     for name in wanted:
@@ -130,15 +143,15 @@ def kept_problems(paths: RunPaths, config: RunConfig, wanted: Iterable[str]) -> 
     return found
 
 
-def evaluator_of(config: RunConfig) -> Evaluator | BuildEvaluator:
-    """Who reaches verdicts with a run's settings; not begun yet."""
+def evaluator_of(config: RunConfig) -> LocalEvaluator | CompileOnlyEvaluator:
+    """Return who reaches verdicts with a run's settings; not begun yet."""
     if config.compiled_for is not None:
-        return BuildEvaluator(config.backend, config.compiled_for, config.judge, config.sizes)
-    return Evaluator(config.device, config.judge, config.sizes)
+        return CompileOnlyEvaluator(config.backend, config.compiled_for, config.evaluation, config.sizes)
+    return factory.local_evaluator(config.device, config.evaluation, config.sizes)
 
 
-def same_device(evaluator: Evaluating, view: RunView) -> None:
-    """Raises RunMismatch where another device would judge than the run's."""
+def same_device(evaluator: Evaluator, view: RunView) -> None:
+    """Raise RunMismatch where another device would evaluate than the run's."""
     known = view.facts.device
     if known is not None and known.name != evaluator.device.name:
         raise RunMismatch(f"the run was measured on {known.name}, and this is {evaluator.device.name}")
@@ -146,7 +159,7 @@ def same_device(evaluator: Evaluating, view: RunView) -> None:
 
 @contextmanager
 def open_copy(view: RunView, target: Path, config: RunConfig) -> Iterator[Recorder]:
-    """The writer of the copy, which is made first where it is not there; at the end its reports are written."""
+    """Open the writer of the copy, made first where it is missing; at the end write the copy's reports."""
     paths = RunPaths(target) if target.exists() else copy_run(view, target, config)
     with ExitStack() as stack:
         recorder = Recorder(paths, lambda _: None)

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hkbench.batch.regrade import decide, rules_of, write_regraded
-from hkbench.batch.rerun import Rejudged, judge_pending
+from hkbench.batch.rerun import RerunResult, evaluate_pending
 from hkbench.batch.revision import pending, recorded_verdict, revision, words
-from hkbench.cli.arguments import rtol_by_dtype
 from hkbench.cli.recorded import (
     FIELDS,
+    add_copy,
     evaluator_of,
     matching,
     name_of,
@@ -24,19 +24,20 @@ from hkbench.cli.recorded import (
     tell,
 )
 from hkbench.cli.runs import only_one_of
+from hkbench.cli.settings import rtol_by_dtype
 from hkbench.errors import InputMissing, UsageError
-from hkbench.judge.regrade import Regraded
 from hkbench.records import Problem, RunConfig, SampleKey, Track, Verdict
+from hkbench.regrade.verdicts import Regraded
 from hkbench.store.layout import RunPaths
 from hkbench.store.reader import RunView, read_run
 
 UNDECIDED = 1  #: exit code: some samples have to be judged again
 
-DESCRIPTION = """Hold recorded verdicts of a run against other rules: no model is called; only --judge runs anything.
+DESCRIPTION = """Hold recorded verdicts of a run against other rules: no model is called; only --evaluate runs anything.
 
 RUN stays as it is. NEW becomes a copy of it with the verdicts that its records suffice for, by today's static rules,
 thresholds and formulas, and the track and tolerances that are asked for. A sample that takes more is listed with the
-reason and keeps its verdict; with --judge it is judged again, on the same device as RUN's. Exit code: 0 all are
+reason and keeps its verdict; with --evaluate it is evaluated again, on the same device as RUN's. Exit code: 0 all are
 decided, 1 some have to be judged again, 64 and above: an error."""
 
 Decided = dict[SampleKey, Regraded]
@@ -50,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="DTYPE=VALUE",
-        help="another tolerance, as float32=1e-5 (docs/design.md says what it bounds)",
+        help="another tolerance, as float32=1e-5 (docs/method.md says what it bounds)",
     )
     parser.add_argument(
         "--where",
@@ -60,19 +61,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"only these samples, as kind=not_own; fields: {', '.join(FIELDS)}; not with --track or --rtol, which "
         "hold for a whole run",
     )
-    parser.add_argument("--results", dest="target", type=Path, metavar="NEW", help="a new folder for the copy")
-    parser.add_argument("--judge", action="store_true", help="judge again what the records do not suffice for")
+    add_copy(parser)
     parser.add_argument(
-        "--problems",
-        type=Path,
-        metavar="DIR",
-        help="folder of problems (default: the files that RUN keeps; without them as run_batch.py)",
+        "--evaluate", "--judge", action="store_true", help="evaluate again what the records do not suffice for"
     )
     parser.add_argument("--dry-run", action="store_true", help="print what would become of each, and write nothing")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints a line for each sample that has another outcome, and for each that cannot be decided."""
+    """Print a line for each sample that has another outcome, and for each that cannot be decided."""
     view = read_run(RunPaths(only_one_of(options.results)))
     if options.where and (options.track or options.rtol):
         raise UsageError("--track and --rtol hold for a whole run: leave out --where")
@@ -82,21 +79,21 @@ def run(options: argparse.Namespace) -> int:
         raise InputMissing(f"{options.results} has no judged sample with code that matches")
     target = None if options.dry_run else new_folder(options.target, view, config)
     problems = {}
-    if options.judge and target is not None:
+    if options.evaluate and target is not None:
         problems = problems_of(options.problems, view, {key.problem for key in keys})
-    decided = dict(decide(view, keys, rules_of(config.judge)))
+    decided = dict(decide(view, keys, rules_of(config.evaluation)))
     if target is None:
         _print_plan(view, decided)
         return UNDECIDED if _again(decided) else 0
-    if options.judge and _again(decided):
-        return asyncio.run(_with_judge(target, view, config, decided, problems, _how(options)))
+    if options.evaluate and _again(decided):
+        return asyncio.run(_with_evaluator(target, view, config, decided, problems, _how(options)))
     return _from_records(target, view, config, decided, _how(options))
 
 
 def _config(config: RunConfig, track: str | None, rtol: dict[str, float]) -> RunConfig:
-    """The settings of the copy."""
-    changed = {"track": Track(track) if track else config.judge.track, "rtol": config.judge.rtol | rtol}
-    return config.model_copy(update={"judge": config.judge.model_copy(update=changed)})
+    """Return the settings of the copy."""
+    changed = {"track": Track(track) if track else config.evaluation.track, "rtol": config.evaluation.rtol | rtol}
+    return config.model_copy(update={"evaluation": config.evaluation.model_copy(update=changed)})
 
 
 def _how(options: argparse.Namespace) -> str:
@@ -141,14 +138,14 @@ def _from_records(target: Path, view: RunView, config: RunConfig, decided: Decid
     with open_copy(view, target, config) as recorder, revision(view, recorder, list(decided)) as copy:
         write_regraded(view, recorder, decided, how, _tell_other)
         left = pending(view, recorder.paths, _again(decided))
-        copy.reason = f"{len(left)} samples have to be judged again (hkbench regrade --judge)" if left else None
+        copy.reason = f"{len(left)} samples have to be judged again (hkbench regrade --evaluate)" if left else None
     _print_again(view, decided, left)
     _print_counts(view, decided)
     print(f"report: {target / 'detailed_report.txt'}")
     return UNDECIDED if left else 0
 
 
-async def _with_judge(
+async def _with_evaluator(
     target: Path, view: RunView, config: RunConfig, decided: Decided, problems: dict[str, Problem], how: str
 ) -> int:
     async with evaluator_of(config) as evaluator:
@@ -159,7 +156,8 @@ async def _with_judge(
             revision(view, recorder, list(decided), evaluator.places) as copy,
         ):
             write_regraded(view, recorder, decided, how, _tell_other)
-            found: Rejudged = await judge_pending(view, recorder, _again(decided), problems, evaluator, tell, copy)
+            again = _again(decided)
+            found: RerunResult = await evaluate_pending(view, recorder, again, problems, evaluator, tell, copy)
     _print_counts(view, decided)
     print(f"report: {target / 'detailed_report.txt'}")
     for key, error in found.errors.items():

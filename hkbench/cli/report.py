@@ -9,10 +9,10 @@ from pathlib import Path
 from hkbench.cli.compare import add_force
 from hkbench.cli.runs import newest_of, only_one_of
 from hkbench.errors import InputMissing, UsageError
-from hkbench.report.compare_text import side_by_side_lines
+from hkbench.report.compare_text import comparison_lines
 from hkbench.report.text import render_text
 from hkbench.report.write import write_comparison, write_reports
-from hkbench.store.plain import strip_escapes
+from hkbench.store.sanitize import strip_escapes
 
 DESCRIPTION = """Write the report of a run into its folder, or of several runs side by side into the first one's.
 
@@ -44,9 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Writes and prints the report; errors as of `write_reports` and `write_comparison`."""
+    """Write and print the report; errors as of `write_reports` and `write_comparison`."""
     if len(options.results) > 1:
-        return _side_by_side(options)
+        return _compare(options)
     if options.output is not None or options.force:
         raise UsageError("--output and --force are for several runs: the report of one lies in its folder")
     folder = newest_of(options.results[0] if options.results else None)
@@ -65,12 +65,12 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _side_by_side(options: argparse.Namespace) -> int:
+def _compare(options: argparse.Namespace) -> int:
     found, page = write_comparison(
         [only_one_of(folder) for folder in options.results], options.output, force=options.force
     )
     if not options.quiet:
-        for line in side_by_side_lines(found):
+        for line in comparison_lines(found):
             print(strip_escapes(line).rstrip())
         print(f"\ncomparison for a browser: {page}")
     return 0

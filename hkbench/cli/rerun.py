@@ -1,4 +1,4 @@
-"""hkbench rerun: judge recorded candidates of a run again."""
+"""hkbench rerun: evaluate recorded candidates of a run again."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from hkbench.batch.rerun import Rejudged, rejudge
+from hkbench.batch.rerun import RerunResult, rerun
 from hkbench.cli.recorded import (
     FIELDS,
+    add_copy,
     evaluator_of,
     matching,
     name_of,
@@ -26,12 +27,12 @@ from hkbench.records import Problem, SampleKey
 from hkbench.store.layout import RunPaths
 from hkbench.store.reader import RunView, read_run
 
-DESCRIPTION = """Judge samples of a run again, from their recorded code: no model is called.
+DESCRIPTION = """Evaluate samples of a run again, from their recorded code: no model is called.
 
 RUN stays as it is. NEW becomes a copy of it in which the matching samples have the verdict of today, each with a
-warning that says what the verdict was before; reports are written anew. The settings of the judge are those of RUN, and
-the device has to be the same. Prompts of later attempts stay what they were. The same command again goes on where an
-interrupted one ended."""
+warning that says what the verdict was before; reports are written anew. The evaluator's settings are those of RUN,
+and the device has to be the same. Prompts of later attempts stay what they were. The same command again goes on where
+an interrupted one ended."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,18 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FIELD=VALUE",
         help=f"which samples, as kind=timeout,crash; fields: {', '.join(FIELDS)}; all of several have to hold",
     )
-    parser.add_argument("--results", dest="target", type=Path, metavar="NEW", help="a new folder for the copy")
-    parser.add_argument(
-        "--problems",
-        type=Path,
-        metavar="DIR",
-        help="folder of problems (default: the files that RUN keeps; without them as run_batch.py)",
-    )
-    parser.add_argument("--dry-run", action="store_true", help="print the samples and judge nothing")
+    add_copy(parser)
+    parser.add_argument("--dry-run", action="store_true", help="print the samples and evaluate nothing")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints a line a sample. 0 where all were judged, else the code of the first failure of the machine."""
+    """Print a line a sample. 0 where all were judged, else the code of the first failure of the machine."""
     view = read_run(RunPaths(only_one_of(options.results)))
     keys = matching(view, parse_where(options.where, view.config.problems))
     if not keys:
@@ -64,17 +59,17 @@ def run(options: argparse.Namespace) -> int:
         return 0
     target = new_folder(options.target, view, view.config)
     problems = problems_of(options.problems, view, {key.problem for key in keys})
-    found = asyncio.run(_rejudge(target, view, keys, problems))
+    found = asyncio.run(_rerun(target, view, keys, problems))
     print(f"report: {target / 'detailed_report.txt'}")
     for key, error in found.errors.items():
         print(f"{name_of(key)}: not judged again: {error}")
     return next(iter(found.errors.values())).exit_code if found.errors else 0
 
 
-async def _rejudge(target: Path, view: RunView, keys: Sequence[SampleKey], problems: dict[str, Problem]) -> Rejudged:
+async def _rerun(target: Path, view: RunView, keys: Sequence[SampleKey], problems: dict[str, Problem]) -> RerunResult:
     config = view.config
     async with evaluator_of(config) as evaluator:
         same_device(evaluator, view)
         await evaluator.require(config.backend)
         with open_copy(view, target, config) as recorder:
-            return await rejudge(view, recorder, keys, problems, evaluator, tell)
+            return await rerun(view, recorder, keys, problems, evaluator, tell)

@@ -10,13 +10,14 @@ from typing import Any
 
 from hkbench.categories import CategoryBook
 from hkbench.cli.arguments import PROMPTS
-from hkbench.cli.batch_plan import CATEGORIES, choose
+from hkbench.cli.batch_plan import CATEGORIES, choose, owners_by_option
 from hkbench.cli.models import shown_base_url
 from hkbench.cli.recorded import kept_problems
 from hkbench.cli.runs import only_one_of
+from hkbench.cli.settings import options_for
 from hkbench.errors import InputMissing, RunMismatch, UsageError
 from hkbench.problems import Selection, level_folder, load_problem, problems_root
-from hkbench.records import JudgeSettings, Problem, RunConfig, RunSources
+from hkbench.records import Problem, RunConfig, RunSources
 from hkbench.store.layout import RunPaths
 from hkbench.store.reader import RunFile, read_run_file
 from hkbench.store.settings import names_text
@@ -26,7 +27,7 @@ _CHOOSING = frozenset({"numbers", "match", "limit", "draw"})
 
 
 def take_recorded(options: argparse.Namespace) -> RunFile | None:
-    """The run that --resume names, whose settings take the places of options that were not given.
+    """Return the run that --resume names, whose settings take the places of options that were not given.
 
     `None` without --resume.
 
@@ -42,7 +43,7 @@ def take_recorded(options: argparse.Namespace) -> RunFile | None:
             raise UsageError(f"--resume names the run's folder: leave out --{name}")
     options.resume = only_one_of(options.resume)
     run = read_run_file(RunPaths(options.resume))
-    for name, value in (_run_options(run) | _judge_options(run.config.judge)).items():
+    for name, value in recorded_options(run.config, run.sources).items():
         if name not in options.given:
             setattr(options, name, value)
     if "base_url" not in options.given and shown_base_url(options) != run.config.base_url:
@@ -51,7 +52,7 @@ def take_recorded(options: argparse.Namespace) -> RunFile | None:
 
 
 def choose_resumed(options: argparse.Namespace, run: RunFile) -> Selection:
-    """The run's problems, and those that the command adds.
+    """Return the run's problems, and those that the command adds.
 
     Raises:
         UsageError: the command names problems, and none that the run lacks.
@@ -75,7 +76,7 @@ def choose_resumed(options: argparse.Namespace, run: RunFile) -> Selection:
 def sources_of(
     options: argparse.Namespace, problems: tuple[Problem, ...], categories: CategoryBook | None
 ) -> RunSources:
-    """Where the inputs of this command lie."""
+    """Return where the inputs of this command lie."""
     folders = dict.fromkeys(str(problem.path.absolute().parent) for problem in problems)
     book = options.categories or options.prompts / CATEGORIES
     return RunSources(
@@ -85,16 +86,14 @@ def sources_of(
     )
 
 
-def _run_options(run: RunFile) -> dict[str, Any]:
-    """By option, the value that gives the run's settings again; those of the judge apart."""
-    config, sources = run.config, run.sources
-    return {
-        "strategy": config.strategy,
+def recorded_options(config: RunConfig, sources: RunSources | None) -> dict[str, Any]:
+    """Map each option of run_batch.py to the value that gives these settings again."""
+    same = {
+        **dict.fromkeys(owners_by_option()),
+        "strategy": config.strategy.name,
         "samples": config.samples,
         "attempts": config.attempts,
-        "rounds": None,
-        "exhaust": config.exhaust,
-        "start": "best" if config.from_best else None,
+        **config.strategy.options,
         "model": _named(config, config.model),
         "judge_model": _named(config, config.judge_model),
         "replay": None if config.replay is None else Path(config.replay),
@@ -104,7 +103,7 @@ def _run_options(run: RunFile) -> dict[str, Any]:
         "reasoning_effort": config.reasoning_effort,
         "level": config.level,
         "device": "auto" if config.compiled_for is not None else config.device.value,
-        "backend": config.backend.value,
+        "backend": config.backend,
         "sizes": config.sizes.value,
         "build_only": config.compiled_for is not None,
         "arch": config.compiled_for,
@@ -112,30 +111,18 @@ def _run_options(run: RunFile) -> dict[str, Any]:
         "problems": _first_folder(sources),
         "categories": Path(sources.categories) if sources is not None and sources.categories is not None else None,
     }
+    return same | options_for(config.evaluation)
 
 
 def _named(config: RunConfig, model: str | None) -> str | None:
-    """The model that the run's command named; recorded replies need none."""
+    """Return the model that the run's command named; recorded replies need none."""
     return None if config.replay is not None and model == "replay" else model
 
 
 def _first_folder(sources: RunSources | None) -> Path | None:
-    """Where problems that are added to a run are looked for, unless the command says."""
+    """Return where problems that are added to a run are looked for, unless the command says."""
     found = Path(sources.problems[0]) if sources is not None and sources.problems else None
     return found if found is not None and found.is_dir() else None
-
-
-def _judge_options(settings: JudgeSettings) -> dict[str, Any]:
-    """By option, what gives these settings; most have the name of their option."""
-    same = {name: getattr(settings, name) for name in type(settings).model_fields}
-    return same | {
-        "track": settings.track.value,
-        "rtol": [f"{dtype}={value!r}" for dtype, value in settings.rtol.items()],
-        "require_isolation": settings.require_isolation.value,
-        "warmup": settings.warmups,
-        "no_profile": not settings.profile_slow,
-        "keep_profile": None if settings.keep_profile is None else Path(settings.keep_profile),
-    }
 
 
 def _recorded_problems(options: argparse.Namespace, run: RunFile) -> list[Problem]:
@@ -161,8 +148,10 @@ def _recorded_problem(name: str, folders: list[Path], run: Path) -> Problem:
 
 
 def _folders(options: argparse.Namespace, run: RunFile) -> Iterator[Path]:
-    """Where the files of problems may lie that the run does not keep: in the folder that is named, else where they lay,
-    else where others do."""
+    """Yield folders that may hold the problems' files that the run does not keep.
+
+    The folder that is named excludes others; else the folders where they lay come first.
+    """
     path = options.problems
     if "problems" in options.given and path is not None:
         yield path.parent if path.is_file() else level_folder(problems_root(path, os.environ), run.config.level)

@@ -7,16 +7,19 @@ from dataclasses import dataclass
 
 from hkbench.batch import RunPlan
 from hkbench.categories import CategoryBook
-from hkbench.cli.arguments import chosen_backend, chosen_sizes, device_kind, judge_settings
+from hkbench.cli.arguments import chosen_backend, chosen_sizes, device_kind
 from hkbench.cli.batch_plan import plan_of
 from hkbench.cli.models import judge_model, shown_base_url
-from hkbench.engine import Evaluating
-from hkbench.engine.build_evaluator import DEFAULT_ARCH
+from hkbench.cli.settings import evaluation_settings
+from hkbench.compile_only.evaluator import BUILD_ONLY_BACKEND, DEFAULT_ARCH
+from hkbench.device_kinds import model_of
 from hkbench.problems import Selection
 from hkbench.problems.sizes import sizes_in_force
 from hkbench.prompts import PromptBook
-from hkbench.records import Backend, DeviceKind, JudgeSettings, RunConfig, SizeSet
-from hkbench.strategies import STRATEGIES
+from hkbench.records import BackendName, DeviceKind, EvaluationSettings, RunConfig, SizeSet
+from hkbench.strategies import find_strategy
+
+Where = tuple[DeviceKind, SizeSet, str | None]  #: device, sizes, and the architecture that is compiled for
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Draft:
 def draft_of(
     options: argparse.Namespace, chosen: Selection, book: PromptBook, categories: CategoryBook | None
 ) -> Draft:
-    """The settings that the arguments ask for."""
+    """Return the settings that the arguments ask for."""
     kind = DeviceKind.ROCM if options.build_only else device_kind(options)
     unknown: set[str] = set()
     if kind is None:
@@ -40,10 +43,10 @@ def draft_of(
         kind = DeviceKind.CPU
     backend = backend_of(options, kind)
     plan = plan_of(options, chosen, book, backend)
-    default = SizeSet.CPU if kind is DeviceKind.CPU else SizeSet.FULL
+    default = model_of(kind).default_sizes
     arch = (options.arch or DEFAULT_ARCH) if options.build_only else None
-    place = (kind, chosen_sizes(options) or default, arch)
-    return Draft(_config(options, plan, book, categories, backend, *place), frozenset(unknown))
+    where = (kind, chosen_sizes(options) or default, arch)
+    return Draft(config_of(options, plan, book, categories, backend, where), frozenset(unknown))
 
 
 def config_of(
@@ -51,35 +54,11 @@ def config_of(
     plan: RunPlan,
     book: PromptBook,
     categories: CategoryBook | None,
-    backend: Backend,
-    evaluator: Evaluating,
+    backend: BackendName,
+    where: Where,
 ) -> RunConfig:
-    """The settings of the run on the evaluator's device."""
-    place = (evaluator.device.kind, evaluator.sizes, evaluator.compiled_for)
-    return _config(options, plan, book, categories, backend, *place)
-
-
-def backend_of(options: argparse.Namespace, kind: DeviceKind) -> Backend:
-    """The backend that was named, else that of the kind of device, or of a batch with --build-only."""
-    return Backend(options.backend or Backend.HIP) if options.build_only else chosen_backend(options, kind)
-
-
-def settings_of(options: argparse.Namespace) -> JudgeSettings:
-    """The judge's settings, with what the strategy wants to know of fast candidates."""
-    profiles_fast = STRATEGIES[options.strategy].profiles_fast and not options.no_profile
-    return judge_settings(options).model_copy(update={"profile_fast": profiles_fast})
-
-
-def _config(
-    options: argparse.Namespace,
-    plan: RunPlan,
-    book: PromptBook,
-    categories: CategoryBook | None,
-    backend: Backend,
-    kind: DeviceKind,
-    sizes: SizeSet,
-    compiled_for: str | None,
-) -> RunConfig:
+    """Return the settings of the run on that device."""
+    kind, sizes, compiled_for = where
     return RunConfig(
         problems=tuple(problem.name for problem in plan.problems),
         problem_hashes=tuple(problem.sha256 for problem in plan.problems),
@@ -88,10 +67,9 @@ def _config(
         device=kind,
         compiled_for=compiled_for,
         sizes=sizes_in_force(sizes, *plan.problems),
-        strategy=plan.strategy,
-        samples=plan.each.samples,
-        attempts=plan.each.attempts,
-        exhaust=plan.each.exhaust,
+        strategy=plan.strategy.record(plan.options),
+        samples=plan.options.samples,
+        attempts=plan.options.attempts,
         model=options.model or "replay",
         base_url=shown_base_url(options),
         api=options.api,
@@ -99,9 +77,20 @@ def _config(
         max_tokens=options.max_reply_tokens,
         reasoning_effort=options.reasoning_effort,
         replay=str(options.replay.resolve()) if options.replay is not None else None,
-        judge_model=judge_model(options) if STRATEGIES[plan.strategy].asks_judge else None,
-        from_best=plan.each.from_best,
+        judge_model=judge_model(options) if plan.strategy.asks_judge else None,
         prompts_sha256=book.sha256,
         categories_sha256=categories.sha256 if categories is not None else None,
-        judge=settings_of(options),
+        evaluation=settings_of(options),
     )
+
+
+def backend_of(options: argparse.Namespace, kind: DeviceKind) -> BackendName:
+    """Return the backend that was named, else that of the kind of device, or of a batch with --build-only."""
+    return (options.backend or BUILD_ONLY_BACKEND) if options.build_only else chosen_backend(options, kind)
+
+
+def settings_of(options: argparse.Namespace) -> EvaluationSettings:
+    """Return the evaluator's settings, with what the strategy wants to know of fast candidates."""
+    settings = evaluation_settings(options)
+    profiles_fast = find_strategy(options.strategy).profiles_fast and settings.profile_slow
+    return settings.model_copy(update={"profile_fast": profiles_fast})

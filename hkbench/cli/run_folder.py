@@ -8,6 +8,7 @@ import re
 import tempfile
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import takewhile
 from pathlib import Path
 
 from hkbench.cli.run_config import Draft
@@ -33,7 +34,7 @@ class Place:
     why: str | None = None  #: why a new run is begun though there is one of these settings
 
     def make(self) -> Path:
-        """The folder for the run: a new one, with a number behind its name where that is taken, or the one named.
+        """Make the folder for the run: a new one, with a number behind its name where that is taken, or the one named.
 
         Raises:
             InputMissing: it cannot be made.
@@ -51,7 +52,7 @@ class Place:
 
 
 def describe_place(place: Place, draft: Draft) -> str:
-    """In a line: a new folder, or what is resumed, how far it has come, and what the command adds to it."""
+    """Describe in a line the new folder, or what is resumed, how far it has come, and what the command adds."""
     if place.is_new or not holds_run(place.folder):
         return new_run(place.folder, place.why)
     known = read_run_file(RunPaths(place.folder)).config
@@ -62,12 +63,12 @@ def describe_place(place: Place, draft: Draft) -> str:
 
 
 def new_run(folder: Path, why: str | None) -> str:
-    """The line for a run that is begun; `why`: although there is one of these settings."""
+    """Return the line for a run that is begun; `why`: the reason where a run with these settings exists."""
     return f"new: {folder}" + (f" ({why})" if why is not None else "")
 
 
 def check_folder(place: Place) -> None:
-    """Finds out whether the run's folder can be made, or written where it exists, and leaves nothing behind.
+    """Find out whether the run's folder can be made, or written where it exists, and leave nothing behind.
 
     Raises:
         InputMissing: it cannot.
@@ -84,8 +85,9 @@ def check_folder(place: Place) -> None:
 
 
 def find_place(options: argparse.Namespace, draft: Draft, place: Place) -> Place:
-    """Where the run goes: into the folder that is named, else on with an unfinished run of the same settings, else
-    into a new folder.
+    """Decide where the run goes.
+
+    It goes into the folder that is named, else on with an unfinished run of the same settings, else into a new folder.
 
     Only the newest run of the same settings in the place's folder of runs counts: where that is complete, or with
     --new, another one is begun.
@@ -136,7 +138,7 @@ def _is_same(folder: Path, draft: Draft) -> bool:
 
 
 def place_of(options: argparse.Namespace, now: datetime) -> Place:
-    """--results with the start of the run (`now`, local time), its model and its strategy in their places.
+    """Return --results with the start of the run (`now`, local time), its model and its strategy in their places.
 
     Raises:
         UsageError: a name in braces is none of them.
@@ -157,7 +159,7 @@ def place_of(options: argparse.Namespace, now: datetime) -> Place:
             f"{', '.join(f'{{{name}}}' for name in names)}"
         ) from None
     if "{time}" in str(pattern):
-        return Place(folder, True, Path(*_before_braces(pattern)))
+        return Place(folder, True, Path(*takewhile(lambda part: "{" not in part, pattern.parts)))
     return Place(folder, False, _root_of(folder))
 
 
@@ -166,11 +168,5 @@ def _root_of(folder: Path) -> Path | None:
 
 
 def cannot_make(folder: Path, error: OSError) -> InputMissing:
-    """The error for a folder that cannot be made or written to."""
+    """Return the error for a folder that cannot be made or written to."""
     return InputMissing(f"cannot make {folder} ({error.strerror or error}): name another folder with --results")
-
-
-def _before_braces(pattern: Path) -> list[str]:
-    parts = list(pattern.parts)
-    first = next(index for index, part in enumerate(parts) if "{" in part)
-    return parts[:first]

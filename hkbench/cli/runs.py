@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 from hkbench.errors import InputMissing, UsageError
+from hkbench.shipped import batch_command
 from hkbench.store.find import RESULTS, holds_run, named_run, runs_below
-from hkbench.store.plain import one_line
+from hkbench.store.sanitize import one_line
 
 _SHOWN = 8  #: runs that a message lists before it says how many more there are
 
 
 def newest_of(named: Path | None) -> Path:
-    """The run in `named`: itself, else the newest below it; without a name the newest below `results`.
+    """Return the run in `named`: itself, else the newest below it; without a name the newest below `results`.
 
     Which of several it is, and what the others are, goes to standard error.
 
@@ -33,7 +35,7 @@ def newest_of(named: Path | None) -> Path:
 
 
 def only_one_of(named: Path) -> Path:
-    """The run in `named`: itself, else the only one below it.
+    """Return the run in `named`: itself, else the only one below it.
 
     Raises:
         InputMissing: there is no run.
@@ -48,7 +50,7 @@ def only_one_of(named: Path) -> Path:
 
 
 def runs_of(named: Sequence[Path]) -> list[Path]:
-    """All runs in the folders `named`, the newest first in each; without a name the newest below `results` alone.
+    """Return all runs in the folders `named`, newest first in each; without a name the newest below `results`.
 
     A folder that holds no run, or does not exist, stands for itself: a run may begin there.
 
@@ -57,17 +59,13 @@ def runs_of(named: Sequence[Path]) -> list[Path]:
     """
     if not named:
         return [newest_of(None)]
-    found = [run for folder in named for run in (_below(folder) or [folder])]
-    return list(dict.fromkeys(found))
+    found = ([named_run(folder)] if holds_run(folder) else runs_below(folder) or [folder] for folder in named)
+    return list(dict.fromkeys(chain.from_iterable(found)))
 
 
 def tell(text: str) -> None:
-    """One line on standard error, where it does not mix with a report or JSON."""
+    """Print one line on standard error, where it does not mix with a report or JSON."""
     print(f"hkbench: {one_line(text, 2000)}", file=sys.stderr)
-
-
-def _below(folder: Path) -> list[Path]:
-    return [named_run(folder)] if holds_run(folder) else runs_below(folder)
 
 
 def _some_below(root: Path, named: bool) -> list[Path]:
@@ -75,9 +73,11 @@ def _some_below(root: Path, named: bool) -> list[Path]:
     if found:
         return found
     if not named:
-        raise InputMissing(f"there is no run below {root} yet: begin one with run_batch.py, or name a run's folder")
+        raise InputMissing(
+            f"there is no run below {root} yet: begin one with `{batch_command()}`, or name a run's folder"
+        )
     what = "holds no run, and neither does a folder in it" if root.is_dir() else "is not a folder, so it holds no run"
-    raise InputMissing(f"{root} {what}: name the folder that run_batch.py printed as its run")
+    raise InputMissing(f"{root} {what}: name the folder that a batch printed as its run")
 
 
 def _listed(folders: Sequence[Path]) -> str:

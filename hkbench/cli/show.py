@@ -16,16 +16,16 @@ from hkbench.cli.address import Address, find_address
 from hkbench.cli.runs import newest_of
 from hkbench.cli.verdicts import describe
 from hkbench.errors import InputMissing, UsageError
-from hkbench.records import JudgeSettings, Outcome, SampleKey
+from hkbench.records import EvaluationSettings, Outcome, SampleKey
 from hkbench.report.build import detail, summary_of
-from hkbench.report.model import ProblemReport, Report, SampleReport
+from hkbench.report.format import compiled_of, pairs, share_of, wrapped
+from hkbench.report.model import SampleReport
 from hkbench.report.sample import build_lines, diff_lines, histogram, profile_lines, timing_lines
 from hkbench.report.text import advice_lines, headline_lines, problem_table, sample_line
-from hkbench.report.words import compiled_of, pairs, share_of, wrapped
 from hkbench.store.layout import RunPaths
-from hkbench.store.plain import strip_escapes
 from hkbench.store.reader import RunView, read_run
-from hkbench.store.sample import WholeSample, parents, read_sample
+from hkbench.store.sample import WholeSample, read_sample
+from hkbench.store.sanitize import strip_escapes
 
 DESCRIPTION = """Show what a run folder holds: a table of the run, one problem, or everything of one sample.
 
@@ -33,7 +33,7 @@ PROBLEM is a number, a name or a part of one that no other problem has; 3/2/1 is
 Works on running runs too, and only reads. Control characters in what a model wrote are left out."""
 
 #: What is shown of a sample, in this order: a part's name and its lines.
-PARTS: dict[str, Callable[[WholeSample, JudgeSettings], list[str]]] = {
+PARTS: dict[str, Callable[[WholeSample, EvaluationSettings], list[str]]] = {
     "prompt": lambda sample, _: _whole(sample.prompt, "no prompt is recorded"),
     "reply": lambda sample, _: _whole(sample.reply, "no reply is recorded"),
     "code": lambda sample, _: _whole(sample.code, sample.note or "the reply holds no code"),
@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints what was asked for; 0 whatever the verdicts are."""
+    """Print what was asked for; 0 whatever the verdicts are."""
     folder, text = options.results, options.address
     if text is None and folder is not None and not folder.exists():
         folder, text = None, str(folder)  # `hkbench show 3/2/1`: of the newest run
@@ -80,14 +80,14 @@ def run(options: argparse.Namespace) -> int:
     elif address.key is None:
         _show_problem(console, view, address, options.json)
     else:
-        sample = read_sample(view.paths, address.key)
+        sample = read_sample(view.paths, address.key, view.state)
         chosen = list(PARTS) if not options.part or "all" in options.part else options.part
-        _show_sample(console, sample, view.config.judge, chosen, options.json)
+        _show_sample(console, sample, view.config.evaluation, chosen, options.json)
     return 0
 
 
 def _address(view: RunView, text: str, *, named: bool) -> Address:
-    """What `text` names in the run; `named`: the command names the run too. Errors as of `find_address`."""
+    """Return what `text` names in the run; `named`: the command names the run too. Errors as of `find_address`."""
     try:
         return find_address(view, text)
     except (InputMissing, UsageError) as error:
@@ -125,8 +125,8 @@ def _show_run(console: Console, view: RunView, as_json: bool) -> None:
 
 
 def _show_problem(console: Console, view: RunView, address: Address, as_json: bool) -> None:
-    problem = _problem_of(detail(view), address.problem.name)
-    found = parents(view.paths, problem.problem)
+    problem = next(one for one in detail(view).problems if one.problem == address.problem.name)
+    found = address.problem.parents
     wanted = [one for one in problem.samples if address.attempt in (None, one.attempt)]
     if as_json:
         data = problem.model_dump(mode="json", exclude={"samples"})
@@ -148,10 +148,6 @@ def _show_problem(console: Console, view: RunView, address: Address, as_json: bo
         _print(console, ["", "no sample yet"])
 
 
-def _problem_of(report: Report, name: str) -> ProblemReport:
-    return next(one for one in report.problems if one.problem == name)
-
-
 def _sample_json(sample: SampleReport, found: dict[int, SampleKey]) -> dict[str, Any]:
     source = found.get(sample.attempt)
     parent = None if source is None else {"attempt": source.attempt, "sample": source.sample}
@@ -159,7 +155,7 @@ def _sample_json(sample: SampleReport, found: dict[int, SampleKey]) -> dict[str,
 
 
 def _show_sample(
-    console: Console, sample: WholeSample, settings: JudgeSettings, chosen: list[str], as_json: bool
+    console: Console, sample: WholeSample, settings: EvaluationSettings, chosen: list[str], as_json: bool
 ) -> None:
     if as_json:
         _print_json(_whole_json(sample, chosen))
@@ -168,7 +164,7 @@ def _show_sample(
     alone = len(chosen) == 1
     if not alone:
         _print(console, [f"{key.problem}, attempt {key.attempt}, sample {key.sample}"], "bold")
-        _print(console, [f"damaged: {damage}" for damage in sample.damage])
+        _print(console, [f"damaged: {corrupt}" for corrupt in sample.corrupt])
         if parent is not None:
             _print(console, [f"prompt tells of sample {parent.attempt}/{parent.sample}"])
         if sample.rule is not None:
@@ -195,7 +191,7 @@ def _whole_json(sample: WholeSample, chosen: list[str]) -> dict[str, Any]:
         "key": sample.key.model_dump(),
         "parent": sample.parent.model_dump() if sample.parent is not None else None,
         "extraction": {"rule": sample.rule, "note": sample.note},
-        "damage": list(sample.damage),
+        "damage": list(sample.corrupt),
         **{name: parts[name] for name in PARTS if name in chosen},
     }
 
@@ -228,16 +224,16 @@ def _print_json(data: object) -> None:
 
 
 def _print(console: Console, lines: list[str], style: str | Callable[[str], str] = "") -> None:
-    """Lines without escapes; `style` is of all of them, or says the style of each. Only a terminal shows colours."""
+    """Print lines without escapes; `style` is one for all, or gives each line's. Only a terminal shows colours."""
     for line in lines:
         console.print(Text(strip_escapes(line), style=style if isinstance(style, str) else style(line)))
 
 
 def _by_mark(line: str) -> str:
-    """The style of a diff's line."""
+    """Return the style of a diff's line."""
     return {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
 
 
 def _by_status(line: str) -> str:
-    """The style of a line that names an outcome after a name or the place of a sample."""
+    """Return the style of a line that names an outcome after a name or the place of a sample."""
     return next((outcome.style for outcome in Outcome if _NAMED[outcome].match(line)), "")

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -21,7 +22,7 @@ def _interrupted() -> Interrupted:
 
 
 def _leave_terminal() -> None:
-    """What is still printed goes nowhere: writing to a terminal that was closed is an error."""
+    """Send what is still printed to nowhere: writing to a terminal that was closed is an error."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         if stream.isatty():
@@ -38,7 +39,7 @@ def _stopping(calls: int) -> str:
 
 @contextmanager
 def stopped_by_signals(stop: Stop) -> Iterator[None]:
-    """The first signal abandons the run, the second cancels the task that is in here; later ones end the process.
+    """Let the first signal cancel the run and the second the task that is in here; later ones end the process.
 
     A hang-up comes twice, from the terminal and when its shell ends, so a second one changes nothing.
 
@@ -49,6 +50,8 @@ def stopped_by_signals(stop: Stop) -> Iterator[None]:
     assert task is not None, "called outside of a task"
     found = {number: signal.getsignal(number) for number in _SIGNALS}
     before = {number: handler for number, handler in found.items() if handler is not signal.SIG_IGN}  # as of nohup, &
+    if threading.current_thread() is not threading.main_thread():  # of a notebook: only the main thread takes signals
+        before = {}
     forced = False
 
     def restore() -> None:
@@ -60,14 +63,14 @@ def stopped_by_signals(stop: Stop) -> Iterator[None]:
         nonlocal forced
         if number == signal.SIGHUP:
             _leave_terminal()
-            if stop.abandoned:
+            if stop.cancelled:
                 return
-        if stop.abandoned:
+        if stop.cancelled:
             forced = True
             restore()
             task.cancel()
             return
-        stop.abandon(_interrupted)
+        stop.cancel(_interrupted)
         print(f"hkbench: {_stopping(stop.calls)}", file=sys.stderr, flush=True)
 
     for number in before:

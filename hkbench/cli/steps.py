@@ -1,8 +1,12 @@
-"""What eval.py is doing: a bar on a terminal, else a line for each step; on standard error, not in the verdict."""
+"""What a command is doing, before it has anything else to show: the bar of eval.py, the first line of a batch."""
 
 from __future__ import annotations
 
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
 from typing import Self, TextIO
 
 from rich.console import Console
@@ -22,7 +26,9 @@ _STEPS = 6
 
 
 class Steps:
-    """The steps of one evaluation; use as a context manager.
+    """The steps of one evaluation on standard error, not in the verdict; use as a context manager.
+
+    A bar on a terminal, else a line for each step.
 
     The bar is drawn once a second: on a CPU it would disturb what is measured more often.
     """
@@ -55,11 +61,24 @@ class Steps:
             self._stream.flush()
 
     def on_stage(self, stage: Stage, _device: int | None) -> None:
-        """A stage begins."""
+        """Begin a stage."""
         self._stage, done = _STAGES.get(stage, (stage.value, 0))
         self.say(self._stage, done)
 
     def on_step(self, step: str) -> None:
-        """A step within the stage begins."""
+        """Begin a step within the stage."""
         done = next((done for name, done in _STAGES.values() if name == self._stage), 0)
         self.say(f"{self._stage}: {step}", done)
+
+
+@contextmanager
+def doing(what: str, display: str | None) -> Iterator[None]:
+    """Say `what` while the block runs, as the display of a batch is chosen; those for programs stay as they are."""
+    if display in ("json", "log"):
+        yield
+    elif display != "plain" and sys.stdout.isatty():
+        with Console().status(what):
+            yield
+    else:
+        print(f"{datetime.now().astimezone():%H:%M:%S} {what}", flush=True)
+        yield

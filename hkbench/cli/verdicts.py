@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-from hkbench.records import Interval, KernelLanguage, KernelResources, Status, Verdict
-from hkbench.store.plain import strip_escapes
+from hkbench.records import Interval, KernelResources, Status, Verdict
+from hkbench.store.sanitize import strip_escapes
 
 DETAIL_LINES = 30
 
 
 def describe(verdict: Verdict) -> str:
-    """For a terminal: what came out, why, and what to keep in mind."""
+    """Describe a verdict for a terminal: what came out, why, and what to keep in mind."""
     conditions = verdict.conditions
     lines = [f"{verdict.problem} on {conditions.device_name} ({conditions.backend})"]
     if verdict.status in (Status.INCORRECT, Status.REFUSED):
         lines += _failure(verdict)
+    elif verdict.status is Status.EMULATED:
+        lines.append(f"correct on an emulated {conditions.arch}, never run on the hardware")
+        lines.append(f"  {len(verdict.trials)} trials passed against a {conditions.reference_precision} reference")
+        lines += [_resources(kernel) for kernel in verdict.resources]
     elif verdict.status is Status.COMPILED:
         lines.append("compiled, not run")
         lines += [_resources(kernel) for kernel in verdict.resources]
     else:
         lines += _figures(verdict)
-    if verdict.language is not None:
-        lines.append(_language(verdict.language))
+    if (language := verdict.language) is not None:
+        what = "kernels that ran" if language.ran else "kernels in the source, not seen running"
+        lines.append(f"{what}: {language.backend} ({strip_escapes(language.reason)})")
     lines += [f"warning: {strip_escapes(warning)}" for warning in conditions.warnings]
     if conditions.not_checked:
         lines.append(f"not checked: {'; '.join(conditions.not_checked)}")
     return "\n".join(lines)
-
-
-def _language(found: KernelLanguage) -> str:
-    what = "kernels that ran" if found.ran else "kernels in the source, not seen running"
-    return f"{what}: {found.backend} ({strip_escapes(found.reason)})"
 
 
 def _failure(verdict: Verdict) -> list[str]:
@@ -51,9 +51,9 @@ def _failure(verdict: Verdict) -> list[str]:
 def _figures(verdict: Verdict) -> list[str]:
     assert verdict.speedup is not None and verdict.baseline is not None and verdict.candidate is not None
     word = "correct, at least as fast" if verdict.status is Status.FAST else "correct, slower"
-    runs = len(verdict.candidate.samples)
+    ratio, runs = verdict.speedup, len(verdict.candidate.samples)
     lines = [
-        f"{word}: speed-up {_ratio(verdict.speedup)}",
+        f"{word}: speed-up {ratio.value:.2f}x (95 %: {ratio.low:.2f} to {ratio.high:.2f})",
         f"  baseline  {_time(verdict.baseline.median)} (eager)",
         f"  candidate {_time(verdict.candidate.median)}, {runs} interleaved runs, {verdict.candidate.clock}",
         f"  {len(verdict.trials)} trials passed against a {verdict.conditions.reference_precision} reference",
@@ -61,10 +61,6 @@ def _figures(verdict: Verdict) -> list[str]:
     if verdict.profile is not None:
         lines += [f"  profile: {strip_escapes(finding)}" for finding in verdict.profile.findings]
     return lines
-
-
-def _ratio(interval: Interval) -> str:
-    return f"{interval.value:.2f}x (95 %: {interval.low:.2f} to {interval.high:.2f})"
 
 
 def _time(interval: Interval) -> str:

@@ -12,7 +12,7 @@ KIB = 1 << 10
 
 
 def gpu_lines(gpu: MergedGpu) -> Iterator[str]:
-    """Head line, then figures, peaks, who said what, and what does not fit."""
+    """Yield the head line, then figures, peaks, the source of each, and what does not fit."""
     facts = gpu.facts
     yield f"{facts.kind} {facts.index}: {facts.name}" + (f", {facts.arch}" if facts.arch else "")
     yield "memory   " + ", ".join(_memory(gpu))
@@ -42,10 +42,7 @@ def _units(reading: GpuReading) -> Iterator[str]:
     if reading.wave_size:
         yield f"waves of {reading.wave_size}"
     if reading.lds_bytes:
-        block = f" ({reading.lds_block_bytes // KIB} a block)" if reading.lds_block_bytes else ""
-        yield f"{reading.lds_bytes // KIB} KiB LDS or shared memory each{block}"
-    if reading.registers:
-        yield f"{reading.registers} registers each"
+        yield f"{reading.lds_bytes // KIB} KiB LDS or shared memory each"
     if reading.clock_mhz:
         yield f"up to {reading.clock_mhz} MHz"
     if reading.pci:
@@ -61,7 +58,7 @@ def _peaks(gpu: MergedGpu) -> str:
 
 
 def _sources(gpu: MergedGpu) -> Iterator[str]:
-    """Each source with its fields, in the order of the reading."""
+    """Yield each source with its fields, in the order of the reading."""
     by_source: dict[str, list[str]] = {}
     for field, source in gpu.sources.items():
         by_source.setdefault(source, []).append(field)

@@ -1,7 +1,7 @@
-"""Puts together what several sources say of the same GPU: hip-python before torch before rocminfo.
+"""Put together what torch and AMD SMI say of the same GPU.
 
-hip-python asks the runtime itself, torch has what a verdict is measured by, rocminfo alone knows the Infinity Cache.
-Where they disagree the first one's value stands and the difference is named.
+torch has what a verdict is measured by; AMD SMI alone knows clocks, the memory's bus and the Infinity Cache, and sees
+GPUs that torch cannot use. Where they disagree the value of torch stands and the difference is named.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from hkbench.devices.amd_smi import AMD_SMI
 from hkbench.devices.peaks import Part, find_part, identify, last_level_cache, model_name, table_sources
 from hkbench.devices.reading import GpuReading, SourceReport
-from hkbench.devices.sources import HIP_PYTHON, ROCMINFO
 from hkbench.records import DeviceFacts, DeviceKind
 
 TORCH = "torch"
@@ -31,7 +31,7 @@ class MergedGpu:
 
 
 def torch_reading(facts: DeviceFacts) -> GpuReading:
-    """What torch said. Its facts carry the part's cache too, which is not its to say."""
+    """Return what torch reported. Its facts carry the part's cache too, which is not its to say."""
     return GpuReading(
         index=facts.index,
         name=facts.name,
@@ -44,39 +44,29 @@ def torch_reading(facts: DeviceFacts) -> GpuReading:
 
 
 def alone(facts: DeviceFacts) -> MergedGpu:
-    """A GPU of which torch is the only source: NVIDIA's."""
+    """Return a GPU of which torch is the only source: NVIDIA's."""
     reading = torch_reading(facts)
     said = {field: TORCH for field in _FIELDS if getattr(reading, field) is not None}
     return MergedGpu(facts, reading, find_part(facts.name), said, ())
 
 
-def merge(torch_facts: Sequence[DeviceFacts], hip: SourceReport, hsa: SourceReport) -> tuple[MergedGpu, ...]:
-    """One entry for each GPU that any source sees: torch's and HIP's by index, rocminfo's by PCI address.
+def merge(torch_facts: Sequence[DeviceFacts], smi: SourceReport) -> tuple[MergedGpu, ...]:
+    """Return one entry for each GPU that torch sees, or else that AMD SMI sees.
 
-    Without hip-python, rocminfo's GPUs are matched by their place, if it lists as many as torch; `HIP_VISIBLE_DEVICES`
-    hides GPUs from HIP and torch only.
+    Both are matched by PCI address; where torch does not know it, by their place, if both see as many: AMD SMI also
+    sees the GPUs that `HIP_VISIBLE_DEVICES` hides.
     """
-    by_torch = {facts.index: facts for facts in torch_facts}
-    by_hip = {gpu.index: gpu for gpu in hip.gpus}
-    seen = by_torch or by_hip or {gpu.index: gpu for gpu in hsa.gpus}
+    if not torch_facts:
+        return tuple(_merged(gpu.index, [(AMD_SMI, gpu)], None) for gpu in smi.gpus)
     merged = []
-    for index in sorted(seen):
-        readings: list[tuple[str, GpuReading]] = []
-        if index in by_hip:
-            readings.append((HIP_PYTHON, by_hip[index]))
-        if index in by_torch:
-            readings.append((TORCH, torch_reading(by_torch[index])))
-        other = _same(index, by_hip.get(index), hsa, len(seen))
-        if other is not None:
-            readings.append((ROCMINFO, other))
-        merged.append(_merged(index, readings, by_torch.get(index)))
+    for place, facts in enumerate(sorted(torch_facts, key=lambda facts: facts.index)):
+        readings = [(TORCH, torch_reading(facts))]
+        if facts.pci is not None:
+            readings += [(AMD_SMI, gpu) for gpu in smi.gpus if gpu.pci == facts.pci][:1]
+        elif len(smi.gpus) == len(torch_facts):
+            readings.append((AMD_SMI, smi.gpus[place]))
+        merged.append(_merged(facts.index, readings, facts))
     return tuple(merged)
-
-
-def _same(index: int, hip: GpuReading | None, hsa: SourceReport, count: int) -> GpuReading | None:
-    if hip is not None and hip.pci is not None:
-        return next((gpu for gpu in hsa.gpus if gpu.pci == hip.pci), None)
-    return hsa.gpus[index] if len(hsa.gpus) == count else None
 
 
 def _merged(index: int, readings: list[tuple[str, GpuReading]], known: DeviceFacts | None) -> MergedGpu:
@@ -138,7 +128,7 @@ def _facts(reading: GpuReading, part: Part | None, known: DeviceFacts | None, so
 def _fact_sources(
     reading: GpuReading, part: Part | None, known: DeviceFacts | None, said: dict[str, str], reported: int
 ) -> dict[str, str]:
-    """Field of `DeviceFacts` -> who said it."""
+    """Return field of `DeviceFacts` -> its source."""
     found = {field: source for field, source in said.items() if field in DeviceFacts.model_fields}
     by_field = {"l2_bytes": reading.l2_bytes, "l3_bytes": reading.l3_bytes}
     largest = next((said[field] for field, size in by_field.items() if size and size == reported), None)

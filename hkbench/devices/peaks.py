@@ -35,11 +35,11 @@ class Part:
     llc: int
     source: str
     #: FLOP/s by dtype, of those that products of a problem are computed in. The floor of a verdict takes the largest
-    #: (judge/floor.py) and prompts print all.
+    #: (analysis/roofline.py) and prompts print all.
     flops: dict[str, float] = field(default_factory=dict)
-    #: Operations/s of formats in which those products would not meet the judge's tolerances, so that the floor leaves
-    #: them out: "float8", "int8", "tfloat32" (AMD: xf32), "mxfloat8", "mxfloat6", "mxfloat4". What a part lacks is not
-    #: there.
+    #: Operations/s of formats in which those products would not meet the evaluator's tolerances, so that the floor
+    #: leaves them out: "float8", "int8", "tfloat32" (AMD: xf32), "mxfloat8", "mxfloat6", "mxfloat4". What a part lacks
+    #: is not there.
     narrow: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -125,14 +125,14 @@ CLOCK_TOLERANCE = 0.02
 
 
 def find_part(name: str) -> Part | None:
-    """The part whose name occurs in the device's own name ("AMD Instinct MI300X", "NVIDIA H200")."""
+    """Return the part whose name occurs in the device's own name ("AMD Instinct MI300X", "NVIDIA H200")."""
     return next((part for part in PARTS if part.pattern.search(name)), None)
 
 
 def identify(
     name: str, arch: str | None, compute_units: int | None, memory_bytes: int | None, clock_mhz: int | None
 ) -> Part | None:
-    """The part by its name; an AMD GPU whose name says no model by its figures, if all fit exactly one part."""
+    """Return the part by its name; an AMD GPU whose name says no model by its figures, if all fit exactly one part."""
     part = find_part(name)
     if part is not None or arch not in ARCH_LLC or _AMD_MODEL.search(name):
         return part
@@ -150,19 +150,22 @@ def identify(
 
 
 def model_name(name: str, part: Part | None, arch: str | None) -> str:
-    """The device's own name; where it says no model, that of the part found by the figures, else the architecture."""
+    """Return the device's own name; where it says no model, that of the part found, else the architecture."""
     if part is not None and not part.pattern.search(name):
         return f"AMD Instinct {part.name}"  # only AMD's are found by figures
     return name or arch or "unnamed GPU"
 
 
 def last_level_cache(part: Part | None, arch: str | None, reported: int) -> int | None:
-    """Bytes of the largest cache before memory: of what the runtime reports, the part and the architecture have."""
+    """Return the bytes of the largest cache before memory, by the runtime, the part and the architecture."""
     return max(reported, part.llc if part else 0, ARCH_LLC.get(arch or "", 0)) or None
 
 
 def table_sources(part: Part | None, name: str, arch: str | None, reported: int) -> dict[str, str]:
-    """Which fields of `DeviceFacts` come from these tables, and by which source: the arguments of the three above."""
+    """Return the fields of `DeviceFacts` that come from these tables, with their sources.
+
+    The arguments are those of the three functions above.
+    """
     found = {}
     if part is not None:
         sheet = f"data sheet ({part.source})"
@@ -175,12 +178,12 @@ def table_sources(part: Part | None, name: str, arch: str | None, reported: int)
 
 
 def flush_bytes(facts: DeviceFacts) -> int:
-    """Twice the last-level cache: a buffer of just its size can leave lines behind (MI300X: 256 MiB)."""
+    """Return twice the last-level cache: a buffer of its size can leave lines behind (MI300X: 256 MiB)."""
     return 2 * (facts.llc_bytes or 128 * MIB)
 
 
 def differences(part: Part, compute_units: int | None, memory_bytes: int | None) -> list[str]:
-    """How a device falls short of the whole part: partitions and slices, for which the part's peaks are too high."""
+    """Return how a device falls short of the whole part: partitions and slices, with lower peaks than the part's."""
     found = []
     if compute_units and compute_units != part.compute_units:
         found.append(f"{compute_units} compute units, {part.name} has {part.compute_units}")

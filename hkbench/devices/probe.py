@@ -1,4 +1,4 @@
-"""Asks torch and the operating system what a device is. Runs in a process that may touch the device."""
+"""Ask torch and the operating system what a device is: for a process that may touch the device."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any
 
 import torch
 
+from hkbench.device_kinds import model_of
 from hkbench.devices.peaks import identify, last_level_cache, model_name, table_sources
+from hkbench.devices.targets import target_facts
 from hkbench.errors import DeviceUnavailable
 from hkbench.records import DeviceFacts, DeviceKind
 
@@ -19,20 +21,23 @@ _SAID = ("name", "arch", "memory_bytes", "compute_units", "wave_size", "lds_byte
 
 
 def available_kind() -> DeviceKind:
-    """The best kind of device that torch can use here: a GPU if there is one."""
+    """Return the best kind of device that torch can use here: a GPU if there is one."""
     if torch.cuda.is_available():
         return DeviceKind.ROCM if torch.version.hip else DeviceKind.CUDA
     return DeviceKind.CPU
 
 
 def probe(kind: DeviceKind) -> tuple[DeviceFacts, ...]:
-    """All devices of a kind.
+    """Return all devices of a kind.
 
     Raises:
         DeviceUnavailable: torch sees none; the message says what to look at.
     """
-    if kind is DeviceKind.CPU:
-        return (_cpu(),)
+    model = model_of(kind)
+    if model.emulates is not None:
+        return (_emulated(kind, model.emulates),)
+    if model.on_host:
+        return (_cpu(kind),)
     built_for = DeviceKind.ROCM if torch.version.hip else DeviceKind.CUDA if torch.version.cuda else None
     if built_for is not kind:
         raise DeviceUnavailable(
@@ -40,12 +45,18 @@ def probe(kind: DeviceKind) -> tuple[DeviceFacts, ...]:
             f"install a {kind} build of torch in this environment, or use --device cpu"
         )
     if not torch.cuda.is_available():
-        tool = "rocminfo" if kind is DeviceKind.ROCM else "nvidia-smi"
         raise DeviceUnavailable(
-            f"device {kind}: torch {torch.__version__} finds no GPU; check that {tool} lists one and that this user "
-            "may open its device files, or use --device cpu"
+            f"device {kind}: torch {torch.__version__} finds no GPU; check that {model.lists_devices} lists one and "
+            "that this user may open its device files, or use --device cpu"
         )
     return tuple(_gpu(kind, index) for index in range(torch.cuda.device_count()))
+
+
+def _emulated(kind: DeviceKind, arch: str) -> DeviceFacts:
+    """Return what candidates are told of the device; its memory is the host's, and nothing of it has a speed."""
+    part = target_facts(arch, versions())
+    name = f"an emulated {arch} (as {part.name})"
+    return part.model_copy(update={"kind": kind, "name": name, "bandwidth": None, "peak_flops": {}})
 
 
 def _gpu(kind: DeviceKind, index: int) -> DeviceFacts:
@@ -76,7 +87,10 @@ def _gpu(kind: DeviceKind, index: int) -> DeviceFacts:
 
 
 def _uuid(text: str, rocm: bool) -> str | None:
-    """As the driver's tools print it. HIP's sixteen bytes are the text of an AMD GPU's own sixteen digits."""
+    """Return the UUID as the driver's tools print it.
+
+    HIP's sixteen bytes are the text of an AMD GPU's own sixteen digits.
+    """
     if rocm:
         try:
             text = bytes.fromhex(text.replace("-", "")).decode("ascii")
@@ -86,27 +100,25 @@ def _uuid(text: str, rocm: bool) -> str | None:
     return f"GPU-{text}" if text else None
 
 
-def _pci(props: Any) -> str | None:
-    """Domain, bus and device; `None` from a torch before it knew them."""
+def _pci(props: object) -> str | None:
+    """Return domain, bus and device; `None` from a torch before it knew them."""
     parts = [getattr(props, f"pci_{part}_id", None) for part in ("domain", "bus", "device")]
-    if not all(isinstance(part, int) for part in parts):
-        return None
-    domain, bus, device = parts
-    return f"{domain:04x}:{bus:02x}:{device:02x}"
+    known = [part for part in parts if isinstance(part, int)]
+    return "{:04x}:{:02x}:{:02x}".format(*known) if len(known) == len(parts) else None
 
 
 def _by(source: str, tables: dict[str, str], **known: Any) -> DeviceFacts:
-    """The facts, with `source` as the source of each that is known and that `tables` does not claim."""
+    """Return the facts, with `source` as the source of each that is known and that `tables` does not claim."""
     said = {field: source for field in _SAID if known.get(field)}
     return DeviceFacts(**known, sources=said | tables)
 
 
-def _cpu() -> DeviceFacts:
+def _cpu(kind: DeviceKind) -> DeviceFacts:
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return _by(
         SYSTEM,
         {},
-        kind=DeviceKind.CPU,
+        kind=kind,
         index=0,
         name=_cpu_name(),
         arch=platform.machine(),
@@ -127,7 +139,7 @@ def _cpu_name() -> str:
 
 
 def _cpu_cache() -> int:
-    """The largest cache of core 0 in bytes, as the kernel reports it."""
+    """Return the largest cache of core 0 in bytes, as the kernel reports it."""
     sizes = [0]
     for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
         text = path.read_text().strip()
@@ -136,7 +148,7 @@ def _cpu_cache() -> int:
 
 
 def versions() -> dict[str, str]:
-    """What a verdict depends on: interpreter, torch and what torch was built with."""
+    """Return what a verdict depends on: interpreter, torch and what torch was built with."""
     found = {"python": platform.python_version(), "torch": torch.__version__}
     if torch.version.cuda:
         found["cuda"] = torch.version.cuda

@@ -6,7 +6,7 @@ from hkbench.records.base import Record
 
 
 class GpuReading(Record):
-    """Bytes, MHz, bits; `None` where the source does not say. All caches as reported: HIP's L2 is that of one die."""
+    """Bytes, MHz, bits; `None` where the source does not say."""
 
     index: int
     name: str | None = None
@@ -14,9 +14,6 @@ class GpuReading(Record):
     compute_units: int | None = None
     wave_size: int | None = None
     lds_bytes: int | None = None  #: of a compute unit
-    lds_block_bytes: int | None = None  #: that a block may have without asking for more
-    registers: int | None = None  #: 32-bit, of a compute unit
-    registers_block: int | None = None
     memory_bytes: int | None = None
     clock_mhz: int | None = None
     memory_clock_mhz: int | None = None

@@ -17,7 +17,7 @@ _LDS_BYTES = dict.fromkeys(("gfx1100", "gfx1101", "gfx1102", "gfx1200", "gfx1201
 
 
 def target_facts(arch: str, versions: dict[str, str]) -> DeviceFacts:
-    """The first part of `arch` in the tables: MI300X for gfx942, MI355X for gfx950.
+    """Return the first part of `arch` in the tables: MI300X for gfx942, MI355X for gfx950.
 
     Others of the architecture differ in memory, bandwidth and clock, which compiled code does not depend on.
     """

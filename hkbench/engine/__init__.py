@@ -1,7 +1,6 @@
-"""Schedules builds (on CPU cores) and measurements (one at a time per device) side by side."""
+"""Schedule builds (on CPU cores) and measurements (one at a time per device) side by side."""
 
-from hkbench.engine.build_evaluator import BuildEvaluator
-from hkbench.engine.evaluator import Evaluated, Evaluator
-from hkbench.engine.protocol import Evaluating
+from hkbench.engine.evaluator import EvaluationResult, LocalEvaluator
+from hkbench.engine.protocol import Evaluator
 
-__all__ = ["BuildEvaluator", "Evaluated", "Evaluating", "Evaluator"]
+__all__ = ["EvaluationResult", "Evaluator", "LocalEvaluator"]

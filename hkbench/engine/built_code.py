@@ -11,10 +11,11 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from hkbench.backends import Backend, find_backend
 from hkbench.engine.confinement import Cages
 from hkbench.errors import ToolchainUnavailable
 from hkbench.profile.names import base, contents
-from hkbench.records import Backend, KernelResources, Verdict
+from hkbench.records import KernelResources, Verdict
 from hkbench.sandbox.folders import TooDeep
 from hkbench.toolchain.build_hip import reads
 from hkbench.toolchain.code_object import SECTION, NoDeviceCode, NotInspected, Tools
@@ -22,12 +23,12 @@ from hkbench.toolchain.findings import lost_loads
 from hkbench.toolchain.hip import HipToolchain, find_hip
 from hkbench.toolchain.resources import read_library
 
-MOST_LIBRARIES = 8
+MAX_LIBRARIES = 8
 SECONDS = 60.0  #: for all of them
 
 
 async def with_built_code(verdict: Verdict, folder: Path, scratch: Path, arch: str, cages: Cages) -> Verdict:
-    """The verdict with the kernels of the libraries in `folder`, and a warning for each that may compute wrongly.
+    """Add to the verdict the kernels of the libraries in `folder`, and a warning for each that may compute wrongly.
 
     As it was where no library has AMD device code. `scratch` is made, for the copies; whoever made `folder` removes
     both.
@@ -35,27 +36,28 @@ async def with_built_code(verdict: Verdict, folder: Path, scratch: Path, arch: s
     return await asyncio.to_thread(_with_built_code, verdict, folder, scratch, arch, cages)
 
 
-def code_warnings(kernels: Sequence[KernelResources], hipkittens: bool) -> list[str]:
-    """What of the compiled code makes results wrong: loads that do not arrive, and spills.
+def code_warnings(kernels: Sequence[KernelResources], backend: Backend) -> list[str]:
+    """Return what of the compiled code makes results wrong: loads that do not arrive, and spills.
 
-    A spill is a warning where registers are kept in scratch; in HipKittens wherever scratch is used at all.
+    A spill is a warning where registers are kept in scratch; where a backend's waits count memory operations, wherever
+    scratch is used at all.
     """
     lost = [f"{base(kernel.name) or kernel.name}: {said}" for kernel in kernels if (said := lost_loads(kernel))]
-    return [*lost, *(_spill_warning(kernel, hipkittens) for kernel in kernels if _spills(kernel, hipkittens))]
+    return [*lost, *(_spill_warning(kernel, backend) for kernel in kernels if _spills(kernel, backend))]
 
 
-def _spills(kernel: KernelResources, hipkittens: bool) -> bool:
+def _spills(kernel: KernelResources, backend: Backend) -> bool:
     scratch, spilled = bool(kernel.scratch_bytes_per_lane), bool(kernel.vgpr_spills)
-    return scratch or spilled if hipkittens else scratch and spilled
+    return scratch or spilled if backend.waits_by_counting else scratch and spilled
 
 
-def _spill_warning(kernel: KernelResources, hipkittens: bool) -> str:
+def _spill_warning(kernel: KernelResources, backend: Backend) -> str:
     name = base(kernel.name) or kernel.name
     spilled, scratch = kernel.vgpr_spills or 0, kernel.scratch_bytes_per_lane or 0
     risk = (
-        "HipKittens waits by counting memory operations, and scratch is counted with them: its results may be wrong "
-        "now and then"
-        if hipkittens
+        f"{backend.title} waits by counting memory operations, and scratch is counted with them: its results may be "
+        "wrong now and then"
+        if backend.waits_by_counting
         else "Scratch is slow, and where waits are placed by hand results can be wrong"
     )
     return f"{name} spills: {spilled} VGPRs, {scratch} bytes of scratch a lane. {risk}"
@@ -74,11 +76,11 @@ def _with_built_code(verdict: Verdict, folder: Path, scratch: Path, arch: str, c
                 unread[f"registers and spills of the built kernels: {reason}"] = None
     except (ToolchainUnavailable, TooDeep) as error:
         unread[f"registers and spills of the built kernels: {error}"] = None
-    hipkittens = verdict.conditions.backend is Backend.HIPKITTENS
+    backend = find_backend(verdict.conditions.backend)
     seen = verdict.conditions
     conditions = seen.model_copy(
         update={
-            "warnings": (*seen.warnings, *code_warnings(kernels, hipkittens)),
+            "warnings": (*seen.warnings, *code_warnings(kernels, backend)),
             "not_checked": (*seen.not_checked, *unread),
         }
     )
@@ -86,7 +88,7 @@ def _with_built_code(verdict: Verdict, folder: Path, scratch: Path, arch: str, c
 
 
 def _libraries(folder: Path, scratch: Path, cages: Cages) -> Iterator[tuple[Path, Tools]]:
-    """Copies of the libraries that hold AMD device code, each with the tools to read it.
+    """Copy the libraries that hold AMD device code; yield each copy with the tools to read it.
 
     Raises ToolchainUnavailable when there is one, and no HIP compiler beside which the tools would be.
     """
@@ -103,5 +105,5 @@ def _libraries(folder: Path, scratch: Path, cages: Cages) -> Iterator[tuple[Path
         copy.write_bytes(content)
         yield copy, Tools(toolchain, own, deadline, cages.tool(own, *reads(toolchain)))
         found += 1
-        if found == MOST_LIBRARIES:
+        if found == MAX_LIBRARIES:
             return

@@ -1,4 +1,4 @@
-"""The engine's end of a judge's socket, for asyncio. Same frames as `runner.wire`."""
+"""The engine's end of an evaluator's socket, for asyncio: the bytes of `protocol.wire`, the frames of `evaluation`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import asyncio
 import contextlib
 import json
 import socket
-from typing import Any
 
 from hkbench.errors import WorkerLost
-from hkbench.runner.wire import HEADER, MAGIC, MAX_TRUSTED_BODY, WireError, parse
+from hkbench.evaluation import frames
+from hkbench.protocol.wire import HEADER, MAGIC, MAX_TRUSTED_BODY, WireError, parse
 
 
 class Channel:
@@ -21,26 +21,26 @@ class Channel:
     async def open(cls, sock: socket.socket) -> Channel:
         return cls(*await asyncio.open_connection(sock=sock))
 
-    async def send(self, message: dict[str, Any]) -> None:
-        body = json.dumps(message).encode()
+    async def send(self, frame: frames.Frame) -> None:
+        body = json.dumps(frames.written(frame)).encode()
         self._writer.write(HEADER.pack(MAGIC, len(body)) + body)
         try:
             await self._writer.drain()
         except (BrokenPipeError, ConnectionResetError) as error:
-            raise WorkerLost("a judge process ended early; its message stands above") from error
+            raise WorkerLost("an evaluator process ended early; its message stands above") from error
 
-    async def receive(self) -> dict[str, Any]:
-        """Raises WorkerLost when the judge process ended without a result, or sent what is no frame."""
+    async def receive(self) -> frames.Frame:
+        """Raise WorkerLost when the evaluator process ended without a result, or sent what is no frame."""
         try:
             magic, length = HEADER.unpack(await self._reader.readexactly(HEADER.size))
             if magic != MAGIC or length > MAX_TRUSTED_BODY:
-                raise WorkerLost("a judge process sent bytes that are not a frame; start the command again")
-            return parse(await self._reader.readexactly(length))
+                raise WorkerLost("an evaluator process sent bytes that are not a frame; start the command again")
+            return frames.read(parse(await self._reader.readexactly(length)))
         except WireError as error:
-            raise WorkerLost(f"a judge process: {error}; start the command again") from error
+            raise WorkerLost(f"an evaluator process: {error}; start the command again") from error
         except (asyncio.IncompleteReadError, ConnectionResetError) as error:
             raise WorkerLost(
-                "a judge process ended without a result (killed for memory?); the sample is judged again on resume"
+                "an evaluator process ended without a result (killed for memory?); the sample is judged again on resume"
             ) from error
 
     async def close(self) -> None:

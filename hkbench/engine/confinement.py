@@ -10,16 +10,16 @@ from pydantic import ValidationError
 
 from hkbench.errors import IsolationUnavailable, WorkerLost
 from hkbench.records import Isolation, IsolationLevel
-from hkbench.sandbox import bubblewrap, command
+from hkbench.sandbox import command
 from hkbench.sandbox.cage import Cage
 from hkbench.sandbox.environment import device_files, kept_environment, readable_paths
 
 SURVEY_SECONDS = 120.0
-_NO_LAYERS = ("guard", bubblewrap.NAME)  #: which are not put on by the runner itself
+_NO_LAYERS = ("guard", command.BUBBLEWRAP)  #: which are not put on by the runner itself
 
 
 async def survey() -> Isolation:
-    """What works on this machine, found by trying it in a process of its own.
+    """Return what works on this machine, found by trying it in a process of its own.
 
     Raises:
         WorkerLost: that process failed.
@@ -49,7 +49,9 @@ async def survey() -> Isolation:
 
 
 def require(isolation: Isolation, level: IsolationLevel) -> None:
-    """Raises:
+    """Check that candidates can be confined to `level`.
+
+    Raises:
     IsolationUnavailable: less than `level` is reached.
     """
     if isolation.level.rank >= level.rank:
@@ -62,8 +64,8 @@ def require(isolation: Isolation, level: IsolationLevel) -> None:
 
 
 def prefix(isolation: Isolation) -> tuple[str, ...]:
-    """The command under which the runners' fork server has to run."""
-    return (bubblewrap.prefix() or ()) if bubblewrap.NAME in isolation.layers else ()
+    """Return the command under which the runners' fork server has to run."""
+    return (command.bubblewrap() or ()) if command.BUBBLEWRAP in isolation.layers else ()
 
 
 class Cages:
@@ -76,7 +78,7 @@ class Cages:
         self._prefix = prefix(isolation)
 
     def cage(self, folder: Path, code: str | None, readable: tuple[str, ...] = ()) -> Cage:
-        """For a runner whose own things are in its private `folder`, but for the file `code`, if it imports one.
+        """Return the cage of a runner that uses its private `folder` and the file `code`, if it imports one.
 
         `readable`: what all runners may see beyond the system.
         """
@@ -84,7 +86,7 @@ class Cages:
         return Cage((*self._readable, *readable, *own), (str(folder), *self._devices), self._layers)
 
     def profiler(self, folder: Path, built: Path, code: str, problem: Path, readable: tuple[str, ...] = ()) -> Cage:
-        """For a profiler in the private `folder`, around a process that imports `code` and uses what it `built`.
+        """Return the cage of a profiler in the private `folder`; its process imports `code` and uses what it `built`.
 
         `readable`: as for `cage`.
         """
@@ -93,7 +95,7 @@ class Cages:
         return Cage((*self._readable, *readable, *own), writable, self._layers, named_pipes=True)
 
     def tool(self, folder: Path, *readable: Path) -> tuple[str, ...]:
-        """What to put before a compiler that works in `folder` on a candidate's text: it sees no other files of ours.
+        """Return the command prefix that confines a compiler to `folder`: it sees no other files of ours.
 
         `readable`: what this compiler needs beyond the system, as the folder of a toolchain.
         """

@@ -1,4 +1,4 @@
-"""Judges candidates: two judge processes and two guarded runners, forked from servers that have imported torch."""
+"""Evaluate candidates: two worker processes and two guarded runners, forked from servers that have imported torch."""
 
 from __future__ import annotations
 
@@ -6,40 +6,42 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, closing, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import psutil
 
 from hkbench import errors
+from hkbench.audit.records import ProblemAudit
+from hkbench.backends import Provision, find_backend
+from hkbench.device_kinds import DeviceModel, model_of
 from hkbench.engine.built_code import with_built_code
 from hkbench.engine.channel import Channel
 from hkbench.engine.confinement import Cages, prefix, require, survey
-from hkbench.engine.guards import QUIET_KINETO, Guards, Spare
-from hkbench.engine.judges import Judges
-from hkbench.engine.kittens import Kittens, find_kittens
-from hkbench.engine.needs import check_kind, check_tools
-from hkbench.engine.preparation import Preparation
+from hkbench.engine.emulation import EmulatedParts, find_emulation
+from hkbench.engine.guards import QUIET_KINETO, DeferredRunner, Guards
+from hkbench.engine.preparation import PchBuilder
 from hkbench.engine.private_folder import private_folder
 from hkbench.engine.slots import BuildSlots, Devices
-from hkbench.judge.audited import ProblemAudit
-from hkbench.judge.job import SOCKETS, AuditJob, DescribeJob, EvaluateJob, FactsJob
+from hkbench.engine.workers import DeviceWorkers
+from hkbench.evaluation import frames
+from hkbench.evaluation.job import SOCKETS, EvaluateJob
 from hkbench.records import (
-    Backend,
+    BackendName,
     DeviceFacts,
     DeviceKind,
     DevicePlace,
+    EvaluationSettings,
     FailureKind,
-    JudgeSettings,
     Problem,
     ProblemFacts,
     SizeSet,
+    SlotTimes,
     Stage,
     Track,
-    Turns,
     Verdict,
 )
 from hkbench.sandbox.client import ForkServer, ForkServerLost, memory_file
@@ -49,9 +51,10 @@ GIB = 1 << 30
 MEMORY_SHARE = 0.8
 LOADED_AHEAD = 2  #: candidates for each device that may have it or wait for it, beyond the builds under way
 DESCRIBE_SECONDS = 300.0
-SILENT_SECONDS = 600.0  #: for a judge to say something beyond the limits that it holds a candidate to
+SILENT_SECONDS = 600.0  #: for an evaluator to say something beyond the limits that it holds a candidate to
 FACTS_SECONDS = 600.0
 CANDIDATE = "candidate"  #: the private folder of its runner
+DEVICE_FOLDER = "emulated_device"  #: beside it, of the process that is an emulated GPU
 DEVICE_CODE = "device_code"  #: beside them: copies of what the candidate built, for the tools that read them
 
 #: glibc gives large freed blocks back to the system or not, by the history of its heap; a fresh page then costs more
@@ -62,8 +65,9 @@ STEADY_MALLOC = {
     "MALLOC_TOP_PAD_": str(64 << 20),
 }
 
-#: The judge works between timed calls. Its OpenMP threads stay awake from one operation to the next (to wake them costs
-#: more than most operations), but spin for some 0.5 ms only, where libgomp's default is up to 15 ms: not into a call.
+#: The evaluator works between timed calls. Its OpenMP threads stay awake from one operation to the next (to wake them
+#: costs more than most operations), but spin for some 0.5 ms only, where libgomp's default is up to 15 ms: not into a
+#: call.
 BRIEF_SPIN = {"GOMP_SPINCOUNT": "20000"}
 
 #: Failures that a missing compiler looks like. A lazy candidate builds when it is called.
@@ -77,8 +81,8 @@ OnStep = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Ends:
-    """The judge's ends of an evaluation's sockets, and its files: given to the judge that loads and that measures."""
+class EvaluationSockets:
+    """Hold a worker's ends of an evaluation's sockets, and its files: both workers are given them."""
 
     sockets: tuple[socket.socket, ...]
     files: tuple[int, ...]
@@ -88,7 +92,7 @@ class Ends:
         return [*(sock.fileno() for sock in self.sockets), *self.files]
 
     def close(self) -> None:
-        """To be called once. A runner whose judge is gone ends when these are closed too."""
+        """Close sockets and files, once. A runner whose worker is gone ends when these are closed too."""
         for sock in self.sockets:
             sock.close()
         for fd in self.files:
@@ -96,29 +100,29 @@ class Ends:
 
 
 @dataclass(frozen=True)
-class Evaluated:
+class EvaluationResult:
     """The verdict, or for a build-only evaluation what the candidate wanted built."""
 
     verdict: Verdict | None
-    extensions: tuple[dict[str, Any], ...] = ()
-    launched: dict[str, Any] | None = None  #: see judge/launches.py
+    extensions: tuple[object, ...] = ()  #: recorded calls, as the candidate's process told them
+    launched: frames.LaunchesCompiled | None = None
     output: str | None = None
-    turns: Turns | None = None
+    turns: SlotTimes | None = None
 
 
-class Evaluator:
+class LocalEvaluator:
     """Use as an async context manager; `open` starts both fork servers at once (seconds, while torch is imported)."""
 
     def __init__(
         self,
         kind: DeviceKind | None,
-        settings: JudgeSettings,
+        settings: EvaluationSettings,
         sizes: SizeSet | None = None,
         builds: int | None = None,
         prepares: bool = False,
         indices: Sequence[int] | None = None,
     ) -> None:
-        """`prepares`: what later candidates' builds could use is made beside the run (preparation.py).
+        """Set up the engine; `prepares`: make beside the run what later candidates' builds could use (preparation.py).
 
         `indices`: the devices to measure on, by torch's numbers; `None`: all of the kind.
         """
@@ -128,24 +132,25 @@ class Evaluator:
         self._sizes = sizes
         self._builds = builds or len(os.sched_getaffinity(0))
         self._prepares = prepares
-        self._preparation: Preparation | None = None
-        self._kittens: Kittens | None = None
-        self._served: set[Backend] = set()  # that candidates have all they need for
+        self._preparation: PchBuilder | None = None
+        self._emulation: EmulatedParts | None = None
+        self._served: dict[BackendName, Provision] = {}  # backends whose candidates have all they need
         own = BRIEF_SPIN | STEADY_MALLOC | ({"HOME": os.environ["HOME"]} if "HOME" in os.environ else {})
-        self._judges = ForkServer("hkbench.judge.worker", kept_environment() | own)
+        self._workers = ForkServer("hkbench.evaluation.worker", kept_environment() | own)
         self._runners = ForkServer("hkbench.runner.main", kept_environment() | STEADY_MALLOC | QUIET_KINETO)
         self._memory = int((settings.memory_gib or 0) * GIB) or int(MEMORY_SHARE * psutil.virtual_memory().total)
-        self._measuring = self._judges_of(())
+        self._measuring = self._workers_of(())
         self.devices: tuple[DeviceFacts, ...] = ()
+        self.left_behind: list[str] = []  #: why a GPU's workers were replaced although they are reusable
 
-    async def __aenter__(self) -> Evaluator:
-        self._judges.start()
+    async def __aenter__(self) -> LocalEvaluator:
+        self._workers.start()
         try:
             self.isolation = await survey()
             require(self.isolation, self._settings.require_isolation)
             self._runners.start(prefix(self.isolation))
             await asyncio.gather(
-                asyncio.to_thread(self._judges.wait_ready), asyncio.to_thread(self._runners.wait_ready)
+                asyncio.to_thread(self._workers.wait_ready), asyncio.to_thread(self._runners.wait_ready)
             )
             self.devices = await self._describe()
         except BaseException as error:
@@ -157,27 +162,33 @@ class Evaluator:
         self._share()
         kind = self.device.kind
         # On a CPU nothing is measured meanwhile: that takes longer than a short run gains.
-        prepares = self._prepares and kind is not DeviceKind.CPU
-        self._preparation = Preparation(self.isolation, self._cages, self._slots, self._settings, kind, prepares)
-        self._guards = Guards(self._cages, self.device, self._memory, self._preparation)
-        self._measuring = self._judges_of(self.devices)
+        prepares = self._prepares and not self._model.on_host
+        self._preparation = PchBuilder(self.isolation, self._cages, self._slots, self._settings, kind, prepares)
+        self._emulation = await asyncio.to_thread(find_emulation, self._model)
+        self._guards = Guards(self._cages, self.device, self._memory, self._preparation, self._emulation)
+        self._measuring = self._workers_of(self.devices)
         self._measuring.start()
         return self
 
+    @property
+    def _model(self) -> DeviceModel:
+        """What is known of the devices' kind."""
+        return model_of(self.device.kind)
+
     def _share(self) -> None:
-        """Who may build and measure at once: as many builds as cores, one measurement for each device."""
-        self._slots = BuildSlots(self._builds, exclusive_measurement=self.device.kind is DeviceKind.CPU)
+        """Set who may build and measure at once: as many builds as cores, one measurement for each device."""
+        self._slots = BuildSlots(self._builds, exclusive_measurement=self._model.on_host)
         self._loaded = asyncio.Semaphore(self._builds + LOADED_AHEAD * len(self.devices))
         self._lent = Devices([facts.index for facts in self.devices])
 
-    def _judges_of(self, devices: tuple[DeviceFacts, ...]) -> Judges:
-        return Judges((self._judges, self._runners), lambda folder: self._guards.baseline(folder), devices)
+    def _workers_of(self, devices: tuple[DeviceFacts, ...]) -> DeviceWorkers:
+        return DeviceWorkers((self._workers, self._runners), lambda folder: self._guards.baseline(folder), devices)
 
     async def __aexit__(self, *_: object) -> None:
         if self._preparation is not None:
             await self._preparation.close()
         await asyncio.to_thread(self._measuring.close)
-        await asyncio.to_thread(self._judges.close)
+        await asyncio.to_thread(self._workers.close)
         await asyncio.to_thread(self._runners.close)
 
     @property
@@ -200,41 +211,41 @@ class Evaluator:
         """The sizes in force: the problems' CPU sizes on a CPU unless told otherwise."""
         if self._sizes is not None:
             return self._sizes
-        return SizeSet.CPU if self.device.kind is DeviceKind.CPU else SizeSet.FULL
+        return self._model.default_sizes
 
     async def _describe(self) -> tuple[DeviceFacts, ...]:
-        job = DescribeJob(kind=self._kind)
-        result = await self._simple(job.model_dump(mode="json"), DESCRIBE_SECONDS)
-        found = tuple(DeviceFacts.model_validate(item) for item in result)
+        job = frames.Describe(kind=self._kind)
+        found = tuple((await self._simple(job, DESCRIBE_SECONDS, "the question which devices there are")).devices)
         return found if self._indices is None else chosen_devices(found, self._indices)
 
     @property
     def compiled_for(self) -> str | None:
-        """Candidates are measured; see `BuildEvaluator`."""
+        """Candidates are measured; see `CompileOnlyEvaluator`."""
         return None
 
     def build_slot(self) -> AbstractAsyncContextManager[None]:
-        """Within it the caller's build is one of those that go on side by side."""
+        """Return a context that holds one of the slots for builds that go on side by side."""
         return self._slots.build()
 
     async def problem_facts(self, problem: Problem, seconds: float | None = None) -> ProblemFacts:
-        """Shapes, dtypes and operators, by running the problem's own code in a process of its own.
+        """Return shapes, dtypes and operators, by running the problem's own code in a process of its own.
 
         Raises:
             HkbenchError: the problem's code fails, or takes longer than `seconds` (`FACTS_SECONDS`).
         """
         limit = FACTS_SECONDS if seconds is None else seconds
-        job = FactsJob(problem=problem, sizes=self.sizes)
-        return ProblemFacts.model_validate(await self._simple(job.model_dump(mode="json"), limit))
+        job = frames.FindFacts(problem=problem, sizes=self.sizes)
+        return (await self._simple(job, limit, str(problem.path))).facts
 
     async def audit_problem(self, problem: Problem, seconds: float) -> ProblemAudit:
-        """Which null controls pass the problem's checks; one at a time a GPU, on a CPU as many as builds.
+        """Return which null controls pass the problem's checks; one at a time a GPU, on a CPU as many as builds.
 
         Raises:
             HkbenchError: the problem's code fails, it is too large for this machine, or it takes longer than `seconds`.
         """
-        async with self._slots.build(), self._lent.one() if self.device.kind is not DeviceKind.CPU else _nothing() as i:
-            job = AuditJob(
+        device = nullcontext(0) if self._model.on_host else self._lent.one()  # an audit on a CPU measures no time
+        async with self._slots.build(), device as i:
+            job = frames.Audit(
                 problem=problem,
                 sizes=self.sizes,
                 device=self.device.kind,
@@ -242,52 +253,50 @@ class Evaluator:
                 trials=self._settings.trials,
                 seconds=seconds + 5.0,
             )
-            return ProblemAudit.model_validate(await self._simple(job.model_dump(mode="json"), seconds))
+            return (await self._simple(job, seconds, str(problem.path))).audit
 
-    async def _simple(self, job: dict[str, Any], seconds: float) -> Any:
+    async def _simple(self, job: frames.Job[frames.Answer], seconds: float, what: str) -> frames.Answer:
         ours, theirs = socket.socketpair()
         try:
-            self._judges.fork([theirs.fileno()])
+            self._workers.fork([theirs.fileno()])
         finally:
             theirs.close()
         async with await Channel.open(ours) as channel:
             await channel.send(job)
             try:
                 async with asyncio.timeout(seconds):
-                    return _result(await channel.receive())
+                    return frames.answer_to(job, await channel.receive())
             except TimeoutError as error:
-                what = job["problem"]["path"] if "problem" in job else "the question which devices there are"
                 raise errors.WorkerLost(
                     f"{what}: no answer within {seconds:g} s; does its code come to an end?"
                 ) from error
 
-    async def require(self, backend: Backend) -> None:
-        """Looks, once, for what candidates of a backend need: a device of its kind, compilers, a HipKittens checkout.
+    async def require(self, backend: BackendName) -> None:
+        """Check, once, what candidates of a backend need: a device of its kind, compilers, a HipKittens checkout.
 
         Raises:
             UsageError: the backend is for other devices.
-            HkbenchError: something is not there; see engine/needs.py and engine/kittens.py.
+            HkbenchError: something is not there; see the backend's `find_tools` and `provide`.
         """
         if backend in self._served:
             return
-        check_kind(backend, self.device.kind, self.device.name)
-        check_tools(backend)
-        if backend is Backend.HIPKITTENS:
-            self._kittens = await find_kittens(self.device)
-        self._served.add(backend)
+        wanted = find_backend(backend)
+        wanted.check_device(self.device.kind, self.device.name)
+        wanted.check_tools()
+        self._served[backend] = await wanted.provide(self.device)
 
     async def evaluate(
         self,
         problem: Problem,
         code: Path,
         folder: Path,
-        backend: Backend,
+        backend: BackendName,
         on_stage: OnStage = lambda _stage, _device: None,
         build_only: Literal["capture", "real", "launch"] | None = None,
         arch: str | None = None,
         on_step: OnStep = lambda _step: None,
-    ) -> Evaluated:
-        """Judges the candidate in the file `code`; `folder` is made for its builds and removed afterwards.
+    ) -> EvaluationResult:
+        """Evaluate the candidate in the file `code`; `folder` is made for its builds and removed afterwards.
 
         With `build_only` it only builds: see `EvaluateJob`, also for `arch`.
 
@@ -309,92 +318,104 @@ class Evaluator:
                 isolation=self.isolation,
                 build_only=build_only,
                 arch=arch,
+                emulation=None if self._emulation is None else self._emulation.told,
             )
             found = await self._evaluate(job, on_stage, asked, on_step)
             if found.verdict is not None and found.verdict.failure is not None:
                 self._blame_the_machine(backend, found.verdict.failure.kind)
-            return self._with_kittens(job, await self._with_built_code(job, found))
+            return self._with_provision(job, await self._with_built_code(job, found))
 
-    def _blame_the_machine(self, backend: Backend, kind: FailureKind) -> None:
-        """Raises ToolchainUnavailable where a candidate failed, and a tool that builds for its backend is gone.
+    def _blame_the_machine(self, backend: BackendName, kind: FailureKind) -> None:
+        """Raise ToolchainUnavailable where a candidate failed, and a tool that builds for its backend is gone.
 
-        Whether it is gone is looked up here: nothing that a candidate prints or starts makes it so.
+        Whether it is gone is looked up here: nothing that a candidate prints or start makes it so.
         """
         if kind in _BY_TOOLS:
-            check_tools(backend)
+            find_backend(backend).check_tools()
 
-    async def _evaluate(self, job: EvaluateJob, on_stage: OnStage, asked: float, on_step: OnStep) -> Evaluated:
+    async def _evaluate(self, job: EvaluateJob, on_stage: OnStage, asked: float, on_step: OnStep) -> EvaluationResult:
         async with self._slots.build():
             building = time.time()
             channel, profiler, ends = await self._start(job)
             try:
                 async with channel:
-                    message = await self._until_news(channel, on_stage, profiler, None)
+                    found = await self._until_news(channel, on_stage, profiler, None)
                 self._shared().note(Path(job.folder))
             except BaseException:
                 profiler.close()
                 ends.close()
                 raise
-        turns = Turns(asked=asked, building=building, loaded=time.time())
+        turns = SlotTimes(asked=asked, building=building, loaded=time.time())
         with closing(profiler), closing(ends):
-            if "ready" in message:
+            if isinstance(found, frames.Ready):
                 async with self._slots.measure(), self._lent.one() as index:
                     lent = time.time()
-                    message = await self._measure(job, ends, index, on_stage, profiler, on_step)
+                    found = await self._measure(job, ends, index, on_stage, profiler, on_step)
                 turns = turns.model_copy(update={"device": index, "lent": lent, "returned": time.time()})
-            result = _result(message)
-        if "verdict" in result:
-            return Evaluated(Verdict.model_validate(result["verdict"]), turns=turns)
-        return Evaluated(None, tuple(result["extensions"]), result["launched"], result["output"], turns)
+        match found:
+            case frames.Judged(verdict=verdict):
+                return EvaluationResult(verdict, turns=turns)
+            case frames.Built():
+                return EvaluationResult(None, tuple(found.extensions), found.launched, found.output, turns)
+        raise frames.failure(found)
 
     async def _measure(
-        self, job: EvaluateJob, ends: Ends, index: int, on_stage: OnStage, profiler: Spare, on_step: OnStep
-    ) -> dict[str, Any]:
-        """Has the judge of a device measure what another one has loaded."""
-        message: dict[str, Any] = {}
+        self,
+        job: EvaluateJob,
+        ends: EvaluationSockets,
+        index: int,
+        on_stage: OnStage,
+        profiler: DeferredRunner,
+        on_step: OnStep,
+    ) -> frames.Frame:
+        """Have the evaluator of a device measure what another one has loaded."""
+        found: frames.Frame | None = None
         try:
             async with await Channel.open(self._measuring.measure(index, ends.descriptors)) as channel:
                 await channel.send(self._asked(job))
                 async with asyncio.timeout(self._longest):
-                    message = await self._until_news(channel, on_stage, profiler, index, on_step)
+                    found = await self._until_news(channel, on_stage, profiler, index, on_step)
+                    return found
         except TimeoutError as error:
             raise errors.WorkerLost(
-                f"the judge of device {index} came to no verdict on {job.code} within {self._longest:g} s; start the "
-                "command again, and if it comes to none again, please report it"
+                f"device {index}: no verdict on {job.code} within {self._longest:g} s; start the command again, and if "
+                "it comes to none again, please report it"
             ) from error
         finally:
-            if not message.get("stays"):
+            if not isinstance(found, frames.Judged) or not found.stays:
+                self.left_behind += found.left_behind if isinstance(found, frames.Judged) else ()
                 self._measuring.leave(index)
-        return message
 
     @property
     def _longest(self) -> float:
-        """Seconds after which a judge that measures has itself gone wrong: it ends a candidate before."""
+        """Seconds after which a measuring evaluator has itself gone wrong: it ends a candidate earlier."""
         settings = self._settings
         limits = (settings.evaluation_timeout, settings.build_timeout, settings.run_timeout, settings.profile_timeout)
         return sum(limits) + SILENT_SECONDS
 
-    def _asked(self, job: EvaluateJob) -> dict[str, Any]:
-        return job.model_dump(mode="json") | {"memory_bytes": self._memory}
+    def _asked(self, job: EvaluateJob) -> frames.Evaluate:
+        return frames.Evaluate(job=job, memory_bytes=self._memory)
 
-    async def _with_built_code(self, job: EvaluateJob, found: Evaluated) -> Evaluated:
-        """On an AMD GPU, what the device code says that the candidate was built into; its processes have ended."""
+    async def _with_built_code(self, job: EvaluateJob, found: EvaluationResult) -> EvaluationResult:
+        """Add, on an AMD GPU, what the candidate's built device code says; its processes have ended."""
         arch = self.device.arch
-        asked = job.backend in (Backend.HIP, Backend.HIPKITTENS) and job.device is DeviceKind.ROCM
-        if found.verdict is None or arch is None or not asked:
+        amd = self._model.runs_what_is_for(DeviceKind.ROCM)
+        read = find_backend(job.backend).reads_amd_code and amd
+        if found.verdict is None or arch is None or not read:
             return found
         folder = Path(job.folder)
         async with self._slots.build():
             verdict = await with_built_code(found.verdict, folder, folder.with_name(DEVICE_CODE), arch, self._cages)
         return replace(found, verdict=verdict)
 
-    def _with_kittens(self, job: EvaluateJob, found: Evaluated) -> Evaluated:
-        if found.verdict is None or self._kittens is None or job.backend is not Backend.HIPKITTENS:
+    def _with_provision(self, job: EvaluateJob, found: EvaluationResult) -> EvaluationResult:
+        provision = self._served.get(job.backend)
+        if found.verdict is None or provision is None:
             return found
         conditions = found.verdict.conditions
         update = {
-            "versions": conditions.versions | self._kittens.versions,
-            "warnings": (*conditions.warnings, *self._kittens.warnings),
+            "versions": conditions.versions | provision.versions,
+            "warnings": (*conditions.warnings, *provision.warnings),
         }
         conditions = conditions.model_copy(update=update)
         return replace(found, verdict=found.verdict.model_copy(update={"conditions": conditions}))
@@ -403,70 +424,61 @@ class Evaluator:
         self,
         channel: Channel,
         on_stage: OnStage,
-        profiler: Spare,
+        profiler: DeferredRunner,
         device: int | None,
         on_step: OnStep = lambda _step: None,
-    ) -> dict[str, Any]:
+    ) -> frames.Frame:
+        """Pass on what is told meanwhile; return the first frame that is something else."""
         while True:
-            message = await channel.receive()
-            if "stage" in message:
-                on_stage(Stage(message["stage"]), device)
-            elif "step" in message:
-                on_step(message["step"])
-            elif "profiler" in message:
-                profiler.start()
-            else:
-                return message
+            frame = await channel.receive()
+            match frame:
+                case frames.Entered(stage=stage):
+                    on_stage(stage, device)
+                case frames.Stepped(step=step):
+                    on_step(step)
+                case frames.ProfilerWanted():
+                    profiler.start()
+                case _:
+                    return frame
 
-    async def _start(self, job: EvaluateJob) -> tuple[Channel, Spare, Ends]:
-        """Forks a judge and the candidate's runner, with the sockets and files between them.
+    async def _start(self, job: EvaluateJob) -> tuple[Channel, DeferredRunner, EvaluationSockets]:
+        """Fork an evaluator and the candidate's runner, with the sockets and files between them.
 
-        The judge has it loaded; its ends of the sockets are kept for the one that measures.
+        The evaluator has it loaded; its ends of the sockets are kept for the one that measures.
 
-        Another runner, for a profiler, has its sockets and is forked when the judge asks for it.
+        Another runner, for a profiler, has its sockets and is forked when the evaluator asks for it.
         """
-        engine, judge_engine = socket.socketpair()
+        engine, worker_end = socket.socketpair()
         pairs = [socket.socketpair() for _ in range(SOCKETS)]
         inbox, outbox, loaded = (memory_file(name) for name in ("inbox", "outbox", "loaded"))
-        ends = Ends(tuple(ours for ours, _ in pairs), (inbox, outbox, loaded))
-        channel, control, channel_end, control_end = (there for _, there in pairs)
-        profiler = Spare(self._runners, (control_end, channel_end), self._guards.profiler(job))
+        ends = EvaluationSockets(tuple(ours for ours, _ in pairs), (inbox, outbox, loaded))
+        channel, control, channel_end, control_end, device = (there for _, there in pairs)
+        profiler = DeferredRunner(self._runners, (control_end, channel_end), self._guards.profiler(job))
         try:
             guard = self._guards.runner(Path(job.folder), job.code)
             self._runners.fork([control.fileno(), channel.fileno(), inbox, outbox], guard)
-            self._judges.fork([judge_engine.fileno(), *ends.descriptors])
+            self._workers.fork([worker_end.fileno(), *ends.descriptors])
+            if self._emulation is not None:
+                self._emulation.fork(self._workers, device, Path(job.folder).with_name(DEVICE_FOLDER), self.isolation)
         except ForkServerLost as error:
             engine.close()
             profiler.close()
             ends.close()
             raise errors.WorkerLost(f"{error}; start the command again") from error
         finally:
-            for sock in (channel, control, judge_engine):
+            for sock in (channel, control, worker_end, device):
                 sock.close()
-        judge = await Channel.open(engine)
-        await judge.send(self._asked(job))
-        return judge, profiler, ends
+        worker = await Channel.open(engine)
+        await worker.send(self._asked(job))
+        return worker, profiler, ends
 
-    def _shared(self) -> Preparation:
+    def _shared(self) -> PchBuilder:
         assert self._preparation is not None, "used outside of `async with`"
         return self._preparation
 
 
-@asynccontextmanager
-async def _nothing() -> AsyncIterator[int]:
-    """In place of a device that is lent: audits on a CPU measure no time."""
-    yield 0
-
-
-def _result(message: dict[str, Any]) -> Any:
-    if "error" in message:
-        kind = getattr(errors, message["error"], errors.InternalError)
-        raise kind(message["message"])
-    return message["result"]
-
-
 def chosen_devices(found: Sequence[DeviceFacts], indices: Sequence[int]) -> tuple[DeviceFacts, ...]:
-    """The devices with these numbers, in the order of `indices`.
+    """Return the devices with these numbers, in the order of `indices`.
 
     Raises:
         DeviceUnavailable: there is no such device; the message lists those that there are.

@@ -6,13 +6,15 @@ import shutil
 import socket
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from hkbench import errors
+from hkbench.device_kinds import model_of
 from hkbench.engine.confinement import Cages
-from hkbench.engine.preparation import Preparation
-from hkbench.judge.job import PROFILE_FOLDER, EvaluateJob
-from hkbench.records import DeviceFacts, DeviceKind
+from hkbench.engine.emulation import EmulatedParts
+from hkbench.engine.preparation import PchBuilder
+from hkbench.evaluation.job import PROFILE_FOLDER, EvaluateJob
+from hkbench.records import DeviceFacts
+from hkbench.sandbox.cage import Cage
 from hkbench.sandbox.client import ForkServer, ForkServerLost
 from hkbench.sandbox.environment import runner_environment
 from hkbench.sandbox.limits import Limits
@@ -23,28 +25,44 @@ BUILD_BYTES = 1 << 30  #: that an honest build may take on a disk that is nearly
 ENDLESS_SECONDS = 1e9  #: of processor time: a batch's
 
 
+#: As the fork server takes it: "limits", "folder", "environment" and "cage".
+Guard = dict[str, object]
+
+
 class Guards:
     """For the runners of one machine. `memory_bytes`: of each runner's process tree."""
 
-    def __init__(self, cages: Cages, device: DeviceFacts, memory_bytes: int, shared: Preparation) -> None:
+    def __init__(
+        self,
+        cages: Cages,
+        device: DeviceFacts,
+        memory_bytes: int,
+        shared: PchBuilder,
+        emulation: EmulatedParts | None = None,
+    ) -> None:
         self._cages = cages
         self._common = QUIET_KINETO | _targets(device) | shared.environment()
         self._readable = shared.readable()
-        self._limits = {"memory_bytes": memory_bytes}
+        if emulation is not None:
+            self._common |= emulation.environment()
+            self._readable += emulation.readable()
+        self._memory_bytes = memory_bytes
 
-    def runner(self, folder: Path, code: str) -> dict[str, Any]:
-        """For a runner that imports `code` in its private `folder`, which is made."""
+    def runner(self, folder: Path, code: str) -> Guard:
+        """Return the guard of a runner that imports `code` in its private `folder`, which is made."""
         environment = runner_environment(folder) | self._common
-        return self._described(folder, environment, asdict(self._cages.cage(folder, code, self._readable)))
+        return self._described(folder, environment, self._cages.cage(folder, code, self._readable))
 
-    def baseline(self, folder: Path) -> dict[str, Any]:
-        """For a runner that is sent one problem after another, as long as the run takes."""
+    def baseline(self, folder: Path) -> Guard:
+        """Return the guard of a runner that is sent one problem after another, as long as the run takes."""
         environment = runner_environment(folder) | self._common
-        guard = self._described(folder, environment, asdict(self._cages.cage(folder, None, self._readable)))
-        return guard | {"limits": guard["limits"] | {"cpu_seconds": ENDLESS_SECONDS}}
+        cage = self._cages.cage(folder, None, self._readable)
+        return self._described(folder, environment, cage, cpu_seconds=ENDLESS_SECONDS)
 
-    def profiler(self, job: EvaluateJob) -> dict[str, Any]:
-        """For a profiler of the job's candidate. Made before the candidate runs, which could put links in its folder.
+    def profiler(self, job: EvaluateJob) -> Guard:
+        """Return the guard of a profiler for the job's candidate.
+
+        Make it before the candidate runs, which could put links in its folder.
 
         The guard counts the bytes of all private folders of the evaluation: the profiled process writes two of them.
         """
@@ -53,28 +71,30 @@ class Guards:
         caches = {name: own[name] for name in ("TORCH_EXTENSIONS_DIR", "TRITON_CACHE_DIR")}
         environment = runner_environment(folder) | caches | self._common
         cage = self._cages.profiler(folder, built, job.code, job.problem.path, self._readable)
-        return self._described(folder.parent, environment, asdict(cage))
+        return self._described(folder.parent, environment, cage)
 
-    def _described(self, folder: Path, environment: dict[str, str], cage: dict[str, Any]) -> dict[str, Any]:
-        limits = self._limits | {"disk_bytes": disk_bytes(folder)}
-        return {"limits": limits, "folder": str(folder), "environment": environment, "cage": cage}
+    def _described(self, folder: Path, environment: dict[str, str], cage: Cage, **limits: float) -> Guard:
+        limits |= {"memory_bytes": self._memory_bytes, "disk_bytes": disk_bytes(folder)}
+        return {"limits": limits, "folder": str(folder), "environment": environment, "cage": asdict(cage)}
 
 
 def disk_bytes(folder: Path) -> int:
-    """What a runner may write there: its usual limit, or half of what is free, but room for a build in any case."""
+    """Return how much a runner may write: its usual limit or half of the free space, but always room for a build."""
     return min(Limits.disk_bytes, max(BUILD_BYTES, shutil.disk_usage(folder).free // 2))
 
 
 @dataclass(frozen=True)
-class Spare:
-    """A runner that is forked only when the judge asks for it: its guard's and its own end of the sockets."""
+class DeferredRunner:
+    """A runner that is forked only when the evaluator asks for it: its guard's and its own end of the sockets."""
 
     server: ForkServer
     sockets: tuple[socket.socket, socket.socket]
-    guard: dict[str, Any]
+    guard: Guard
 
     def start(self) -> None:
-        """Raises:
+        """Fork the process.
+
+        Raises:
         WorkerLost: the fork server is gone.
         """
         try:
@@ -89,10 +109,5 @@ class Spare:
 
 
 def _targets(device: DeviceFacts) -> dict[str, str]:
-    """Builds are for the device at hand only: left alone, torch asks the GPU, or builds for every one it knows."""
-    if device.arch is None or device.kind is DeviceKind.CPU:
-        return {}
-    if device.kind is DeviceKind.ROCM:
-        return {"PYTORCH_ROCM_ARCH": device.arch}
-    major, minor = device.arch.removeprefix("sm_")[:-1], device.arch[-1]
-    return {"TORCH_CUDA_ARCH_LIST": f"{major}.{minor}"}
+    """Build for the device at hand only: left alone, torch asks the GPU, or builds for every one it knows."""
+    return {} if device.arch is None else model_of(device.kind).build_targets(device.arch)

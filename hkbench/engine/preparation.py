@@ -1,4 +1,4 @@
-"""What builds of a run may share: kits of precompiled headers, made beside the run when candidates could use them."""
+"""What builds of a run may share: PCHs, made beside the run when candidates could use them."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hkbench.engine.confinement import Cages
-from hkbench.engine.hip_store import HipStore
-from hkbench.engine.kits import Kits, NotMade
 from hkbench.engine.slots import BuildSlots
 from hkbench.errors import ToolchainUnavailable
-from hkbench.records import DeviceKind, Isolation, JudgeSettings, Protection
+from hkbench.fastbuild.hip_pch import HipPchCache
+from hkbench.fastbuild.pch_cache import NotMade, PchCache
+from hkbench.records import DeviceKind, EvaluationSettings, Isolation, Protection
 from hkbench.toolchain.hip import find_hip
 
 
 class Store(Protocol):
-    """The kits of one compiler. A wish is what a kit is made for, of the store's own type."""
+    """The PCHs of one compiler. A request is what a PCH is made for, of the store's own type."""
 
     store: Path
 
@@ -29,15 +29,15 @@ class Store(Protocol):
     @property
     def reads(self) -> tuple[Path, ...]: ...
     def wished(self, folder: Path) -> Sequence[Hashable]: ...
-    def has(self, wish: Any, /) -> bool: ...
+    def has(self, request: Any, /) -> bool: ...
     def new_folder(self) -> Path: ...
-    def make(self, wish: Any, prefix: Sequence[str], folder: Path, stop: threading.Event | None, /) -> None: ...
+    def make(self, request: Any, prefix: Sequence[str], folder: Path, stop: threading.Event | None, /) -> None: ...
 
 
-class Preparation:
-    """Kits for the builds of one run; none where candidates could write to them, or where there is no compiler.
+class PchBuilder:
+    """PCHs for the builds of one run; none where candidates could write to them, or where there is no compiler.
 
-    With `makes`, a kit that a candidate's build could have used is made for the candidates after it, in a build slot:
+    With `makes`, a PCH that a candidate's build could have used is made for the candidates after it, in a build slot:
     never while a CPU is measured. Without it, builds use what there is.
     """
 
@@ -46,7 +46,7 @@ class Preparation:
         isolation: Isolation,
         cages: Cages,
         slots: BuildSlots,
-        settings: JudgeSettings,
+        settings: EvaluationSettings,
         device: DeviceKind,
         makes: bool,
     ) -> None:
@@ -61,36 +61,36 @@ class Preparation:
             return
         # A missing compiler is said where something is built with it.
         with suppress(ToolchainUnavailable, OSError):
-            self._stores.append(Kits())
+            self._stores.append(PchCache())
         if device is DeviceKind.ROCM:
             with suppress(ToolchainUnavailable, OSError):
-                self._stores.append(HipStore(find_hip(), environment=os.environ))
+                self._stores.append(HipPchCache(find_hip(), environment=os.environ))
 
     def environment(self) -> dict[str, str]:
-        """What a runner has to know."""
+        """Return what a runner has to know."""
         return {name: value for store in self._stores for name, value in store.environment.items()}
 
     def readable(self) -> tuple[str, ...]:
-        """What a runner has to see beyond the rest."""
+        """Return what a runner has to see beyond the rest."""
         return tuple(str(store.store) for store in self._stores)
 
     def note(self, folder: Path) -> None:
-        """Has the kits made that the builds in this private folder could have used."""
+        """Have the PCHs made that the builds in this private folder could have used."""
         for store in self._stores if self._makes else ():
-            for wish in store.wished(folder):
-                if wish not in self._tasks and not store.has(wish):
-                    self._tasks[wish] = asyncio.create_task(self._make(store, wish))
+            for request in store.wished(folder):
+                if request not in self._tasks and not store.has(request):
+                    self._tasks[request] = asyncio.create_task(self._make(store, request))
 
-    async def _make(self, store: Store, wish: Hashable) -> None:
+    async def _make(self, store: Store, request: Hashable) -> None:
         async with self._slots.build():
             folder = store.new_folder()
             try:
-                await asyncio.to_thread(store.make, wish, self._cages.tool(folder, *store.reads), folder, self._stop)
+                await asyncio.to_thread(store.make, request, self._cages.tool(folder, *store.reads), folder, self._stop)
             except NotMade:
                 return  # builds go on without it; it is not tried again in this run
 
     async def close(self) -> None:
-        """Stops what is being made, unless the settings ask for it."""
+        """Stop what is being made, unless the settings ask for it."""
         if not self._waits:
             self._stop.set()
             for task in self._tasks.values():

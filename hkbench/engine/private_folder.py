@@ -16,7 +16,7 @@ REMOVE_SECONDS = 120.0  #: for as many files as a runner's limits allow
 
 @asynccontextmanager
 async def private_folder(path: Path) -> AsyncIterator[Path]:
-    """Makes the folder, empty, and removes it afterwards with all that is in it.
+    """Make the folder, empty, and remove it afterwards with all that is in it.
 
     What cannot be removed within `REMOVE_SECONDS` is left: the verdict counts all the same, and the next evaluation
     there tries again.
@@ -39,7 +39,7 @@ async def private_folder(path: Path) -> AsyncIterator[Path]:
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """Makes a folder in the system's for temporary files, for evaluations, and removes it as `private_folder` does."""
+    """Make a folder in the system's for temporary files, for evaluations, and remove it as `private_folder` does."""
     path = Path(tempfile.mkdtemp(prefix="hkbench-"))
     try:
         yield path

@@ -1,13 +1,13 @@
-"""What a batch needs of whoever reaches verdicts."""
+"""What a batch needs of an evaluator."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Protocol
 
-from hkbench.engine.evaluator import Evaluated, OnStage
+from hkbench.engine.evaluator import EvaluationResult, OnStage
 from hkbench.records import (
-    Backend,
+    BackendName,
     DeviceFacts,
     DevicePlace,
     Isolation,
@@ -18,8 +18,8 @@ from hkbench.records import (
 )
 
 
-class Evaluating(Protocol):
-    """`Evaluator`, which builds and measures, or `BuildEvaluator`, which only builds."""
+class Evaluator(Protocol):
+    """`LocalEvaluator`, which builds and measures, or `CompileOnlyEvaluator`, which only builds."""
 
     @property
     def device(self) -> DeviceFacts:
@@ -45,10 +45,10 @@ class Evaluating(Protocol):
     def compiled_for(self) -> str | None:
         """The architecture, where nothing is measured."""
 
-    async def require(self, backend: Backend) -> None: ...
+    async def require(self, backend: BackendName) -> None: ...
 
     async def problem_facts(self, problem: Problem, seconds: float | None = None) -> ProblemFacts: ...
 
     async def evaluate(
-        self, problem: Problem, code: Path, folder: Path, backend: Backend, on_stage: OnStage = ...
-    ) -> Evaluated: ...
+        self, problem: Problem, code: Path, folder: Path, backend: BackendName, on_stage: OnStage = ...
+    ) -> EvaluationResult: ...

@@ -18,7 +18,7 @@ class Devices:
 
     @asynccontextmanager
     async def one(self) -> AsyncIterator[int]:
-        """Waits for a free device and lends it."""
+        """Wait for a free device and lend it."""
         index = await self._free.get()
         try:
             yield index

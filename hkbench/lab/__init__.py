@@ -1,7 +1,7 @@
 """What a strategy works with: prompts, generations, verdicts, hints. Everything that it does is recorded."""
 
-from hkbench.lab.lab import Lab, Plan
-from hkbench.lab.samples import Sample, best_of
+from hkbench.lab.lab import Lab
+from hkbench.lab.samples import Ask, Attempt, Proposal, Sample, best_of, rank, ranked
 from hkbench.lab.stop import Stop
 
-__all__ = ["Lab", "Plan", "Sample", "Stop", "best_of"]
+__all__ = ["Ask", "Attempt", "Lab", "Proposal", "Sample", "Stop", "best_of", "rank", "ranked"]

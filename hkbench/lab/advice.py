@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from hkbench.errors import HkbenchError, RunStopped
 from hkbench.lab.prompting import Prompter
-from hkbench.lab.stop import Stop, Turn
+from hkbench.lab.stop import CallPermit, Stop
 from hkbench.llm.client import ModelClient
 from hkbench.llm.structured import ReadAnswer, read_answer, shape_of
 from hkbench.prompts import Question, Reflection
@@ -32,7 +31,7 @@ CALLS = 2  #: the question, and one request to put an unusable answer right
 
 
 class Adviser:
-    """Asks a judge about the kernels of a run."""
+    """Ask a judge about the kernels of a run."""
 
     def __init__(
         self,
@@ -53,7 +52,7 @@ class Adviser:
     async def ask(
         self, kind: QuestionKind, problem: Problem, about: SampleKey, reflection: Reflection, attempt: int
     ) -> Advice | None:
-        """What the judge says of the kernel that `reflection` shows, for the prompt of `attempt`.
+        """Return what the judge says of the kernel that `reflection` shows, for the prompt of `attempt`.
 
         `None` when neither its answer nor the one to a second request can be used; the journal says so.
 
@@ -71,7 +70,6 @@ class Adviser:
         why = f"{CALLS} answers of the judge could not be used, the last because {read.note}"
         self._recorder.event(
             Decided(
-                time=time.time(),
                 problem=problem.name,
                 attempt=attempt,
                 what="advice",
@@ -99,22 +97,21 @@ class Adviser:
         prompt = await self._question(key, kind, problem, reflection, unusable)
         event = self._recorder.event
         try:
-            with Turn(
-                self._stop, key, event, lambda: event(AdviceAsked(time=time.time(), key=key, kind=kind, about=about))
+            with CallPermit(
+                self._stop, key, event, lambda: event(AdviceAsked(key=key, kind=kind, about=about))
             ) as turn:
-                reply = await self._stop.unless_cut(self._client.complete(key, prompt, form, turn))
+                reply = await self._stop.run_within_grace(self._client.complete(key, prompt, form, turn))
         except RunStopped:
             raise
         except HkbenchError as error:
-            failed = AdviceFailed(time=time.time(), key=key, error=type(error).__name__, message=str(error))
-            self._recorder.event(failed)
+            self._recorder.event(AdviceFailed.of(key, error))
             raise
         self._recorder.save_reply(key, reply, self._request)
         stored = self._recorder.reply(key, self._model)
         assert stored is not None
         read = _read(stored, form)
         self._recorder.save_advice(key, _advice_read(kind, about, reflection, read))
-        self._recorder.event(_received(key, kind, about, stored, read))
+        event(AdviceReceived.of(key, stored, kind=kind, about=about, form=read.form, note=read.note))
         return stored.text, read
 
     async def _question(
@@ -125,7 +122,7 @@ class Adviser:
         reflection: Reflection,
         unusable: tuple[str, str | None] | None,
     ) -> str:
-        """The text of a call; the one that was sent, when it was sent before."""
+        """Return the text of a call; the one that was sent, when it was sent before."""
         text = self._recorder.question(key)
         if text is not None:
             return text
@@ -151,21 +148,4 @@ def _advice_read(kind: QuestionKind, about: SampleKey, reflection: Reflection, r
         form=read.form,
         note=read.note,
         said=read.advice.model_dump() if read.advice is not None else None,
-    )
-
-
-def _received(key: AdviceKey, kind: QuestionKind, about: SampleKey, reply: Reply, read: ReadAnswer) -> AdviceReceived:
-    return AdviceReceived(
-        time=time.time(),
-        key=key,
-        kind=kind,
-        about=about,
-        form=read.form,
-        note=read.note,
-        model=reply.model,
-        usage=reply.usage,
-        seconds=reply.seconds,
-        tries=reply.tries,
-        replayed=reply.replayed,
-        finish_reason=reply.finish_reason,
     )

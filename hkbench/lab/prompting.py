@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from hkbench.analysis.tolerances import RTOL_BY_NAME
+from hkbench.backends import find_backend
 from hkbench.categories import CategoryBook
-from hkbench.engine import Evaluating
-from hkbench.judge.tolerances import RTOL_BY_NAME
+from hkbench.engine import Evaluator
 from hkbench.prompts import (
     DeviceSheet,
     PromptBook,
@@ -13,17 +14,25 @@ from hkbench.prompts import (
     Reflection,
     StageSheet,
     contract,
-    dialect_of,
     render,
 )
-from hkbench.records import Backend, DeviceFacts, JudgeSettings, Problem, ProblemFacts, Prompt, QuestionKind, ScalarFact
+from hkbench.records import (
+    BackendName,
+    DeviceFacts,
+    EvaluationSettings,
+    Problem,
+    ProblemFacts,
+    Prompt,
+    QuestionKind,
+    ScalarFact,
+)
 
 GB = 1e9
 KIB, MIB = 1 << 10, 1 << 20
 
 
 class Prompter:
-    """Renders prompts for one backend on one device; the facts of a problem are read once.
+    """Render prompts for one backend on one device; the facts of a problem are read once.
 
     `template` names the book's prompt file for all problems, in place of its choice by name.
     """
@@ -31,9 +40,9 @@ class Prompter:
     def __init__(
         self,
         book: PromptBook,
-        backend: Backend,
-        evaluator: Evaluating,
-        settings: JudgeSettings,
+        backend: BackendName,
+        evaluator: Evaluator,
+        settings: EvaluationSettings,
         template: str | None = None,
         categories: CategoryBook | None = None,
     ) -> None:
@@ -46,7 +55,7 @@ class Prompter:
         self._facts: dict[str, ProblemFacts] = {}
 
     async def facts(self, problem: Problem) -> ProblemFacts:
-        """What the problem's own code says, read once."""
+        """Return what the problem's own code says, read once."""
         if problem.name not in self._facts:
             self._facts[problem.name] = await self._evaluator.problem_facts(problem)
         return self._facts[problem.name]
@@ -58,14 +67,14 @@ class Prompter:
     async def question(
         self, problem: Problem, kind: QuestionKind, reflection: Reflection, question: Question
     ) -> Prompt:
-        """What a judge is asked about the kernel of `reflection`."""
+        """Return what a judge is asked about the kernel of `reflection`."""
         context = await self._context(problem, reflection)
         return render(self.book, self.book.judge(kind), context.model_copy(update={"question": question}))
 
     async def _context(self, problem: Problem, reflection: Reflection | None) -> PromptContext:
         facts = await self.facts(problem)
         device = self._evaluator.device
-        used = _dtypes(facts)
+        used = {fact.dtype for fact in facts.outputs if not isinstance(fact, ScalarFact)}
         tolerances = {name: rtol for name, rtol in (RTOL_BY_NAME | self._settings.rtol).items() if name in used}
         return PromptContext(
             problem=problem,
@@ -74,17 +83,13 @@ class Prompter:
             device=sheet(device),
             track=self._settings.track,
             contract=contract(self._settings, tolerances, device.kind, self.backend),
-            dialect=dialect_of(device.arch) if self.backend is Backend.HIPKITTENS else None,
+            dialect=find_backend(self.backend).dialect(device.arch),
             reflection=reflection,
         )
 
 
-def _dtypes(facts: ProblemFacts) -> set[str]:
-    return {fact.dtype for fact in facts.outputs if not isinstance(fact, ScalarFact)}
-
-
 def sheet(device: DeviceFacts) -> DeviceSheet:
-    """The device as a prompt describes it."""
+    """Return the device as a prompt describes it."""
     return DeviceSheet(
         name=device.name,
         arch=device.arch,

@@ -2,43 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from hkbench.records import Candidate, Extraction, Reply, SampleKey, Stage, Status, Verdict
+from hkbench.prompts import Reflection
+from hkbench.records import Candidate, Extraction, QuestionKind, Reply, SampleKey, Stage, Standing, Status, Verdict
 
 _STAGES = {stage: number for number, stage in enumerate(Stage)}
 
 
 @dataclass(frozen=True)
-class Sample:
-    """One of the N generations of an attempt."""
+class Attempt:
+    """What is known of an attempt when it begins, for a strategy to describe it."""
+
+    number: int
+    parent: SampleKey | None = None  #: the sample that it starts from
+    stage: str | None = None  #: of the problem's category
+    question: QuestionKind | None = None  #: that a judge was asked before it
+    rule: str | None = None  #: that made its code, where no model is asked
+
+
+@dataclass(frozen=True)
+class Ask:
+    """An attempt to be begun: the model writes `samples` candidates."""
+
+    parent: Sample | None = None  #: the sample to start from, to whose code diffs apply
+    hint: Reflection | None = None  #: what the prompt says of earlier samples
+    samples: int = 1
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """An attempt to be begun with code that no model wrote."""
+
+    source: str
+    by: str  #: what made it: the name of a rule, of a patch
+    parent: Sample | None = None  #: the sample that it was made from
+
+
+@dataclass(frozen=True)
+class Sample(Standing):
+    """One of the N candidates of an attempt, on its way to a verdict."""
 
     key: SampleKey
-    reply: Reply
+    reply: Reply | None  #: `None`: no model was asked
     extraction: Extraction
     candidate: Candidate | None
     verdict: Verdict | None = None
 
     @property
-    def correct(self) -> bool:
-        """Whatever its speed; not one whose right answers do not count."""
-        return self.verdict is not None and self.verdict.status in (Status.FAST, Status.SLOW)
+    def status(self) -> Status | None:
+        return self.verdict.status if self.verdict is not None else None
 
     @property
-    def compiled(self) -> bool:
-        """Built where nothing is run: neither correct nor incorrect."""
-        return self.verdict is not None and self.verdict.status is Status.COMPILED
+    def gain(self) -> tuple[float, float | None, float | None] | None:
+        found = self.verdict.speedup if self.verdict is not None else None
+        return (found.value, found.low, found.high) if found is not None else None
 
     @property
     def sound(self) -> bool:
         """Correct; where nothing is run, compiled: a kernel to optimise, not one to mend."""
         return self.correct or self.compiled
-
-    @property
-    def solved(self) -> bool:
-        """Correct and at least as fast as the baseline."""
-        return self.verdict is not None and self.verdict.status is Status.FAST
 
     @property
     def succeeded(self) -> bool:
@@ -47,7 +71,7 @@ class Sample:
 
 
 def rank(verdict: Verdict) -> tuple[float, float, float]:
-    """Larger is better: correct before incorrect; then the speed-up; else how far it came and how little is wrong.
+    """Return a key, larger is better: correct before incorrect, then the speed-up, else how far it came.
 
     Of kernels that were only compiled the one with fewer findings of the compiler's figures.
     """
@@ -61,13 +85,20 @@ def rank(verdict: Verdict) -> tuple[float, float, float]:
 
 
 def best_of(samples: Sequence[Sample]) -> Sample:
-    """The best judged sample; of equals the first."""
+    """Return the best judged sample; of equals the first."""
     judged = [sample for sample in samples if sample.verdict is not None]
     return max(judged, key=lambda sample: (rank(sample.verdict), -sample.key.sample))  # type: ignore[arg-type]
 
 
+def ranked(samples: Iterable[Sample]) -> list[Sample]:
+    """Sort judged samples by `rank`, the best first; equals stay in the order of their numbers."""
+    judged = [sample for sample in samples if sample.verdict is not None]
+    judged.sort(key=lambda sample: (sample.key.attempt, sample.key.sample))
+    return sorted(judged, key=lambda sample: rank(sample.verdict), reverse=True)  # type: ignore[arg-type]
+
+
 def replaces(new: Verdict, best: Verdict) -> bool:
-    """Whether the best verdict of a later attempt takes the place of the best so far.
+    """Return whether the best verdict of a later attempt takes the place of the best so far.
 
     Of equals the first stays; of those that were only compiled the last, which was written to be the better one.
     """

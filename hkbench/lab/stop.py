@@ -1,9 +1,8 @@
-"""Whether a run is to end before its plan does."""
+"""The request that a run end before its plan does, and how it ends what is under way."""
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,7 +22,7 @@ GRACE = 40.0
 
 @dataclass(eq=False)
 class Work:
-    """Something under way that can be left to the resume."""
+    """One evaluation or model call under way, which can be cancelled and left to the resume."""
 
     until: asyncio.Timeout = field(default_factory=lambda: asyncio.timeout(None))
     measuring: bool = False  #: a device is lent to it
@@ -31,110 +30,113 @@ class Work:
 
 
 class Stop:
-    """One for a run, which ends it in one of three ways; the first one that is told says why.
+    """The stop of one run, requested in one of three ways; the first request gives the reason.
 
-    `end`: nothing new is asked of a model; what is under way or answered is finished. `expire`, for a time limit: only
-    measurements and model calls under way are finished, within `GRACE` seconds. `abandon`, for Ctrl-C: only model calls
-    are, however long they take.
+    `request`: nothing new is asked of a model; what is under way or answered is finished. `expire`, for a time limit:
+    only measurements and model calls under way are finished, within `GRACE` seconds. `cancel`, for Ctrl-C: only model
+    calls are, however long they take.
     """
 
     def __init__(self, grace: float = GRACE) -> None:
         self.calls = 0  #: model calls under way
-        self.abandoned = False
+        self.cancelled = False
         self.expired = False
-        self.on_told: Callable[[RunStopped], None] = lambda _: None  #: called once, when the first reason is told
-        self.refused = False  #: whether something was not begun or not finished for it; else the run came to its end
+        self.on_request: Callable[[RunStopped], None] = lambda _: None  #: called once, at the first request
+        self.skipped = False  #: whether the stop kept work from beginning or ending; else the run came to its end
         self._grace = grace
         self._reason: Reason | None = None
-        self._told = asyncio.Event()
+        self._requested = asyncio.Event()
         self._work: set[Work] = set()
-        self._cut = False  #: the grace is over: nothing is waited for
+        self._grace_over = False  #: nothing is waited for any more
 
     @property
-    def told(self) -> bool:
+    def requested(self) -> bool:
         return self._reason is not None
 
     @property
-    def leaves_evaluations(self) -> bool:
-        """Whether what costs machine time only is left to the resume, too."""
-        return self.abandoned or self.expired
+    def cancels_evaluations(self) -> bool:
+        """Whether evaluations, which cost machine time only, are left to the resume, too."""
+        return self.cancelled or self.expired
 
     def reason(self) -> RunStopped:
-        """Why, as it stands now: what is under way may still spend something."""
+        """Say why, as it stands now: what is under way may still spend something."""
         assert self._reason is not None
         return self._reason()
 
-    def refuse(self) -> RunStopped:
-        """Notes that something was left for it; what to raise."""
-        self.refused = True
+    def mark_skipped(self) -> RunStopped:
+        """Note that work was left to the resume; return the error to raise."""
+        self.skipped = True
         return self.reason()
 
-    def end(self, reason: Reason) -> None:
-        """Nothing new is begun from now on. The first reason stays."""
-        self._tell(self._reason or reason)
+    def request(self, reason: Reason) -> None:
+        """Keep new work from beginning from now on. The first reason stays."""
+        self._set_reason(self._reason or reason)
 
-    def abandon(self, reason: Reason) -> None:
-        """Nothing new is begun, and all evaluations are cancelled; model calls are waited for, being paid for.
+    def cancel(self, reason: Reason) -> None:
+        """Keep new work from beginning and cancel all evaluations; model calls are waited for, being paid for.
 
         To be called within a running event loop, as `expire` is.
         """
-        if not self.abandoned:
-            self.abandoned = True
-            self._tell(reason)
-            self._cancel(lambda work: not work.call)
+        if not self.cancelled:
+            self.cancelled = True
+            self._set_reason(reason)
+            self._cancel_work(lambda work: not work.call)
 
     def expire(self, reason: Reason) -> None:
-        """Nothing new is begun; evaluations without a device are cancelled at once, the rest after the grace."""
+        """Keep new work from beginning; cancel evaluations without a device at once, the rest after the grace."""
         if not self.expired:
             self.expired = True
-            self.end(reason)
-            self._cancel(lambda work: not (work.call or work.measuring))
+            self.request(reason)
+            self._cancel_work(lambda work: not (work.call or work.measuring))
             asyncio.get_running_loop().call_later(self._grace, self._cut_off)
 
-    def _tell(self, reason: Reason) -> None:
+    def _set_reason(self, reason: Reason) -> None:
         first, self._reason = self._reason is None, reason
-        self._told.set()
+        self._requested.set()
         if first:
-            self.on_told(reason())
+            self.on_request(reason())
 
     def _cut_off(self) -> None:
-        self._cut = True
-        self._cancel(lambda _: True)
+        self._grace_over = True
+        self._cancel_work(lambda _: True)
 
-    def _cancel(self, which: Callable[[Work], bool]) -> None:
+    def _cancel_work(self, which: Callable[[Work], bool]) -> None:
         now = asyncio.get_running_loop().time()
         for work in self._work:
             if which(work) and not work.until.expired():
                 work.until.reschedule(now)
 
     def check(self) -> None:
-        """Raises the reason (RunStopped), if there is one."""
+        """Raise the reason (RunStopped) if a stop is requested."""
         if self._reason is not None:
-            raise self.refuse()
+            raise self.mark_skipped()
 
     async def wait(self, seconds: float) -> None:
-        """As asyncio.sleep. Raises RunStopped as soon as there is a reason."""
+        """Sleep for `seconds`. Raises RunStopped as soon as a stop is requested."""
         self.check()
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._told.wait()
+                await self._requested.wait()
         self.check()
 
-    async def unless_left(self, evaluation: Coroutine[Any, Any, T], work: Work | None = None) -> T:
-        """The result of `evaluation`; whoever runs it says in `work` when a device is lent to it.
+    async def run_unless_cancelled(self, evaluation: Coroutine[Any, Any, T], work: Work | None = None) -> T:
+        """Run `evaluation` and return its result; its caller sets `work.measuring` while a device is lent to it.
 
-        Raises RunStopped where the run left it to the resume before the result came.
+        Raises RunStopped where it was cancelled, and so left to the resume, before the result came.
         """
-        if self.leaves_evaluations:
+        if self.cancels_evaluations:
             evaluation.close()
-            raise self.refuse()
+            raise self.mark_skipped()
         return await self._watched(evaluation, work or Work())
 
-    async def unless_cut(self, call: Coroutine[Any, Any, T]) -> T:
-        """The result of a model call. Raises RunStopped where the grace of a time limit was over before it came."""
-        if self._cut:
+    async def run_within_grace(self, call: Coroutine[Any, Any, T]) -> T:
+        """Run a model call and return its result.
+
+        Raises RunStopped where the grace of a time limit was over before it came.
+        """
+        if self._grace_over:
             call.close()
-            raise self.refuse()
+            raise self.mark_skipped()
         return await self._watched(call, Work(call=True))
 
     async def _watched(self, coroutine: Coroutine[Any, Any, T], work: Work) -> T:
@@ -146,15 +148,15 @@ class Stop:
         except TimeoutError:
             if not work.until.expired():
                 raise  # the work's own
-            raise self.refuse() from None
+            raise self.mark_skipped() from None
         finally:
             self._work.discard(work)
 
 
-class Turn:
-    """The permit of one model call: its first try is told of, and counted as under way until the end of `with`.
+class CallPermit:
+    """The permit of one model call: its first try is reported, and counted as under way until the end of `with`.
 
-    Each failed try that another one follows is told of as `CallRetried`.
+    Each failed try that another one follows is reported as `CallRetried`.
     """
 
     def __init__(
@@ -177,7 +179,6 @@ class Turn:
     def retrying(self, retry: Retry) -> None:
         self._event(
             CallRetried(
-                time=time.time(),
                 key=self._key,
                 cause=retry.cause,
                 tries=retry.tries,

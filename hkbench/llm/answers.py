@@ -31,7 +31,7 @@ class Answer:
 
 
 class Stream(Protocol):
-    """Collects the events of one streamed answer."""
+    """Collect the events of one streamed answer."""
 
     def add(self, event: object) -> None:
         """Take one event. Raises BadAnswer for an event that reports a failure."""
@@ -43,7 +43,7 @@ class Stream(Protocol):
         ...
 
     def answer(self) -> Answer:
-        """The answer. Raises BadAnswer when the stream was cut or empty."""
+        """Return the answer. Raises BadAnswer when the stream was cut or empty."""
         ...
 
 
@@ -89,7 +89,7 @@ def responses_answer(body: object, streamed_text: str = "") -> Answer:
 
 @dataclass
 class ChatStream:
-    """Collects `chat.completion.chunk` events."""
+    """Collect `chat.completion.chunk` events."""
 
     _text: list[str] = field(default_factory=list)
     _refusal: list[str] = field(default_factory=list)
@@ -129,7 +129,7 @@ class ChatStream:
 
 @dataclass
 class ResponsesStream:
-    """Collects the events of a streamed response; the last one carries the whole response."""
+    """Collect the events of a streamed response; the last one carries the whole response."""
 
     _text: list[str] = field(default_factory=list)
     _response: object = None
@@ -155,7 +155,7 @@ class ResponsesStream:
 
 
 def usage_of(raw: object) -> Usage:
-    """Token counts of either API; `None` for each that is missing or not a count."""
+    """Return the token counts of either API; `None` for each that is missing or not a count."""
     fields = _mapping(raw)
     out_details = _mapping(fields.get("completion_tokens_details") or fields.get("output_tokens_details"))
     in_details = _mapping(fields.get("prompt_tokens_details") or fields.get("input_tokens_details"))
@@ -182,7 +182,7 @@ def _server_error(fields: Mapping[str, object]) -> str | None:
 
 
 def _text_of(content: object) -> str:
-    """Text of a message: a string, or a list of parts of which the text ones count."""
+    """Return the text of a message: a string, or a list of parts of which the text ones count."""
     if isinstance(content, list):
         return "".join(_string(_mapping(part).get("text")) or "" for part in content)
     return _string(content) or ""

@@ -20,9 +20,9 @@ NOT_CODE = frozenset(
     {"text", "txt", "plaintext", "output", "console", "bash", "sh", "shell", "zsh", "json", "yaml", "toml",
      "markdown", "md", "math", "latex", "mermaid", "log", "csv"}
 )  # fmt: skip
-MAX_PARSED = 600_000  #: characters of a block; the judge reads no larger file, and the parser takes 6 s a megabyte
+MAX_PARSED = 600_000  #: characters of a block; the evaluator reads no larger file, and the parser takes 6 s a megabyte
 _MARKDOWN = frozenset({"markdown", "md"})
-_MOST_EXTENSIONS = 8  #: later fences tried as the true end of a block
+_MAX_EXTENSIONS = 8  #: later fences tried as the true end of a block
 
 _MODEL_NEW = re.compile(r"^[ \t]*class[ \t]+ModelNew\b", re.MULTILINE)
 _CPP_SIGNS = re.compile(r"^[ \t]*#[ \t]*include\b|__global__|\bstd::", re.MULTILINE)
@@ -68,7 +68,7 @@ class Block:
         return self.language in CPP or (self.language not in PYTHON and bool(_CPP_SIGNS.search(self.text)))
 
     def is_python(self) -> bool:
-        """Whether it is meant as Python: by its fence, or because it parses and does something."""
+        """Return whether it is meant as Python: by its fence, or because it parses and does something."""
         if self.language in PYTHON:
             return True
         if self.language or self.is_diff or self.is_cpp or self.tree is None:
@@ -77,7 +77,7 @@ class Block:
 
 
 def parsed(text: str) -> ast.Module | None:
-    """The syntax tree of `text`, or None when it is not Python, or too large or nested too deeply to be read."""
+    """Return the syntax tree of `text`, or None when it is not Python, or too large or nested too deeply to be read."""
     if len(text) > MAX_PARSED:
         return None
     with warnings.catch_warnings():
@@ -89,12 +89,12 @@ def parsed(text: str) -> ast.Module | None:
 
 
 def source_defines_model_new(text: str) -> bool:
-    """Whether `text` is Python that defines ModelNew."""
+    """Return whether `text` is Python that defines ModelNew."""
     return Block("", text, closed=True).defines_model_new
 
 
 def code_blocks(text: str) -> list[Block]:
-    """Blocks of `text` that may hold code, in order, by the reading that makes most of them.
+    """Return blocks of `text` that may hold code, in order, by the reading that makes most of them.
 
     Markdown proper comes first. Models also indent fences at will and put fences inside a fenced docstring,
     so two looser readings follow, each used only when it finds the class and the ones before did not.
@@ -115,13 +115,13 @@ def _code(blocks: list[Block]) -> list[Block]:
 
 
 def _strict(text: str) -> list[Block]:
-    """Fences as Markdown has them outside lists: indented by at most three columns."""
+    """Return fences as Markdown has them outside lists: indented by at most three columns."""
     lines = text.split("\n")
     return [block for token in _fences(text) for block in _unwrapped(token, lines)]
 
 
 def _loose(text: str) -> list[Block]:
-    """Fences at any indentation, behind the mark of a list item, and in quotations."""
+    """Return fences at any indentation, behind the mark of a list item, and in quotations."""
     if _QUOTED_FENCE.search(text):
         text = _QUOTE_MARK.sub("", text)
     blocks: list[Block] = []
@@ -142,14 +142,14 @@ def _loose(text: str) -> list[Block]:
 
 
 def _outdented(opened: re.Match[str], body: list[str], *, closed: bool) -> Block:
-    """The block less the indentation of its fence, or as much of it as all its lines have."""
+    """Return the block less the indentation of its fence, or as much of it as all its lines have."""
     margins = (len(line) - len(line.lstrip(" \t")) for line in body if line.strip())
     width = min(len(opened["before"]), min(margins, default=0))
     return Block(_language(opened["info"]), "".join(line[width:] + "\n" for line in body), closed)
 
 
 def _extended(text: str) -> list[Block]:
-    """The last block that names the class ends at a later fence: the first that makes it parse."""
+    """Return the last block that names the class ends at a later fence: the first that makes it parse."""
     lines = text.split("\n")
     tokens = _fences(text)
     blocks = [_block(token, lines) for token in tokens]
@@ -157,7 +157,7 @@ def _extended(text: str) -> list[Block]:
     if last is None or not (span := tokens[last].map):
         return blocks
     ends = (i for i in range(span[1], len(lines)) if _FENCE_END.match(lines[i]))
-    for _, end in zip(range(_MOST_EXTENSIONS), ends, strict=False):
+    for _, end in zip(range(_MAX_EXTENSIONS), ends, strict=False):
         longer = Block(blocks[last].language, "\n".join(lines[span[0] + 1 : end]) + "\n", closed=True)
         if longer.defines_model_new:
             after = [b for b, t in zip(blocks, tokens, strict=True) if t.map and t.map[0] > end]
@@ -178,7 +178,7 @@ def _fences(text: str) -> list[Token]:
 
 
 def _unwrapped(token: Token, lines: list[str]) -> list[Block]:
-    """The block; of a whole answer wrapped in a markdown fence, the blocks inside."""
+    """Return the block; of a whole answer wrapped in a markdown fence, the blocks inside."""
     block = _block(token, lines)
     if block.language not in _MARKDOWN:
         return [block]
@@ -194,6 +194,6 @@ def _block(token: Token, lines: list[str]) -> Block:
 
 
 def _language(info: str) -> str:
-    """The language that a fence names: of "python title=x", "{.python}" and "python:x.py" it is "python"."""
+    """Return the language that a fence names: of "python title=x", "{.python}" and "python:x.py" it is "python"."""
     words = info.split(maxsplit=1)
     return re.split("[:,]", words[0].strip("{}."), maxsplit=1)[0].lower() if words else ""

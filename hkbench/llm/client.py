@@ -27,15 +27,15 @@ class Permit(Protocol):
     """
 
     def begin(self) -> None:
-        """Before each try, when nothing else is waited for."""
+        """Prepare for a try, when nothing else is waited for."""
         ...
 
     def retrying(self, retry: Retry) -> None:
-        """Told of each failed try that another one follows, before the wait."""
+        """Note a failed try that another one follows, before the wait."""
         ...
 
     async def wait(self, seconds: float) -> None:
-        """Before another try; returns early only by raising."""
+        """Wait before another try; return early only by raising."""
         ...
 
 
@@ -43,10 +43,10 @@ class Always:
     """The permit of a single call, which nothing ends."""
 
     def begin(self) -> None:
-        """Always granted."""
+        """Grant the call, always."""
 
     def retrying(self, retry: Retry) -> None:
-        """Nobody is told."""
+        """Do nothing: nobody observes a single call."""
 
     async def wait(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -66,7 +66,7 @@ class ModelClient(Protocol):
         permit: Permit = ALWAYS,
         system: str | None = None,
     ) -> Reply:
-        """The reply to one prompt. Safe to call many times at once. What `permit` raises passes through.
+        """Return the reply to one prompt. Safe to call many times at once. What `permit` raises passes through.
 
         `prompt` is the user's message, `system` the system message before it.
 

@@ -1,4 +1,4 @@
-"""Applies a model's unified diff to the code it was shown.
+"""Apply a model's unified diff to the code it was shown.
 
 Models write the lines of a diff well and its numbers badly: counts in `@@` headers are often wrong and
 positions drift. So the counts are not used and the position is only a first guess, while every context and
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 DRIFT = 50  #: lines around the stated position where the nearest match is taken
-MOST_HUNKS = 400  #: bounds the work on a hostile diff
+MAX_HUNKS = 400  #: bounds the work on a hostile diff
 
 _HEADER = re.compile(r"^@@+(?: -(\d+)(?:,(\d+))?)?.*")
 _FILE_LINES = ("--- ", "+++ ", "diff ", "index ", "new file mode", "deleted file mode", "similarity index")
@@ -35,17 +35,17 @@ class _Hunk:
 
 
 def looks_like_diff(text: str) -> bool:
-    """Whether a block is a unified diff, whatever its fence says."""
+    """Return whether a block is a unified diff, whatever its fence says."""
     return bool(re.search(r"^--- .*\n\+\+\+ .*\n@@", text, re.MULTILINE)) or text.lstrip().startswith("@@ -")
 
 
 def apply_diff(diff: str, source: str) -> str:
-    """`source` with all hunks of `diff` applied. Raises DiffError when one does not fit."""
+    """Return `source` with all hunks of `diff` applied. Raises DiffError when one does not fit."""
     hunks = _parse(diff)
     if not hunks:
         raise DiffError("it holds no hunk with a changed line")
-    if len(hunks) > MOST_HUNKS:
-        raise DiffError(f"it holds {len(hunks)} hunks, more than {MOST_HUNKS}")
+    if len(hunks) > MAX_HUNKS:
+        raise DiffError(f"it holds {len(hunks)} hunks, more than {MAX_HUNKS}")
     if len(hunks) == 1 and hunks[0].start == -1 and not hunks[0].old:
         return "\n".join(text for _, text in hunks[0].lines) + "\n"  # "@@ -0,0": a new file
     lines = source.split("\n")
@@ -69,7 +69,7 @@ def apply_diff(diff: str, source: str) -> str:
 
 
 def _parse(diff: str) -> list[_Hunk]:
-    """Hunks in order; without any `@@` line the whole text is one hunk without a position."""
+    """Return the hunks in order; without any `@@` line the whole text is one hunk without a position."""
     lines = diff.split("\n")
     starts = [i for i, line in enumerate(lines) if line.startswith("@@")]
     edges = [*starts, len(lines)]
@@ -104,12 +104,12 @@ def _marked(body: list[str]) -> tuple[tuple[str, str], ...]:
 
 
 def _inside(body: list[str], i: int) -> bool:
-    """Whether `+++ x` at `i` is an added line: a file header follows `--- `."""
+    """Return whether `+++ x` at `i` is an added line: a file header follows `--- `."""
     return body[i].startswith("+++ ") and not (i > 0 and body[i - 1].startswith("--- "))
 
 
 def _place(lines: list[str], hunk: _Hunk, first: int, guess: int | None) -> int:
-    """The line (from 0) where the hunk's old lines stand, at or after `first`."""
+    """Return the line (from 0) where the hunk's old lines stand, at or after `first`."""
     old = hunk.old
     if not any(old):
         raise DiffError(f"hunk {hunk.number} has no context to place it by")

@@ -1,4 +1,4 @@
-"""Finds the candidate in a reply, and says by which rule."""
+"""Find the candidate in a reply, and say by which rule."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FENCE_LINE = re.compile(r"^[ \t]*(?:`{3,}+|~{3,}+)[^`\n]*$\n?", re.MULTILINE)
 
 
 def extract(reply_text: str, parent_source: str | None) -> Extraction:
-    """The code in a reply. `parent_source` is what a diff applies to: the code that the prompt showed.
+    """Return the code in a reply. `parent_source` is what a diff applies to: the code that the prompt showed.
 
     Never raises: what holds no code gives the rule NONE and a note. Thinking (`<think>`) is looked into only
     when there is no code outside it. Lines end in LF in the result; nothing else in the code is changed.
@@ -40,7 +40,7 @@ def extract(reply_text: str, parent_source: str | None) -> Extraction:
 
 
 def _search(text: str, parent: str | None) -> Extraction | None:
-    """The code in `text`; None when nothing in it is code, NONE with a note when the code is of no use."""
+    """Return the code in `text`; None when nothing in it is code, NONE with a note when the code is of no use."""
     blocks = code_blocks(text)
     if not blocks:
         return _bare(text, parent)
@@ -66,7 +66,7 @@ def _of_model_new(block: Block, *, only: bool) -> Extraction:
 
 
 def _patched(diffs: list[str], parent: str | None) -> Extraction | None:
-    """The parent with all diffs applied; None when there is no diff."""
+    """Return the parent with all diffs applied; None when there is no diff."""
     if not diffs:
         return None
     try:
@@ -79,10 +79,10 @@ def _patched(diffs: list[str], parent: str | None) -> Extraction | None:
 
 
 def _longest(blocks: list[Block]) -> Extraction | None:
-    """No block defines ModelNew: the longest Python block, for the judge to say what it lacks."""
+    """Return the longest Python block where none defines ModelNew, for the evaluator to say what it lacks."""
     for block in sorted(blocks, key=lambda b: len(b.text), reverse=True):
         if block.is_python():
-            rule = ExtractionRule.LARGEST_BLOCK if block.closed else ExtractionRule.UNCLOSED_BLOCK
+            rule = ExtractionRule.MAX_BLOCK if block.closed else ExtractionRule.UNCLOSED_BLOCK
             return Extraction(rule=rule, source=block.text, note="no code block defines ModelNew")
     if any(b.is_cpp for b in blocks):
         return _none("the reply holds C++ but no Python file with ModelNew")
@@ -90,7 +90,7 @@ def _longest(blocks: list[Block]) -> Extraction | None:
 
 
 def _bare(text: str, parent: str | None) -> Extraction | None:
-    """A reply without a code block: Python as it stands, or a diff. A lone fence line is passed over."""
+    """Return a reply without a code block: Python as it stands, or a diff. A lone fence line is passed over."""
     bare = _FENCE_LINE.sub("", text).strip("\n") + "\n"
     if source_defines_model_new(bare):
         return Extraction(rule=ExtractionRule.BARE_SOURCE, source=bare)
@@ -100,7 +100,7 @@ def _bare(text: str, parent: str | None) -> Extraction | None:
 
 
 def _without_thinking(text: str) -> str:
-    """`text` less its thinking sections; one may begin before the reply does, its tag in the prompt."""
+    """Return `text` less its thinking sections; one may begin before the reply does, its tag in the prompt."""
     said = _THINKING.sub("\n", text)
     ends = list(_THINKING_END.finditer(said))
     return said[ends[-1].end() :] if ends else said

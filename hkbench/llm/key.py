@@ -11,11 +11,11 @@ KEY_VARIABLES = (GATEWAY_KEY, OPENAI_KEY)
 ADDRESS_VARIABLES = ("LLM_GATEWAY_URL", "OPENAI_BASE_URL")
 OPENAI_ADDRESS = "https://api.openai.com/v1"  #: of the library that calls services, where none is named
 ADDRESS_ADVICE = "LLM_GATEWAY_URL (or --base-url, or base_url in hkbench.toml)"  #: where an address is put
-SHORTEST_SECRET = 8  #: shorter keys ("EMPTY", "none") are placeholders of local servers
+MIN_SECRET_LENGTH = 8  #: shorter keys ("EMPTY", "none") are placeholders of local servers
 
 
 def api_key(address: str | None) -> str:
-    """The key for the service at `address` (None: OpenAI's own).
+    """Return the key for the service at `address` (None: OpenAI's own).
 
     Raises:
         UsageError: no variable holds a key, or it is a gateway's and no address says which one.
@@ -24,7 +24,7 @@ def api_key(address: str | None) -> str:
     if found is None:
         raise UsageError(
             f"no key for the model service: set {' or '.join(KEY_VARIABLES)} "
-            "(for a local server without keys, any value works), or use --replay DIR for recorded replies"
+            "(for a local server without keys, any value works), or use --replay PATH for recorded replies"
         )
     problem = unaddressed(address)
     if problem is not None:
@@ -33,7 +33,7 @@ def api_key(address: str | None) -> str:
 
 
 def unaddressed(address: str | None) -> str | None:
-    """What to set where a gateway's key would go to OpenAI's address, since no other one is known; else None."""
+    """Return what to set where a gateway's key would go to OpenAI's address, since no other one is known; else None."""
     if address is not None or not _variable(GATEWAY_KEY):
         return None
     return (
@@ -43,12 +43,12 @@ def unaddressed(address: str | None) -> str | None:
 
 
 def known_key() -> str | None:
-    """The key, where a variable holds one."""
+    """Return the key, where a variable holds one."""
     return next((value for value in map(_variable, KEY_VARIABLES) if value), None)
 
 
 def base_url(option: str | None, configured: str | None = None) -> str | None:
-    """The service's address: `option` (--base-url), else LLM_GATEWAY_URL, OPENAI_BASE_URL, `configured` (hkbench.toml).
+    """Return the service's address: `option` (--base-url), LLM_GATEWAY_URL, OPENAI_BASE_URL or `configured`.
 
     None where nobody names one. Raises UsageError when the address is not an http(s) one.
     """
@@ -68,5 +68,5 @@ def _variable(name: str) -> str:
 
 
 def redact(text: str, key: str) -> str:
-    """`text` without the key, for messages and replies that may echo it."""
-    return text.replace(key, "[key]") if len(key) >= SHORTEST_SECRET else text
+    """Return `text` without the key, for messages and replies that may echo it."""
+    return text.replace(key, "[key]") if len(key) >= MIN_SECRET_LENGTH else text

@@ -65,10 +65,10 @@ class _Messages(NamedTuple):
 
 
 class OpenAIClient:
-    """Asks one model. Retries what may pass, refuses at once what will not, and never shows the key."""
+    """Ask one model. Retry what may pass, refuse at once what will not, and never show the key."""
 
     def __init__(self, settings: ModelSettings, key: str) -> None:
-        """`key` is sent to the service and kept nowhere else (see `hkbench.llm.api_key`)."""
+        """Take `key`, which is sent to the service and kept nowhere else (see `hkbench.llm.api_key`)."""
         self._settings = settings
         self._key = key
         self._slots = asyncio.Semaphore(settings.concurrency)
@@ -84,7 +84,7 @@ class OpenAIClient:
         permit: Permit = ALWAYS,
         system: str | None = None,
     ) -> Reply:
-        """One reply.
+        """Return one reply.
 
         Raises:
             AccessRefused: the key or the quota; no other call will be served.
@@ -122,7 +122,8 @@ class OpenAIClient:
         raise self._given_up(last, tries, patience.first_failure or 0.0)
 
     def _given_up(self, last: Transient, tries: int, since: float) -> ModelUnavailable:
-        said = f"{self._endpoint()} {{}}: {_count(tries, 'try', 'tries')}, the last one: {last}. Try again later"
+        made = f"{tries} {'try' if tries == 1 else 'tries'}"
+        said = f"{self._endpoint()} {{}}: {made}, the last one: {last}. Try again later"
         if not last.outage:
             return ModelUnavailable(said.format("kept failing"))
         waited = f"gave no answer for {_span(self._settings.outage)}"
@@ -130,7 +131,7 @@ class OpenAIClient:
         return ServiceOutage(f"{said.format(waited)}, or wait longer with --outage", total=total)
 
     async def try_once(self, prompt: str) -> Reply:
-        """One try. Raises Transient, which another may mend, ModelUnavailable or AccessRefused."""
+        """Return one try. Raises Transient, which another may mend, ModelUnavailable or AccessRefused."""
         return await self._try(_Messages(None, prompt), None, 1, ALWAYS)
 
     async def close(self) -> None:
@@ -139,7 +140,7 @@ class OpenAIClient:
             self._library = None
 
     async def _try(self, prompt: _Messages, form: type[Advice] | None, number: int, permit: Permit) -> Reply:
-        """One call, within a slot and a time limit. Raises Transient, ModelUnavailable or _FormRefused."""
+        """Return one call, within a slot and a time limit. Raises Transient, ModelUnavailable or _FormRefused."""
         import httpx2  # comes with openai; both are imported late because they take a second
         import openai
 
@@ -156,7 +157,7 @@ class OpenAIClient:
                 if isinstance(error.__cause__, httpx2.ConnectTimeout):
                     failure = Transient(f"no connection within {self._settings.connect_timeout:g} s", outage=True)
             except openai.APIError as error:
-                failure = self._judge(error)
+                failure = self._classify(error)
                 if form is not None and getattr(error, "status_code", None) in _REFUSES_FORMS:
                     failure = _FormRefused()
             except httpx2.HTTPError as error:
@@ -206,7 +207,7 @@ class OpenAIClient:
         return chat_answer(body) if self._settings.api == "chat" else responses_answer(body)
 
     def _request(self, prompt: _Messages, form: type[Advice] | None) -> dict[str, object]:
-        """The request's JSON; only what the settings name is sent."""
+        """Return the request's JSON; only what the settings name is sent."""
         settings = self._settings
         chat = settings.api == "chat"
         optional = {
@@ -223,7 +224,7 @@ class OpenAIClient:
         given = {name: value for name, value in optional.items() if value is not None}
         return {"model": settings.model, **asked, **given, **settings.extra_body}
 
-    def _judge(self, error: APIError) -> Transient | ModelUnavailable:
+    def _classify(self, error: APIError) -> Transient | ModelUnavailable:
         """Sort the library's error into what may pass and what will not."""
         import httpx2
         from openai import APIConnectionError, APIStatusError
@@ -270,7 +271,7 @@ class OpenAIClient:
         return self._library
 
     def _endpoint(self) -> str:
-        """The address that is called, without any user and password in it."""
+        """Return the address that is called, without any user and password in it."""
         url = urlsplit(str(self._open().base_url))
         return f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path.rstrip('/')}{_PATHS[self._settings.api]}"
 
@@ -279,16 +280,12 @@ class OpenAIClient:
         return line if len(line) <= _MESSAGE_LIMIT else line[:_MESSAGE_LIMIT] + "..."
 
 
-def _count(number: int, one: str, more: str) -> str:
-    return f"{number} {one if number == 1 else more}"
-
-
 def _span(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds >= 120 else f"{seconds:.0f} s"
 
 
 def _formatted(form: type[Advice], chat: bool) -> dict[str, object]:
-    """Structured output as each API asks for it."""
+    """Return structured output as each API asks for it."""
     named: dict[str, object] = {"name": form.__name__, "schema": schema_of(form), "strict": True}
     return {"type": "json_schema", "json_schema": named} if chat else {"format": {"type": "json_schema"} | named}
 

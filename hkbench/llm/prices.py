@@ -22,7 +22,7 @@ class PriceFile(Record):
     models: dict[str, Rates] = {}
 
     def entry_for(self, model: str) -> str | None:
-        """The entry of that very name, else the longest beginning; `None`: there is no price."""
+        """Return the entry of that very name, else the longest beginning; `None`: there is no price."""
         if model in self.models:
             return model
         fitting = [name for name in self.models if name.endswith("*") and model.startswith(name[:-1])]
@@ -30,7 +30,7 @@ class PriceFile(Record):
 
 
 def find_price(option: Path | None, model: str) -> Price | None:
-    """The price of `model` by `option` (--prices), else $HKBENCH_PRICES, else prices.toml here; `None`: none says.
+    """Return the price of `model` by `option` (--prices), else $HKBENCH_PRICES, else prices.toml; `None`: none says.
 
     Raises:
         InputMissing: the file that was named does not exist.
@@ -52,7 +52,7 @@ def _place(option: Path | None) -> Path | None:
 
 
 def read_prices(path: Path) -> PriceFile:
-    """The whole file. Raises as `find_price`."""
+    """Return the whole file. Raises as `find_price`."""
     try:
         with path.open("rb") as file:
             return PriceFile.model_validate(tomllib.load(file))

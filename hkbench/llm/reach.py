@@ -16,10 +16,10 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from hkbench.llm.key import OPENAI_ADDRESS, redact
-from hkbench.store.plain import one_line
+from hkbench.store.sanitize import one_line
 
 SECONDS = 5.0
-MOST_MODELS = 1000  #: names that are kept of a list
+MAX_MODELS = 1000  #: names that are kept of a list
 _SHOWN = 200
 #: Services that have no list of models answer so, and may serve well.
 _NO_LIST = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED})
@@ -38,7 +38,7 @@ class Reached:
 
 
 def reach(base_url: str | None, key: str, seconds: float = SECONDS) -> Reached:
-    """Asks `GET /models` once, by the library that calls models: the same address, key, proxies and certificates.
+    """Ask `GET /models` once, by the library that calls models: the same address, key, proxies and certificates.
 
     Returns within about `seconds`, whatever the network does. Neither the key nor a password is in what it returns.
     """
@@ -84,7 +84,7 @@ def _answered(address: str, text: str, seconds: float, key: str) -> Reached:
     if names is None:
         problem = "the answer to GET /models is no list of models: does the address lack its end, as /v1?"
         return Reached(address, f"answers with something else ({seconds:.2f} s)", problem)
-    shown = tuple(one_line(redact(name, key), _SHOWN) for name in names[:MOST_MODELS])
+    shown = tuple(one_line(redact(name, key), _SHOWN) for name in names[:MAX_MODELS])
     return Reached(address, f"answers, {len(names)} models listed ({seconds:.2f} s)", models=shown)
 
 
@@ -116,7 +116,10 @@ def _refused(address: str, status: int, message: str) -> Reached:
 
 
 def _broken(address: str, error: BaseException) -> Reached:
-    """By the first of the causes that says what happened; texts are ours, those of libraries may quote the key."""
+    """Return what went wrong, by the first cause that says it.
+
+    Texts are ours, as those of libraries may quote the key.
+    """
     where = urlsplit(address)
     for cause in _causes(error):
         if isinstance(cause, socket.gaierror):
@@ -157,7 +160,7 @@ def _slow(address: str) -> str:
 
 
 def _by_proxy(address: str) -> str:
-    """What a message adds where a proxy stands between."""
+    """Return what a message adds where a proxy stands between."""
     parts = urlsplit(address)
     proxied = (getproxies().get(parts.scheme) or getproxies().get("all")) and not proxy_bypass(parts.hostname or "")
     return f" (it is asked by the proxy of {parts.scheme.upper()}_PROXY; NO_PROXY names what is not)" if proxied else ""

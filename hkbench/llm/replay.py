@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-
-from pydantic import ValidationError
 
 from hkbench.errors import ReplayMissing
 from hkbench.llm.client import ALWAYS, Permit
-from hkbench.records import Advice, AdviceKey, Backend, CallKey, Reply
+from hkbench.llm.replies import call_name, read_reply, replies_in_file, replies_in_folder
+from hkbench.records import Advice, AdviceKey, BackendName, CallKey, Reply
 
-_SHOWN = 8  #: names listed in a message before it says how many more there are
+_MAX_LISTED = 8  #: names in a message before it counts the others
 
 
 class ReplayClient:
-    """Serves the replies below `root`, which is either a collection or the results folder of an old run::
+    """Serve the replies of `source`: a run folder, or a file of replies (`hkbench.llm.replies`)."""
 
-    root/BACKEND/PROBLEM/attempt_K/sample_N/response.txt     looked for first
-    root/PROBLEM/attempt_K/sample_N/response.txt
-                                           exchange.json     optional: usage, model, finish_reason
-    .../PROBLEM/attempt_K/judge_N/response.txt               likewise, of a judge
-    """
-
-    def __init__(self, root: Path, backend: Backend) -> None:
-        """Raises ReplayMissing when `root` is not a folder."""
-        if not root.is_dir():
-            raise ReplayMissing(f"no folder {root}: give --replay a folder of recorded replies")
-        self._root = root
+    def __init__(self, source: Path, backend: BackendName) -> None:
+        """Find what is recorded. Raises ReplayMissing when `source` is neither a folder nor a file of replies."""
+        if not source.exists():
+            raise ReplayMissing(f"{source} does not exist: give --replay a run folder or a file of recorded replies")
+        self._source = source
         self._backend = backend
+        self._replies: Mapping[str, Reply | Path] = (
+            replies_in_folder(source) if source.is_dir() else replies_in_file(source, backend)
+        )
 
     async def complete(
         self,
@@ -39,75 +35,52 @@ class ReplayClient:
         permit: Permit = ALWAYS,
         system: str | None = None,  # noqa: ARG002
     ) -> Reply:
-        """The reply recorded for `key`. Raises ReplayMissing when there is none, or it cannot be read."""
+        """Return the reply recorded for `key`. Raises ReplayMissing when there is none, or it cannot be read."""
         permit.begin()
-        for path in self._places(key):
-            if path.is_file():
-                return _read(path)
-        raise ReplayMissing(self._absent(key))
+        return self.reply(key)
+
+    def reply(self, key: CallKey) -> Reply:
+        """Return the reply recorded for `key`. Raises ReplayMissing when there is none, or it cannot be read."""
+        found = self._replies.get(call_name(key))
+        if found is None:
+            raise ReplayMissing(self._absent(key))
+        reply = read_reply(found) if isinstance(found, Path) else found
+        return reply.model_copy(update={"replayed": True})
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Close nothing: nothing is held open."""
 
     def recorded_samples(self, problems: Iterable[str]) -> int | None:
-        """How many samples the first attempts of these problems have at the most; None when nothing is recorded."""
-        counts = [
-            len(list(folder.glob(f"{problem}/attempt_1/sample_*/response.txt")))
-            for problem in problems
-            for folder in (self._root / self._backend.value, self._root)
-        ]
-        return max(counts, default=0) or None
+        """Count the samples of the first attempt, at most, over these problems; None when nothing is recorded."""
+        firsts = [name.partition("/attempt_1/sample_")[0] for name in self._replies if "/attempt_1/sample_" in name]
+        return max((firsts.count(problem) for problem in problems), default=0) or None
 
     def missing(self, keys: Iterable[CallKey]) -> list[CallKey]:
-        """Those of `keys` for which nothing is recorded, in their order."""
-        return [key for key in keys if not any(path.is_file() for path in self._places(key))]
-
-    def _places(self, key: CallKey) -> tuple[Path, Path]:
-        below = Path(key.problem, f"attempt_{key.attempt}", key.folder, "response.txt")
-        return self._root / self._backend.value / below, self._root / below
+        """Return those of `keys` for which nothing is recorded, in their order."""
+        return [key for key in keys if call_name(key) not in self._replies]
 
     def unrecorded(self, problems: Iterable[str]) -> list[str]:
-        """Those of `problems` of which not even a sample of the first attempt is recorded, in their order."""
+        """Return those of `problems` without a sample of the first attempt, in their order."""
         return [name for name in problems if self.recorded_samples([name]) is None]
 
     def _absent(self, key: CallKey) -> str:
         return (
-            f"{self._root} has no reply for {key.problem}, attempt {key.attempt}, {key.folder.replace('_', ' ')} "
-            f"({self._backend.value}); {self._instead(key)}"
+            f"{self._source} has no reply for {key.problem}, attempt {key.attempt}, {key.folder.replace('_', ' ')} "
+            f"({self._backend}); {self._instead(key)}"
         )
 
     def _instead(self, key: CallKey) -> str:
-        """What is recorded: of the problem, else which problems."""
-        problem, role = key.problem, "judge" if isinstance(key, AdviceKey) else "sample"
-        folders = [f for f in (self._root / self._backend.value, self._root) if f.is_dir()]
-        samples = [
-            f"{path.parent.parent.name}/{path.parent.name}"
-            for folder in folders
-            for path in sorted((folder / problem).glob(f"attempt_*/{role}_*/response.txt"))
+        """Say what is recorded: of the problem, else of which problems."""
+        role = "judge" if isinstance(key, AdviceKey) else "sample"
+        calls = [
+            name.partition("/")[2] for name in self._replies if re.match(rf"{re.escape(key.problem)}/.*/{role}_", name)
         ]
-        if samples:
-            return f"recorded for this problem: {_listed(samples)}"
-        problems = sorted({p.parts[-4] for f in folders for p in f.glob("*/attempt_*/sample_*/response.txt")})
-        return f"recorded problems: {_listed(problems)}" if problems else "the folder holds no replies at all"
-
-
-def _read(path: Path) -> Reply:
-    exchange = path.with_name("exchange.json")
-    try:
-        text = path.read_bytes().decode("utf-8")
-        recorded = json.loads(exchange.read_bytes()) if exchange.is_file() else {}
-        if not isinstance(recorded, dict):
-            raise TypeError("it is not an object")
-        fields = {name: value for name, value in recorded.items() if name not in {"request", "text"}}
-        return Reply.model_validate({"model": "recorded", **fields, "text": text, "replayed": True})
-    except UnicodeDecodeError as error:
-        raise ReplayMissing(f"the reply {path} is not UTF-8 text ({error}): record it again") from error
-    except (json.JSONDecodeError, TypeError, ValidationError) as error:
-        raise ReplayMissing(
-            f"{exchange} is not the record of a reply ({error}): mend it, or delete it to use the text alone"
-        ) from error
+        if calls:
+            return f"recorded for this problem: {_listed(calls)}"
+        problems = list(dict.fromkeys(name.partition("/")[0] for name in self._replies))
+        return f"recorded problems: {_listed(problems)}" if problems else "it holds no replies at all"
 
 
 def _listed(names: list[str]) -> str:
-    more = len(names) - _SHOWN
-    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    more = len(names) - _MAX_LISTED
+    return ", ".join(names[:_MAX_LISTED]) + (f" and {more} more" if more > 0 else "")

@@ -28,7 +28,7 @@ class Transient(Exception):
     """One try failed in a way that another may mend."""
 
     def __init__(self, cause: str, wait: float | None = None, *, outage: bool = False, slow: bool = False) -> None:
-        """`wait`: seconds the service asked for. `outage`: it did no work for this try, so that tries cost nothing.
+        """Take `wait`: seconds that the service asked. `outage`: it did no work for this try, so tries cost nothing.
 
         `slow`: nothing came in the time that a call may take.
         """
@@ -39,22 +39,22 @@ class Transient(Exception):
 
 
 def refuses_access(status: int, codes: tuple[str | None, ...] = ()) -> bool:
-    """Whether an HTTP status, with the error's `code` and `type`, says that no call with this key will be served."""
+    """Return whether a status, with the error's `code` and `type`, says that no call with this key will be served."""
     return status in _NO_ACCESS or (status == 429 and not _NO_QUOTA.isdisjoint(codes))
 
 
 def is_retried(status: int) -> bool:
-    """Whether an HTTP status is worth another try."""
+    """Return whether an HTTP status is worth another try."""
     return status in RETRIED_STATUS or status >= 500
 
 
 def is_outage(status: int) -> bool:
-    """Whether a status that is retried says that the service did not begin to work on the request."""
+    """Return whether a status that is retried says that the service did not begin to work on the request."""
     return is_retried(status) and status not in _TOO_SLOW
 
 
 def requested_wait(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """Seconds that `retry-after-ms` or `retry-after` (seconds or HTTP date) asks for; None when neither does.
+    """Return the seconds that `retry-after-ms` or `retry-after` (seconds or HTTP date) asks for; else None.
 
     `headers` are looked up by lower-case names. `now`: seconds since the epoch, for dates.
     """
@@ -93,7 +93,10 @@ class Patience:
         self._spoilt = 0  #: tries whose answer broke off or could not be used
 
     def wait(self, state: RetryCallState) -> float:
-        """Seconds: what the service asked for, up to a limit, else exponential with jitter; no longer than `outage`."""
+        """Return the seconds: what the service asked for, up to a limit, else exponential with jitter.
+
+        They are no longer than `outage`.
+        """
         error = _error(state)
         if self.first_failure is None:
             self.first_failure = time.monotonic()
@@ -105,11 +108,11 @@ class Patience:
         return max(0.0, min(asked, self._left())) if error.outage else asked
 
     def stop(self, state: RetryCallState) -> bool:
-        """Whether that was the last try. Asked after `wait`."""
+        """Return whether that was the last try. Asked after `wait`."""
         return self._left() <= 0 if _error(state).outage else self._spoilt >= self._settings.max_tries
 
     def told(self, state: RetryCallState) -> Retry:
-        """The failed try, for whoever watches."""
+        """Return the failed try, for the monitor."""
         error = _error(state)
         wait = state.next_action.sleep if state.next_action is not None else 0.0
         limits = (self._settings.outage, None) if error.outage else (None, self._settings.max_tries)

@@ -23,7 +23,7 @@ _NEAR = 3  #: names like the one that is not listed
 
 
 async def check_served(settings: ModelSettings, key: str, models: Sequence[str]) -> list[str]:
-    """What was found, a line each: of the service, and of each of `models` that its list did not settle.
+    """Return what was found, a line each: of the service, and of each of `models` that its list did not settle.
 
     `settings` are those of the run's calls; the model in them is not looked at. A service that has an outage is no
     error: the run waits it out.
@@ -40,7 +40,7 @@ async def check_served(settings: ModelSettings, key: str, models: Sequence[str])
 
 
 async def _called(settings: ModelSettings, key: str, found: Reached) -> str:
-    """What a short call to one model came to."""
+    """Return what a short call to one model came to."""
     few = settings.model_copy(update={"max_tokens": _FEW_TOKENS, "timeout": min(settings.timeout, _SECONDS)})
     unlisted = _unlisted(settings.model, found)
     try:

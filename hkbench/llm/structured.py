@@ -28,7 +28,7 @@ class ReadAnswer:
 
 
 def schema_of(form: type[Advice]) -> dict[str, object]:
-    """JSON Schema of a form in the subset that structured output allows: every field a string, and required."""
+    """Return the JSON Schema of a form for structured output: every field a string, and required."""
     return {
         "type": "object",
         "properties": {
@@ -41,12 +41,12 @@ def schema_of(form: type[Advice]) -> dict[str, object]:
 
 
 def shape_of(form: type[Advice]) -> str:
-    """The form as a prompt shows it: an object with what belongs into each field."""
+    """Return the form as a prompt shows it: an object with what belongs into each field."""
     return json.dumps({name: f"<{field.description}>" for name, field in form.model_fields.items()}, indent=2)
 
 
 def read_answer(text: str, form: type[Advice]) -> ReadAnswer:
-    """Reads the object of `form` out of an answer.
+    """Read the object of `form` out of an answer.
 
     The whole text, its code blocks, and from its first brace on; as JSON, then with the faults mended that models
     make (quotes, commas, comments, a cut end). Names of fields count whatever their case, with spaces or hyphens. Of
@@ -69,7 +69,7 @@ def read_answer(text: str, form: type[Advice]) -> ReadAnswer:
 
 
 def _places(text: str) -> Iterator[str]:
-    """Where the object may stand, the most likely place first."""
+    """Yield where the object may stand, the most likely place first."""
     text = _THOUGHT.sub("", text[-_LIMIT:])
     if "{" not in text:
         return
@@ -79,7 +79,7 @@ def _places(text: str) -> Iterator[str]:
 
 
 def _strictly(text: str) -> Iterator[dict[str, Any]]:
-    """Objects of the text, the last one first."""
+    """Yield the objects of the text, the last one first."""
     decoder, at = json.JSONDecoder(), text.find("{")
     found: list[dict[str, Any]] = []
     value: Any
@@ -104,7 +104,7 @@ def _tolerantly(text: str) -> Iterator[dict[str, Any]]:
 
 
 def _named(found: dict[str, Any]) -> dict[str, Any]:
-    """Field names as the form has them. A list of steps is as good as a text of them."""
+    """Return field names as the form has them. A list of steps is as good as a text of them."""
     return {re.sub(r"[\s-]+", "_", str(name).strip().lower()): _text(value) for name, value in found.items()}
 
 

@@ -19,12 +19,12 @@ from hkbench.monitor.live import Watch
 from hkbench.monitor.overview import OverviewScreen
 from hkbench.monitor.runs import RunsScreen
 from hkbench.monitor.screens import RunScreen
-from hkbench.monitor.state import RunState
-from hkbench.store.plain import one_line
+from hkbench.store.sanitize import one_line
+from hkbench.store.state import RunState
 
 
 class MonitorApp(App[None]):
-    """Follows the runs of `watches`: of several a table, of one its overview. `r` goes to the next."""
+    """Follow the runs of `watches`: of several a table, of one its overview. `r` goes to the next."""
 
     TITLE = "hkbench monitor"
     ENABLE_COMMAND_PALETTE = False
@@ -41,7 +41,7 @@ class MonitorApp(App[None]):
     def __init__(
         self, watches: Sequence[Watch], *, refresh: float = 1.0, clock: Callable[[], float] = time.time
     ) -> None:
-        """`refresh` is in seconds between two looks; `clock` gives seconds since the epoch."""
+        """Take `refresh`, the seconds between two looks, and `clock`, which gives seconds since the epoch."""
         super().__init__()
         self.ansi_theme_dark, self.ansi_theme_light = DARK, LIGHT
         self.watches = tuple(watches)
@@ -114,7 +114,7 @@ class MonitorApp(App[None]):
             self.troubles[index] = str(error)
 
     def _look_at_all(self, screen: RunsScreen) -> None:
-        """New runs one by one: the first look at a long one takes a second."""
+        """Look at new runs one by one: the first look at a long one takes a second."""
         for index in sorted(self._seen):
             self._look_at(index)
         new = next((index for index in range(len(self.watches)) if index not in self._seen), None)
@@ -134,7 +134,7 @@ class MonitorApp(App[None]):
         self.push_screen(HelpScreen())
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - of textual
-        """A key that does nothing here is not shown."""
+        """Return whether an action does something here: a key that does nothing is not shown."""
         if action == "next_run":
             return len(self.watches) > 1 and not isinstance(self.screen, RunsScreen)
         return action != "devices" or not isinstance(self.screen, RunsScreen | DevicesScreen)
@@ -143,7 +143,7 @@ class MonitorApp(App[None]):
         self.exit()
 
     def action_light(self) -> None:
-        """From dark to light colours, and back."""
+        """Change from dark to light colours, and back."""
         self.theme = "textual-light" if self.current_theme.dark else "textual-dark"
         if isinstance(self.screen, RunScreen):
             self.screen.follow(None)
@@ -158,7 +158,7 @@ class MonitorApp(App[None]):
         self.open_run((self._at + 1) % len(self.watches))
 
     def waiting(self) -> str:
-        """What to say where there is no run to show."""
+        """Return what to say where there is no run to show."""
         folder = one_line(str(self.watch_now.paths.root), 200)
         if self.trouble is None:
             return f"reading {folder}"

@@ -7,9 +7,9 @@ from itertools import groupby
 
 from rich.text import Text
 
-from hkbench.monitor.samples import Phase, ProblemState, SampleState
-from hkbench.monitor.state import RunState
 from hkbench.records import CORRECT, Outcome, Status
+from hkbench.store.samples import Phase, ProblemState, SampleState
+from hkbench.store.state import RunState
 
 _BUILDING, _MEASURING = ("▹", "magenta"), ("▶", "bold magenta")
 _PHASES: dict[Phase, tuple[str, str]] = {
@@ -26,7 +26,7 @@ SIGNS = (
     (*_PHASES[Phase.ANSWERED], "reply received, waiting to be built"),
     (*_BUILDING, "being read, built or loaded"),
     (*_MEASURING, "on the device: run, compared or timed"),
-    (*_PHASES[Phase.KEPT], "reply on disk; a resume judges it and asks no model"),
+    (*_PHASES[Phase.KEPT], "reply on disk; a resume evaluates it and asks no model"),
     (*_PHASES[Phase.LOST], "the service or the machine failed; a resume tries again"),
     (*_TO_COME, "still to come; blank: not needed"),
 )
@@ -39,7 +39,7 @@ _WORDS = {
 
 
 def cell(sample: SampleState | None, *, wanted: bool = True) -> tuple[str, str]:
-    """The sign of a sample and its style; `None` is a sample that was not begun, blank where it is not `wanted`."""
+    """Return the sign of a sample and its style; `None` is a sample not begun, blank where it is not `wanted`."""
     if sample is None:
         return _TO_COME if wanted else (" ", "")
     if sample.status is not None:
@@ -48,17 +48,17 @@ def cell(sample: SampleState | None, *, wanted: bool = True) -> tuple[str, str]:
 
 
 def _of(outcome: Outcome) -> tuple[str, str]:
-    """A block in the colour of the class, with its sign."""
+    """Return a block in the colour of the class, with its sign."""
     return outcome.sign, f"reverse {outcome.style}"
 
 
 def phase_word(sample: SampleState) -> str:
-    """What is done with a sample that has no verdict: "waiting for model", "build", "time"."""
+    """Return what is done with a sample that has no verdict: "waiting for model", "build", "time"."""
     return str(sample.stage) if sample.stage is not None else _WORDS.get(sample.phase, "building")
 
 
 def name_style(problem: ProblemState) -> str:
-    """The style of a problem's name: the class of a finished one, and whether another one was begun."""
+    """Return the style of a problem's name: the class of a finished one, and whether another one was begun."""
     if problem.error is not None:
         return "bold red"
     if problem.closed:
@@ -67,7 +67,7 @@ def name_style(problem: ProblemState) -> str:
 
 
 def attempt_cells(problem: ProblemState, attempt: int, samples: int) -> Iterator[tuple[str, str]]:
-    """The samples of an attempt, `samples` of them, as runs of signs with their style.
+    """Yield the samples of an attempt, `samples` of them, as runs of signs with their style.
 
     What a finished problem did not need is blank.
     """
@@ -78,7 +78,7 @@ def attempt_cells(problem: ProblemState, attempt: int, samples: int) -> Iterator
 
 
 def legend(state: RunState, width: int) -> Text:
-    """The signs and their meaning in one line; of a run that is over those that it has."""
+    """Return the signs and their meaning in one line; of a run that is over those that it has."""
     outcomes = [Outcome.COMPILED] if state.config.compiled_for is not None else [*CORRECT]
     outcomes += [Outcome.WRONG]
     outcomes += [Outcome.REFUSED] if state.status_count(Status.REFUSED) else []

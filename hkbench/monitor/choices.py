@@ -16,7 +16,7 @@ from textual.widgets.option_list import Option
 
 
 class ChoiceScreen(ModalScreen[int | None]):
-    """Ends with the index of the chosen line, or with `None` where none was chosen."""
+    """End with the index of the chosen line, or with `None` where none was chosen."""
 
     DEFAULT_CSS = """
     ChoiceScreen { align: center middle; }

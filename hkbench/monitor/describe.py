@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hkbench.headline import plural
-from hkbench.monitor.words import duration
+from hkbench.monitor.format import duration
 from hkbench.records import (
     AdviceAsked,
     AdviceFailed,
@@ -34,14 +34,14 @@ from hkbench.records import (
     outcome_of,
 )
 from hkbench.store.figures import speedup, speedup_interval
-from hkbench.store.plain import one_line
+from hkbench.store.sanitize import one_line
 
 _MESSAGE = 200  # characters of a message
 _FAILURE = 700  # of what the service or the machine failed at: the advice stands at its end
 
 
 def matters(event: AnyEvent) -> bool:
-    """Whether someone who waits for the run wants to know: results, failures, beginnings and ends."""
+    """Return whether someone who waits for the run wants to know: results, failures, beginnings and ends."""
     return isinstance(
         event,
         RunStarted
@@ -58,7 +58,7 @@ def matters(event: AnyEvent) -> bool:
 
 
 def describe(event: AnyEvent) -> str:
-    """`4_RMSNorm attempt 1 sample 2: wrong, build_error (12.3 s)`."""
+    """Return text such as `4_RMSNorm attempt 1 sample 2: wrong, build_error (12.3 s)`."""
     key = getattr(event, "key", None)
     if isinstance(event, CallRetried):
         return f"{_call(event.key)}: {trouble(event)}"
@@ -102,7 +102,7 @@ def describe(event: AnyEvent) -> str:
 
 
 def failure(event: AnyEvent) -> str | None:
-    """What the service or the machine failed at, in the words that all events have of it; None for other events."""
+    """Return what the service or the machine failed at, in the words that all events share; None for other events."""
     match event:
         case GenerationFailed() | AdviceFailed() | EvaluationFailed():
             return event.message
@@ -115,7 +115,7 @@ def failure(event: AnyEvent) -> str | None:
 
 
 def trouble(event: CallRetried) -> str:
-    """`no answer (HTTP 503: busy): trying again in 8 s (try 3, for up to 30 min)`."""
+    """Return text such as `no answer (HTTP 503: busy): trying again in 8 s (try 3, for up to 30 min)`."""
     until = f"of up to {event.max_tries}" if event.limit is None else f"for up to {duration(event.limit)}"
     what = "no usable answer" if event.limit is None else "no answer"
     cause = one_line(event.cause, _MESSAGE)
@@ -150,7 +150,7 @@ def _of_sample(event: AnyEvent) -> str:
 
 
 def _verdict(event: VerdictReached) -> str:
-    """`faster 1.52x [1.48, 1.55] (12.3 s)`, `wrong, build_error (4.0 s)`, `slower 0.84x, same code as 2.1`."""
+    """Return text such as `faster 1.52x [1.48, 1.55] (12.3 s)` or `slower 0.84x, same code as 2.1`."""
     word = outcome_of(event.status, event.speedup, event.low, event.high).label
     ratio = f" {speedup_interval(event.speedup, event.low, event.high)}" if event.speedup is not None else ""
     kind = f", {event.kind}" if event.kind is not None else ""
@@ -160,7 +160,7 @@ def _verdict(event: VerdictReached) -> str:
 
 
 def _count(lines: Iterable[str]) -> int:
-    """The figures in lines of key metrics, each with a kernel's name in backticks before them."""
+    """Return the figures in lines of key metrics, each with a kernel's name in backticks before them."""
     return sum(line.rpartition("`")[2].count(", ") + 1 for line in lines)
 
 

@@ -9,11 +9,11 @@ from rich.table import Table
 from rich.text import Text
 
 from hkbench.headline import SEPARATOR
+from hkbench.monitor.format import duration, gibibytes
 from hkbench.monitor.reading import Reading
-from hkbench.monitor.state import RunState
-from hkbench.monitor.words import duration, gibibytes
 from hkbench.records import Record, SampleKey, Stage
-from hkbench.store.plain import one_line
+from hkbench.store.sanitize import one_line
+from hkbench.store.state import RunState
 
 
 class DeviceNow(Record):
@@ -28,7 +28,7 @@ class DeviceNow(Record):
 
 
 def devices_now(state: RunState, now: float, readings: Mapping[int, Reading]) -> tuple[DeviceNow, ...]:
-    """In the order of their indexes, as the journal names them; of a run that is over none has a sample."""
+    """Return the devices by index, as the journal names them; of a finished run none has a sample."""
     measured = state.measured
     found = []
     for place in state.devices:
@@ -44,7 +44,7 @@ def devices_now(state: RunState, now: float, readings: Mapping[int, Reading]) ->
 
 
 def device_lines(devices: tuple[DeviceNow, ...], note: str | None, most: int) -> list[Text]:
-    """A line for each; where they are more than `most`, one for all. `note` says why there are no readings."""
+    """Return a line for each; where they are more than `most`, one for all. `note` says why there are no readings."""
     if len(devices) <= most:
         return [_line(f"device {device.index}", _one(device, note)) for device in devices]
     return [_line("devices", _all(devices, note))]
@@ -61,7 +61,7 @@ def _one(device: DeviceNow, note: str | None) -> str:
 
 
 def measuring(device: DeviceNow) -> str:
-    """`4_RMSNorm_fp32 1.2 time 12 s`."""
+    """Return text such as `4_RMSNorm_fp32 1.2 time 12 s`."""
     if device.key is None:
         return "idle"
     key, seconds = device.key, device.seconds or 0.0
@@ -74,15 +74,11 @@ def _figures(reading: Reading) -> Iterator[str]:
     if reading.temperature is not None:
         yield f"{reading.temperature:.0f} °C"
     if reading.memory_used is not None:
-        yield _memory(reading)
+        yield f"{gibibytes(reading.memory_used)} of {gibibytes(reading.memory_total)} GiB"
     if reading.clock is not None:
         yield f"{reading.clock:.0f} MHz"
     if reading.power is not None:
         yield f"{reading.power:.0f} W"
-
-
-def _memory(reading: Reading) -> str:
-    return f"{gibibytes(reading.memory_used)} of {gibibytes(reading.memory_total)} GiB"
 
 
 def _all(devices: tuple[DeviceNow, ...], note: str | None) -> str:
@@ -101,7 +97,7 @@ def _all(devices: tuple[DeviceNow, ...], note: str | None) -> str:
 
 
 def device_table(devices: tuple[DeviceNow, ...], note: str | None, *, over: bool = False) -> RenderableType:
-    """All of them with all that is known, two lines each; of a run that is `over` their names."""
+    """Return all of them with all that is known, two lines each; of a run that is `over` their names."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(no_wrap=True, style="bold")
     table.add_column(overflow="fold")

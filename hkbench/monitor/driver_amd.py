@@ -44,7 +44,7 @@ class AmdSmi:
             raise NotRead(f"AMD SMI: {_one(error)}") from None
 
     def _found(self) -> dict[str, list[Any]]:
-        """Handles by PCI domain, bus and device: the parts of a partitioned GPU have these in common."""
+        """Return handles by PCI domain, bus and device: the parts of a partitioned GPU have these in common."""
         handles: dict[str, list[Any]] = {}
         for handle in self._smi.amdsmi_get_processor_handles():
             name = self._said(lambda: self._smi.amdsmi_get_gpu_device_bdf(handle))  # noqa: B023 - called at once
@@ -53,7 +53,7 @@ class AmdSmi:
         return handles
 
     def read(self, place: DevicePlace) -> Reading:
-        """The GPU at the PCI address of `place`, else the one with its uuid."""
+        """Return the GPU at the PCI address of `place`, else the one with its uuid."""
         smi, handle = self._smi, self._handle(place)
         kinds, now = smi.AmdSmiTemperatureType, smi.AmdSmiTemperatureMetric.CURRENT
         memory = self._fields(lambda: smi.amdsmi_get_gpu_vram_usage(handle))
@@ -88,7 +88,7 @@ class AmdSmi:
         return found[0]
 
     def _uuid(self, handle: Any) -> str | None:
-        """Of HIP: `amdsmi_get_gpu_device_uuid` has another form."""
+        """Return the UUID as HIP has it: `amdsmi_get_gpu_device_uuid` has another form."""
         text = self._fields(lambda: self._smi.amdsmi_get_gpu_enumeration_info(handle)).get("hip_uuid")
         return text.lower() if isinstance(text, str) else None
 
@@ -106,7 +106,7 @@ class AmdSmi:
 
 
 def _number(fields: Mapping[str, object], *names: str) -> float | None:
-    """The first of `names` that is there and known."""
+    """Return the first of `names` that is there and known."""
     values = (fields.get(name) for name in names)
     return next((float(value) for value in values if isinstance(value, int | float) and value not in _UNKNOWN), None)
 

@@ -28,7 +28,7 @@ class Nvml:
         self._handles: dict[str, Any] = {}
 
     def read(self, place: DevicePlace) -> Reading:
-        """The GPU with the uuid of `place`: its index in the run is not NVML's where CUDA_VISIBLE_DEVICES is set."""
+        """Read the GPU with the uuid of `place`: its index is not NVML's where CUDA_VISIBLE_DEVICES is set."""
         nvml, handle = self._nvml, self._handle(place)
         memory = self._said(lambda: nvml.nvmlDeviceGetMemoryInfo(handle))
         power = self._said(lambda: nvml.nvmlDeviceGetPowerUsage(handle))

@@ -1,4 +1,4 @@
-"""The editor of whoever watches."""
+"""The user's editor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _USUAL = ("sensible-editor", "nano", "vim", "vi")
 
 
 def editor_command() -> list[str] | None:
-    """The command of the editor: $VISUAL, else $EDITOR, else one that is usually there; `None` where none is."""
+    """Return the command of the editor: $VISUAL, else $EDITOR, else one that is usually there; `None` where none is."""
     for name in ("VISUAL", "EDITOR"):
         command = shlex.split(os.environ.get(name, ""))
         if command:

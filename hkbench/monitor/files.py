@@ -10,10 +10,10 @@ from pydantic import ValidationError
 
 from hkbench.records import SampleKey, Verdict
 from hkbench.store.layout import ProblemPaths, RunPaths, SamplePaths
-from hkbench.store.plain import strip_escapes
 from hkbench.store.reader import without_request
+from hkbench.store.sanitize import strip_escapes
 
-MOST = 1 << 20  #: bytes of a file that are shown
+MAX_SHOWN_BYTES = 1 << 20  #: bytes of a file that are shown
 
 
 class Unreadable(Exception):
@@ -36,10 +36,10 @@ class SampleFiles:
         return self.problem.sample(self.key.attempt, self.key.sample)
 
     def text(self, path: Path) -> str:
-        """A file of it, without terminal escapes; a long one is cut and says so."""
-        data = self._read(path, MOST + 1)
-        text = strip_escapes(data[:MOST].decode("utf-8", errors="replace")).expandtabs(4)
-        return text if len(data) <= MOST else f"{text}\n[cut after {MOST >> 20} MiB]"
+        """Return a file's text, without terminal escapes; a long one is cut and says so."""
+        data = self._read(path, MAX_SHOWN_BYTES + 1)
+        text = strip_escapes(data[:MAX_SHOWN_BYTES].decode("utf-8", errors="replace")).expandtabs(4)
+        return text if len(data) <= MAX_SHOWN_BYTES else f"{text}\n[cut after {MAX_SHOWN_BYTES >> 20} MiB]"
 
     def verdict(self) -> Verdict:
         path = self.folder.result
@@ -50,7 +50,7 @@ class SampleFiles:
             raise Unreadable(f"{self._name(path)} is not a verdict: {strip_escapes(first['msg'])}") from None
 
     def fields(self, path: Path) -> dict[str, object]:
-        """A JSON object of it (exchange.json, extraction.json), what was sent left out."""
+        """Return a JSON object of it (exchange.json, extraction.json), what was sent left out."""
         try:
             return without_request(json.loads(self._read(path)))
         except (ValueError, TypeError, RecursionError) as error:

@@ -9,15 +9,15 @@ from __future__ import annotations
 import platform
 import threading
 from collections.abc import Callable
+from importlib import import_module
 from typing import Protocol
 
 import psutil
 
-from hkbench.monitor.driver_amd import AmdSmi
-from hkbench.monitor.driver_nvidia import Nvml
+from hkbench.device_kinds import model_of
 from hkbench.monitor.reading import NotRead, Reading
-from hkbench.monitor.state import RunState
 from hkbench.records import DeviceKind, DevicePlace
+from hkbench.store.state import RunState
 
 SECONDS = 2.0  #: between two readings; they are for people
 
@@ -26,7 +26,7 @@ class Driver(Protocol):
     """Whom a kind of device is asked of."""
 
     def read(self, place: DevicePlace) -> Reading:
-        """`NotRead` where the driver does not know this device."""
+        """Read one device. Raises `NotRead` where the driver does not know it."""
 
     def close(self) -> None:
         """Let go of the library."""
@@ -46,19 +46,14 @@ class Processor:
         )  # fmt: skip
 
     def close(self) -> None:
-        """There is nothing to let go of."""
-
-
-_DRIVERS: dict[DeviceKind, Callable[[], Driver]] = {
-    DeviceKind.CPU: Processor,
-    DeviceKind.CUDA: Nvml,
-    DeviceKind.ROCM: AmdSmi,
-}
+        """Close the driver; there is nothing to let go of."""
 
 
 def open_driver(kind: DeviceKind) -> Driver:
-    """`NotRead` where its library is not installed or finds no driver."""
-    return _DRIVERS[kind]()
+    """Open the driver. Raises `NotRead` where its library is not installed or finds no driver."""
+    module, _, name = model_of(kind).gauge.partition(":")
+    driver: Driver = getattr(import_module(module), name)()
+    return driver
 
 
 class Gauges:
@@ -111,7 +106,7 @@ class Gauges:
 
 
 def absence(state: RunState | None) -> str | None:
-    """Why the devices of a run are not read here; `None` where they may be."""
+    """Return why the devices of a run are not read here; `None` where they may be."""
     if state is None or state.over:
         return "No live device data: this run is not active"
     if state.host is None or not state.devices:
@@ -124,7 +119,7 @@ def absence(state: RunState | None) -> str | None:
 def read_once(
     state: RunState, driver: Callable[[DeviceKind], Driver] = open_driver
 ) -> tuple[dict[int, Reading], str | None]:
-    """One reading of each device by its index, and why there is none of some."""
+    """Return one reading of each device by its index, and why there is none of some."""
     note = absence(state)
     if note is not None:
         return {}, note

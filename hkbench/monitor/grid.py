@@ -15,8 +15,8 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from hkbench.monitor.rows import Layout
-from hkbench.monitor.samples import ProblemState
-from hkbench.monitor.state import RunState
+from hkbench.store.samples import ProblemState
+from hkbench.store.state import RunState
 
 _MARK = 2  # columns before each panel, for the cursor
 
@@ -96,7 +96,7 @@ class Grid(ScrollView, can_focus=True):
         return self.scrollable_content_region.size
 
     def _lay_out(self) -> bool:
-        """Columns and size anew; whether they changed."""
+        """Lay out columns and size anew; return whether they changed."""
         layout = None
         if self._state is not None and self._room.width > _MARK:
             room = self._room
@@ -119,7 +119,7 @@ class Grid(ScrollView, can_focus=True):
         return max(1, self.virtual_size.height - 1)
 
     def render_line(self, y: int) -> Strip:
-        """Line `y` of what is seen; the first is the header."""
+        """Return line `y` of what is seen; the first is the header."""
         base, layout = self.rich_style, self._layout
         if layout is None or self._state is None:
             return Strip.blank(self._room.width, base)
@@ -134,7 +134,7 @@ class Grid(ScrollView, can_focus=True):
         return Strip.join(strips).crop_extend(0, self._room.width, base)
 
     def _segments(self, index: int, layout: Layout, base: Style) -> list[Segment]:
-        """The row of one problem; nothing beyond the last."""
+        """Return the row of one problem; nothing beyond the last."""
         if self._state is None or not 0 <= index < len(self._names):
             return []
         name, at_cursor = self._names[index], index == self._cursor
@@ -148,13 +148,13 @@ class Grid(ScrollView, can_focus=True):
         ]
 
     def _redraw(self, index: int) -> None:
-        """One row, where it is seen."""
+        """Redraw one row, where it is seen."""
         y = index % self._rows - self.scroll_offset.y + 1
         if 1 <= y < self._room.height:
             self.refresh(Region(0, y, self._room.width, 1))
 
     def action_move(self, by: int) -> None:
-        """The cursor by `by` rows, as far as there are any."""
+        """Move the cursor by `by` rows, as far as there are any."""
         if not self._names:
             return
         old, self._cursor = self._cursor, min(max(self._cursor + by, 0), len(self._names) - 1)
@@ -170,7 +170,7 @@ class Grid(ScrollView, can_focus=True):
         self.action_move(direction * max(1, self._room.height - 2))
 
     def action_sideways(self, direction: int) -> None:
-        """To the panel beside; of a single one the attempts by one."""
+        """Go to the panel beside; with a single panel, move the attempts by one."""
         layout = self._layout
         if layout is None:
             return
@@ -189,7 +189,7 @@ class Grid(ScrollView, can_focus=True):
             self.post_message(self.Opened(self.cursor_name))
 
     def on_click(self, event: Click) -> None:
-        """A click puts the cursor there, a second one opens."""
+        """Put the cursor where a click is; a second click opens."""
         row = event.y - 1 + self.scroll_offset.y
         if event.y < 1 or row >= self._rows or self._layout is None:
             return

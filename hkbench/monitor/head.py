@@ -10,12 +10,12 @@ from rich.text import Text
 from hkbench.headline import SEPARATOR, plural, title
 from hkbench.monitor import result
 from hkbench.monitor.describe import trouble
-from hkbench.monitor.samples import Phase, SampleState
-from hkbench.monitor.state import RunState
-from hkbench.monitor.words import count, duration
+from hkbench.monitor.format import count, duration
 from hkbench.records import FailureKind, RunFacts, SampleKey, Status
 from hkbench.store.costs import money
-from hkbench.store.plain import one_line
+from hkbench.store.samples import Phase, SampleState
+from hkbench.store.sanitize import one_line
+from hkbench.store.state import RunState
 
 _BAR = 24  # columns of a bar
 _BROAD = 100  # columns of a terminal with bars of that length
@@ -32,7 +32,7 @@ def head(
     devices: Sequence[Text] = (),
     resume: str | None = None,
 ) -> list[Text]:
-    """The lines at `now`, the result first, each to be cut at `width` columns.
+    """Return the lines at `now`, the result first, each to be cut at `width` columns.
 
     `devices` are lines on the devices. `resume` is the command that goes on with a run which ended early.
     """
@@ -57,12 +57,12 @@ def head(
 
 
 def line(*parts: tuple[str, str] | Text) -> Text:
-    """One line of a head, cut at the edge of the screen."""
+    """Return one line of a head, cut at the edge of the screen."""
     return Text.assemble(*parts, no_wrap=True, overflow="ellipsis", end="\n")
 
 
 def condition(state: RunState, now: float) -> tuple[str, str]:
-    """What the run is doing, with a style."""
+    """Return what the run is doing, with a style."""
     if state.closed is None:
         if state.stopping and not state.killed:
             return "stopping", "bold yellow"
@@ -76,13 +76,13 @@ def condition(state: RunState, now: float) -> tuple[str, str]:
 
 
 def moment(when: float, now: float) -> str:
-    """A time of the day, "12:31", with its date unless that is today's."""
+    """Return a time of the day, "12:31", with its date unless that is today's."""
     told, today = time.localtime(when), time.localtime(now)
     return time.strftime("%H:%M" if told[:3] == today[:3] else "%Y-%m-%d %H:%M", told)
 
 
 def _silence(state: RunState, now: float) -> tuple[str, str]:
-    """The last event of a run at work: a long silence says more than the estimate."""
+    """Return the last event of a run at work: a long silence says more than the estimate."""
     if state.over or state.last_event is None:
         return "", ""
     ago = f", last event {duration(max(0.0, now - state.last_event))} ago"
@@ -115,8 +115,8 @@ def _progress(state: RunState, now: float, width: int) -> Text:
 
 def _setting(state: RunState, facts: RunFacts | None, width: int) -> str:
     parts = [title(state.config, facts)]
-    if state.config.strategy != "reflect":
-        parts.append(f"strategy {state.config.strategy}")
+    if state.config.strategy.name != "reflect":
+        parts.append(f"strategy {state.config.strategy.name}")
     host = state.host or (facts.hardware.get("host") if facts is not None else None)
     with_host = SEPARATOR.join([*parts, f"host {host}"])
     return one_line(with_host if host and len(with_host) <= width else SEPARATOR.join(parts), 400)
@@ -142,19 +142,20 @@ _STATUSES = {
     Status.INCORRECT: "red",
     Status.REFUSED: "magenta",
     Status.COMPILED: "blue",
+    Status.EMULATED: "bright_green",
 }
 _NAMED = (Status.FAST, Status.SLOW, Status.INCORRECT)
 
 
 def _tokens(state: RunState) -> str:
-    """Tokens and money; empty where no reply has said its tokens."""
+    """Return tokens and money; empty where no reply has given its tokens."""
     if state.tokens.input is None and state.tokens.output is None:
         return ""
     return f"{count(state.tokens.input)} in, {count(state.tokens.output)} out{spent(state)}"
 
 
 def spent(state: RunState) -> str:
-    """The money after the tokens; a plus where some replies' cost is not known, nothing where there is no price."""
+    """Return the money after the tokens; a plus where some replies' cost is not known, nothing without a price."""
     spending = state.spending
     if spending.currency is None or not spending.calls:
         return ""
@@ -163,7 +164,7 @@ def spent(state: RunState) -> str:
 
 
 def _under_way(state: RunState, now: float) -> list[Text]:
-    """What is waited for and worked on; three lines where prompts are being made."""
+    """Return what is waited for and worked on; three lines where prompts are being made."""
     asked = [*_names(state.in_phase(Phase.ASKED), now)]
     asked += [f"{one_line(name, 40)} judge {duration(max(0.0, now - since))}" for name, since in state.advised]
     lines = [
@@ -190,10 +191,10 @@ def _names(samples: Iterable[tuple[SampleKey, SampleState]], now: float) -> Iter
 
 
 def _failures(state: RunState) -> list[Text]:
-    if not state.failures and not state.machine_failures:
+    if not state.failures and not state.errors:
         return []
     mix = ", ".join(f"{kind} {count}" for kind, count in _ranked(state.failures)) or "none"
-    lost = ", ".join(f"{one_line(error, 40)} {count}" for error, count in _ranked(state.machine_failures))
+    lost = ", ".join(f"{one_line(error, 40)} {count}" for error, count in _ranked(state.errors))
     machine = (f"{SEPARATOR}machine or service: {lost}", "bold red") if lost else ("", "")
     return [line(("failures     ", "bold"), (mix, ""), machine)]
 

@@ -53,6 +53,7 @@ _MEANINGS = {
     Outcome.SLOWER: "the interval is below 1",
     Outcome.WRONG: "failed to build or run, or gave wrong results",
     Outcome.REFUSED: "right results that do not count",
+    Outcome.EMULATED: "right on an emulated GPU, without a time",
     Outcome.COMPILED: "built only, not run",
 }
 

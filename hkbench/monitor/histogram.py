@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from hkbench.monitor.words import si_seconds
+from hkbench.store.figures import kernel_time
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _ROWS = 4
@@ -16,7 +16,7 @@ _SHOWN = 0.95  # quantile at which the axis ends: one straggler must not make a 
 
 
 def bins(samples: Sequence[float], most: int) -> tuple[list[int], float, float, int]:
-    """Counts of equal bins, the ends of the axis, and how many samples lie beyond it.
+    """Return counts of equal bins, the ends of the axis, and how many samples lie beyond it.
 
     The number of bins is at most `most` and at most the square root of the number of samples, doubled. `samples` are
     finite; of none there is one empty bin.
@@ -35,7 +35,7 @@ def bins(samples: Sequence[float], most: int) -> tuple[list[int], float, float, 
 
 
 def histogram(samples: Sequence[float], width: int, style: str) -> RenderableType:
-    """Seconds as bars of four lines, at most `width` columns, with the ends of the axis below."""
+    """Draw the seconds as bars of four lines, at most `width` columns, with the ends of the axis below."""
     finite = [x for x in samples if math.isfinite(x)]
     counts, low, high, beyond = bins(finite, width)
     wide = max(1, min(4, width // len(counts)))
@@ -47,7 +47,7 @@ def histogram(samples: Sequence[float], width: int, style: str) -> RenderableTyp
             eighths = math.ceil(8 * _ROWS * number / tallest) - 8 * row
             line += _EIGHTHS[min(8, max(0, eighths))] * wide
         rows.append(Text("  " + line, style=style))
-    ends = si_seconds(low), si_seconds(high)
+    ends = kernel_time(low), kernel_time(high)
     axis = "  " + ends[0] + ends[1].rjust(max(len(ends[1]) + 2, wide * len(counts) - len(ends[0])))
     more = f"  ({beyond} longer)" if beyond else ""
     return Group(*rows, Text(axis + more, style="dim"))

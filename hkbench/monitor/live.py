@@ -17,12 +17,13 @@ from hkbench.monitor.files import SampleFiles, Unreadable
 from hkbench.monitor.gauges import read_once
 from hkbench.monitor.render import frame
 from hkbench.monitor.snapshot import Snapshot, take_snapshot
-from hkbench.monitor.state import RunState
 from hkbench.records import RunFacts, SampleKey
+from hkbench.shipped import batch_command, installing
 from hkbench.store.layout import RunPaths
 from hkbench.store.lock import is_free
-from hkbench.store.plain import one_line
 from hkbench.store.reader import JournalTail, RunFile, read_run_file
+from hkbench.store.sanitize import one_line
+from hkbench.store.state import RunState
 
 #: Bytes of the journal that are taken in at a time. The events of a long one, all alive at once, would double the time:
 #: the garbage collector goes over them again and again.
@@ -30,11 +31,11 @@ _PIECE = 1 << 18
 
 
 class Watch:
-    """Follows a run folder, which may not exist yet, may vanish, and may come back as another run."""
+    """Follow a run folder, which may not exist yet, may vanish, and may come back as another run."""
 
     def __init__(self, paths: RunPaths) -> None:
         self.paths = paths
-        self.damaged = 0  #: lines of the journal that could not be read
+        self.corrupt_lines = 0  #: lines of the journal that could not be read
         self._run: RunFile | None = None
         self._state: RunState | None = None
         self._tail = JournalTail(paths.journal)
@@ -60,7 +61,7 @@ class Watch:
             self._state.alive = alive
 
     def _is_alive(self) -> bool | None:
-        """Whether a process writes the run, by its lock; `None` where that cannot be told, as on another host."""
+        """Return whether a process writes the run, by its lock; `None` where that is not known, as on another host."""
         if self._state is None or self._state.closed is not None or self._run is None:
             return None
         if (self._state.host or self._run.facts.hardware.get("host")) != platform.node():
@@ -78,18 +79,18 @@ class Watch:
                 self._run = read_run_file(self.paths)
             if news.restarted or self._state is None:
                 self._state = RunState(self._run.config, self._run.facts.price, self._run.facts.judge_price)
-                self.damaged = 0
+                self.corrupt_lines = 0
             for event in news.events:
                 self._state.apply(event)
-            self.damaged += len(news.damage)
-            if not (news.events or news.damage):
+            self.corrupt_lines += len(news.corrupt)
+            if not (news.events or news.corrupt):
                 return any_news
             any_news = True
 
     def _complete(self) -> None:
         """Take the intervals of the best samples from their verdicts, where an older journal does not tell them."""
         for name, problem in self._state.problems.items() if self._state is not None else ():
-            while (best := problem.tally.best) is not None and problem.samples[best].low is None:
+            while (best := problem.tally.best) is not None and problem.samples[best].lacks_interval:
                 key = SampleKey(problem=name, attempt=best[0], sample=best[1])
                 if key in self._completed:
                     break
@@ -98,7 +99,7 @@ class Watch:
                     problem.complete(best, SampleFiles(self.paths, key).verdict())
 
     def _identify(self) -> tuple[int, int, int] | None:
-        """Which run.json lies there: a new run may get its journal under the inode of the old one."""
+        """Return which run.json lies there: a new run may get its journal under the inode of the old one."""
         try:
             found = self.paths.run.stat()
         except OSError:
@@ -113,7 +114,7 @@ class Watch:
     @property
     def resume(self) -> str:
         """The command that resumes the run."""
-        return f"python run_batch.py --resume {shlex.quote(str(self.paths.root))}"
+        return f"{batch_command()} --resume {shlex.quote(str(self.paths.root))}"
 
     @property
     def state(self) -> RunState | None:
@@ -128,17 +129,17 @@ class Watch:
     def name(self) -> str:
         """The folder's name, and how many lines of its journal could not be read."""
         name = self.paths.root.resolve().name
-        return f"{name} ({self.damaged} unreadable lines in the journal)" if self.damaged else name
+        return f"{name} ({self.corrupt_lines} unreadable lines in the journal)" if self.corrupt_lines else name
 
     def snapshot(self, now: float) -> Snapshot:
-        """The state at `now`, with one reading of its devices. `InputMissing` when there is no run."""
+        """Return the state at `now`, with one reading of its devices. `InputMissing` when there is no run."""
         if self._state is None:
             raise InputMissing(f"{self.paths.root} holds no run")
         readings, note = read_once(self._state)
-        return take_snapshot(self._state, str(self.paths.root), now, self.damaged, readings, note, self.resume)
+        return take_snapshot(self._state, str(self.paths.root), now, self.corrupt_lines, readings, note, self.resume)
 
     def view(self, now: float, height: int | None = None) -> RenderableType:
-        """The frame at `now`, with one reading of the devices; a line that says so when there is no run."""
+        """Return the frame at `now`, with one reading of the devices; a line that says so when there is no run."""
         if self._state is None or self._run is None:
             return Text(f"waiting for a run in {one_line(str(self.paths.root), 200)}", overflow="fold")
         readings, note = read_once(self._state)
@@ -181,7 +182,9 @@ def _live(folders: Sequence[RunPaths], refresh: float) -> None:
     try:  # here, because textual takes a quarter of a second, which no other command should pay
         from hkbench.monitor.app import MonitorApp
     except ModuleNotFoundError as error:
-        raise Unavailable(f"the screen needs {error.name}: run `make setup`, or look with --once") from None
+        raise Unavailable(
+            f"the screen needs {error.name}: run `{installing(str(error.name))}`, or look with --once"
+        ) from None
     app = MonitorApp([Watch(paths) for paths in folders], refresh=refresh)
     app.run()
     if app.return_code:

@@ -21,9 +21,9 @@ from hkbench.monitor.head import head
 from hkbench.monitor.problem import ProblemScreen
 from hkbench.monitor.screens import RunScreen
 from hkbench.monitor.selection import Order, Selection
-from hkbench.monitor.state import RunState
 from hkbench.records import FailureKind
-from hkbench.store.plain import one_line
+from hkbench.store.sanitize import one_line
+from hkbench.store.state import RunState
 
 T = TypeVar("T")
 _WAITING = 9  # lines of the place for the head where there is no run
@@ -142,7 +142,7 @@ class OverviewScreen(RunScreen):
         self._offer("Categories: show problems of", ["all problems", *lines], values, self.selection.category, choose)
 
     def _offer(self, title: str, lines: list[str], values: list[T], present: T, choose: Callable[[T], None]) -> None:
-        """A list of `values`, told of in `lines`; `choose` is given the one that is chosen."""
+        """Offer a list of `values`, described by `lines`; `choose` is given the one that is chosen."""
 
         def chosen(index: int | None) -> None:
             if index is not None:
@@ -169,7 +169,7 @@ class OverviewScreen(RunScreen):
 
     @on(Input.Changed, "#filter")
     def _typed(self, event: Input.Changed) -> None:
-        """A pattern that is not whole yet leaves the rows as they are."""
+        """Filter the rows by the typed pattern; a pattern that is not whole yet leaves them as they are."""
         try:
             self.selection.search(event.value)
         except re.error:

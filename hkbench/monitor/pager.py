@@ -13,7 +13,7 @@ from textual.strip import Strip
 
 
 class Pager(ScrollView, can_focus=True):
-    """Shows any rich renderable, as wide as the widget."""
+    """Show any rich renderable, as wide as the widget."""
 
     DEFAULT_CSS = "Pager { height: 1fr; overflow-x: hidden; scrollbar-size: 1 1; scrollbar-gutter: stable; }"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -56,7 +56,7 @@ class Pager(ScrollView, can_focus=True):
             self._lay_out()
 
     def render_line(self, y: int) -> Strip:
-        """Line `y` of what is seen."""
+        """Return line `y` of what is seen."""
         at = y + self.scroll_offset.y
         base = self.rich_style
         if at >= len(self._strips):

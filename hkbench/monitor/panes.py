@@ -18,11 +18,10 @@ from rich.text import Text
 from hkbench.monitor.files import SampleFiles, Unreadable
 from hkbench.monitor.histogram import histogram
 from hkbench.monitor.verdict import verdict_view
-from hkbench.monitor.words import si_interval, si_seconds
 from hkbench.records import KernelProfile, KernelResources, SampleKey, Verdict
-from hkbench.store.figures import speedup, speedup_interval
-from hkbench.store.plain import one_line, strip_escapes
+from hkbench.store.figures import kernel_interval, kernel_time, speedup, speedup_interval
 from hkbench.store.sample import whole_prompt
+from hkbench.store.sanitize import one_line, strip_escapes
 from hkbench.store.tokens import code_tokens
 
 _HIGHLIGHTED = 60_000  # characters: beyond, colours take longer than a person waits
@@ -41,7 +40,7 @@ class Look:
 
 
 def show(view: str, look: Look) -> RenderableType:
-    """The view called `view`, one of `VIEWS`; what cannot be read is said in a line."""
+    """Return the view called `view`, one of `VIEWS`; what cannot be read is said in a line."""
     try:
         return VIEWS[view](look)
     except Unreadable as error:
@@ -91,7 +90,7 @@ def _highlighted(text: str, language: str | Lexer, dark: bool, *, numbers: bool 
 
 
 def _output(look: Look) -> RenderableType:
-    """Compiler output or traceback, the compiler's report of each kernel, what the candidate printed."""
+    """Return compiler output or traceback, the compiler's report of each kernel, what the candidate printed."""
     verdict = look.files.verdict()
     parts: list[RenderableType] = []
     if verdict.failure is not None:
@@ -119,7 +118,7 @@ def _resources(found: KernelResources) -> Text:
 
 
 def _timing(look: Look) -> RenderableType:
-    """The timed runs of both sides."""
+    """Return the timed runs of both sides."""
     verdict = look.files.verdict()
     sides = [("baseline", verdict.baseline, "cyan"), ("candidate", verdict.candidate, "green")]
     parts: list[RenderableType] = []
@@ -128,7 +127,7 @@ def _timing(look: Look) -> RenderableType:
     for name, timing, style in sides:
         if timing is None:
             continue
-        head = f"{name}: median {si_interval(timing.median)} of {len(timing.samples)} runs, {timing.clock}"
+        head = f"{name}: median {kernel_interval(timing.median)} of {len(timing.samples)} runs, {timing.clock}"
         parts += [Text(head, style="bold"), histogram(timing.samples, max(20, look.width - 4), style)]
     return Group(*parts) if parts else Text("Not timed (failed before timing).", style="dim")
 
@@ -139,11 +138,11 @@ def _speedup(verdict: Verdict | None) -> str:
 
 
 def _profile(look: Look) -> RenderableType:
-    """Kernels of one pass, longest first."""
+    """Return the kernels of one pass, longest first."""
     profile = look.files.verdict().profile
     if profile is None:
         return Text("No profile (only made for correct kernels that are slow).", style="dim")
-    head = Text(f"{one_line(profile.source, 200)}: {si_seconds(profile.seconds)} a pass", style="bold")
+    head = Text(f"{one_line(profile.source, 200)}: {kernel_time(profile.seconds)} a pass", style="bold")
     notes = [Text(f"- {one_line(text, 600)}") for text in (*profile.findings, *profile.notes)]
     return Group(head, _kernels(profile), *notes)
 
@@ -155,13 +154,13 @@ def _kernels(profile: KernelProfile) -> Table:
     table.add_column("owner", no_wrap=True)
     table.add_column("kernel", overflow="fold")
     for kernel in profile.kernels:
-        share, time = f"{100 * kernel.share:.0f} %", si_seconds(kernel.seconds)
+        share, time = f"{100 * kernel.share:.0f} %", kernel_time(kernel.seconds)
         table.add_row(share, time, str(kernel.calls), str(kernel.owner), Text(one_line(kernel.name, 300)))
     return table
 
 
 def _diff(look: Look) -> RenderableType:
-    """What changed from `base`'s code, and what that bought."""
+    """Return what changed from `base`'s code, and what that bought."""
     if look.base is None:
         return Text("No earlier attempt. Press m on another sample to compare with it.", style="dim")
     files, base = look.files, SampleFiles(look.files.paths, look.base)
@@ -174,7 +173,7 @@ def _diff(look: Look) -> RenderableType:
 
 
 def _worth(side: SampleFiles) -> str:
-    """The speed-up of a sample, or what it is instead."""
+    """Return the speed-up of a sample, or what it is instead."""
     try:
         verdict = side.verdict()
     except Unreadable:
@@ -185,7 +184,7 @@ def _worth(side: SampleFiles) -> str:
 
 
 def _told(side: SampleFiles) -> list[str]:
-    """What the next prompt says of a sample: its failure, or the findings of its profile."""
+    """Return what the next prompt says of a sample: its failure, or the findings of its profile."""
     try:
         verdict = side.verdict()
     except Unreadable:
@@ -196,7 +195,7 @@ def _told(side: SampleFiles) -> list[str]:
         return [one_line(finding, 300) for finding in verdict.profile.findings]
     if verdict.candidate is None or verdict.baseline is None:
         return []
-    sides = (si_seconds(side.median.value) for side in (verdict.candidate, verdict.baseline))
+    sides = (kernel_time(side.median.value) for side in (verdict.candidate, verdict.baseline))
     longest = verdict.profile.kernels[:1] if verdict.profile is not None else ()
     where = "".join(f"; {100 * kernel.share:.0f} % of the time in {one_line(kernel.name, 80)}" for kernel in longest)
     return [f"correct but slow, {' vs '.join(sides)} of the baseline{where}"]
@@ -222,7 +221,7 @@ VIEWS: dict[str, Callable[[Look], RenderableType]] = {
 
 
 def file_of(view: str, files: SampleFiles) -> Path:
-    """The file that a view shows, or the first of several."""
+    """Return the file that a view shows, or the first of several."""
     match view:
         case "code" | "diff":
             return files.folder.code

@@ -18,12 +18,13 @@ from hkbench.monitor.editor import editor_command
 from hkbench.monitor.files import SampleFiles
 from hkbench.monitor.pager import Pager
 from hkbench.monitor.panes import VIEWS, Look, file_of, show
-from hkbench.monitor.samples import ProblemState, SampleState
 from hkbench.monitor.screens import RunScreen
 from hkbench.monitor.timeline import bar_legend, sample_line
-from hkbench.records import SampleKey
+from hkbench.records import Layout, SampleKey
 from hkbench.store.figures import speedup_interval
-from hkbench.store.plain import one_line
+from hkbench.store.samples import ProblemState, SampleState
+from hkbench.store.sanitize import one_line
+from hkbench.store.tree import branches
 
 _NAMES = list(VIEWS)
 
@@ -57,7 +58,7 @@ class ProblemScreen(RunScreen):
     ]
 
     def __init__(self, problem: str, names: Sequence[str] = ()) -> None:
-        """`names` are the problems that `n` and `p` go through, in order."""
+        """Take `names`, the problems that `n` and `p` go through, in order."""
         super().__init__()
         self.problem = problem  #: that is shown
         self._names = tuple(names) or (problem,)
@@ -84,7 +85,7 @@ class ProblemScreen(RunScreen):
         return run.problems.get(self.problem) if run is not None else None
 
     def follow(self, changed: set[str] | None) -> None:
-        """Title, lines of the samples, and the view where its sample changed."""
+        """Update title, lines of the samples, and the view where its sample changed."""
         state = self._state()
         if state is None:
             self.query_one("#title", Static).update(Text(self.monitor.waiting()), layout=False)
@@ -99,7 +100,7 @@ class ProblemScreen(RunScreen):
     def _show_title(self, state: ProblemState) -> None:
         word = state.outcome.label if state.closed or state.correct else "open" if state.started else "not begun"
         best = state.best_sample
-        figure = f" {speedup_interval(best.speedup, best.low, best.high)}" if best and best.speedup is not None else ""
+        figure = f" {speedup_interval(*best.gain)}" if best is not None and best.gain is not None else ""
         error = f", ended early: {one_line(state.error, 200)}" if state.error is not None else ""
         title = Text(no_wrap=True, overflow="ellipsis")
         title.append(one_line(self.problem, 60), "bold").append("  ").append(word + figure, state.outcome.style)
@@ -113,11 +114,22 @@ class ProblemScreen(RunScreen):
         self.query_one("#title", Static).update(title, layout=False)
 
     def _fill(self, state: ProblemState) -> None:
-        """The list, with as little change as there is: the cursor stays on its sample."""
+        """Fill the list with as little change as there is: the cursor stays on its sample."""
         samples = self.query_one(OptionList)
-        keys = sorted(state.samples)
+        run = self.monitor.state
+        layout = run.config.strategy.layout if run is not None else Layout.ATTEMPTS
+        parents = {attempt: parent.attempt for attempt, parent in state.parents.items()}
         width = max(20, samples.size.width or self.app.size.width)
-        lines = [sample_line(state, key, width - 2, self.monitor.clock()) for key in keys]
+        keys: list[tuple[int, int]] = []
+        lines: list[Text] = []
+        for attempt, before in branches((attempt for attempt, _ in state.samples), parents, layout):
+            step = one_line(state.steps[attempt], 30) + " " if layout is Layout.TREE and attempt in state.steps else ""
+            for key in sorted(key for key in state.samples if key[0] == attempt):
+                keys.append(key)
+                room = width - 2 - len(before) - len(step)
+                lines.append(
+                    Text(before + step, "dim").append_text(sample_line(state, key, room, self.monitor.clock()))
+                )
         if keys != self._keys:
             at = self._keys[samples.highlighted] if samples.highlighted is not None and self._keys else None
             samples.clear_options()
@@ -136,15 +148,15 @@ class ProblemScreen(RunScreen):
         return self._keys[at] if at is not None and at < len(self._keys) else None
 
     def _base(self, state: ProblemState, key: tuple[int, int]) -> tuple[int, int] | None:
-        """Where a diff begins: the marked sample, else what the attempt before came to."""
+        """Return where a diff begins: the marked sample, else what the attempt before came to."""
         if self._marked is not None and self._marked != key:
             return self._marked
         return self._prompted_by(state, key)
 
     def _prompted_by(self, state: ProblemState, key: tuple[int, int]) -> tuple[int, int] | None:
-        """The sample that the prompt was made from."""
-        best = state.chosen.get(key[0] - 1)
-        return (key[0] - 1, best) if best is not None else None
+        """Return the sample that the prompt was made from."""
+        parent = state.parents.get(key[0])
+        return (parent.attempt, parent.sample) if parent is not None else None
 
     def _look(self, state: ProblemState | None) -> None:
         """Draw the view, when it would show something else than it does."""
@@ -187,7 +199,7 @@ class ProblemScreen(RunScreen):
         self.action_choose((_NAMES.index(self._view) + by) % len(_NAMES) + 1)
 
     def action_choose(self, number: int) -> None:
-        """The view of this number."""
+        """Show the view of this number."""
         self._view = _NAMES[number - 1]
         self._show_names()
         self._look(self._state())
@@ -197,7 +209,7 @@ class ProblemScreen(RunScreen):
         pager.scroll_relative(y=direction * max(1, pager.size.height - 1), animate=False)
 
     def action_mark(self) -> None:
-        """Diffs begin with the sample below the cursor; with the same key there again, as before."""
+        """Begin diffs with the sample below the cursor; with the same key there again, as before."""
         key = self._key()
         self._marked = None if key == self._marked else key
         word = "the best of the previous attempt" if self._marked is None else f"{self._marked[0]}.{self._marked[1]}"
@@ -215,12 +227,12 @@ class ProblemScreen(RunScreen):
         self.follow(None)
 
     def action_end(self, direction: int) -> None:
-        """The top or the end of the view."""
+        """Go to the top or the end of the view."""
         pager = self.query_one(Pager)
         pager.scroll_to(y=0 if direction < 0 else pager.max_scroll_y, animate=False)
 
     def _file(self) -> Path | None:
-        """The file that the view shows; where it shows several the first of them."""
+        """Return the file that the view shows; where it shows several the first of them."""
         key = self._key()
         if key is None:
             self.notify("There is no sample yet.", severity="warning")
@@ -263,5 +275,5 @@ class ProblemScreen(RunScreen):
 
 
 def _telling(state: ProblemState) -> tuple[int, int] | None:
-    """The sample that a person wants to see first: the best, else the newest failure, else the newest one."""
+    """Return the sample that a person wants to see first: the best, else the newest failure, else the newest one."""
     return state.tally.best or state.tally.newest_failure or max(state.samples, default=None)

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Protocol, TextIO
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -16,15 +15,14 @@ from hkbench.errors import UsageError
 from hkbench.headline import plural
 from hkbench.monitor.describe import describe, failure, matters, trouble
 from hkbench.monitor.render import frame
-from hkbench.monitor.sample_count import SampleCount
-from hkbench.monitor.state import RunState
 from hkbench.records import AdviceReceived, AnyEvent, CallRetried, ReplyReceived, RunConfig, RunFacts
+from hkbench.store.state import RunState
 
-KINDS = ("rich", "full", "plain", "log", "json")
+KINDS = ("rich", "plain", "log", "json")
 
 
 class Display(Protocol):
-    """Shows a run while it goes on. `OSError` of the stream (a closed pipe) passes through."""
+    """Show a run while it goes on. `OSError` of the stream (a closed pipe) passes through."""
 
     def on_event(self, event: AnyEvent) -> None:
         """Take the next event of the run."""
@@ -41,21 +39,15 @@ class PlainDisplay:
 
     def __init__(self, stream: TextIO, config: RunConfig, history: Iterable[AnyEvent] = ()) -> None:
         self._stream = stream
-        self._samples = SampleCount(config)
-        for event in history:
-            self._samples.apply(event)
+        self._state = RunState.after(history, config)
         self._time = 0.0  #: of the last event
         self._tries = 0  #: the most that a line told of, since the service answered last
         self._failure: str | None = None  #: the last one told of
         self._repeated = 0  #: calls and problems that it met after that
 
-    def count(self, event: AnyEvent) -> None:
-        """Take an event into account that another display shows."""
-        self._samples.apply(event)
-        self._time = event.time
-
     def on_event(self, event: AnyEvent) -> None:
-        self.count(event)
+        self._state.apply(event)
+        self._time = event.time
         if isinstance(event, CallRetried):
             if event.tries > self._tries:
                 self._tries = event.tries
@@ -82,7 +74,9 @@ class PlainDisplay:
 
     def _write(self, line: str) -> None:
         clock = datetime.fromtimestamp(self._time, UTC).astimezone().strftime("%H:%M:%S")
-        self._stream.write(f"{clock} {self._samples} {line}\n")
+        state = self._state
+        width = len(str(state.config.samples * state.config.attempts * len(state.problems)))
+        self._stream.write(f"{clock} [{state.judged:>{width}}/{state.most}] {line}\n")
         self._stream.flush()
 
 
@@ -157,26 +151,16 @@ def make_display(
     name: str = "run",
     facts: RunFacts | None = None,
     history: Sequence[AnyEvent] = (),
-    folder: Path | None = None,
 ) -> Display:
-    """The display called `kind`, on `stream`; `None` picks rich on a terminal and plain elsewhere.
+    """Make the display called `kind`, on `stream`; `None` picks rich on a terminal and plain elsewhere.
 
     `name` is what the rich view calls the run; `history` are the events of the sessions before a resume, which
-    it takes in without showing them one by one. `folder` is the run's, which "full" reads. `UsageError` for an unknown
-    kind, or where "full" has no terminal.
+    it takes in without showing them one by one. Raises UsageError for an unknown kind.
     """
     match kind or ("rich" if stream.isatty() else "plain"):
-        case "rich" | "full" as view:
+        case "rich":
             prices = (facts.price, facts.judge_price) if facts is not None else ()
-            state = RunState(config, *prices)
-            for event in history:
-                state.apply(event)
-            if view == "rich":
-                return RichDisplay(Console(file=stream), state, name, facts)
-            assert folder is not None, "the screen reads the run folder"
-            from hkbench.monitor.full import FullDisplay
-
-            return FullDisplay(stream, folder, state, name, facts, PlainDisplay(stream, config, history))
+            return RichDisplay(Console(file=stream), RunState.after(history, config, *prices), name, facts)
         case "plain":
             return PlainDisplay(stream, config, history)
         case "log":

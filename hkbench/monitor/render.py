@@ -13,9 +13,9 @@ from rich.text import Text
 from hkbench.monitor.cells import legend
 from hkbench.monitor.head import head, line
 from hkbench.monitor.rows import Layout, Parts
-from hkbench.monitor.samples import ProblemState
-from hkbench.monitor.state import RunState
 from hkbench.records import RunFacts
+from hkbench.store.samples import ProblemState
+from hkbench.store.state import RunState
 
 
 def frame(
@@ -28,7 +28,7 @@ def frame(
     devices: Sequence[Text] = (),
     resume: str | None = None,
 ) -> Frame:
-    """The view at `now`: head, what is going on, problems by attempts. `height` lines at most, if given.
+    """Return the view at `now`: head, what is going on, problems by attempts. `height` lines at most, if given.
 
     `devices` are lines on the devices and `resume` is the command that resumes the run, for the head.
     """
@@ -69,7 +69,7 @@ class Frame:
 
 
 def _window(rows: list[tuple[str, ProblemState]], size: int) -> list[tuple[str, ProblemState]]:
-    """`size` rows in the order of the plan: those around the first problem that is not finished."""
+    """Return `size` rows in the order of the plan: those around the first problem that is not finished."""
     if len(rows) <= size:
         return rows
     busy = next((i for i, (_, problem) in enumerate(rows) if not problem.closed), len(rows) - 1)
@@ -78,7 +78,7 @@ def _window(rows: list[tuple[str, ProblemState]], size: int) -> list[tuple[str, 
 
 
 def _drawn(parts: Parts, width: int) -> RenderResult:
-    """One line, cut at the edge."""
+    """Yield one line, cut at the edge."""
     segments = [Segment(text, _style(style)) for text, style in parts]
     yield from Segment.adjust_line_length(segments, width, pad=False)
     yield Segment.line()

@@ -9,9 +9,9 @@ from functools import lru_cache
 from rich.text import Text
 
 from hkbench.headline import SEPARATOR, own_kernels
-from hkbench.monitor.state import RunState
-from hkbench.records import CORRECT, Interval, Outcome, Ownership
+from hkbench.records import CORRECT, Interval, Outcome
 from hkbench.store.figures import speedup, speedup_interval
+from hkbench.store.state import RunState
 
 _ALWAYS = (*CORRECT, Outcome.WRONG)  # classes that are named with a count of nothing, too
 
@@ -31,7 +31,7 @@ class Result:
     def of(cls, state: RunState) -> Result:
         outcomes = state.outcomes
         faster = [p.best_sample for p in state.problems.values() if p.outcome is Outcome.FASTER and p.best_sample]
-        own = [(Ownership.known(sample.ownership, sample.own), sample.language) for sample in faster]
+        own = [sample.whose for sample in faster]
         told = any(whose is not None for whose, _ in own)  # the journal of an older version says of none
         return cls(
             outcomes=outcomes,
@@ -48,7 +48,7 @@ class Result:
         return sum(value > 1.0 for value in self.speedups) / self.judged if self.judged else None
 
     def mean(self, *, interval: bool = True) -> tuple[float, float | None, float | None] | None:
-        """The geometric mean of the speed-ups, with its interval unless there is a single one; `None` of none."""
+        """Return the geometric mean of the speed-ups, with its interval unless there is one only; `None` of none."""
         if not self.speedups:
             return None
         if len(self.speedups) == 1 or not interval:

@@ -9,17 +9,17 @@ from enum import Enum, auto
 from rich.cells import cell_len, set_cell_size
 
 from hkbench.monitor.cells import attempt_cells, name_style, phase_word
-from hkbench.monitor.samples import ON_DISK, Phase, ProblemState, SampleState
-from hkbench.monitor.state import RunState
-from hkbench.monitor.words import count, duration
+from hkbench.monitor.format import count, duration
 from hkbench.records import CORRECT, Outcome
 from hkbench.store.figures import interval, speedup
-from hkbench.store.plain import one_line
+from hkbench.store.samples import ON_DISK, Phase, ProblemState, SampleState
+from hkbench.store.sanitize import one_line
+from hkbench.store.state import RunState
 
 Parts = list[tuple[str, str]]  #: pieces of text, each with its style
 
 _SHORT = 22  # columns of a name that has to be cut, at least
-_LEAST = 9  # of a terminal that is narrow beyond reason
+_MIN_WIDTH = 9  # of a terminal that is narrow beyond reason
 _PANELS = 4
 
 
@@ -79,7 +79,7 @@ class Layout:
         """
         widths = attempt_widths(state)
         longest = max([len("problem"), *(cell_len(one_line(name, 200)) for name in names)]) + 1
-        short = min(longest, _SHORT + 1, max(_LEAST, width - _COLUMNS[Column.BEST][1] - min(_block(widths), 10)))
+        short = min(longest, _SHORT + 1, max(_MIN_WIDTH, width - _COLUMNS[Column.BEST][1] - min(_block(widths), 10)))
         least = short + _COLUMNS[Column.BEST][1] + _COLUMNS[Column.RESULT][1] + _block(widths)
         panels = 1
         if rows is not None and len(names) > rows > 0:
@@ -105,7 +105,7 @@ class Layout:
         return cls(panel, name, tuple(columns), shown, widths, panels, state.config.samples)
 
     def header(self) -> Parts:
-        """The titles, in one line of one panel."""
+        """Return the titles, in one line of one panel."""
         parts = ["problem".ljust(self.name)]
         for column in self._before:
             title, wide = _COLUMNS[column]
@@ -117,7 +117,7 @@ class Layout:
         return [("".join(parts), "bold")]
 
     def row(self, name: str, problem: ProblemState, now: float) -> Parts:
-        """A problem in one line of one panel; the first part is its name."""
+        """Return a problem in one line of one panel; the first part is its name."""
         shown = one_line(name, 200)
         if cell_len(shown) > self.name - 1:
             shown = set_cell_size(shown, self.name - 2) + "…"
@@ -153,7 +153,7 @@ class Layout:
 
 
 def attempt_widths(state: RunState) -> tuple[int, ...]:
-    """Signs of each attempt: its samples."""
+    """Return each attempt's width: one sign for each of its samples."""
     samples = state.config.samples
     most = [samples] * state.config.attempts
     for problem in state.problems.values():
@@ -164,13 +164,13 @@ def attempt_widths(state: RunState) -> tuple[int, ...]:
 
 
 def _block(widths: Sequence[int]) -> int:
-    """Columns of these attempts: as many as their title has at least."""
+    """Return the columns of these attempts: as many as their title has at least."""
     title = "attempts" if len(widths) > 1 else "attempt 1"
     return max(sum(width + 1 for width in widths), len(title) + 1)
 
 
 def _window(widths: tuple[int, ...], room: int, first: int | None, state: RunState) -> range:
-    """The attempts that fit, all or some: from `first` on, or up to the latest that was begun."""
+    """Return the attempts that fit, all or some: from `first` on, or up to the latest that was begun."""
     if _block(widths) <= room:
         return range(len(widths))
     if first is None:
@@ -192,17 +192,18 @@ def _wanted(column: Column, state: RunState) -> bool:
         case Column.NOW:
             return not state.over
         case Column.TOKENS:
-            return state.tokens.input is not None and state.tokens.output is not None
+            tokens = state.tokens
+            return tokens.input is not None and tokens.output is not None
         case Column.OWN:
             return any(p.best_sample is not None and p.best_sample.own is not None for p in state.problems.values())
         case Column.INTERVAL:
-            return any(p.best_sample is not None and p.best_sample.low is not None for p in state.problems.values())
+            return any(p.best_sample is not None and not p.best_sample.lacks_interval for p in state.problems.values())
         case _:
             return True
 
 
 def _told(column: Column, problem: ProblemState, now: float, together: bool) -> tuple[str, str]:
-    """A cell with its style; `together`: what is under way stands where the result is."""
+    """Return a cell with its style; `together`: what is under way stands where the result is."""
     text, style = _text(column, problem, now, together)
     wide = _COLUMNS[column][1]
     fitted = set_cell_size(text, wide - 1) if cell_len(text) > wide - 1 else text
@@ -213,12 +214,10 @@ def _text(column: Column, problem: ProblemState, now: float, together: bool) -> 
     best = problem.best_sample
     match column:
         case Column.BEST:
-            found = speedup(best.speedup) if best is not None and best.speedup is not None else ""
-            return found, problem.outcome.style
+            return speedup(problem.best) if problem.best is not None else "", problem.outcome.style
         case Column.INTERVAL:
-            if best is None or best.low is None or best.high is None:
-                return "", ""
-            return interval(best.low, best.high), "dim"
+            _, low, high = (best and best.gain) or (None, None, None)
+            return (interval(low, high), "dim") if low is not None and high is not None else ("", "")
         case Column.RESULT:
             told = _under_way(problem, now, brief=True) if together and not problem.correct else ("", "")
             if told[0] and not (told[0] == ON_DISK and problem.judged):
@@ -227,13 +226,13 @@ def _text(column: Column, problem: ProblemState, now: float, together: bool) -> 
         case Column.NOW:
             return _under_way(problem, now)
         case Column.TOKENS:
-            return (count(problem.tokens) if problem.tokens is not None else ""), "dim"
+            return (count(both) if (both := problem.tally.tokens.both) is not None else ""), "dim"
         case Column.OWN:
             return (f"{100 * best.own:.0f} %" if best is not None and best.own is not None else ""), ""
 
 
 def result_word(problem: ProblemState) -> str:
-    """The class of a problem's best sample; of a problem without a correct one the kind of its newest failure."""
+    """Return the class of a problem's best sample, or the kind of its newest failure if none is correct."""
     if problem.error is not None and not problem.correct:
         return "machine error"
     if problem.outcome in CORRECT or problem.newest_failure is None:
@@ -248,7 +247,7 @@ def _under_way(problem: ProblemState, now: float, *, brief: bool = False) -> tup
 
 
 def under_way(problem: ProblemState, now: float, *, brief: bool = False) -> str:
-    """The sample that came furthest, what is done with it and for how long: `2.1 time 3 min 12 s +2`.
+    """Return the sample that came furthest, what is done with it and for how long: `2.1 time 3 min 12 s +2`.
 
     The last is how many more there are. `brief`: without them, and with whole minutes.
     """

@@ -15,16 +15,16 @@ from textual.widgets import Footer, OptionList, Static
 from textual.widgets.option_list import Option
 
 from hkbench.headline import device_name, model_name
+from hkbench.monitor.format import duration
 from hkbench.monitor.head import condition
 from hkbench.monitor.result import Result, mean_text
 from hkbench.monitor.screens import RunScreen
-from hkbench.monitor.state import RunState
-from hkbench.monitor.words import duration
 from hkbench.records import Outcome, RunFacts
 from hkbench.store.costs import money
-from hkbench.store.plain import one_line
+from hkbench.store.sanitize import one_line
+from hkbench.store.state import RunState
 
-_LEAST = 12  # columns of a name
+_MIN_NAME_WIDTH = 12  # columns of a name
 _NAME = 24  # of which it keeps so many where it is longer, before a column gets any
 _CELL = 24  # columns of any other cell, at most
 #: What is told of each run, from left to right, each with its place in the order in which they get room.
@@ -100,7 +100,7 @@ class RunsScreen(RunScreen):
 
 
 def runs_table(entries: Sequence[Entry], now: float, width: int) -> tuple[str, list[Text]]:
-    """The title and a line for each run, in `width` columns; what does not fit is left out, the least telling first."""
+    """Return the title and a line for each run, in `width` columns; the least telling is left out first."""
     cells = [_cells(entry.state, entry.facts, now) if entry.state is not None else None for entry in entries]
     wide = [
         max([len(title), *(cell_len(row[at][0]) for row in cells if row is not None)]) + 2
@@ -113,7 +113,7 @@ def runs_table(entries: Sequence[Entry], now: float, width: int) -> tuple[str, l
             chosen.append(at)
             room -= wide[at]
     shown = sorted(chosen)
-    name = max(_LEAST, min(longest, width - sum(wide[at] for at in shown)))
+    name = max(_MIN_NAME_WIDTH, min(longest, width - sum(wide[at] for at in shown)))
     title = "run".ljust(name) + "".join(_COLUMNS[at][0].ljust(wide[at]) for at in shown)
     lines = []
     for entry, row in zip(entries, cells, strict=True):
@@ -129,7 +129,7 @@ def runs_table(entries: Sequence[Entry], now: float, width: int) -> tuple[str, l
 
 
 def _cells(state: RunState, facts: RunFacts | None, now: float) -> list[tuple[str, str]]:
-    """What the columns say of a run, each with its style."""
+    """Return what the columns say of a run, each with its style."""
     config, result = state.config, Result.of(state)
     word, style = condition(state, now)
     left = state.seconds_left(now)
@@ -146,22 +146,24 @@ def _cells(state: RunState, facts: RunFacts | None, now: float) -> list[tuple[st
         (duration(state.elapsed(now)) if left is None else f"{duration(left)} left", ""),
         (one_line(model_name(config), _CELL), ""),
         (one_line(compiled or device_name(device), _CELL), ""),
-        (one_line(config.strategy, _CELL), ""),
+        (one_line(config.strategy.name, _CELL), ""),
         (str(spending.calls) if config.replay is None else "recorded", ""),
         (cost + ("+" if cost and spending.unpriced else ""), ""),
     ]
 
 
 def _nothing(entry: Entry, width: int) -> Text:
-    """Why there is nothing to say of a folder; its name is cut for that, the reason is not."""
+    """Return why there is nothing to say of a folder; its name is cut for that, the reason is not."""
     why = (entry.trouble or "reading").removeprefix(entry.folder).partition(": name")[0].strip()
-    told = one_line(why, max(20, width - _LEAST - 2))
+    told = one_line(why, max(20, width - _MIN_NAME_WIDTH - 2))
     name = one_line(entry.folder, 400)
-    return Text(f"{_ending(name, max(_LEAST, min(cell_len(name), width - cell_len(told) - 2)))}  {told}", "dim")
+    return Text(
+        f"{_ending(name, max(_MIN_NAME_WIDTH, min(cell_len(name), width - cell_len(told) - 2)))}  {told}", "dim"
+    )
 
 
 def _ending(text: str, width: int) -> str:
-    """The end of a path tells runs apart."""
+    """Return the end of a path tells runs apart."""
     if cell_len(text) <= width:
         return set_cell_size(text, width)
     while cell_len(text) > width - 1:

@@ -27,6 +27,6 @@ class RunScreen(Screen[None]):
         return cast("MonitorApp", self.app)
 
     def on_screen_resume(self) -> None:
-        """What happened while another screen lay above."""
+        """Catch up with what happened while another screen lay above."""
         if self.is_mounted:
             self.follow(None)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hkbench.headline import SEPARATOR, plural
-from hkbench.monitor.samples import ProblemState
-from hkbench.monitor.state import RunState
 from hkbench.records import FailureKind
-from hkbench.store.plain import one_line
+from hkbench.store.samples import ProblemState
+from hkbench.store.sanitize import one_line
+from hkbench.store.state import RunState
 
 
 class Order(StrEnum):
@@ -47,12 +47,12 @@ class Selection:
         self.pattern = pattern
 
     def kinds(self, state: RunState) -> list[tuple[FailureKind, int, int]]:
-        """The failure kinds of the run with their samples and problems, the most frequent first."""
+        """Return the failure kinds of the run with their samples and problems, the most frequent first."""
         problems = Counter(kind for problem in state.problems.values() for kind in problem.tally.failures)
         return [(kind, count, problems[kind]) for kind, count in state.failures.most_common()]
 
     def categories(self, state: RunState) -> list[tuple[str, int]]:
-        """The categories of the run with their problems, the largest first."""
+        """Return the categories of the run with their problems, the largest first."""
         known = Counter(problem.category for problem in state.problems.values() if problem.category is not None)
         return known.most_common()
 
@@ -60,7 +60,7 @@ class Selection:
         self.pattern, self.kind, self.category = "", None, None
 
     def names(self, state: RunState) -> list[str]:
-        """The problems to show, in order."""
+        """Return the problems to show, in order."""
         wanted = re.compile(self.pattern, re.IGNORECASE)
         found = [
             (name, problem)
@@ -83,7 +83,7 @@ class Selection:
         return [name for name, _ in found]
 
     def describe(self, shown: int, of: int) -> str:
-        """One line: "8 problems in the order of plan"."""
+        """Return one line: "8 problems in the order of plan"."""
         whole = plural(of, "problem")
         parts = [f"{shown} of {whole}" if shown != of else whole, f"order: {self.order}"]
         if self.pattern:
@@ -96,12 +96,12 @@ class Selection:
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    """Numbers by their value: 2_Sum before 10_Max."""
+    """Return a sort key with numbers by their value: 2_Sum before 10_Max."""
     return [(int(part), "") if part.isdecimal() else (0, part.lower()) for part in _NUMBERS.split(name)]
 
 
 def _rank(problem: ProblemState) -> int:
-    """What a person looks at first: ended early, running, open, not solved, solved or compiled, not begun."""
+    """Return what a person looks at first: ended early, running, open, not solved, solved or compiled, not begun."""
     if problem.error is not None:
         return 0
     if problem.running:

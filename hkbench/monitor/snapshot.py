@@ -8,10 +8,10 @@ from typing import Literal
 from hkbench.monitor.devices import DeviceNow, devices_now
 from hkbench.monitor.reading import Reading
 from hkbench.monitor.result import Result
-from hkbench.monitor.samples import RUNNING, Phase, ProblemState
-from hkbench.monitor.state import RunState
-from hkbench.records import Backend, DeviceKind, FailureKind, Outcome, Record, SampleKey, Stage, Status
-from hkbench.store.plain import strip_escapes
+from hkbench.records import BackendName, DeviceKind, FailureKind, Outcome, Record, SampleKey, Stage, Status
+from hkbench.store.samples import RUNNING, Phase, ProblemState
+from hkbench.store.sanitize import strip_escapes
+from hkbench.store.state import RunState
 
 Condition = Literal["not begun", "running", "finished", "stopped", "killed"]
 
@@ -61,7 +61,7 @@ class Snapshot(Record):
     reason: str | None  #: why it stopped
     resume: str | None  #: the command that resumes it; `None`: it is not over, or finished
     model: str
-    backend: Backend
+    backend: BackendName
     device: DeviceKind
     attempts: int
     samples: int  #: of an attempt
@@ -104,7 +104,7 @@ def take_snapshot(
     note: str | None = None,
     resume: str | None = None,
 ) -> Snapshot:
-    """The state at `now` (seconds since the epoch); `readings` of devices by index, and why there are none.
+    """Return the state at `now` (seconds since the epoch); `readings` of devices by index, and why there are none.
 
     `resume` is the command that resumes a run which ended early.
     """
@@ -136,7 +136,7 @@ def take_snapshot(
         judged=state.judged,
         statuses={status: count for status in Status if (count := state.status_count(status))},
         failures=dict(state.failures.most_common()),
-        machine_failures=dict(state.machine_failures.most_common()),
+        machine_failures=dict(state.errors.most_common()),
         tokens_input=state.tokens.input,
         tokens_output=state.tokens.output,
         cost=state.spending.cost,
@@ -165,7 +165,8 @@ def _condition(state: RunState) -> Condition:
 
 
 def _problem(name: str, problem: ProblemState) -> ProblemNow:
-    tally, best = problem.tally, problem.best_sample
+    tally = problem.tally
+    _, low, high = (problem.best_sample and problem.best_sample.gain) or (None, None, None)
     word: Literal["waiting", "running", "finished", "ended early"] = "running" if problem.started else "waiting"
     if problem.closed:
         word = "finished"
@@ -178,15 +179,13 @@ def _problem(name: str, problem: ProblemState) -> ProblemNow:
         solved=problem.solved,
         outcome=problem.outcome,
         best=problem.best,
-        best_interval=(best.low, best.high)
-        if best is not None and best.low is not None and best.high is not None
-        else None,
+        best_interval=(low, high) if low is not None and high is not None else None,
         best_sample=SampleKey(problem=name, attempt=tally.best[0], sample=tally.best[1])
         if tally.best is not None
         else None,
         newest_failure=problem.newest_failure,
         judged=problem.judged,
-        tokens=problem.tokens,
+        tokens=tally.tokens.both,
         statuses=dict(tally.statuses),
         failures=dict(tally.failures),
     )

@@ -5,13 +5,13 @@ from __future__ import annotations
 from rich.text import Text
 
 from hkbench.monitor.cells import cell, phase_word
-from hkbench.monitor.samples import RUNNING, Activity, ProblemState, SampleState, spans
-from hkbench.monitor.words import duration
+from hkbench.monitor.format import duration
 from hkbench.store.figures import speedup
+from hkbench.store.samples import RUNNING, Activity, ProblemState, SampleState, spans
 
 _WORD = 18  # columns of what it came to
 _TOOK = 25  # columns of its time: "12 min 07 s (59 s waiting)"
-_LEAST = 8  # columns of a bar: with less room there is none
+_MIN_BAR_WIDTH = 8  # columns of a bar: with less room there is none
 
 #: The bar of each activity: they differ without colour, too.
 BARS: dict[Activity, tuple[str, str]] = {
@@ -23,15 +23,17 @@ BARS: dict[Activity, tuple[str, str]] = {
 
 
 def bar_legend() -> Text:
-    """What the bars mean."""
+    """Return what the bars mean."""
     words = {Activity.MODEL: "model", Activity.WAIT: "waiting", Activity.BUILD: "build", Activity.MEASURE: "measure"}
     parts = [part for activity, (sign, style) in BARS.items() for part in ((sign * 2, style), f" {words[activity]}  ")]
     return Text.assemble(*parts)
 
 
 def sample_line(problem: ProblemState, key: tuple[int, int], width: int, now: float) -> Text:
-    """`2.1* + faster 1.31x  12 s (3 s waiting)  ─┈━█`: the star is the best of its attempt, the bar goes from the first
-    to the last event of the problem's samples."""
+    """Return `2.1* + faster 1.31x  12 s (3 s waiting)  ─┈━█`.
+
+    The star is the best of its attempt; the bar goes from the first to the last event of the problem's samples.
+    """
     attempt, number = key
     sample = problem.samples[key]
     sign, style = cell(sample)
@@ -39,18 +41,18 @@ def sample_line(problem: ProblemState, key: tuple[int, int], width: int, now: fl
     line = Text(f"{attempt}.{number}{star}".ljust(6), no_wrap=True, overflow="ellipsis")
     line.append(sign, style).append(f" {sample_word(sample):{_WORD}} ").append(f"{_took(sample, now):<{_TOOK}} ")
     room = width - len(line)
-    if room >= _LEAST and sample.begun is not None:
+    if room >= _MIN_BAR_WIDTH and sample.begun is not None:
         line.append_text(_bar(problem, sample, room, now))
     return line
 
 
 def sample_word(sample: SampleState) -> str:
-    """What a sample came to, or what is done with it."""
+    """Return what a sample came to, or what is done with it."""
     if sample.status is None:
         return phase_word(sample)
     same = f", as {sample.copy_of.attempt}.{sample.copy_of.sample}" if sample.copy_of is not None else ""
-    if sample.speedup is not None:
-        return f"{sample.outcome.label} {speedup(sample.speedup)}{same}"
+    if sample.gain is not None:
+        return f"{sample.outcome.label} {speedup(sample.gain[0])}{same}"
     return f"{sample.kind or sample.status}{same}"
 
 

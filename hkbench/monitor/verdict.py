@@ -10,10 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from hkbench.monitor.files import SampleFiles, Unreadable
-from hkbench.monitor.words import duration, si_interval, si_seconds
+from hkbench.monitor.format import duration
 from hkbench.records import ExtractionRule, Failure, Mismatch, Ownership, Severity, StageTime, Verdict, outcome_of
-from hkbench.store.figures import speedup_interval
-from hkbench.store.plain import one_line, strip_escapes
+from hkbench.store.figures import kernel_interval, kernel_time, speedup_interval
+from hkbench.store.sanitize import one_line, strip_escapes
 
 _BAR = 30  # columns of the longest stage
 _RULES: dict[str, str] = {
@@ -22,13 +22,14 @@ _RULES: dict[str, str] = {
     ExtractionRule.BARE_SOURCE: "the whole reply, which is Python",
     ExtractionRule.UNCLOSED_BLOCK: "a code block that was never closed",
     ExtractionRule.APPLIED_DIFF: "a diff, applied to the code before",
-    ExtractionRule.LARGEST_BLOCK: "the longest code block",
+    ExtractionRule.MAX_BLOCK: "the longest code block",
+    ExtractionRule.PROPOSED: "no reply, the strategy made it",
     ExtractionRule.NONE: "nothing, no code was found",
 }
 
 
 def verdict_view(files: SampleFiles) -> RenderableType:
-    """The verdict, the call that led to it and its conditions. `Unreadable` where there is neither."""
+    """Return the verdict, the call that led to it and its conditions. `Unreadable` where there is neither."""
     try:
         verdict = files.verdict()
     except Unreadable as error:
@@ -64,7 +65,7 @@ def _result(verdict: Verdict) -> Iterator[tuple[str, Text]]:
         yield "speed-up", Text(speedup_interval(found.value, found.low, found.high))
     for name, timing in (("baseline", verdict.baseline), ("candidate", verdict.candidate)):
         if timing is not None:
-            yield name, Text(f"{si_interval(timing.median)}, {len(timing.samples)} runs")
+            yield name, Text(f"{kernel_interval(timing.median)}, {len(timing.samples)} runs")
     if verdict.failure is not None:
         yield from _failure(verdict.failure)
     if verdict.trials:
@@ -95,7 +96,7 @@ def _mismatch(found: Mismatch) -> str:
 
 
 def _call(files: SampleFiles) -> list[tuple[str, Text]]:
-    """The model call and how the code was found, as far as they are stored."""
+    """Return the model call and how the code was found, as far as they are stored."""
     rows = []
     try:
         call = files.fields(files.folder.exchange)
@@ -120,7 +121,7 @@ def _call(files: SampleFiles) -> list[tuple[str, Text]]:
 
 
 def _where_found(rule: object) -> str:
-    """Which part of the reply is the code, in words."""
+    """Return which part of the reply is the code, in words."""
     words = _RULES.get(str(rule))
     return f"taken from: {words}" if words is not None else f"taken by rule {rule}"
 
@@ -133,7 +134,7 @@ def _stages(stages: tuple[StageTime, ...]) -> Table:
     table.add_column(no_wrap=True)
     for stage in stages:
         bar = "━" * round(_BAR * max(0.0, stage.seconds) / longest) if math.isfinite(stage.seconds) else ""
-        table.add_row(str(stage.stage), si_seconds(stage.seconds), Text(bar, style="blue"))
+        table.add_row(str(stage.stage), kernel_time(stage.seconds), Text(bar, style="blue"))
     return table
 
 
@@ -146,7 +147,7 @@ def _notes(verdict: Verdict) -> Iterator[str]:
     if verdict.ownership is Ownership.NOT_ESTABLISHED:
         yield "whose work it was: not established"
     if verdict.floor is not None:
-        yield f"floor: at least {si_seconds(verdict.floor.seconds)} by {verdict.floor.bound}"
+        yield f"floor: at least {kernel_time(verdict.floor.seconds)} by {verdict.floor.bound}"
     if verdict.clocks is not None:
         yield from (f"clocks: {reason}" for reason in verdict.clocks.reasons)
     for finding in verdict.findings:

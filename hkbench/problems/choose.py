@@ -35,7 +35,7 @@ def chosen_problems(
     draw: int | None = None,
     seed: int = 0,
 ) -> Selection:
-    """The problems of a run, by number; only their files are read.
+    """Return the problems of a run, by number; only their files are read.
 
     `path` is a folder (see `find_problems`) or one problem's file, which nothing else narrows. Without `numbers` all
     are meant. The regular expression `match` may match anywhere in a name. `limit` takes the first ones that fit,

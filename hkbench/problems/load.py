@@ -24,7 +24,7 @@ _LEVEL = re.compile(r"level(\d+)")
 
 
 def load_problem(path: Path) -> Problem:
-    """The problem in the file `path`.
+    """Return the problem in the file `path`.
 
     `19_ReLU.py` gets number 19 and name `19_ReLU`; a file without a leading number gets number 0. The level
     is that of a parent folder called `levelN`, else `None`.
@@ -56,7 +56,7 @@ def load_problem(path: Path) -> Problem:
 
 
 def problem_number(path: Path) -> int | None:
-    """The number before the first underscore of a file name, or `None`: 19 for `19_ReLU.py`."""
+    """Return the number before the first underscore of a file name, or `None`: 19 for `19_ReLU.py`."""
     found = _NUMBERED.match(path.name)
     return int(found.group(1)) if found else None
 
@@ -99,7 +99,7 @@ def _parse(path: Path, source: str) -> ast.Module:
 
 
 def _top_level_names(tree: ast.Module) -> set[str]:
-    """Names bound by the module's own statements: classes, functions, assignments and imports."""
+    """Return the names bound by the module's own statements: classes, functions, assignments and imports."""
     names: set[str] = set()
     for node in tree.body:
         match node:
@@ -116,7 +116,7 @@ def _top_level_names(tree: ast.Module) -> set[str]:
 
 
 def _cpu_sizes(path: Path, tree: ast.Module, defined: set[str]) -> dict[str, int | float] | None:
-    """The file's `CPU_SIZES`, a literal dict of constants that the file defines, or `None`."""
+    """Return the file's `CPU_SIZES`, a literal dict of constants that the file defines, or `None`."""
     value = _assigned(tree, "CPU_SIZES")
     if value is None:
         return None
@@ -140,7 +140,7 @@ def _cpu_sizes(path: Path, tree: ast.Module, defined: set[str]) -> dict[str, int
 
 
 def _assigned(tree: ast.Module, name: str) -> ast.expr | None:
-    """The expression last assigned to `name` at the top level."""
+    """Return the expression last assigned to `name` at the top level."""
     found: ast.expr | None = None
     for node in tree.body:
         match node:

@@ -13,7 +13,7 @@ FORMS = "write 3, 1-8, 1,4,7 or 1-3,9"
 
 
 def parse_numbers(words: Sequence[str]) -> tuple[Range, ...]:
-    """The ranges that `words` name, in order, without overlaps; two plain numbers are the first and the last.
+    """Return the ranges that `words` name, in order, without overlaps; two plain numbers are the first and the last.
 
     Raises:
         UsageError: a word is not a number or a range, a range is reversed, a number is 0, or there are three plain
@@ -27,7 +27,7 @@ def parse_numbers(words: Sequence[str]) -> tuple[Range, ...]:
 
 
 def without(ranges: Iterable[Range], numbers: Iterable[int]) -> tuple[Range, ...]:
-    """What is left of `ranges` without these numbers."""
+    """Return what is left of `ranges` without these numbers."""
     left = []
     there = sorted(set(numbers))
     for first, last in joined(ranges):
@@ -42,7 +42,7 @@ def without(ranges: Iterable[Range], numbers: Iterable[int]) -> tuple[Range, ...
 
 
 def within(ranges: Sequence[Range], number: int) -> bool:
-    """Whether one of `ranges` has the number; no range at all has every number."""
+    """Return whether one of `ranges` has the number; no range at all has every number."""
     return not ranges or any(first <= number <= last for first, last in ranges)
 
 

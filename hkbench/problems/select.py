@@ -9,9 +9,9 @@ from pathlib import Path
 from hkbench.errors import InputMissing, ProblemError, UsageError
 from hkbench.problems.load import load_problem, problem_number
 from hkbench.records import Problem
+from hkbench.shipped import shipped_folder
 
-#: The forty problems that come with hkbench, beside the package in a checkout.
-SHIPPED = Path(__file__).resolve().parents[2] / "problems"
+SHIPPED = shipped_folder("problems")  #: the forty problems that come with hkbench
 
 #: The level that is meant when none is named and the folder has levels.
 DEFAULT_LEVEL = 1
@@ -20,7 +20,7 @@ _LEVEL_FOLDER = re.compile(r"level(\d+)")
 
 
 def problems_root(option: Path | None, environment: Mapping[str, str]) -> Path:
-    """The folder to look in: `option` (--problems), else KERNELBENCH_DIR, else the shipped problems.
+    """Return the folder to look in: `option` (--problems), else KERNELBENCH_DIR, else the shipped problems.
 
     Raises `InputMissing` when that is not a folder; an empty KERNELBENCH_DIR counts as unset.
     """
@@ -37,7 +37,7 @@ def problems_root(option: Path | None, environment: Mapping[str, str]) -> Path:
 
 
 def problem_set(problem: Problem) -> str:
-    """The collection of a problem: "hkbench" of a shipped one, "KernelBench" in a checkout of it, else the folder's."""
+    """Return the collection of a problem: "hkbench" (shipped), "KernelBench" (a checkout's), else the folder's name."""
     path = problem.path.resolve()
     if path.is_relative_to(SHIPPED.resolve()):
         return "hkbench"
@@ -50,7 +50,7 @@ def problem_set(problem: Problem) -> str:
 def find_problems(
     root: Path, level: int | None = None, first: int | None = None, last: int | None = None
 ) -> list[Problem]:
-    """The problems of a level below `root`, by number; only those numbered `first`..`last` are read.
+    """Return the problems of a level below `root`, by number; only those numbered `first`..`last` are read.
 
     `root` holds `levelN` folders, or a `KernelBench` folder which does (a checkout of KernelBench), or
     problem files itself. Files whose name does not begin with a number are passed over. `level` `None`
@@ -68,7 +68,7 @@ def find_problems(
 
 
 def problem_files(folder: Path) -> dict[int, Path]:
-    """The problem files of a folder by number, none of them read; errors as of `find_problems`."""
+    """Return the problem files of a folder by number, none of them read; errors as of `find_problems`."""
     numbered: dict[int, Path] = {}
     for path in sorted(folder.glob("*.py")):
         number = problem_number(path)
@@ -85,7 +85,7 @@ def problem_files(folder: Path) -> dict[int, Path]:
 
 
 def level_folder(root: Path, level: int | None) -> Path:
-    """The folder that holds the problem files of `level`; see `find_problems`."""
+    """Return the folder that holds the problem files of `level`; see `find_problems`."""
     if not root.is_dir():
         raise InputMissing(f"{root}: is not a folder; name the folder that holds the problems")
     for base in (root, root / "KernelBench"):

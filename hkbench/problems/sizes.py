@@ -9,7 +9,7 @@ from hkbench.records import Problem, SizeSet
 
 
 def sizes_in_force(sizes: SizeSet, *problems: Problem) -> SizeSet:
-    """The sizes that problems really have: full ones where none names CPU sizes, as KernelBench's own files do."""
+    """Return the sizes that problems really have: full ones where none names CPU sizes, as in KernelBench's files."""
     return sizes if any(problem.cpu_sizes is not None for problem in problems) else SizeSet.FULL
 
 

@@ -20,11 +20,11 @@ def _table() -> dict[str, tuple[str, ...]]:
 
 
 def weak_controls(sha256: str) -> tuple[str, ...] | None:
-    """The null controls that pass the check of the problem with this hash; `None` when it was not audited."""
+    """Return the null controls that pass the check of the problem with this hash; `None` when it was not audited."""
     return _table().get(sha256)
 
 
 def weak_text(found: dict[str, tuple[str, ...]]) -> str:
-    """The contents of `weak.json` with these problems added or replaced."""
+    """Return the contents of `weak.json` with these problems added or replaced."""
     table = _table() | found
     return json.dumps({sha256: table[sha256] for sha256 in sorted(table)}, indent=1) + "\n"

@@ -4,8 +4,8 @@ torch's profiler runs in the runner (`kernel_profile` reads its answer). The mak
 `choose` and `plan` say how, `read_profile` reads what they wrote, `explain` says why one failed.
 """
 
+from hkbench.device_kinds import Profiler
 from hkbench.profile.choose import Choice, Plan, Step, choose, explain, meaning, passes, plan, printed
-from hkbench.profile.installed import Profiler
 from hkbench.profile.read import read_profile
 from hkbench.profile.tables import ProfileUnreadable
 from hkbench.profile.torch_profiler import kernel_profile

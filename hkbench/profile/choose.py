@@ -1,4 +1,4 @@
-"""Which profiler is used, and how it is run on a candidate: as data, for whoever starts processes.
+"""Which profiler is used, and how it is run on a candidate: as data, for the code that starts processes.
 
 A plan is one or more commands around a wrapped one. The wrapped command (hkbench/runner/profiled.py) loads the
 candidate and makes a known number of equal forward passes at its end. It runs as often as the plan has steps.
@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hkbench.device_kinds import Profiler
 from hkbench.errors import UsageError
 from hkbench.profile import ncu, rocprof, rocprofv3
 from hkbench.profile.counters import counter_set, packed
-from hkbench.profile.installed import Find, Profiler, find_program, standings
+from hkbench.profile.installed import Find, find_program, standings
 from hkbench.records import DeviceKind
-from hkbench.store.plain import one_line
+from hkbench.store.sanitize import one_line
 
 #: ncu replays each launch, so it gets few passes; a trace costs next to nothing.
 _PASSES = {Profiler.NCU: 2}
@@ -56,7 +57,7 @@ class Plan:
 
 
 def choose(kind: DeviceKind, arch: str | None, find: Find = find_program) -> Choice:
-    """The best profiler for a device: rocprofv3, rocprofv2, rocprof on ROCm, ncu on CUDA, else torch's."""
+    """Return the best profiler for a device: rocprofv3, rocprofv2, rocprof on ROCm, ncu on CUDA, else torch's."""
     passed_over: list[str] = []
     for one in standings(kind, arch, find):
         if one.obstacle is None:
@@ -66,12 +67,12 @@ def choose(kind: DeviceKind, arch: str | None, find: Find = find_program) -> Cho
 
 
 def passes(profiler: Profiler) -> int:
-    """How many forward passes this profiler should see."""
+    """Return how many forward passes this profiler should see."""
     return _PASSES.get(profiler, _TRACED_PASSES)
 
 
 def plan(choice: Choice, arch: str | None, folder: Path, wrapped: Sequence[str], forwards: int) -> Plan:
-    """The steps that `choice` takes in `folder`, which has to be empty; none for torch's profiler.
+    """Return the steps that `choice` takes in `folder`, which has to be empty; none for torch's profiler.
 
     Raises:
         UsageError: the wrapped command makes no forward pass.
@@ -151,7 +152,7 @@ _AMD_STEPS = {Profiler.ROCPROFV3: _rocprofv3, Profiler.ROCPROFV2: _rocprofv2, Pr
 
 
 def printed(planned: Plan, step: Step, output: str) -> str:
-    """All that a step's tool said: its `output`, and what it wrote among its results."""
+    """Return all that a step's tool said: its `output`, and what it wrote among its results."""
     if planned.profiler is not Profiler.NCU:
         return output
     return f"{output}\n{ncu.messages(planned.folder / step.expected[0])}"
@@ -190,12 +191,15 @@ _SHOWN = 300  #: characters of what was printed
 
 
 def meaning(output: str) -> str | None:
-    """What a message that is known says and what to do; None where none is known."""
+    """Return what a message that is known says and what to do; None where none is known."""
     return next((text for pattern, text in _MEANINGS if re.search(pattern, output, re.IGNORECASE)), None)
 
 
 def explain(profiler: Profiler, step: str, returncode: int | None, output: str) -> str:
-    """What to say of a step that failed: what happened, what it means, what to do. `returncode` None: out of time."""
+    """Return what to say of a step that failed: what happened, what it means, what to do.
+
+    `returncode` None: out of time.
+    """
     if returncode is None:
         return f"{profiler} ({step}) did not end in time; give it more by --profile-timeout"
     known = meaning(output)

@@ -19,12 +19,12 @@ from hkbench.profile.names import base, device_functions, is_jit, without_commen
 from hkbench.sandbox.apart import answered
 
 RUN = 32  #: tokens
-FEWEST_RUNS = 48  #: below, a kernel is too short to be anybody's in particular
+MIN_RUNS = 48  #: below, a kernel is too short to be anybody's in particular
 COPIED = 0.75  #: of a kernel's runs, that stand in installed kernels
-MOST_FILES = 20_000
-MOST_RUNS = 200_000  #: of all installed kernels: some ten seconds' work, once in a process
-MOST_CHARACTERS = 1 << 20  #: of one file
-MOST_CANDIDATE_CHARACTERS = 1 << 21
+MAX_FILES = 20_000
+MAX_RUNS = 200_000  #: of all installed kernels: some ten seconds' work, once in a process
+MAX_CHARACTERS = 1 << 20  #: of one file
+MAX_CANDIDATE_CHARACTERS = 1 << 21
 SECONDS = 30.0  #: of processor time, for all texts of a candidate
 MEMORY = 2 << 30
 
@@ -46,12 +46,12 @@ _KEPT = frozenset(
 
 
 def copied_kernels(texts: Iterable[str]) -> dict[str, str]:
-    """The kernels in these texts of a candidate that installed packages have -> the installed file of each."""
+    """Return the kernels in these texts of a candidate that installed packages have -> the installed file of each."""
     return _matched(own_runs(texts))
 
 
 def copied_kernels_apart(source: str, folder: str) -> dict[str, str]:
-    """The same of a candidate's file and what lies in its folder, looked through in a process of its own.
+    """Return the same of a candidate's file and what lies in its folder, looked through in a process of its own.
 
     Raises:
         NotFinished: that takes more than `SECONDS` or `MEMORY`.
@@ -65,12 +65,12 @@ def copied_kernels_apart(source: str, folder: str) -> dict[str, str]:
 
 
 def own_runs(texts: Iterable[str]) -> Iterator[tuple[str, set[int]]]:
-    """(name, runs) of the kernels in these texts that are long enough to be somebody's."""
-    left = MOST_CANDIDATE_CHARACTERS
+    """Yield (name, runs) of the kernels in these texts that are long enough to be somebody's."""
+    left = MAX_CANDIDATE_CHARACTERS
     for text in texts:
         for name, body in kernels_in(text[:left]):
             own = runs(body)
-            if len(own) >= FEWEST_RUNS:
+            if len(own) >= MIN_RUNS:
                 yield name, own
         left -= len(text)
         if left <= 0:
@@ -88,7 +88,7 @@ def _matched(kernels: Iterable[tuple[str, set[int]]]) -> dict[str, str]:
 
 
 def kernels_in(text: str) -> Iterator[tuple[str, str]]:
-    """(name, text without comments) of each `__global__` function, also in strings, and each Triton function."""
+    """Yield (name, text without comments) of each `__global__` function, also in strings, and Triton function."""
     plain = without_comments(text)
     for match in _KERNEL_BODY.finditer(plain):
         end = _closing(plain, match.end())
@@ -115,7 +115,7 @@ def kernels_in(text: str) -> Iterator[tuple[str, str]]:
 
 
 def runs(body: str) -> set[int]:
-    """A number for each run of `RUN` tokens, the same where only identifiers were renamed."""
+    """Return a number for each run of `RUN` tokens, the same where only identifiers were renamed."""
     tokens = _TOKEN.findall(body)
     return {_number(tokens[at : at + RUN]) for at in range(len(tokens) - RUN + 1)}
 
@@ -140,16 +140,16 @@ def _closing(text: str, start: int) -> int:
 
 @lru_cache(maxsize=1)
 def _installed() -> dict[int, str]:
-    """Runs of all kernels in the packages of this environment that need PyTorch or Triton, and in PyTorch's headers."""
+    """Return runs of all kernels in packages here that need PyTorch or Triton, and in PyTorch's headers."""
     return runs_of_files(_kernel_files())
 
 
 def runs_of_files(paths: Iterable[Path]) -> dict[int, str]:
-    """The runs of the kernels in these files, each with the file that has it."""
+    """Return the runs of the kernels in these files, each with the file that has it."""
     found: dict[int, str] = {}
     for path in paths:
         try:
-            text = path.read_text(errors="replace")[:MOST_CHARACTERS]
+            text = path.read_text(errors="replace")[:MAX_CHARACTERS]
         except OSError:
             continue
         if "__global__" not in text and "triton" not in text:
@@ -157,7 +157,7 @@ def runs_of_files(paths: Iterable[Path]) -> dict[int, str]:
         for _, body in kernels_in(text):
             for run in runs(body):
                 found.setdefault(run, str(path))
-        if len(found) > MOST_RUNS:
+        if len(found) > MAX_RUNS:
             break
     return found
 
@@ -165,7 +165,7 @@ def runs_of_files(paths: Iterable[Path]) -> dict[int, str]:
 def _kernel_files() -> Iterator[Path]:
     files = (Path(str(item.locate())) for dist in _packages() for item in dist.files or () if _holds_kernels(str(item)))
     for number, path in enumerate(files):
-        if number >= MOST_FILES:
+        if number >= MAX_FILES:
             return
         yield path
 

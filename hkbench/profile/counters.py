@@ -28,12 +28,12 @@ _SETS = {
 
 
 def counter_set(arch: str | None) -> tuple[str, ...]:
-    """What is asked of a part; nothing of one whose counters are not known."""
+    """Return what is asked of a part; nothing of one whose counters are not known."""
     return _SETS.get(arch or "", ())
 
 
 def packed(counters: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """The counters in as few runs as first fit makes of them, each within `LIMITS`."""
+    """Pack the counters by first fit into as few runs as that gives, each within `LIMITS`."""
     runs: list[list[str]] = []
     for name in counters:
         target = next((run for run in runs if fits([*run, name])), None)
@@ -45,7 +45,7 @@ def packed(counters: Sequence[str]) -> tuple[tuple[str, ...], ...]:
 
 
 def fits(counters: Sequence[str]) -> bool:
-    """Whether one run can collect all of them."""
+    """Return whether one run can collect all of them."""
     hardware = {needed for name in counters for needed in _NEEDS.get(name, (name.removesuffix("_sum"),))}
     used = Counter(name.partition("_")[0] for name in hardware)
     return all(count <= LIMITS.get(block, 0) for block, count in used.items())

@@ -71,7 +71,7 @@ class Agent:
 
 
 def amd_bytes(counters: Counters) -> float | None:
-    """Bytes a call, read and written behind L2. [defs]: both counters are in units of 1024 bytes.
+    """Return the bytes that a call reads and writes behind L2. [defs]: both counters are in units of 1024 bytes.
 
     Hits in the Infinity Cache count: the figure can be above what the memory delivers.
     """
@@ -80,7 +80,7 @@ def amd_bytes(counters: Counters) -> float | None:
 
 
 def amd_operations(counters: Counters) -> dict[str, float] | None:
-    """Floating-point operations a call, by the dtype whose peak holds for them; None unless all were counted.
+    """Return floating-point operations a call, by the dtype of their peak; None unless all were counted.
 
     [perf]: an instruction of the vector unit is one operation a lane, a fused multiply-add two; [defs]: a MOPS
     counter is in units of 512 operations.
@@ -101,37 +101,40 @@ def amd_operations(counters: Counters) -> dict[str, float] | None:
 
 
 def amd_cycles(counters: Counters, agent: Agent) -> float | None:
-    """Cycles that the part was at work. [defs] takes the largest over the XCDs; the CSV holds their sum."""
+    """Return the cycles that the part was at work. [defs] takes the XCDs' largest; the CSV holds their sum."""
     total = counters.get("GRBM_GUI_ACTIVE")
     return total / agent.xcds if total else None
 
 
 def amd_matrix_use(counters: Counters, agent: Agent) -> float | None:
-    """Share of the cycles in which a matrix unit was busy, mean over all SIMDs. [defs]: MfmaUtil."""
+    """Return the share of cycles with a busy matrix unit, mean over all SIMDs. [defs]: MfmaUtil."""
     return _over(
         counters.get("SQ_VALU_MFMA_BUSY_CYCLES"), amd_cycles(counters, agent), agent.compute_units * SIMDS_PER_CU
     )
 
 
 def amd_occupancy(counters: Counters, agent: Agent) -> float | None:
-    """Waves in flight of 32 a compute unit, mean. [defs]: OccupancyPercent. SQ_WAVE_CYCLES counts in fours."""
+    """Return the mean waves in flight, of 32 a compute unit.
+
+    [defs]: OccupancyPercent. SQ_WAVE_CYCLES counts in fours.
+    """
     waves = counters.get("SQ_WAVE_CYCLES")
     return _over(None if waves is None else 4 * waves, amd_cycles(counters, agent), agent.compute_units * WAVES_PER_CU)
 
 
 def amd_lds_conflicts(counters: Counters) -> float | None:
-    """Share of the LDS's working cycles that bank conflicts take. SQ_LDS_IDX_ACTIVE counts them in. [defs], [perf]"""
+    """Return the share of the LDS's working cycles (SQ_LDS_IDX_ACTIVE) that bank conflicts take: [defs], [perf]."""
     return _share(counters.get("SQ_LDS_BANK_CONFLICT"), counters.get("SQ_LDS_IDX_ACTIVE"))
 
 
 def amd_l2_hit_rate(counters: Counters) -> float | None:
-    """Hits of all accesses to L2. [perf]"""
+    """Return the share of all accesses to L2 that hit: [perf]."""
     hits, misses = counters.get("TCC_HIT_sum"), counters.get("TCC_MISS_sum")
     return None if hits is None or misses is None else _share(hits, hits + misses)
 
 
 def amd_load_width(counters: Counters) -> float | None:
-    """Bytes from behind L2 for each lane of an instruction that reads memory.
+    """Return the bytes from behind L2 for each lane of an instruction that reads memory.
 
     For a kernel that reads each byte once this is the width of its loads. What is read again from a cache makes it
     smaller, so it says nothing of a kernel with reuse.
@@ -142,7 +145,7 @@ def amd_load_width(counters: Counters) -> float | None:
 def amd_figures(
     counters: Counters, seconds: float | None, facts: DeviceFacts | None, agent: Agent | None
 ) -> dict[str, Figure]:
-    """All figures that the counters of one kernel allow. `seconds`: of one call, from the trace."""
+    """Return all figures that the counters of one kernel allow. `seconds`: of one call, from the trace."""
     found = _rates(amd_bytes(counters), amd_operations(counters), seconds, facts)
     found[L2_HIT_RATE] = _fraction(amd_l2_hit_rate(counters))
     found[LDS_CONFLICTS] = _fraction(amd_lds_conflicts(counters))
@@ -154,14 +157,16 @@ def amd_figures(
 
 
 def nvidia_bytes(counters: Counters) -> float | None:
-    """Bytes a call between L2 and memory. [ncu]"""
+    """Return the bytes a call moves between L2 and memory: [ncu]."""
     both = counters.get("dram__bytes.sum")
     read, written = counters.get("dram__bytes_read.sum"), counters.get("dram__bytes_write.sum")
     return both if read is None or written is None else read + written
 
 
 def nvidia_operations(counters: Counters) -> dict[str, float] | None:
-    """Floating-point operations a call, by dtype; None where the tensor pipes worked: no common counter has theirs.
+    """Return floating-point operations a call, by dtype.
+
+    None where the tensor pipes worked: no common counter has theirs.
 
     [ncu], roofline: threads that executed an add or a multiplication, twice those of a fused multiply-add.
     """
@@ -179,18 +184,18 @@ def nvidia_operations(counters: Counters) -> dict[str, float] | None:
 
 
 def nvidia_matrix_use(counters: Counters) -> float | None:
-    """Share of the cycles in which the tensor pipes were busy; the metric's name differs from part to part. [ncu]"""
+    """Return the share of cycles with busy tensor pipes; the metric's name differs from part to part: [ncu]."""
     return next((counters[name] / 100 for name in _NVIDIA_TENSOR if name in counters), None)
 
 
 def nvidia_lds_conflicts(counters: Counters) -> float | None:
-    """Share of the shared memory's wavefronts that bank conflicts add. [ncu], memory tables"""
+    """Return the share of the shared memory's wavefronts that bank conflicts add: [ncu], memory tables."""
     conflicts = counters.get("l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum")
     return _share(conflicts, counters.get("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"))
 
 
 def nvidia_load_width(counters: Counters) -> float | None:
-    """Bytes of sectors for each lane of a warp that reads global memory. [ncu]
+    """Return the bytes of sectors for each lane of a warp that reads global memory: [ncu].
 
     Coalesced loads of 4 bytes come to 4, of 16 bytes to 16; scattered ones to more than their width.
     """
@@ -200,14 +205,14 @@ def nvidia_load_width(counters: Counters) -> float | None:
 
 
 def nvidia_local_traffic(counters: Counters) -> float | None:
-    """Bytes a call that spills and local arrays move to and from L1. [ncu]"""
+    """Return the bytes a call that spills and local arrays move to and from L1: [ncu]."""
     read = counters.get("l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum")
     written = counters.get("l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum")
     return None if read is None or written is None else (read + written) * SECTOR
 
 
 def nvidia_figures(counters: Counters, seconds: float | None, facts: DeviceFacts | None) -> dict[str, Figure]:
-    """All figures that the metrics of one kernel allow. `seconds`: of one call."""
+    """Return all figures that the metrics of one kernel allow. `seconds`: of one call."""
     found = _rates(nvidia_bytes(counters), nvidia_operations(counters), seconds, facts)
     found[L2_HIT_RATE] = _fraction(_percent(counters, "lts__t_sector_hit_rate.pct"))
     found[MATRIX_UNIT_USE] = _fraction(nvidia_matrix_use(counters))
@@ -219,7 +224,7 @@ def nvidia_figures(counters: Counters, seconds: float | None, facts: DeviceFacts
 
 
 def operations_of_peak(operations: Mapping[str, float], seconds: float, peaks: Mapping[str, float]) -> float | None:
-    """Share of the time that the operations take at the peak rate of their dtype; None where a peak is not known."""
+    """Return the share of time that operations take at their dtype's peak rate; None without a known peak."""
     needed = 0.0
     for dtype, count in operations.items():
         if count and not peaks.get(dtype):
@@ -266,5 +271,5 @@ def _figure(value: float | None, unit: str) -> Figure | None:
 
 
 def _fraction(value: float | None) -> Figure | None:
-    """Counters of several runs do not fit each other exactly: a share may come out a little above 1."""
+    """Clip a share: counters of several runs do not fit each other exactly: a share may come out a little above 1."""
     return None if value is None else Figure(value=min(1.0, value), unit=_FRACTION)

@@ -12,8 +12,8 @@ from hkbench.profile.tables import unreadable
 from hkbench.records import DeviceFacts, KernelProfile, KernelUse, Owner
 from hkbench.records.profile import Figure
 
-MOST_KERNELS = 64
-MOST_LAUNCHES = 50_000  #: of one run, the last ones
+MAX_KERNELS = 64
+MAX_LAUNCHES = 50_000  #: of one run, the last ones
 NAME_LIMIT = 400
 
 OwnerOf = Callable[[str], Owner]
@@ -59,7 +59,7 @@ def profile_of(
     facts: DeviceFacts | None = None,
     gaps: bool = True,
 ) -> KernelProfile:
-    """One forward pass, from runs that each made `forwards` passes (warm-ups counted in) after setting up.
+    """Return one forward pass, from runs that each made `forwards` passes (warm-ups counted in) after setting up.
 
     `timed` gives calls, times and launch shapes; `counted` the counters, merged by the kernel's name as means of a
     call: dispatch numbers differ from run to run. `gaps`: whether the profiler left the time between kernels as it is.
@@ -76,7 +76,7 @@ def profile_of(
         raise unreadable(timed.path, "gives no kernel a time")
     counters = _merged_counters(groups, counted, forwards, notes)
     uses = []
-    for name, spent in sorted(seconds.items(), key=lambda item: -item[1])[:MOST_KERNELS]:
+    for name, spent in sorted(seconds.items(), key=lambda item: -item[1])[:MAX_KERNELS]:
         group = groups[name]
         calls = max(1, round(len(group) / forwards))
         found = counters.get(name, {})
@@ -91,8 +91,8 @@ def profile_of(
             **_alike(group, counters_of(counted, name)),
         )
         uses.append(use)
-    if len(seconds) > MOST_KERNELS:
-        notes.append(f"the {len(seconds) - MOST_KERNELS} shortest kernels are left out")
+    if len(seconds) > MAX_KERNELS:
+        notes.append(f"the {len(seconds) - MAX_KERNELS} shortest kernels are left out")
     kernels = tuple(uses)
     wall = _wall(passes, forwards) if gaps else None
     return KernelProfile(
@@ -105,13 +105,13 @@ def profile_of(
 
 
 def last_passes(run: Run, forwards: int, notes: list[str]) -> tuple[Dispatch, ...]:
-    """The launches of the passes alone, without those of setting up before them.
+    """Return the launches of the passes alone, without those of setting up before them.
 
     The longest list of kernels that stands `forwards` times at the end. Where the end does not repeat (kernels chosen
     by data, something after the last pass) all launches of kernels that ran at least once a pass are taken; a note
     says so.
     """
-    dispatches = run.dispatches[-MOST_LAUNCHES:]
+    dispatches = run.dispatches[-MAX_LAUNCHES:]
     names = [d.name for d in dispatches]
     for length in range(len(names) // forwards, 0, -1):
         if any(names[-1 - number * length] != names[-1] for number in range(forwards)):
@@ -129,7 +129,7 @@ def last_passes(run: Run, forwards: int, notes: list[str]) -> tuple[Dispatch, ..
 
 
 def by_name(dispatches: Iterable[Dispatch]) -> dict[str, list[Dispatch]]:
-    """The launches of each kernel."""
+    """Return the launches of each kernel."""
     groups: dict[str, list[Dispatch]] = defaultdict(list)
     for dispatch in dispatches:
         groups[dispatch.name].append(dispatch)
@@ -137,28 +137,28 @@ def by_name(dispatches: Iterable[Dispatch]) -> dict[str, list[Dispatch]]:
 
 
 def counters_of(counted: Sequence[Run], name: str) -> list[Dispatch]:
-    """The launches of one kernel in the counted runs: some profilers name registers only there."""
+    """Return the launches of one kernel in the counted runs: some profilers name registers only there."""
     return [d for run in counted for d in run.dispatches if d.name == name]
 
 
 def _merged_counters(
     groups: Mapping[str, list[Dispatch]], counted: Sequence[Run], forwards: int, notes: list[str]
 ) -> dict[str, dict[str, float]]:
-    """For each kernel the mean of each counter over its calls; of a counter in two runs, the earlier one's."""
+    """Return each counter's mean over the calls of each kernel; of a counter in two runs, the earlier one's."""
     merged: dict[str, dict[str, float]] = {name: {} for name in groups}
     for run in counted:
         counted_groups = by_name(last_passes(run, forwards, notes))
         for name, group in groups.items():
             other = counted_groups.get(name, [])
             if len(other) != len(group):
-                notes.append(f"{run.path.name}: {len(other)} launches of {_short(name)}, timed were {len(group)}")
+                notes.append(f"{run.path.name}: {len(other)} launches of {_plain(name)[:60]}, timed were {len(group)}")
             for counter, value in mean_counters(other).items():
                 merged[name].setdefault(counter, value)
     return merged
 
 
 def mean_counters(group: Sequence[Dispatch]) -> dict[str, float]:
-    """The mean of each counter that every one of the launches has."""
+    """Return the mean of each counter that every one of the launches has."""
     if not group:
         return {}
     shared = set(group[0].counters).intersection(*(d.counters for d in group[1:]))
@@ -166,7 +166,7 @@ def mean_counters(group: Sequence[Dispatch]) -> dict[str, float]:
 
 
 def _alike(group: Sequence[Dispatch], others: Sequence[Dispatch]) -> dict[str, tuple[int, ...] | int]:
-    """What all launches of a kernel have in common; the counted runs are asked where the timed one does not say."""
+    """Return what all launches of a kernel have in common; counted runs fill in what the timed one leaves open."""
     common: dict[str, tuple[int, ...] | int] = {}
     for key in _ALIKE:
         values = {getattr(d, key) for d in group}
@@ -178,7 +178,7 @@ def _alike(group: Sequence[Dispatch], others: Sequence[Dispatch]) -> dict[str, t
 
 
 def _wall(passes: Sequence[Dispatch], forwards: int) -> float | None:
-    """Mean seconds from a pass's first kernel to its last one's end; None without times or with uneven passes."""
+    """Return the mean seconds from a pass's first kernel to its last one's end; None for uneven passes."""
     if len(passes) % forwards:
         return None
     length = len(passes) // forwards
@@ -197,7 +197,3 @@ def _plain(name: str) -> str:
     """Cut, and without control characters and what UTF-8 cannot hold."""
     text = name[:NAME_LIMIT].encode(errors="replace").decode()
     return "".join(sign if sign.isprintable() else "?" for sign in text)
-
-
-def _short(name: str) -> str:
-    return _plain(name)[:60]

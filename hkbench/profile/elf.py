@@ -31,7 +31,7 @@ class Segment:
 
 
 def segments(content: bytes | mmap.mmap | memoryview) -> tuple[Segment, ...]:
-    """Lists the segments of a file that are loaded; none where it is not a 64-bit ELF file.
+    """List the segments of a file that are loaded; none where it is not a 64-bit ELF file.
 
     Raises:
         struct.error: the file is cut
@@ -48,7 +48,7 @@ def segments(content: bytes | mmap.mmap | memoryview) -> tuple[Segment, ...]:
 
 
 def functions(path: Path, prefix: str) -> list[tuple[int, int]]:
-    """Lists where the exported functions lie whose names begin so: (first byte, end) in the file, in order.
+    """List where the exported functions lie whose names begin so: (first byte, end) in the file, in order.
 
     Raises:
         OSError, struct.error, ValueError: the file cannot be read, or is cut

@@ -12,7 +12,7 @@ from hkbench.profile.limits import launched_share, limit_of
 from hkbench.profile.names import base
 from hkbench.records import DeviceFacts, KernelUse, Owner, metrics
 
-MOST_FINDINGS = 3
+MAX_FINDINGS = 3
 NOTABLE_SHARE = 0.05
 LARGE_SHARE = 0.2  #: of the pass, from which a kernel's own figures are worth a sentence
 MEMORY_BOUND = 0.6  #: of the memory's peak; measured copies reach some 0.8 of a data sheet
@@ -53,7 +53,7 @@ class Found:
 
 
 def findings(run: Pass, facts: DeviceFacts | None = None) -> tuple[str, ...]:
-    """What matters of it, most important first. What the profile does not tell is not spoken of."""
+    """Return what matters of it, most important first. What the profile does not tell is not spoken of."""
     found = [*_casts(run), *_foreign(run)]
     if run.on_gpu:
         found += [*_launches(run), *_host(run)]
@@ -61,7 +61,7 @@ def findings(run: Pass, facts: DeviceFacts | None = None) -> tuple[str, ...]:
             if use.share >= LARGE_SHARE and use.owner in (Owner.CANDIDATE, Owner.UNKNOWN):
                 found += _kernel(use, facts)
     found.sort(key=lambda one: -one.weight)
-    return tuple(one.text for one in found[:MOST_FINDINGS])
+    return tuple(one.text for one in found[:MAX_FINDINGS])
 
 
 def _casts(run: Pass) -> Iterator[Found]:
@@ -222,6 +222,6 @@ def _value(use: KernelUse, name: str) -> float | None:
 
 
 def _named(use: KernelUse) -> str:
-    """The kernel's own name, without arguments and namespaces."""
+    """Return the kernel's own name, without arguments and namespaces."""
     name = base(use.name) or use.name
     return f"`{name if len(name) <= SHOWN_NAME else f'{name[:SHOWN_NAME]}...'}`"

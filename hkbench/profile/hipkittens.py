@@ -12,20 +12,19 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-import tree_sitter
-import tree_sitter_cpp
+from ast_grep_py import SgNode, SgRoot
 
 from hkbench.profile.names import base
-from hkbench.records import Backend, KernelLanguage
+from hkbench.records import KernelLanguage
 from hkbench.sandbox.apart import NotFinished, answered
 
-MOST_CHARACTERS = 1 << 18  #: of C++ that is read
-LONGEST_MACRO = 1_000  #: characters of one
+MAX_CHARACTERS = 1 << 18  #: of C++ that is read
+MAX_MACRO_LENGTH = 1_000  #: characters of one
+MAX_NAME_LENGTH = 400
 SHOWN = 6  #: names in a reason
 SECONDS = 10.0  #: of processor time, to read all sources of a candidate
 MEMORY = 2 << 30
 
-_LANGUAGE = tree_sitter.Language(tree_sitter_cpp.language())
 _DEVICE_CODE = re.compile(r"#\s*include\b|\b__global__\b|\b__device__\b")
 # The text is a candidate's: where a quantifier could be tried again for each place, it is possessive or bounded.
 _LEXEME = re.compile(
@@ -65,18 +64,21 @@ class _Function:
 
 
 def kernel_language(sources: Sequence[str], ran: Iterable[str] | None = None) -> KernelLanguage:
-    """HipKittens if a `__global__` function of the C++ `sources` reaches an operation of it, else plain HIP.
+    """Return HipKittens if a `__global__` function of the `sources` reaches an operation of it, else plain HIP.
 
     `ran`: names of the kernels that a profiler saw, mangled or not; then one of those has to be among them.
     """
     ran = None if ran is None else tuple(ran)
     used, reason = _used(sources, ran)
-    backend = Backend.HIPKITTENS if used else Backend.HIP
+    backend = "hipkittens" if used else "hip"
     return KernelLanguage(backend=backend, reason=reason, kernels=used, ran=ran is not None)
 
 
 def kernel_language_apart(sources: Sequence[str], ran: Iterable[str] | None = None) -> KernelLanguage | None:
-    """The same, told in a process of its own: the parser has texts that keep it busy for hours. None for such a one."""
+    """Read `kernel_language` in a process of its own: the parser has texts that keep it busy for hours.
+
+    None for such a one.
+    """
     ran = None if ran is None else tuple(ran)
     try:
         found = answered(lambda: kernel_language(sources, ran).model_dump(mode="json"), SECONDS, MEMORY)
@@ -86,9 +88,9 @@ def kernel_language_apart(sources: Sequence[str], ran: Iterable[str] | None = No
 
 
 def _used(sources: Sequence[str], ran: Sequence[str] | None) -> tuple[tuple[str, ...], str]:
-    """The kernels that are HipKittens, and why these, or why none."""
-    if sum(map(len, sources)) > MOST_CHARACTERS:
-        return (), f"the sources have more than {MOST_CHARACTERS} characters and were not read"
+    """Return the kernels that are HipKittens, and why these, or why none."""
+    if sum(map(len, sources)) > MAX_CHARACTERS:
+        return (), f"the sources have more than {MAX_CHARACTERS} characters and were not read"
     if not any(_HEADER.search(_LEXEME.sub(_without_comments, source)) for source in sources):
         return (), "no source includes kittens.cuh"
     functions = _functions(sources)
@@ -107,7 +109,7 @@ def _used(sources: Sequence[str], ran: Sequence[str] | None) -> tuple[tuple[str,
 
 
 def device_sources(candidate: str) -> tuple[str, ...]:
-    """The strings of a candidate's Python file that look like device code; none where it is not Python."""
+    """Return the strings of a candidate's Python file that look like device code; none where it is not Python."""
     try:
         tree = ast.parse(candidate)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -133,7 +135,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _reached(kernel: str, functions: dict[str, _Function]) -> set[str]:
-    """Operations that a kernel calls, itself or through functions of the candidate's own."""
+    """Return the operations that a kernel calls, itself or through functions of the candidate's own."""
     found: set[str] = set()
     seen, left = {kernel}, [kernel]
     while left:
@@ -146,14 +148,14 @@ def _reached(kernel: str, functions: dict[str, _Function]) -> set[str]:
 
 
 def _functions(sources: Sequence[str]) -> dict[str, _Function]:
-    """Functions and macros by name, of all sources together: a kernel may call what stands in another one."""
+    """Return functions and macros by name, of all sources: a kernel may call what stands in another one."""
     texts = [_LEXEME.sub(_without_strings, source) for source in sources]
     groups = {name for text in texts for name in _GROUP_ALIAS.findall(text)}
     bodies: list[tuple[str, bool, list[tuple[str, int]]]] = []
     own = {name for text in texts for name in _LAMBDA.findall(text)}
     for text in texts:
         macros = filter(None, map(_DEFINE.fullmatch, _DIRECTIVE.findall(text)))
-        bodies += [(macro[1], False, _macro_calls(macro[2][:LONGEST_MACRO])) for macro in macros]
+        bodies += [(macro[1], False, _macro_calls(macro[2][:MAX_MACRO_LENGTH])) for macro in macros]
         bodies += _parsed(_DIRECTIVE.sub(_blank, text))
     functions: dict[str, _Function] = {}
     own |= {name for name, *_ in bodies}
@@ -183,54 +185,49 @@ def _is_operation(scope: str, word: str, arguments: int, groups: set[str], own: 
 
 
 def _parsed(text: str) -> list[tuple[str, bool, list[tuple[str, int]]]]:
-    """(name, is a kernel, [(callee, number of arguments)]) of each function that is defined in `text`."""
-    kernels = text.encode("ascii", "replace")  # a byte a character, so that places in both texts agree
+    """Return (name, is a kernel, [(callee, number of arguments)]) of each function defined in `text`."""
     plain = _QUALIFIER.sub(_blank, _without_bounds(_LAUNCH.sub(r"  (\1)  ", text)))
     # A kernel is told from the unchanged text; the parser gets a word of C++ of the same length.
-    code = plain.replace("__global__", "extern    ").encode("ascii", "replace")
+    code = plain.replace("__global__", "extern    ").encode("ascii", "replace").decode()
     found: list[tuple[str, bool, list[tuple[str, int]]]] = []
-    left: list[tuple[tree_sitter.Node, list[tuple[str, int]] | None]]
-    left = [(tree_sitter.Parser(_LANGUAGE).parse(code).root_node, None)]
+    left: list[tuple[SgNode, list[tuple[str, int]] | None]] = [(SgRoot(code, "cpp").root(), None)]
     while left:
         node, calls = left.pop()
-        body, declarator = node.child_by_field_name("body"), node.child_by_field_name("declarator")
-        if node.type == "function_definition" and body is not None and declarator is not None:
-            name = _name(declarator, code)
+        kind = node.kind()
+        if kind == "function_definition" and (body := node.field("body")) and (declarator := node.field("declarator")):
+            name = _name(declarator)
             if calls is not None:
                 calls.append((name, 0))  # a method of a local class: whoever holds it is taken to call it
             calls = []
-            found.append((name, b"__global__" in kernels[node.start_byte : body.start_byte], calls))
-        elif node.type == "call_expression" and calls is not None:
-            calls += _call(node, code)
-        left += [(child, calls) for child in reversed(node.children)]
+            head = text[node.range().start.index : body.range().start.index]
+            found.append((name, "__global__" in head, calls))
+        elif kind == "call_expression" and calls is not None:
+            calls += _call(node)
+        left += [(child, calls) for child in reversed(node.children())]
     return found
 
 
-def _call(node: tree_sitter.Node, code: bytes) -> list[tuple[str, int]]:
-    """What is called, and with how many arguments; nothing for a member."""
-    callee, arguments = node.child_by_field_name("function"), node.child_by_field_name("arguments")
-    if callee is None or arguments is None or callee.type == "field_expression":
+def _call(node: SgNode) -> list[tuple[str, int]]:
+    """Return what is called, and with how many arguments; nothing for a member."""
+    callee, arguments = node.field("function"), node.field("arguments")
+    if callee is None or arguments is None or callee.kind() == "field_expression":
         return []
-    return [(_plain(_text(callee, code)), len(arguments.named_children))]
+    return [(_plain(callee.text()[:MAX_NAME_LENGTH]), len(arguments.named_children()))]
 
 
-def _name(declarator: tree_sitter.Node, code: bytes) -> str:
-    """The identifier that a declarator declares, without scope and template arguments."""
-    inner: tree_sitter.Node | None = declarator
-    while inner is not None and inner.type not in {"identifier", "field_identifier", "operator_name"}:
-        following = inner.child_by_field_name("declarator") or inner.child_by_field_name("name")
-        if following is None and inner.type == "reference_declarator":
-            following = inner.named_children[-1] if inner.named_children else None
+def _name(declarator: SgNode) -> str:
+    """Return the identifier that a declarator declares, without scope and template arguments."""
+    inner: SgNode | None = declarator
+    while inner is not None and inner.kind() not in {"identifier", "field_identifier", "operator_name"}:
+        following = inner.field("declarator") or inner.field("name")
+        if following is None and inner.kind() == "reference_declarator":
+            following = inner.named_children()[-1] if inner.named_children() else None
         inner = following
-    return _plain(_text(inner if inner is not None else declarator, code)).rpartition("::")[2]
-
-
-def _text(node: tree_sitter.Node, code: bytes) -> str:
-    return code[node.start_byte : min(node.end_byte, node.start_byte + 400)].decode("utf-8", "replace")
+    return _plain((inner or declarator).text()[:MAX_NAME_LENGTH]).rpartition("::")[2]
 
 
 def _plain(callee: str) -> str:
-    """`kittens :: group<4>::load<1>` is `kittens::group::load`."""
+    """Return a plain name: `kittens :: group<4>::load<1>` is `kittens::group::load`."""
     kept, depth = [], 0
     for sign in callee:
         depth -= sign == ">"
@@ -241,12 +238,12 @@ def _plain(callee: str) -> str:
 
 
 def _macro_calls(body: str) -> list[tuple[str, int]]:
-    """Calls in a macro's body, which is no whole piece of C++; where several arguments stand, enough are assumed."""
+    """Return the calls in a macro's body, which is no whole piece of C++; assume enough where arguments are open."""
     return [(_plain(match[1]), 4 if "," in body[match.end() :] else 1) for match in _CALL.finditer(body)]
 
 
 def _blank(match: re.Match[str]) -> str:
-    """As many characters, the lines kept."""
+    """Return as many blanks as the match has characters, with its line ends kept."""
     return re.sub(r"[^\n]", " ", match[0])
 
 

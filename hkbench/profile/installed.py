@@ -6,30 +6,15 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
+from hkbench.device_kinds import Profiler, model_of
 from hkbench.records import DeviceKind
 from hkbench.rocm import rocm_roots
 
 Find = Callable[[str], str | None]
 
 
-class Profiler(StrEnum):
-    """The tools that a profile can come from."""
-
-    ROCPROFV3 = "rocprofv3"
-    ROCPROFV2 = "rocprofv2"
-    ROCPROF = "rocprof"
-    NCU = "ncu"
-    TORCH = "torch"  #: torch's profiler in the runner: no counters, but nothing to install
-
-
-_ORDER = {
-    DeviceKind.ROCM: (Profiler.ROCPROFV3, Profiler.ROCPROFV2, Profiler.ROCPROF),
-    DeviceKind.CUDA: (Profiler.NCU,),
-    DeviceKind.CPU: (),
-}
 #: The parts that the README of ROCm/rocprofiler lists for the older two; gfx950 came later.
 _OLD_TOOLS = frozenset({Profiler.ROCPROFV2, Profiler.ROCPROF})
 _NOT_FOR_OLD_TOOLS = frozenset({"gfx950"})
@@ -59,15 +44,15 @@ class Standing:
 
 
 def find_program(name: str) -> str | None:
-    """The path of a profiler: on PATH, or where ROCm and CUDA put it."""
+    """Return the path of a profiler: on PATH, or where ROCm and CUDA put it."""
     cuda = [Path(root) for root in (os.environ.get("CUDA_HOME"), "/usr/local/cuda") if root]
     extra = [str(root / "bin") for root in (*rocm_roots(os.environ), *cuda)]
     return shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", os.defpath), *extra]))
 
 
 def standings(kind: DeviceKind, arch: str | None, find: Find = find_program) -> Iterator[Standing]:
-    """The makers' profilers for a kind of device, best first, each looked for as it is asked for."""
-    for profiler in _ORDER[kind]:
+    """Yield the makers' profilers for a kind of device, best first, each looked for as it is asked for."""
+    for profiler in model_of(kind).profilers:
         program = find(profiler.value)
         obstacle = None
         if profiler in _OLD_TOOLS and arch in _NOT_FOR_OLD_TOOLS:

@@ -1,4 +1,4 @@
-"""Keeps what a profiler wrote and printed, for whoever wants to look at it afterwards."""
+"""Keep what a profiler wrote and printed, for users who want to look at it afterwards."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Kept:
 
     @classmethod
     def of(cls, parent: str | None, problem: str, code: bytes) -> Kept | None:
-        """Below `parent`, by the problem and the candidate's hash; None where nothing is to be kept.
+        """Return a folder below `parent`, by the problem and the candidate's hash; None where nothing is to be kept.
 
         Raises:
             UsageError: it cannot be made.
@@ -37,7 +37,7 @@ class Kept:
         return cls(folder)
 
     def step(self, step: Step, returncode: int | None, seconds: float, output: str) -> None:
-        """How a step was run and ended; `returncode` None: it did not end in time."""
+        """Keep how a step was run and ended; `returncode` None: it did not end in time."""
         said = {
             "command": step.command,
             "environment": dict(step.environment),
@@ -48,7 +48,7 @@ class Kept:
         write_atomic(self.folder / f"{step.name}.json", json.dumps(said, indent=2) + "\n")
 
     def files(self, planned: Plan) -> None:
-        """The files of the steps as text; links are not followed, and what is too large is left out."""
+        """Keep the files of the steps as text; links are not followed, and what is too large is left out."""
         for pattern in (pattern for step in planned.steps for pattern in step.expected):
             for path in folders.matching(planned.folder, pattern):
                 try:

@@ -28,7 +28,7 @@ class Limit:
 
 
 def limit_of(use: KernelUse, facts: DeviceFacts) -> Limit | None:
-    """The tightest limit by registers and LDS; None for a part, or a kernel, of which too little is known."""
+    """Return the tightest limit by registers and LDS; None for a part, or a kernel, of which too little is known."""
     if use.block is None:
         return None
     threads = math.prod(use.block)
@@ -46,7 +46,7 @@ def limit_of(use: KernelUse, facts: DeviceFacts) -> Limit | None:
 
 
 def launched_share(use: KernelUse, facts: DeviceFacts) -> float | None:
-    """The share of the device's wave slots that the launch can fill, by its number of blocks; None if not known."""
+    """Return the share of the device's wave slots that the launch's blocks can fill; None if not known."""
     if use.grid is None or use.block is None or not facts.compute_units:
         return None
     if facts.kind is DeviceKind.ROCM and facts.arch in LDS_BYTES:

@@ -31,16 +31,16 @@ _TRITON_KERNEL = re.compile(r"\btt\.func public @\"?([\w.$]+)")
 _TRITON_END = re.compile(r"^ {0,4}\} loc\((#\w+|\".*?\":\d+:\d+)\)", re.MULTILINE)
 _TRITON_PLACE = re.compile(r'"((?:[^"\\]|\\.)*)":\d+:\d+')
 _TRITON_ALIAS = r"^{} = loc\((.*)\)$"
-MOST_ALIASES = 8
+MAX_ALIASES = 8
 #: Where installed packages lie; a candidate's own file does not.
 _INSTALLED = re.compile(r"/(?:site|dist)-packages/")
 _INDUCTOR_MARKS = (b"torch._inductor", b"torch/csrc/inductor", b"inductor_entry_cpp", b"cpp_fused_")
 _LIBRARY_MARKS = (b"OpenBLAS 0.", b"oneDNN v", b"oneAPI Math Kernel Library")  #: what these libraries say of themselves
 SOURCE_ENDINGS = (".py", ".cu", ".cuh", ".hip", ".cpp", ".cc", ".cxx")
-MOST_ENTRIES = 1_000_000  #: names that are looked through: more than the limits of a runner let it make
-MOST_FILES = 2000
-MOST_BYTES = 64 * 1024 * 1024  #: of one file
-MOST_BYTES_TOTAL = 512 * 1024 * 1024
+MAX_ENTRIES = 1_000_000  #: names that are looked through: more than the limits of a runner let it make
+MAX_FILES = 2000
+MAX_BYTES = 64 * 1024 * 1024  #: of one file
+MAX_BYTES_TOTAL = 512 * 1024 * 1024
 READ_SECONDS = 60.0  #: of processor time, for all files that a build left
 READ_MEMORY = 4 << 30
 
@@ -57,7 +57,7 @@ class Built:
 
 
 def qualified(name: str) -> str:
-    """`void ns::f<float, g<int> >(float*)` -> `ns::f`; a mangled name -> its parts joined by `::`.
+    """Return the qualified name: `void ns::f<float, g<int> >(float*)` -> `ns::f`; mangled parts joined by `::`.
 
     The anonymous namespace and what a tool appends (`.kd`, `[clone ...]`) are left out.
     """
@@ -80,12 +80,12 @@ def qualified(name: str) -> str:
 
 
 def base(name: str) -> str:
-    """The identifier alone, without namespaces, templates and arguments."""
+    """Return the identifier alone, without namespaces, templates and arguments."""
     return qualified(name).rsplit("::", 1)[-1]
 
 
 def _mangled_parts(name: str) -> Iterator[str]:
-    """Identifiers of an Itanium-mangled name, outermost first."""
+    """Yield the identifiers of an Itanium-mangled name, outermost first."""
     place = 3 if name.startswith("_ZN") else 2
     while place < len(name) and name[place] in "KVrLS":
         place += 2 if name[place] == "S" else 1
@@ -101,13 +101,8 @@ def _mangled_parts(name: str) -> Iterator[str]:
             return
 
 
-def defined_kernels(source: str) -> frozenset[str]:
-    """Kernels that a candidate's text defines: `__global__` functions, also in strings, and Triton's jit functions."""
-    return frozenset(device_functions(source) | triton_functions(source))
-
-
 def device_functions(source: str) -> set[str]:
-    """`__global__` functions in a candidate's text, also in strings.
+    """Return the `__global__` functions in a candidate's text, also in strings.
 
     Generous: what stands before a parenthesis or `<` in a `__global__` declaration, macros included.
     """
@@ -119,7 +114,7 @@ def device_functions(source: str) -> set[str]:
 
 
 def without_comments(source: str) -> str:
-    """A text with a blank for each comment of C++. One that has no end is left as it is.
+    """Return a text with a blank for each comment of C++. One that has no end is left as it is.
 
     In one pass: a regular expression for all of it takes the square of the time where many have no end.
     """
@@ -139,7 +134,7 @@ def without_comments(source: str) -> str:
 
 
 def triton_functions(source: str) -> set[str]:
-    """Triton's jit functions in a candidate's Python text."""
+    """Return Triton's jit functions in a candidate's Python text."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -154,7 +149,7 @@ def triton_functions(source: str) -> set[str]:
 
 
 def is_jit(node: ast.expr) -> bool:
-    """`triton.jit`, `jit`, `triton.jit(...)`; `torch.jit.script` is none of these."""
+    """Return whether it is `triton.jit`, `jit` or `triton.jit(...)`; `torch.jit.script` is none of these."""
     if isinstance(node, ast.Call):
         return is_jit(node.func)
     if isinstance(node, ast.Attribute):
@@ -169,12 +164,12 @@ class BuildFolder:
     """What a build has left in a folder by now. A file whose bytes are known is not searched again."""
 
     def __init__(self, folder: str, known: Mapping[str, Built] | None = None) -> None:
-        """`known`: of another one's for the same folder."""
+        """Take `known`: of another one's for the same folder."""
         self._folder = folder
         self.known = dict(known or {})  #: by path and SHA-256 of the content
 
     def read(self) -> Built:
-        """The files are a candidate's: only bytes are read, and not without bound.
+        """Read the candidate's files, as bytes and within a bound.
 
         Raises:
             TooDeep: see `contents`.
@@ -182,7 +177,7 @@ class BuildFolder:
         return self._together([self._file(*file) for file in self._contents()])
 
     def read_apart(self) -> Built:
-        """As `read`, in a process of its own: what lies in the files may take any time to look through.
+        """Read as `read`, in a process of its own: the files may take any time to look through.
 
         Raises:
             TooDeep: as there.
@@ -195,7 +190,7 @@ class BuildFolder:
         return self._together([self.known[key] for key in found["keys"]])
 
     def _read_new(self) -> dict[str, Any] | None:
-        """The keys of all files, and what of them was not known; None: they lie too deep."""
+        """Return the keys of all files, and what of them was not known; None: they lie too deep."""
         before, keys = set(self.known), []
         try:
             for path, content in self._contents():
@@ -230,13 +225,13 @@ def _key(path: str, content: bytes) -> str:
 
 
 def triton_origin(text: str) -> tuple[str, str] | None:
-    """The kernel in a text of Triton's (`.ttir`, `.source`) and the Python file that defines it, if it says."""
+    """Return the kernel in a text of Triton's (`.ttir`, `.source`) and the Python file that defines it, if it says."""
     kernel = _TRITON_KERNEL.search(text)
     end = _TRITON_END.search(text, kernel.end()) if kernel else None
     if kernel is None or end is None:
         return None
     place = end[1]
-    for _ in range(MOST_ALIASES):
+    for _ in range(MAX_ALIASES):
         if found := _TRITON_PLACE.search(place):
             return kernel[1], found[1]
         alias = re.search(r"#\w+", place)
@@ -269,7 +264,7 @@ def _read_file(path: str, content: bytes) -> Built:
 
 
 def contents(folder: str, endings: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:
-    """Path and bytes of the files in `folder` with these endings (of versioned ones, `.so.1`, too); within bounds.
+    """Yield path and bytes of files in `folder` with these endings (of versioned ones, `.so.1`, too); within bounds.
 
     No link is followed and nothing is waited for: whoever writes there may have put anything in its place. What of a
     path is not text stands as a question mark in it.
@@ -277,21 +272,21 @@ def contents(folder: str, endings: tuple[str, ...]) -> Iterator[tuple[str, bytes
     Raises:
         TooDeep: folders are nested there as no build nests them.
     """
-    left = MOST_BYTES_TOTAL
+    left = MAX_BYTES_TOTAL
     found = 0
     for number, entry in enumerate(folders.walk(folder, in_order=True)):
-        if number >= MOST_ENTRIES or found >= MOST_FILES or left <= 0:
+        if number >= MAX_ENTRIES or found >= MAX_FILES or left <= 0:
             return
         if entry.is_folder or not (entry.name.endswith(endings) or ".so." in entry.name):
             continue
-        content = folders.read(entry, min(MOST_BYTES, left))
+        content = folders.read(entry, min(MAX_BYTES, left))
         found += 1
         left -= len(content)
         yield entry.path.encode(errors="replace").decode(), content
 
 
 def texts(folder: str) -> Iterator[tuple[str, str]]:
-    """Path and text of the sources that a build or the candidate itself has written into `folder`; within bounds."""
+    """Yield path and text of the sources that a build or the candidate has written into `folder`; within bounds."""
     for path, content in contents(folder, SOURCE_ENDINGS):
         yield path, content.decode(errors="replace")
 

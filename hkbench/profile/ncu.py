@@ -16,12 +16,12 @@ from hkbench.errors import InputMissing
 from hkbench.profile.dispatches import Dispatch, Run
 from hkbench.profile.tables import ProfileUnreadable, Row, read_text, table, unreadable
 from hkbench.records.metrics import NVIDIA, NVIDIA_TENSOR
-from hkbench.store.plain import one_line
+from hkbench.store.sanitize import one_line
 
 DURATION = "gpu__time_duration.sum"
 METRICS = tuple(NVIDIA)
 _TENSOR_NEW, _TENSOR_OLD = NVIDIA_TENSOR  #: the tensor pipes' metric, which was renamed
-MOST_LAUNCHES = 400  #: profiled; each is replayed some ten times, with the memory that it writes saved and restored
+MAX_LAUNCHES = 400  #: profiled; each is replayed some ten times, with the memory that it writes saved and restored
 _OLD_ARCH = re.compile(r"sm_[78]\d")
 _PREFIX = {"": 1.0, "n": 1e-9, "u": 1e-6, "m": 1e-3, "K": 1e3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 _UNIT = re.compile(r"([numkKMGTP]?)(second|s|byte|B|hz|Hz)(/\w+)?")
@@ -39,21 +39,21 @@ _SHARED = (
 
 
 def command(program: str, output: Path, arch: str | None, wrapped: Sequence[str]) -> tuple[str, ...]:
-    """All metrics of the launches between cudaProfilerStart and cudaProfilerStop -> `output`, `MOST_LAUNCHES` at most.
+    """Return the command for all metrics of the launches that are profiled -> `output`, `MAX_LAUNCHES` at most.
 
     The clocks are left alone, as when the candidate was timed. Each launch is replayed until all metrics are counted,
     with caches flushed before: times are those of cold caches.
     """
     tensor = _TENSOR_OLD if arch is not None and _OLD_ARCH.fullmatch(arch) else _TENSOR_NEW
     return (
-        program, "--target-processes", "all", "--profile-from-start", "off", "--launch-count", str(MOST_LAUNCHES),
+        program, "--target-processes", "all", "--profile-from-start", "off", "--launch-count", str(MAX_LAUNCHES),
         "--clock-control", "none", "--csv", "--page", "raw", "--print-units", "base",
         "--section", "LaunchStats", "--metrics", ",".join((*METRICS, tensor)), "--log-file", str(output), *wrapped,
     )  # fmt: skip
 
 
 def read(path: Path) -> Run:
-    """Every launch, in order.
+    """Return every launch, in order.
 
     Raises:
         InputMissing: there is no such file.
@@ -72,13 +72,13 @@ def read(path: Path) -> Run:
     launches = list(_long(rows, path)) if long else list(_wide(rows, path))
     if not launches:
         raise unreadable(path, "holds no kernel")
-    if len(launches) >= MOST_LAUNCHES:
+    if len(launches) >= MAX_LAUNCHES:
         raise unreadable(path, f"holds {len(launches)} launches, of which no more are profiled: passes are cut off")
     return Run(path, tuple(launches))
 
 
 def messages(path: Path) -> str:
-    """What the tool itself wrote among the results, its errors before all; nothing where there is no file."""
+    """Return what the tool itself wrote among the results, its errors before all; nothing where there is no file."""
     try:
         lines = read_text(path).splitlines()
     except (InputMissing, ProfileUnreadable):
@@ -136,7 +136,7 @@ def _shape(row: Row, values: Mapping[str, float], column: str, metric: str) -> t
 
 
 def _is_number(value: str) -> bool:
-    """Texts among the metrics ("n/a", names, yes and no) are no damage."""
+    """Tell a number from the texts among the metrics ("n/a", names, yes and no), which are no damage."""
     return re.fullmatch(r"[-+.,\deE]+|nan|inf", value, re.IGNORECASE) is not None and value.lower() not in (
         "nan",
         "inf",
@@ -144,7 +144,7 @@ def _is_number(value: str) -> bool:
 
 
 def scaled(value: float, name: str, unit: str, path: Path) -> float:
-    """A metric in its base unit: seconds, bytes, hertz, counts.
+    """Return a metric in its base unit: seconds, bytes, hertz, counts.
 
     Raises `ProfileUnreadable` where a time or a size has a unit that is not known.
     """

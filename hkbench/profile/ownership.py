@@ -19,23 +19,26 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from hkbench.profile.names import Built, base, defined_kernels, qualified
+from hkbench.profile.names import Built, base, qualified
 from hkbench.profile.sampled_code import SLEEF
 from hkbench.records import Owner, Ownership, Track, Work
 from hkbench.records.trust import FOREIGN_SHARE, OWN_SHARE, Rule
 
-MOST_OTHER = 0.9  #: of a GPU's time; beyond it the candidate's own kernels have to have a share at all
-LEAST_OWN_BESIDE_OTHER = 0.05
-MOST_COPIES = 0.5  #: of a CPU pass, without anything of the candidate's own
-FEWEST_SAMPLES = 20  #: of instruction pointers; below, the dispatcher's word is taken alone
+MAX_OTHER = 0.9  #: of a GPU's time; beyond it the candidate's own kernels have to have a share at all
+MIN_OWN_BESIDE_OTHER = 0.05
+MAX_COPIES = 0.5  #: of a CPU pass, without anything of the candidate's own
+MIN_SAMPLES = 20  #: of instruction pointers; below, the dispatcher's word is taken alone
+MIN_WORKING_SAMPLES = 5  #: of anybody's arithmetic; below, a busy machine showed waiting threads alone
 FEW_OPERATORS = 0.15  #: share of a CPU pass; with less in its operators, something else called the code of PyTorch
 JIT_AT_WORK = 0.05  #: share of PyTorch's operators from which code without a file may be oneDNN's
 HIDDEN = "[hidden]"  #: samples of threads that may not be looked at (sandbox/sampler.py)
 DISPATCHER = "dispatcher (too few samples of instruction pointers)"
+WAITING = "instruction pointers sampled from outside (waiting threads and the interpreter, hardly any work)"
+_TOO_LITTLE = (DISPATCHER, WAITING)
 ROW_LENGTH = 4
 FOREIGN = (Owner.PYTORCH, Owner.LIBRARY)
 MIN_TICKS = 100  #: with as many, the share of PyTorch's operators is at most the share that was seen from outside
@@ -47,10 +50,10 @@ GAP_SECONDS = 6e-5
 UNEXPLAINED_SLACK_SECONDS = 2e-5
 UNEXPLAINED_NOISE = 0.15  #: share of a timed call; clocks move, and the caches of timed calls are colder
 MAX_UNEXPLAINED = 0.2  #: share of a timed call, beyond the slack and the noise
-MOST_KERNELS = 8
+MAX_KERNELS = 8
 SHOWN_NAME = 100
-MOST_ROWS = 1024
-LARGEST = 1e6  #: seconds
+MAX_ROWS = 1024
+MAX_SECONDS = 1e6  #: seconds
 
 #: Kernels of PyTorch that only make, move or convert memory, and what the driver does itself.
 _HOUSEKEEPING = re.compile(
@@ -118,8 +121,8 @@ _TORCH_OBJECT = re.compile(r"^(?:libtorch|libcaffe2)|^libaoti")
 
 
 _BEYOND = (
-    f"KernelBench does not ask for this, the rule {Rule.OWN_KERNELS} does: compute in kernels of this file, or judge "
-    "with --track any"
+    f"KernelBench does not ask for this, the rule {Rule.OWN_KERNELS} does: compute in kernels of this file, or "
+    "evaluate with --track any"
 )
 _NOBODYS = "interpreter, C library, waiting threads"
 _BY_NO_OPERATOR = ", called by no operator"
@@ -127,22 +130,22 @@ _BY_NO_OPERATOR = ", called by no operator"
 
 def device_work(
     trace: Mapping[str, Any],
-    source: str,
+    defined: frozenset[str],
     built: Built,
     seconds: tuple[float, float] | None = None,
     quick: float | None = None,
 ) -> Work | None:
-    """Shares of the device time of one traced call (see runner/trace.py), by whose kernels took it.
+    """Return shares of one traced call's device time (see runner/trace.py), by whose kernels took it.
 
-    `source` is the candidate's file; `built` what `names.BuildFolder` found in its private folder; `seconds` are
-    the medians of the timed calls, the candidate's and the baseline's, and `quick` is one of the candidate's quickest:
-    a kernel that is kept from the trace is in each of them, a host that waits for a processor is not. None when the
-    trace holds nothing that can be used. The answer is untrusted, so everything in it is checked.
+    `defined` are the kernels that the candidate's file defines; `built` is what `names.BuildFolder` found in its
+    private folder; `seconds` are the medians of the timed calls, the candidate's and the baseline's, and `quick` is
+    one of the candidate's quickest: a kernel that is kept from the trace is in each of them, a host that waits for a
+    processor is not. None when the trace holds nothing that can be used. The answer is untrusted, so everything in it
+    is checked.
     """
     rows = traced_rows(trace)
     if rows is None:
         return None
-    defined = defined_kernels(source)
     named = [(name, taken, kernel_owner(name, kind, defined, built)) for name, kind, taken in rows]
     left_out = _seconds(trace.get("left_out_seconds"))
     total = sum(taken for _, taken, _ in named) + left_out
@@ -168,7 +171,7 @@ def device_work(
 
 
 def kernel_owner(name: str, kind: str, defined: frozenset[str], built: Built) -> Owner:
-    """Whose kernel it is; `UNKNOWN` is housekeeping, nobody's."""
+    """Return whose kernel it is; `UNKNOWN` is housekeeping, nobody's."""
     if kind in ("gpu_memcpy", "gpu_memset") or _DRIVER.search(name):
         return Owner.UNKNOWN
     identifier, names = base(name), names_of(name)
@@ -186,24 +189,28 @@ def kernel_owner(name: str, kind: str, defined: frozenset[str], built: Built) ->
 
 
 def names_of(kernel: str) -> set[str]:
-    """The identifiers that a kernel can have in its source: Triton appends what it was specialised for."""
+    """Return the identifiers that a kernel can have in its source: Triton appends what it was specialised for."""
     identifier = base(kernel)
     return {identifier, _TRITON_SUFFIX.sub("", identifier)}
 
 
-def owner_of_kernel(source: str, built: Built) -> Callable[[str], Owner]:
-    """Whose kernel it is, by its name alone, for a candidate's file and what its build left."""
-    defined = defined_kernels(source)
+def written_names(kernels: Iterable[str], defined: Collection[str]) -> tuple[str, ...]:
+    """Return the kernels that are `defined`, each once, as the source names them."""
+    return tuple(dict.fromkeys(written for name in kernels for written in sorted(names_of(name) & set(defined))))
+
+
+def owner_of_kernel(defined: frozenset[str], built: Built) -> Callable[[str], Owner]:
+    """Tell whose kernel it is, by its name alone, from what a candidate's file defines and what its build left."""
     return lambda name: kernel_owner(name, "kernel", defined, built)
 
 
 def owner_of_operator(name: str) -> Owner:
-    """Whose operator it is, on a CPU."""
+    """Return whose operator it is, on a CPU."""
     return Owner.PYTORCH if _PYTORCH_OPERATOR.search(name) else Owner.CANDIDATE
 
 
 def _known_owner(name: str) -> Owner | None:
-    """PyTorch or a library, by what only they carry. c10::Half or cutlass::half_t among the arguments is anyone's."""
+    """Tell PyTorch and libraries by what only they carry. c10::Half or cutlass::half_t among arguments is anyone's."""
     head = qualified(name)
     if _PYTORCH_HEAD.search(head) or _PYTORCH_NAME.search(name):
         return Owner.PYTORCH
@@ -215,7 +222,7 @@ def _known_owner(name: str) -> Owner | None:
 
 
 def operator_shares(trace: Mapping[str, Any]) -> tuple[float, float] | None:
-    """A CPU trace's shares of the wall time in PyTorch's operators: (that do work, that only move or make memory)."""
+    """Return a CPU trace's wall-time shares of PyTorch's operators: (those that work, those that only move memory)."""
     rows, wall = traced_rows(trace), _seconds(trace.get("wall_seconds"))
     if rows is None or not wall:
         return None
@@ -233,7 +240,7 @@ def cpu_work(
     ticks: Mapping[frozenset[str], float] | None = None,
     seconds: tuple[float, float] | None = None,
 ) -> Work:
-    """Shares of the samples of instruction pointers, taken from outside, by the file that is mapped there.
+    """Return shares of the instruction pointers sampled from outside, by the file that is mapped there.
 
     `objects`: path -> samples (`sampled_code.files_of`). Files in the private folder are the candidate's, unless
     torch.compile wrote them or a library was copied there (`built.objects`); code without a file too, unless PyTorch's
@@ -248,7 +255,7 @@ def cpu_work(
     candidate do not hide it. `seconds`: the medians of the timed calls, the candidate's and the baseline's.
     """
     total = float(sum(objects.values()))
-    if total < FEWEST_SAMPLES:
+    if total < MIN_SAMPLES:
         rest = max(0.0, 1.0 - aten_share - aten_copies)
         work = Work(
             own=rest / 2, pytorch=aten_share, library=0.0, other=rest / 2 + aten_copies, source=DISPATCHER,
@@ -267,11 +274,12 @@ def cpu_work(
         arithmetic = sum(count for path, count in objects.items() if path == SLEEF or _ARITHMETIC.search(path)) / total
         counts[Owner.CANDIDATE] += arithmetic
         counts[Owner.UNKNOWN] -= arithmetic
+    working = sum(counts[owner] for owner in (Owner.CANDIDATE, *FOREIGN)) * total
     if ticks and sum(ticks.values()) >= MIN_TICKS:
         # A traced call that loses its processor within an operator says too much of PyTorch.
         aten_share = min(aten_share, _presence(ticks, private_folder, built or Built(), aten_share, 0.0))
     sampled = counts[Owner.PYTORCH]
-    only_copies = aten_copies > MOST_COPIES and counts[Owner.CANDIDATE] < LEAST_OWN_BESIDE_OTHER
+    only_copies = aten_copies > MAX_COPIES and counts[Owner.CANDIDATE] < MIN_OWN_BESIDE_OTHER
     pytorch = max(aten_share, sampled if only_copies else sampled - min(sampled, aten_copies))
     moved = max(0.0, sampled - pytorch)
     rest = counts[Owner.CANDIDATE] + counts[Owner.LIBRARY] + counts[Owner.UNKNOWN]
@@ -282,7 +290,7 @@ def cpu_work(
         pytorch=pytorch,
         library=counts[Owner.LIBRARY] * scale,
         other=counts[Owner.UNKNOWN] * scale + moved,
-        source="instruction pointers sampled from outside",
+        source="instruction pointers sampled from outside" if working >= MIN_WORKING_SAMPLES else WAITING,
         kernels=_shown(foreign),
     )
     present = _presence(ticks or {}, private_folder, built or Built(), aten_share, 0.0 if only_copies else aten_copies)
@@ -292,7 +300,7 @@ def cpu_work(
 def _presence(
     ticks: Mapping[frozenset[str], float], private_folder: str, built: Built, aten_share: float, aten_copies: float
 ) -> float:
-    """Estimates from below the share of the time in which PyTorch or a library was at work."""
+    """Estimate from below the share of the time in which PyTorch or a library was at work."""
     total = sum(ticks.values())
     if not total:
         return 0.0
@@ -304,7 +312,7 @@ def _presence(
 
 
 def _timed(work: Work, foreign: float, seconds: tuple[float, float] | None, slack: float) -> Work:
-    """Adds the seconds that PyTorch and libraries took of a timed call, and those that they may take.
+    """Add the seconds that PyTorch and libraries took of a timed call, and those that they may take.
 
     `foreign`: their share of the candidate's time; `seconds`: the candidate's and the baseline's; `slack`: the least
     that is allowed.
@@ -316,14 +324,14 @@ def _timed(work: Work, foreign: float, seconds: tuple[float, float] | None, slac
 
 
 def unexplained(trace: Mapping[str, Any], seconds: float) -> float:
-    """Returns the share of a GPU's timed call, `seconds` long, for which neither kernels nor the host account.
+    """Return the share of a GPU's timed call, `seconds` long, for which neither kernels nor the host account.
 
     It is the time that was measured beyond what the traced kernels took, as far as the trace has gaps for it that are
     longer than the host takes to launch a kernel. It is 0 where the trace lists no rows, or not all of them. A call
     whose launches are queued before its clock begins takes as long as its kernels.
     """
     busy, window, rows = _seconds(trace.get("busy_seconds")), _seconds(trace.get("wall_seconds")), trace.get("rows")
-    if not isinstance(rows, list) or len(rows) >= MOST_ROWS or not busy or not window or seconds <= 0.0:
+    if not isinstance(rows, list) or len(rows) >= MAX_ROWS or not busy or not window or seconds <= 0.0:
         return 0.0
     missing = seconds * (1.0 - UNEXPLAINED_NOISE) - busy - UNEXPLAINED_SLACK_SECONDS
     until, gaps = 0.0, 0.0
@@ -338,12 +346,12 @@ def unexplained(trace: Mapping[str, Any], seconds: float) -> float:
 
 
 def own_objects(paths: Iterable[str], private_folder: str, built: Built) -> set[str]:
-    """Returns the mapped files whose code is the candidate's by their names, also code that has no file."""
+    """Return the mapped files whose code is the candidate's by their names, also code that has no file."""
     return {path for path in paths if object_owner(path, private_folder, built, 0.0) is Owner.CANDIDATE}
 
 
 def object_owner(path: str, private_folder: str, built: Built, aten_share: float) -> Owner:
-    """Whose code lies in a mapped file; `UNKNOWN` is nobody's."""
+    """Return whose code lies in a mapped file; `UNKNOWN` is nobody's."""
     if _KERNEL.search(path):
         return Owner.UNKNOWN
     path = path.removesuffix(" (deleted)")
@@ -368,21 +376,21 @@ def object_owner(path: str, private_folder: str, built: Built, aten_share: float
 
 
 def judgement(work: Work, track: Track) -> str | None:
-    """Why the work was not the candidate's, or None. In track `any` nothing is asked."""
+    """Return why the work was not the candidate's, or None. In track `any` nothing is asked."""
     return None if track is Track.ANY else not_own(work)
 
 
 def ownership(work: Work | None) -> Ownership:
-    """Says whose work it was, whatever the track; `None`: there is no evidence."""
+    """Say whose work it was, whatever the track; `None`: there is no evidence."""
     if work is None:
         return Ownership.NOT_ESTABLISHED
     if not_own(work) is not None:
         return Ownership.NOT_OWN
-    return Ownership.NOT_ESTABLISHED if work.source == DISPATCHER else Ownership.OWN
+    return Ownership.NOT_ESTABLISHED if work.source in _TOO_LITTLE else Ownership.OWN
 
 
 def not_own(work: Work) -> str | None:
-    """Says why the work was not the candidate's; None where nothing says so."""
+    """Say why the work was not the candidate's; None where nothing says so."""
     weighed = work.own + work.pytorch + work.library
     on_gpu = work.source == "kineto"
     if work.unexplained > MAX_UNEXPLAINED:
@@ -391,13 +399,13 @@ def not_own(work: Work) -> str | None:
             f"trace, or the device waited for the host for more than {GAP_SECONDS * 1e6:.0f} us at once, as for an "
             f"allocation; allocate and build before forward{_advice(work)}"
         )
-    if on_gpu and work.other > MOST_OTHER and work.own < LEAST_OWN_BESIDE_OTHER:
+    if on_gpu and work.other > MAX_OTHER and work.own < MIN_OWN_BESIDE_OTHER:
         return (
             f"copies and fills by PyTorch took {work.other:.0%} of the device time, the candidate's own kernels "
             f"{work.own:.0%}{_advice(work)}"
         )
     if work.foreign_seconds is not None and work.allowed_seconds is not None:
-        if not on_gpu and work.foreign_seconds <= CPU_SLACK_SECONDS:
+        if not on_gpu and work.foreign_seconds <= CPU_SLACK_SECONDS == work.allowed_seconds:
             return None  # in a call of microseconds, allocating the output takes most of the time
         if work.foreign_seconds > work.allowed_seconds:
             return (
@@ -406,7 +414,7 @@ def not_own(work: Work) -> str | None:
                 f"the faster side takes (own kernels {work.own:.0%}, PyTorch's {work.pytorch:.0%}, libraries' "
                 f"{work.library:.0%}){_advice(work)}"
             )
-    if weighed <= 0.0 or work.own >= OWN_SHARE * weighed:
+    if weighed <= 0.0 or work.own >= OWN_SHARE * weighed or work.source == WAITING:
         return None
     return (
         f"the candidate's own kernels did {work.own / weighed:.0%} of the work, PyTorch's {work.pytorch / weighed:.0%}"
@@ -415,31 +423,31 @@ def not_own(work: Work) -> str | None:
 
 
 def _advice(work: Work) -> str:
-    """Names the time that is not weighed, the longest kernels of others, the rule and what to change."""
+    """Name the time that is not weighed, the longest kernels of others, the rule and what to change."""
     nobodys = f"; {work.other:.0%} of the time was nobody's work ({_NOBODYS}) and is not weighed"
     longest = f"; the longest others: {', '.join(work.kernels)}" if work.kernels else ""
     return f"{nobodys if work.source != 'kineto' else ''}{longest}. {_BEYOND}"
 
 
 def traced_rows(trace: Mapping[str, Any]) -> list[tuple[str, str, float]] | None:
-    """(name, kind, seconds) of a trace's kernels, or None when there is no list. What is no row is passed over."""
+    """Return (name, kind, seconds) of a trace's kernels, or None without a list. Other rows are passed over."""
     reported = trace.get("kernels")
     if "error" in trace or not isinstance(reported, list):
         return None
     return [
         (row["name"], str(row.get("kind")), _seconds(row.get("seconds")))
-        for row in reported[:MOST_ROWS]
+        for row in reported[:MAX_ROWS]
         if isinstance(row, dict) and isinstance(row.get("name"), str)
     ]
 
 
 def _seconds(value: object) -> float:
-    usable = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < LARGEST
+    usable = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < MAX_SECONDS
     return float(value) if usable and isinstance(value, (int, float)) and math.isfinite(value) else 0.0
 
 
 def _shown(foreign: Iterable[tuple[str, float]]) -> tuple[str, ...]:
-    longest = sorted(foreign, key=lambda item: -item[1])[:MOST_KERNELS]
+    longest = sorted(foreign, key=lambda item: -item[1])[:MAX_KERNELS]
     return tuple(f"{plain_name(name)} ({share:.0%})" for name, share in longest)
 
 

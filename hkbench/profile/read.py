@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
+from hkbench.device_kinds import Profiler
 from hkbench.errors import InputMissing, UsageError
 from hkbench.profile import ncu, rocprof, rocprofv3
 from hkbench.profile.choose import Plan, Step
 from hkbench.profile.derived import Agent, amd_figures, nvidia_figures
 from hkbench.profile.dispatches import OwnerOf, Run, profile_of
-from hkbench.profile.installed import Profiler
 from hkbench.profile.tables import unreadable
 from hkbench.records import DeviceFacts, KernelProfile
 from hkbench.sandbox import folders
@@ -20,7 +20,7 @@ from hkbench.sandbox import folders
 def read_profile(
     plan: Plan, owner_of: OwnerOf, facts: DeviceFacts | None = None, failed: Mapping[str, str] | None = None
 ) -> KernelProfile:
-    """One forward pass, from what the plan's steps wrote. `failed`: by a step's name, why it gave nothing.
+    """Return one forward pass, from what the plan's steps wrote. `failed`: by a step's name, why it gave nothing.
 
     Counters of a failed step are left out, and a note gives the reason. `facts`: the device, for shares of its peaks.
 
@@ -67,7 +67,7 @@ def _amd(plan: Plan, counted: list[Step], owner_of: OwnerOf, facts: DeviceFacts 
 
 
 def _counts_nothing(runs: list[Run]) -> bool:
-    """Whether counters that no launched kernel leaves at 0 are 0: what some versions write for parts they do not know.
+    """Return whether counters are 0 that no launched kernel leaves at 0: some versions do not know the part.
 
     See issue 57 of ROCm/rocprofiler-sdk.
     """
@@ -85,7 +85,7 @@ _NEVER_ZERO = ("GRBM_GUI_ACTIVE", "SQ_WAVES")
 
 
 def _agent(plan: Plan) -> Agent | None:
-    """From rocprofv3's agent list, which is written beside the trace; the older tools write none."""
+    """Read rocprofv3's agent list, which is written beside the trace; the older tools write none."""
     if plan.profiler is not Profiler.ROCPROFV3:
         return None
     found = folders.matching(plan.folder, plan.steps[0].expected[1])
@@ -93,7 +93,7 @@ def _agent(plan: Plan) -> Agent | None:
 
 
 def _only(plan: Plan, pattern: str) -> Path:
-    """The one file of a pattern."""
+    """Return the one file of a pattern."""
     found = folders.matching(plan.folder, pattern)
     if not found:
         raise InputMissing(

@@ -33,32 +33,32 @@ _NO_COUNTER = frozenset(
 
 
 def trace_command(program: str, output: Path, wrapped: Sequence[str]) -> tuple[str, ...]:
-    """rocprof: times of every launch -> the file `output`."""
+    """Return rocprof's command for the times of every launch -> the file `output`."""
     return (program, "--timestamp", "on", "-o", str(output), *wrapped)
 
 
 def counter_command(program: str, request: Path, output: Path, wrapped: Sequence[str]) -> tuple[str, ...]:
-    """rocprof: the counters that the file `request` asks for -> the file `output`."""
+    """Return rocprof's command for the counters in the file `request` -> the file `output`."""
     return (program, "-i", str(request), "--timestamp", "on", "-o", str(output), *wrapped)
 
 
 def trace_command_v2(program: str, folder: Path, wrapped: Sequence[str]) -> tuple[str, ...]:
-    """rocprofv2: times of every launch -> a CSV file in `folder`, whose name holds the process's number."""
+    """Return rocprofv2's command for every launch's times -> a CSV file in `folder`, named by the process."""
     return (program, "--kernel-trace", "--plugin", "file", "-d", str(folder), *wrapped)
 
 
 def counter_command_v2(program: str, request: Path, folder: Path, wrapped: Sequence[str]) -> tuple[str, ...]:
-    """rocprofv2: the counters that the file `request` asks for -> a CSV file in `folder`."""
+    """Return rocprofv2's command for the counters in the file `request` -> a CSV file in `folder`."""
     return (program, "-i", str(request), "--plugin", "file", "-d", str(folder), *wrapped)
 
 
 def request_text(counters: Sequence[str]) -> str:
-    """The input file of either: one pass."""
+    """Return the input file of either: one pass."""
     return f"pmc: {' '.join(counters)}\n"
 
 
 def read_trace(path: Path) -> Run:
-    """Every launch with its time, by begin of execution.
+    """Return every launch with its time, by begin of execution.
 
     Raises:
         InputMissing: there is no such file.
@@ -68,7 +68,7 @@ def read_trace(path: Path) -> Run:
 
 
 def read_counters(path: Path) -> Run:
-    """Every launch with its counters, in the file's order. Times are not taken: counting serialises kernels."""
+    """Return every launch with its counters, in the file's order. Times are not taken: counting serialises kernels."""
     launches = _launches(path, timed=False)
     if not any(launch.counters for launch in launches):
         raise unreadable(path, "holds no counter")

@@ -23,7 +23,7 @@ _AXES = ("X", "Y", "Z")
 
 
 def trace_command(program: str, folder: Path, name: str, wrapped: Sequence[str]) -> tuple[str, ...]:
-    """Times, shapes and resources of every launch -> `folder/name_kernel_trace.csv`.
+    """Return the command for every launch's times, shapes and resources -> `folder/name_kernel_trace.csv`.
 
     The format is always named: from 7.0 the default is a database.
     """
@@ -34,13 +34,13 @@ def trace_command(program: str, folder: Path, name: str, wrapped: Sequence[str])
 def counter_command(
     program: str, counters: Sequence[str], folder: Path, name: str, wrapped: Sequence[str]
 ) -> tuple[str, ...]:
-    """The counters of every launch -> `folder/name_counter_collection.csv`. They have to fit one pass."""
+    """Return the counters of every launch -> `folder/name_counter_collection.csv`. They have to fit one pass."""
     options = ("--pmc", *counters, "--output-format", "csv", "-d", str(folder), "-o", name)
     return (program, *options, "--", *wrapped)
 
 
 def read_trace(path: Path) -> Run:
-    """Every launch of a kernel trace, by begin of execution.
+    """Return every launch of a kernel trace, by begin of execution.
 
     Raises:
         InputMissing: there is no such file.
@@ -71,7 +71,7 @@ def _launch(row: Row) -> Dispatch:
 
 
 def read_counters(path: Path) -> Run:
-    """Every launch of a counter collection, by dispatch number; one row of the file is one counter of one launch.
+    """Return every launch of a counter collection, by dispatch number; a row of the file is one counter.
 
     Times are not taken: counting serialises kernels. Raises as `read_trace` does, and `ProfileUnreadable` for a
     counter that a launch has twice.
@@ -107,7 +107,7 @@ def _counted(row: Row, counters: dict[str, float]) -> Dispatch:
 
 
 def read_agent(path: Path) -> Agent:
-    """The GPU of an agent list. Raises `ProfileUnreadable` too where it has several that differ."""
+    """Return the GPU of an agent list. Raises `ProfileUnreadable` too where it has several that differ."""
     rows = [row for row in read_table(path, ("Agent_Type", "Cu_Count", "Num_Xcc")) if row.text("Agent_Type") == "GPU"]
     found = {(row.whole("Cu_Count") or 0, row.whole("Num_Xcc") or 0) for row in rows}
     if len(found) != 1 or 0 in (both := found.pop()):
@@ -116,14 +116,14 @@ def read_agent(path: Path) -> Agent:
 
 
 def plain_name(name: str) -> str:
-    """Without what the tools append: `.kd`, ` (.kd)`, ` [clone .kd]`."""
+    """Return the name without what the tools append: `.kd`, ` (.kd)`, ` [clone .kd]`."""
     for ending in (" [clone .kd]", " (.kd)", ".kd"):
         name = name.removesuffix(ending)
     return name
 
 
 def blocks(items: tuple[int, ...] | None, block: tuple[int, ...] | None) -> tuple[int, ...] | None:
-    """Blocks along each axis, from work-items and threads of a block."""
+    """Return the blocks along each axis, from work-items and threads of a block."""
     if items is None or block is None or 0 in block or len(items) != len(block):
         return None
     return tuple(math.ceil(count / size) for count, size in zip(items, block, strict=True))

@@ -49,7 +49,7 @@ class Place(NamedTuple):
 
 
 def files_of(counts: Mapping[Place, float], own: Collection[str]) -> dict[Place, str]:
-    """Returns for each place the file that its code belongs to.
+    """Return for each place the file that its code belongs to.
 
     `counts`: samples by place; `own`: the paths of mapped files that count as the candidate's. It is the mapped file
     itself, but for `SLEEF` and for an installed library whose code was copied.
@@ -60,7 +60,7 @@ def files_of(counts: Mapping[Place, float], own: Collection[str]) -> dict[Place,
 
 
 def copied(places: Collection[Place], libraries: Iterable[Path]) -> dict[Place, str]:
-    """Finds the places whose code stands in one of these libraries, with the library of each.
+    """Find the places whose code stands in one of these libraries, with the library of each.
 
     At least `MIN_BLOCKS` blocks of a mapped file have to be as far from one another as they are in the library.
     """
@@ -81,7 +81,7 @@ def copied(places: Collection[Place], libraries: Iterable[Path]) -> dict[Place, 
 
 @lru_cache(maxsize=1)
 def installed() -> tuple[Path, ...]:
-    """Lists the shared libraries of this environment and of the system that can compute something, each file once."""
+    """List the shared libraries of this environment and of the system that can compute something, each file once."""
     found: dict[Path, None] = {}
     for root in {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}:
         paths = (path for pattern in _PACKAGES for path in Path(root).glob(pattern))
@@ -91,7 +91,7 @@ def installed() -> tuple[Path, ...]:
 
 
 def _hits(library: Path, codes: Collection[bytes]) -> Iterator[tuple[bytes, int]]:
-    """Finds the blocks of a library that are among these, each with its place in the file."""
+    """Find the blocks of a library that are among these, each with its place in the file."""
     try:
         yield from _in_segments(np.memmap(library, np.uint8, "r"), codes)
     except (OSError, ValueError, struct.error):
@@ -140,7 +140,7 @@ def _is_sleef(place: Place) -> bool:
 
 @lru_cache(maxsize=1)
 def _torch_libraries() -> frozenset[str]:
-    """Lists the paths of the installed libtorch_cpu.so, with its links and without."""
+    """List the paths of the installed libtorch_cpu.so, with its links and without."""
     spec = find_spec("torch")
     folders = spec.submodule_search_locations or () if spec else ()
     paths = [Path(folder) / "lib" / "libtorch_cpu.so" for folder in folders]
@@ -149,7 +149,7 @@ def _torch_libraries() -> frozenset[str]:
 
 @lru_cache(maxsize=4)
 def _sleef(path: str) -> tuple[list[int], list[int]]:
-    """Lists where functions of Sleef begin and end in a library, both in order; none if it cannot be read."""
+    """List where functions of Sleef begin and end in a library, both in order; none if it cannot be read."""
     try:
         spans = elf.functions(Path(path), "Sleef_")
     except (OSError, struct.error, ValueError):

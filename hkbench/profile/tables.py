@@ -11,9 +11,9 @@ from pathlib import Path
 
 from hkbench.errors import InputMissing, Unavailable
 
-MOST_BYTES = 64 << 20  #: of one file; a pass of some kernels has kilobytes
-MOST_ROWS = 500_000
-LARGEST = 1e24
+MAX_BYTES = 64 << 20  #: of one file; a pass of some kernels has kilobytes
+MAX_ROWS = 500_000
+MAX_NUMBER = 1e24
 
 
 class ProfileUnreadable(Unavailable):
@@ -29,7 +29,7 @@ class Row:
     line: int
 
     def text(self, *names: str) -> str | None:
-        """The first of the named columns that there is and that is not empty."""
+        """Return the first of the named columns that there is and that is not empty."""
         for name in names:
             value = self.values.get(name)
             if value:
@@ -37,35 +37,38 @@ class Row:
         return None
 
     def needed(self, *names: str) -> str:
-        """Likewise; raises `ProfileUnreadable` where there is none."""
+        """Return what `text` does. Raises `ProfileUnreadable` where there is none."""
         value = self.text(*names)
         if value is None:
             raise unreadable(self.path, f"line {self.line} has no {' or '.join(names)}")
         return value
 
     def number(self, *names: str) -> float | None:
-        """A number of at least 0; None where no such column is there. Raises `ProfileUnreadable` for anything else."""
+        """Return a number of at least 0; None where no such column is there.
+
+        Raises `ProfileUnreadable` for anything else.
+        """
         value = self.text(*names)
         return None if value is None else self.as_number(value, names[0])
 
     def whole(self, *names: str) -> int | None:
-        """A whole number of at least 0, likewise."""
+        """Return a whole number of at least 0, likewise."""
         value = self.number(*names)
         return None if value is None else round(value)
 
     def as_number(self, value: str, name: str) -> float:
-        """`value` as a finite number of at least 0; commas between thousands are taken out."""
+        """Return `value` as a finite number of at least 0; commas between thousands are taken out."""
         try:
             number = float(value.replace(",", ""))
         except ValueError:
             number = math.nan
-        if not (math.isfinite(number) and 0 <= number < LARGEST):
+        if not (math.isfinite(number) and 0 <= number < MAX_NUMBER):
             raise unreadable(self.path, f"line {self.line}: {name} is {value[:40]!r}, not a number of at least 0")
         return number
 
 
 def unreadable(path: Path, what: str) -> ProfileUnreadable:
-    """The error for a damaged file: names it and the next step."""
+    """Return the error for a damaged file: names it and the next step."""
     return ProfileUnreadable(
         f"{path.name}: {what}; the profiler was interrupted or is a version that is not known. "
         f"Look at {path}, then profile again into an empty folder, or use torch's profiler"
@@ -73,7 +76,10 @@ def unreadable(path: Path, what: str) -> ProfileUnreadable:
 
 
 def read_text(path: Path) -> str:
-    """The file's text. `InputMissing` where there is none, `ProfileUnreadable` where it is a link or too large."""
+    """Return the file's text.
+
+    `InputMissing` where there is none, `ProfileUnreadable` where it is a link or too large.
+    """
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
@@ -84,16 +90,16 @@ def read_text(path: Path) -> str:
         raise unreadable(path, f"cannot be opened ({error.strerror})") from None
     with os.fdopen(handle, "rb") as file:
         try:
-            content = file.read(MOST_BYTES + 1)
+            content = file.read(MAX_BYTES + 1)
         except OSError as error:
             raise unreadable(path, f"cannot be read ({error.strerror})") from None
-    if len(content) > MOST_BYTES:
-        raise unreadable(path, f"is larger than {MOST_BYTES >> 20} MiB")
+    if len(content) > MAX_BYTES:
+        raise unreadable(path, f"is larger than {MAX_BYTES >> 20} MiB")
     return content.decode("utf-8", "replace")
 
 
 def read_table(path: Path, needed: Iterable[str]) -> list[Row]:
-    """All rows of a CSV file whose first line that is no remark names the columns.
+    """Return all rows of a CSV file whose first line that is no remark names the columns.
 
     Lines that begin with `#` (no profiler writes them) and empty ones are passed over. Raises `InputMissing` without
     the file, `ProfileUnreadable` when a needed column is missing, when the last line has no end or a row another number
@@ -103,7 +109,7 @@ def read_table(path: Path, needed: Iterable[str]) -> list[Row]:
 
 
 def table(text: str, path: Path, needed: Iterable[str]) -> list[Row]:
-    """`read_table` of a text that came from `path`."""
+    """Return the rows of a text that came from `path`, as `read_table` does."""
     if text and not text.endswith("\n"):
         raise unreadable(path, "ends within a line")
     reader = csv.reader(text.splitlines(keepends=True), strict=True)
@@ -123,8 +129,8 @@ def table(text: str, path: Path, needed: Iterable[str]) -> list[Row]:
                 raise unreadable(path, f"line {reader.line_num} has {len(cells)} of {len(header)} cells")
             values = {name: cell.strip() for name, cell in zip(header, cells, strict=True)}
             rows.append(Row(values, path, reader.line_num))
-            if len(rows) > MOST_ROWS:
-                raise unreadable(path, f"has more than {MOST_ROWS} rows")
+            if len(rows) > MAX_ROWS:
+                raise unreadable(path, f"has more than {MAX_ROWS} rows")
     except csv.Error as error:
         raise unreadable(path, f"line {reader.line_num} is not CSV ({error})") from None
     if not rows:

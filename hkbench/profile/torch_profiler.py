@@ -1,4 +1,4 @@
-"""Reads what the runner's torch profiler reported: untrusted numbers, so everything is checked."""
+"""Read what the runner's torch profiler reported: untrusted numbers, so everything is checked."""
 
 from __future__ import annotations
 
@@ -10,19 +10,22 @@ from hkbench.profile.findings import Pass, findings
 from hkbench.records import KernelProfile, KernelUse, Owner
 
 _CPU_NOTHING = re.compile(r"^(?:ProfilerStep|aten::(?:empty|as_strided|view|detach|alias|slice|select|resize_))")
-MOST_KERNELS = 64
+MAX_KERNELS = 64
 NAME_LIMIT = 400
-LARGEST = 1e9
+MAX_NUMBER = 1e9
 
 
 OwnerOf = Callable[[str], Owner]
 
 
 def kernel_profile(answer: dict[str, Any], owner_of: OwnerOf) -> KernelProfile | None:
-    """A profile from the runner's answer; None when it holds nothing that can be used. `owner_of`: see ownership.py."""
+    """Return a profile from the runner's answer; None when it holds nothing that can be used.
+
+    `owner_of`: see ownership.py.
+    """
     on_gpu = answer.get("on_gpu") is True
     reported = answer.get("kernels")
-    rows = [row for row in reported if _is_row(row)][:MOST_KERNELS] if isinstance(reported, list) else []
+    rows = [row for row in reported if _is_row(row)][:MAX_KERNELS] if isinstance(reported, list) else []
     wall = answer.get("wall_seconds")
     if not isinstance(wall, float) or not 0 < wall < 1e6:
         return None
@@ -53,5 +56,5 @@ def _is_row(row: object) -> bool:
     return (
         isinstance(row, dict)
         and isinstance(row.get("name"), str)
-        and all(type(row.get(key)) in (int, float) and 0 <= row[key] < LARGEST for key in ("calls", "seconds"))
+        and all(type(row.get(key)) in (int, float) and 0 <= row[key] < MAX_NUMBER for key in ("calls", "seconds"))
     )

@@ -1,7 +1,7 @@
 """Which prompt a problem gets, what is put into it, and what the next one says about a failure."""
 
 from hkbench.prompts.config import BackendRules, PromptBook, PromptConfig, load_prompts
-from hkbench.prompts.context import DeviceSheet, PromptContext, Question, Reflection, StageSheet, dialect_of
+from hkbench.prompts.context import DeviceSheet, PromptContext, Question, Reflection, StageSheet
 from hkbench.prompts.history import Tried, with_history
 from hkbench.prompts.reflection import reflect_on, with_advice
 from hkbench.prompts.render import render
@@ -10,7 +10,7 @@ from hkbench.prompts.text import clean
 
 __all__ = [
     "BackendRules", "PromptBook", "PromptConfig", "load_prompts",
-    "DeviceSheet", "PromptContext", "Question", "Reflection", "StageSheet", "dialect_of",
+    "DeviceSheet", "PromptContext", "Question", "Reflection", "StageSheet",
     "reflect_on", "with_advice",
     "Tried", "with_history",
     "render",

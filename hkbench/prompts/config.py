@@ -15,13 +15,17 @@ import jinja2
 from pydantic import AfterValidator, Field, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
+from hkbench.backends import Backend, shipped_backends
 from hkbench.errors import ConfigurationError, InputMissing
 from hkbench.prompts import hint_keys
 from hkbench.prompts.environment import check_template, environment, is_template
-from hkbench.records import Backend, FailureKind, QuestionKind, Record
+from hkbench.records import BackendName, FailureKind, QuestionKind, Record
+from hkbench.registry import KnownBackend
+from hkbench.shipped import shipped_folder
 
 CONFIG = "config.json"
-SHIPPED = Path(__file__).resolve().parents[2] / "prompts"  #: the project's own folder
+SHIPPED = shipped_folder("prompts")  #: the project's own folder
+CARD = "_backend.txt"  #: includes stand for the card of the backend by this name
 USER_MESSAGE = "_user.txt"  #: the template that follows a plain text, which is the system message
 
 
@@ -54,7 +58,7 @@ class PromptConfig(Record):
     #: regular expression on the problem's name, upper and lower case alike -> prompt file; the order in the file counts
     patterns: dict[str, str] = Field(default_factory=dict)
     reflection_hints: Hints = Field(default_factory=dict)
-    backends: dict[Backend, BackendRules] = Field(default_factory=dict)
+    backends: dict[KnownBackend, BackendRules] = Field(default_factory=dict)
     judge: dict[QuestionKind, str] = Field(default_factory=dict)  #: what is asked for -> prompt file
 
 
@@ -69,9 +73,18 @@ class PromptBook:
     sha256: str
 
     @cached_property
-    def environment(self) -> jinja2.Environment:
-        """Where the book's templates are rendered; it keeps them compiled."""
-        return environment(self.templates)
+    def _environments(self) -> dict[str, jinja2.Environment]:
+        return {}
+
+    def environment(self, backend: Backend) -> jinja2.Environment:
+        """Return where the book's templates are rendered for a backend; it keeps them compiled."""
+        made = self._environments.get(backend.name)
+        if made is None:
+            templates = dict(backend.partials) | self.templates
+            if backend.card in templates:
+                templates.setdefault(CARD, templates[backend.card])
+            made = self._environments[backend.name] = environment(templates)
+        return made
 
     @property
     def kernel_templates(self) -> list[str]:
@@ -79,8 +92,8 @@ class PromptBook:
         questions = self.config.judge.values()
         return sorted(name for name in self.templates if not name.startswith("_") and name not in questions)
 
-    def choose(self, problem_name: str, backend: Backend) -> str:
-        """The template for a problem: the first pattern that is found in its name (in any case), else the default."""
+    def choose(self, problem_name: str, backend: BackendName) -> str:
+        """Return the template for a problem: the first whose pattern is in its name (any case), else the default."""
         own = self.config.backends.get(backend, BackendRules())
         for patterns in (own.patterns, self.config.patterns):
             for pattern, template in patterns.items():
@@ -88,13 +101,13 @@ class PromptBook:
                     return template
         return own.default_prompt or self.config.default_prompt
 
-    def system_prompt(self, backend: Backend) -> str | None:
-        """The file of the system message that goes before every prompt for a kernel, if the folder names one."""
+    def system_prompt(self, backend: BackendName) -> str | None:
+        """Return the file of the system message that goes before every prompt for a kernel, if the folder names one."""
         own = self.config.backends.get(backend, BackendRules())
         return own.system_prompt or self.config.system_prompt
 
     def with_file(self, path: Path) -> PromptBook:
-        """The same book with a prompt file of the user's, which goes by `str(path)`; a template may include the book's.
+        """Return the same book with a prompt file of the user's, named `str(path)`, which may include the book's.
 
         Raises:
             InputMissing: there is no such file, or it is no UTF-8 text.
@@ -108,12 +121,12 @@ class PromptBook:
         if not is_template(path, text):
             return replace(self, plain=self.plain | {str(path): text})
         for name in check_template(path, text):
-            if name not in self.templates:
+            if name not in self.templates and name != CARD:
                 raise ConfigurationError(f"{path}: {self.folder} has no template {name!r}; correct the name")
         return replace(self, templates=self.templates | {str(path): text})
 
     def judge(self, kind: QuestionKind) -> str:
-        """The template of a question to a judge. Raises ConfigurationError where the folder has none."""
+        """Return the template of a question to a judge. Raises ConfigurationError where the folder has none."""
         if kind not in self.config.judge:
             raise ConfigurationError(
                 f"{self.folder / CONFIG}: judge.{kind} is missing: name the prompt file in which a judge is asked to "
@@ -121,14 +134,14 @@ class PromptBook:
             )
         return self.config.judge[kind]
 
-    def hints(self, kind: FailureKind, backend: Backend) -> list[str]:
-        """The hints for a failure kind: the backend's own, then the general ones, none twice."""
+    def hints(self, kind: FailureKind, backend: BackendName) -> list[str]:
+        """Return the hints for a failure kind: the backend's own, then the general ones, none twice."""
         own = self.config.backends.get(backend, BackendRules())
         general = self.config.reflection_hints.get(kind, ())
         return list(dict.fromkeys(own.reflection_hints.get(kind, ()) + general))
 
-    def class_hints(self, classes: Sequence[str], backend: Backend) -> list[str]:
-        """The hints for classes of compiler errors, in their order, none twice.
+    def class_hints(self, classes: Sequence[str], backend: BackendName) -> list[str]:
+        """Return the hints for classes of compiler errors, in their order, none twice.
 
         A backend's own take the place of the general ones: how a mistake is fixed depends on how the code is built.
         """
@@ -139,7 +152,7 @@ class PromptBook:
 
 
 def load_prompts(folder: Path) -> PromptBook:
-    """Reads `folder`/config.json and every prompt file that it, or one of them, names.
+    """Read `folder`/config.json and every prompt file that it, or one of them, names.
 
     Raises ConfigurationError, naming file and key, for anything that could fail later: JSON, unknown or
     duplicate keys, regular expressions, missing files, templates that do not parse or use unknown variables.
@@ -187,7 +200,7 @@ def _validated(path: Path, data: Any) -> PromptConfig:
 
 
 def _explain(error: ErrorDetails) -> str:
-    """One validation error in words: the key, what is wrong, and what would be right."""
+    """Return one validation error in words: the key, what is wrong, and what would be right."""
     where = ".".join(str(part) for part in error["loc"] if part != "[key]") or "the whole file"
     match error["type"]:
         case "extra_forbidden":
@@ -199,14 +212,14 @@ def _explain(error: ErrorDetails) -> str:
             return f"{where!r}: {error['msg']}"
         case "enum" if error["loc"][0] == "judge":
             return f"{where!r}: a judge is asked no such thing; use one of {', '.join(QuestionKind)}"
-        case "enum":
-            return f"{where!r}: no such backend; use one of {', '.join(Backend)}"
+        case "backend":
+            return f"{where!r}: {error['msg']}"
         case _:
             return f"{where!r}: {error['msg']}; see docs/prompts.md for the format"
 
 
 def _named_templates(path: Path, config: PromptConfig) -> Iterator[tuple[str, str]]:
-    """Every (key, prompt file) of config.json; checks the patterns on the way."""
+    """Yield every (key, prompt file) of config.json; checks the patterns on the way."""
     sections: list[tuple[str, PromptConfig | BackendRules]] = [("", config)]
     sections += [(f"backends.{backend}.", rules) for backend, rules in config.backends.items()]
     for prefix, rules in sections:
@@ -235,7 +248,7 @@ class _Files:
         self.plain: dict[str, str] = {}
 
     def add(self, named_by: str, name: str) -> None:
-        """Reads a prompt file: a template with all that it includes, or a plain text."""
+        """Read a prompt file: a template with all that it includes, or a plain text."""
         if name in self.templates or name in self.plain:
             return
         path, text = self._text(named_by, name)
@@ -245,7 +258,7 @@ class _Files:
             self.plain[name] = text
 
     def add_template(self, named_by: str, name: str) -> None:
-        """Reads a file that is a template whatever it looks like, with all that it includes."""
+        """Read a file that is a template whatever it looks like, with all that it includes."""
         if name not in self.templates:
             path, text = self._text(named_by, name)
             self._keep(path, name, text)
@@ -253,7 +266,15 @@ class _Files:
     def _keep(self, path: Path, name: str, text: str) -> None:
         self.templates[name] = text
         for other in check_template(path, text):
-            self.add_template(str(path), other)
+            for named in self._cards() if other == CARD and not self._has(CARD) else (other,):
+                self.add_template(str(path), named)
+
+    @staticmethod
+    def _cards() -> list[str]:
+        return [backend.card for backend in shipped_backends()]
+
+    def _has(self, name: str) -> bool:
+        return (self._folder / name).exists()
 
     def _text(self, named_by: str, name: str) -> tuple[Path, str]:
         path = self._folder / name

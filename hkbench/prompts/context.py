@@ -6,8 +6,9 @@ from typing import Literal
 
 from pydantic import Field
 
+from hkbench.device_kinds import DeviceModel, model_of
 from hkbench.records import (
-    Backend,
+    BackendName,
     DeviceKind,
     FailureKind,
     Problem,
@@ -19,13 +20,6 @@ from hkbench.records import (
 )
 
 Dialect = Literal["cdna3", "cdna4"]
-
-_DIALECTS: dict[str, Dialect] = {"gfx942": "cdna3", "gfx950": "cdna4"}
-
-
-def dialect_of(arch: str | None) -> Dialect | None:
-    """The HipKittens dialect of an AMD architecture ("gfx942:sramecc+" counts as "gfx942"), if it has one."""
-    return _DIALECTS.get((arch or "").split(":")[0])
 
 
 class DeviceSheet(Record):
@@ -42,6 +36,11 @@ class DeviceSheet(Record):
     wave_size: int | None = None
     llc_mib: int | None = None  #: last-level cache
     notes: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> DeviceModel:
+        """Return the description of the device's kind, for its words."""
+        return model_of(self.kind)
 
 
 class Best(Record):
@@ -98,11 +97,11 @@ class PromptContext(Record):
 
     problem: Problem
     facts: ProblemFacts
-    backend: Backend
+    backend: BackendName
     device: DeviceSheet
-    contract: str  #: the judge's rules (rules.contract)
+    contract: str  #: the evaluator's rules (rules.contract)
     track: Track = Track.OWN  #: whose kernels have to do the work
-    dialect: Dialect | None = None
+    dialect: str | None = None  #: of the backend, for the device's architecture
     reflection: Reflection | None = None
     stage: StageSheet | None = None
     question: Question | None = None  #: only in the judge's templates

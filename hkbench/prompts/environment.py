@@ -16,11 +16,11 @@ from hkbench.prompts.context import PromptContext
 from hkbench.prompts.text import ending, fenced
 
 #: Names a template may use besides the functions of `environment`.
-VARIABLES = frozenset(PromptContext.model_fields)
+VARIABLES = frozenset({*PromptContext.model_fields, "programming_model"})
 
 
 def environment(templates: Mapping[str, str]) -> jinja2.Environment:
-    """A sandboxed environment over `templates`; an undefined name is an error."""
+    """Return a sandboxed environment over `templates`; an undefined name is an error."""
     # Nothing is escaped: prompts are plain text, and no browser ever shows them as HTML.
     made = ImmutableSandboxedEnvironment(
         loader=jinja2.DictLoader(templates),
@@ -58,7 +58,7 @@ _TEMPLATE_INSIDE = re.compile(
 
 
 def is_template(path: Path, text: str) -> bool:
-    """Whether a prompt file is a jinja2 template: by its suffix, or by a tag or comment of jinja2 on its first line.
+    """Return whether a prompt file is a jinja2 template: by its suffix, or by a tag on its first line.
 
     Any other file is a plain text, sent as it stands.
 
@@ -79,7 +79,7 @@ def is_template(path: Path, text: str) -> bool:
 
 
 def check_template(path: Path, text: str) -> list[str]:
-    """Parses a template and returns the names of the templates it refers to.
+    """Parse a template and return the names of the templates it refers to.
 
     Raises ConfigurationError for a syntax error, an unknown filter, an unknown variable, or a reference whose
     name is not a constant (it could not be checked before the run).

@@ -28,7 +28,7 @@ class ErrorClass:
 
 
 def classify(text: str) -> dict[str, str | None]:
-    """The classes that the errors in `text` belong to, in the order of the text: key -> the line of the first error.
+    """Return the classes of the errors in `text`, in the order of the text: key -> the first error's line.
 
     The line is one of the candidate's own, as "main.cpp:12"; None where the tool names none. An error belongs to one
     class, the first that fits; text without a known error has none. Of more than SHOWN_CLASSES the most specific stay.
@@ -44,7 +44,7 @@ def classify(text: str) -> dict[str, str | None]:
 
 
 def _own_line(block: str) -> str | None:
-    """The first line in a source, not in a header, that an error and its notes name."""
+    """Return the first line in a source, not in a header, that an error and its notes name."""
     places = (place for place in _PLACE.finditer(block) if not place["file"].endswith((".h", ".cuh", ".hpp")))
     return next((f"{place['file']}:{place['line']}" for place in places), None)
 
@@ -59,7 +59,7 @@ _NO_ERROR = re.compile(r"(^|[\s:])(warning|note): ")
 
 
 def _errors(text: str) -> Iterator[tuple[str, str]]:
-    """Each line that is an error, and that line with what follows until the next."""
+    """Yield each line that is an error, and that line with what follows until the next."""
     # g++ writes typographic quotes where the locale has them.
     lines = text.replace("\u2018", "'").replace("\u2019", "'").splitlines()
     places = [n for n, line in enumerate(lines) if _ERROR_LINE.search(line) and not _NO_ERROR.search(line)]

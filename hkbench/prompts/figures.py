@@ -15,12 +15,12 @@ _BYTES = {
 
 
 def tensors(facts: Iterable[TensorFact | ScalarFact]) -> list[TensorFact]:
-    """Only the tensors of `facts`."""
+    """Return only the tensors of `facts`."""
     return [fact for fact in facts if isinstance(fact, TensorFact)]
 
 
 def describe(fact: TensorFact | ScalarFact) -> str:
-    """One line: name, shape, dtype and, where they are not contiguous, strides in elements."""
+    """Return one line: name, shape, dtype and, where they are not contiguous, strides in elements."""
     if isinstance(fact, ScalarFact):
         return f"{fact.name} = {fact.value}"
     layout = "" if fact.strides == contiguous(fact.shape) else f", strides {_tuple(fact.strides)}"
@@ -28,7 +28,7 @@ def describe(fact: TensorFact | ScalarFact) -> str:
 
 
 def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides in elements of a dense row-major tensor, as torch counts them (a size of 0 counts as 1)."""
+    """Return strides in elements of a dense row-major tensor, as torch counts them (a size of 0 as 1)."""
     strides: list[int] = []
     step = 1
     for size in reversed(shape):
@@ -38,7 +38,7 @@ def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def traffic_bytes(facts: ProblemFacts) -> int:
-    """Bytes of all inputs, parameters and outputs, each once: the least a kernel has to move.
+    """Return the bytes of all inputs, parameters and outputs, each once: the least a kernel has to move.
 
     Dtypes of unknown width count as 4 bytes.
     """
@@ -47,12 +47,12 @@ def traffic_bytes(facts: ProblemFacts) -> int:
 
 
 def least_ms(facts: ProblemFacts, bandwidth_gbs: float) -> float:
-    """Milliseconds that `traffic_bytes` takes at `bandwidth_gbs` (10^9 bytes a second)."""
+    """Return the milliseconds that `traffic_bytes` takes at `bandwidth_gbs` (10^9 bytes a second)."""
     return traffic_bytes(facts) / (bandwidth_gbs * 1e9) * 1e3
 
 
 def dtypes(facts: ProblemFacts) -> list[str]:
-    """The dtypes of inputs and parameters, in the order they first appear."""
+    """Return the dtypes of inputs and parameters, in the order they first appear."""
     return list(dict.fromkeys(fact.dtype for fact in [*tensors(facts.inputs), *facts.parameters]))
 
 

@@ -45,7 +45,7 @@ _ALIASES: dict[tuple[FailureKind, ...], str] = {
 
 
 def plain(name: str) -> str:
-    """`name` in lower case, each run of blanks, underscores and punctuation as one blank."""
+    """Return `name` in lower case, each run of blanks, underscores and punctuation as one blank."""
     return re.sub(r"[\W_]+", " ", name).strip().casefold()
 
 
@@ -56,7 +56,7 @@ NAMES: dict[str, tuple[FailureKind, ...]] = {plain(kind): (kind,) for kind in Fa
 
 
 def keys_of(name: str) -> tuple[str, ...]:
-    """The keys that `name` stands for: failure kinds, or "build_error.CLASS".
+    """Return the keys that `name` stands for: failure kinds, or "build_error.CLASS".
 
     Raises:
         ValueError: there is no such failure kind or class of errors; the message says what there is.
@@ -77,7 +77,7 @@ def keys_of(name: str) -> tuple[str, ...]:
 
 
 def canonical(hints: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """The same hints under the keys that their names stand for; two names of one kind add up in file order."""
+    """Return the same hints under the keys that their names stand for; two names of one kind add up in file order."""
     merged: dict[str, tuple[str, ...]] = {}
     for name, texts in hints.items():
         for key in keys_of(name):

@@ -9,7 +9,7 @@ from hkbench.prompts.text import clean
 from hkbench.records import Candidate, Record, SampleKey, Status, Verdict
 from hkbench.store import figures
 
-_SOUND = frozenset({Status.FAST, Status.SLOW, Status.COMPILED})
+_SOUND = frozenset({Status.FAST, Status.SLOW, Status.COMPILED, Status.EMULATED})
 
 
 class Tried(Record):
@@ -32,7 +32,7 @@ class Tried(Record):
 def with_history(
     reflection: Reflection, attempts: Sequence[Tried], best: Tried | None, sent_before: SampleKey | None
 ) -> Reflection:
-    """The reflection with what the attempts so far came to.
+    """Return the reflection with what the attempts so far came to.
 
     `attempts` holds the best sample of each, in order. `best` is the best kernel of all; its code is shown where the
     reflection is on another code. `sent_before` is the sample of an earlier attempt that held the code of this one.
@@ -64,6 +64,8 @@ def _outcome(one: Tried) -> str:
     verdict = one.verdict
     if verdict.status is Status.COMPILED:
         return "compiled"
+    if verdict.status is Status.EMULATED:
+        return "correct on an emulated GPU, its speed unknown"
     if verdict.speedup is not None:
         return f"correct, speed-up {figures.speedup(verdict.speedup.value)}"
     if verdict.failure is None:

@@ -17,7 +17,7 @@ _TRANSPOSES = re.compile(r"\.m?T\b|\.t\(\)|transpose|permute|[Ll]inear\(")
 
 
 def product_form(facts: ProblemFacts) -> Form | None:
-    """The one form that an output and two matrices among inputs and parameters allow, taken in their order.
+    """Return the one form that an output and two matrices among inputs and parameters allow, taken in their order.
 
     None where there is no such pair, or several forms fit, as for square matrices.
     """
@@ -43,7 +43,7 @@ def _forms(rows: int, columns: int, a: tuple[int, ...], b: tuple[int, ...]) -> I
 
 
 def reads_rows_of_b(facts: ProblemFacts, source: str) -> bool:
-    """Whether an example with B stored [K, N] is the nearer one.
+    """Return whether an example with B stored [K, N] is the nearer one.
 
     It is where the shapes say so, and where they leave the form open and the source transposes nothing.
     """

@@ -9,7 +9,7 @@ from hkbench.prompts.text import clean, ending, first_errors
 from hkbench.records import (
     REFUSALS,
     Advice,
-    Backend,
+    BackendName,
     Failure,
     FailureKind,
     KernelProfile,
@@ -22,6 +22,7 @@ from hkbench.records import (
 
 DETAIL_LIMIT = 4000  # characters: enough for the causes of a failed build, little beside the parent's code
 _KERNELS_SHOWN = 8
+_NOT_TIMED = (Status.COMPILED, Status.EMULATED)  #: and nothing is wrong
 _COMPILER_SPEAKS = frozenset({FailureKind.BUILD_ERROR, FailureKind.LOAD_ERROR})
 _WHOSE = {
     Owner.CANDIDATE: "your kernel",
@@ -43,7 +44,7 @@ _SAID = {
 
 
 def with_advice(reflection: Reflection, advice: Advice) -> Reflection:
-    """The reflection with a judge's answer."""
+    """Return the reflection with a judge's answer."""
     said = {_SAID[name]: ending(value, DETAIL_LIMIT) for name, value in advice.model_dump().items()}
     return reflection.model_copy(update={"advice": said})
 
@@ -53,11 +54,11 @@ def reflect_on(
     candidate_source: str | None,
     attempt: int,
     book: PromptBook,
-    backend: Backend,
+    backend: BackendName,
     *,
     sample: int = 1,
 ) -> Reflection:
-    """The reflection on `verdict`, which judged the best sample of `attempt`, its `sample`th.
+    """Return the reflection on `verdict`, which judged the best sample of `attempt`, its `sample`th.
 
     A correct candidate, slow or fast, gets its times, its profile and the hints for `slow`; one that was only compiled
     the compiler's figures and findings, and no hints: those for `slow` speak of a profile. After a failed build the
@@ -71,7 +72,7 @@ def reflect_on(
         sample=sample,
         code=None if candidate_source is None else clean(candidate_source),
         status=verdict.status,
-        kind=None if verdict.status in (Status.FAST, Status.COMPILED) else kind,
+        kind=None if verdict.status in (Status.FAST, *_NOT_TIMED) else kind,
         stage=failure.stage if failure else None,
         message=_message(failure, verdict) if failure else None,
         detail=_detail(failure) if failure else None,
@@ -82,12 +83,12 @@ def reflect_on(
         profile=_profile(verdict.profile) if verdict.profile else (),
         resources=tuple(_resources(one) for one in verdict.resources),
         hints=()
-        if verdict.status is Status.COMPILED
+        if verdict.status in _NOT_TIMED
         else tuple(clean(hint) for hint in _hints(failure, kind, book, backend)),
     )
 
 
-def _hints(failure: Failure | None, kind: FailureKind, book: PromptBook, backend: Backend) -> list[str]:
+def _hints(failure: Failure | None, kind: FailureKind, book: PromptBook, backend: BackendName) -> list[str]:
     general = book.hints(kind, backend)
     if failure is None or kind not in _COMPILER_SPEAKS:
         return general

@@ -6,28 +6,24 @@ import hashlib
 
 import jinja2
 
+from hkbench.backends import Backend, find_backend
 from hkbench.errors import ConfigurationError
 from hkbench.prompts.config import USER_MESSAGE, PromptBook
 from hkbench.prompts.context import PromptContext
 from hkbench.prompts.text import clean
-from hkbench.records import Backend, Prompt
+from hkbench.records import Prompt
 
 # What a template's own expressions can raise: a wrong type, a missing key, a division by zero.
 _TEMPLATE_FAULTS = (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError)
 
 
 def render(book: PromptBook, name: str, context: PromptContext) -> Prompt:
-    """Renders the prompt file `name` of `book`: a template, or a plain text with the user message that follows it.
+    """Render the prompt file `name` of `book`: a template, or a plain text with the user message that follows it.
 
     Raises ConfigurationError, naming template and variable, when a template asks for what is not there, and
-    when the backend is HipKittens and the device has no dialect of it.
+    when the backend has dialects and none for the device.
     """
-    if context.backend is Backend.HIPKITTENS and context.dialect is None:
-        raise ConfigurationError(
-            f"the prompts have no HipKittens card for {context.device.name} (architecture "
-            f"{context.device.arch or 'unknown'}), only for gfx942 (cdna3) and gfx950 (cdna4): choose such a device, "
-            "or another --backend. eval.py --build-only compiles candidates for gfx1250, gfx1100 and gfx1201 too"
-        )
+    _check_dialect(find_backend(context.backend), context)
     plain = book.plain.get(name)
     text = _rendered(book, name if plain is None else USER_MESSAGE, context)
     system = [] if plain is None else [clean(plain).strip()]
@@ -39,11 +35,26 @@ def render(book: PromptBook, name: str, context: PromptContext) -> Prompt:
     return Prompt(text=text, system=said, template=name, sha256=digest)
 
 
+def _check_dialect(backend: Backend, context: PromptContext) -> None:
+    if not backend.dialects or context.dialect is not None:
+        return
+    device = context.device
+    known = " and ".join(f"{arch} ({dialect})" for arch, dialect in backend.dialects.items())
+    more = ", ".join(arch for arch in backend.compiles_for if arch not in backend.dialects)
+    compiled = f". eval.py --build-only compiles candidates for {more} too" if more else ""
+    raise ConfigurationError(
+        f"the prompts have no {backend.title} card for {device.name} (architecture {device.arch or 'unknown'}), only "
+        f"for {known}: choose such a device, or another --backend{compiled}"
+    )
+
+
 def _rendered(book: PromptBook, template: str, context: PromptContext) -> str:
     # The fields themselves, not a dump: a mistyped attribute of a record is then an error.
     values = {name: getattr(context, name) for name in PromptContext.model_fields}
+    backend = find_backend(context.backend)
+    values["programming_model"] = backend.programming_model
     try:
-        text = book.environment.get_template(template).render(values)
+        text = book.environment(backend).get_template(template).render(values)
     except jinja2.TemplateNotFound as error:
         raise ConfigurationError(
             f"{book.folder} has no template {error.name!r}; name it in {book.folder}/config.json"

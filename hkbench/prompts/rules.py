@@ -1,23 +1,18 @@
-"""The judge's rules, said once, from the judge's own settings."""
+"""The evaluator's rules, said once, from the evaluator's own settings."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hkbench.records import Backend, DeviceKind, JudgeSettings, Rule, Track
+from hkbench.backends import find_backend
+from hkbench.records import BackendName, DeviceKind, EvaluationSettings, Rule, Track
 from hkbench.records.trust import FOREIGN_SHARE
 
-_LANGUAGE = {
-    Backend.HIPKITTENS: "HipKittens (HIP C++ with kittens.cuh)",
-    Backend.HIP: "HIP C++",
-    Backend.CUDA: "CUDA C++",
-    Backend.TRITON: "Triton",
-    Backend.CPP: "C++ on the CPU",
-}
 
-
-def contract(settings: JudgeSettings, tolerances: Mapping[str, float], device: DeviceKind, backend: Backend) -> str:
-    """The rules as a list, ready for a prompt: KernelBench's contract first, then what this judge adds to it.
+def contract(
+    settings: EvaluationSettings, tolerances: Mapping[str, float], device: DeviceKind, backend: BackendName
+) -> str:
+    """Return the rules as a list, ready for a prompt: KernelBench's contract first, then what the evaluator adds to it.
 
     `tolerances` maps dtypes as torch prints them ("float32") to records.Tolerance.rtol.
     """
@@ -32,7 +27,8 @@ def contract(settings: JudgeSettings, tolerances: Mapping[str, float], device: D
     clock = "wall clock" if device is DeviceKind.CPU else on_device
     rules = [
         f"One self-contained Python file defines `class ModelNew(nn.Module)`; its kernels are written in "
-        f"{_LANGUAGE[backend]}. It may use the standard library and torch, and reads no other file of yours.",
+        f"{find_backend(backend).language}. It may use the standard library and torch, and reads no other file of "
+        "yours.",
         "`ModelNew` takes the same constructor arguments and the same `forward` arguments as `Model`, and returns the "
         "same structure and shapes.",
         f"Correctness: {settings.trials} trials with different seeds; {compared}. NaN or Inf only where the reference "
@@ -47,8 +43,8 @@ def contract(settings: JudgeSettings, tolerances: Mapping[str, float], device: D
     return "\n".join(lines)
 
 
-def fair_play(settings: JudgeSettings, device: DeviceKind) -> dict[Rule, str]:
-    """What is demanded beyond KernelBench's own contract, rule by rule."""
+def fair_play(settings: EvaluationSettings, device: DeviceKind) -> dict[Rule, str]:
+    """Return what is demanded beyond KernelBench's own contract, rule by rule."""
     on_cpu = device is DeviceKind.CPU
     where = "on the CPU" if on_cpu else "on the device of the inputs"
     ended = "its work is done" if on_cpu else "its work is done or queued on the current stream"
@@ -65,7 +61,7 @@ def fair_play(settings: JudgeSettings, device: DeviceKind) -> dict[Rule, str]:
         "them has to follow.",
         Rule.EXACT_FORM: f"outputs are plain torch tensors {where} with exactly the reference's dtypes.",
         Rule.NO_LEFTOVERS: f"when `forward` returns, {ended}: no threads or processes that go on{streams}, no lazy "
-        "results, no changed clocks, no changed global torch settings. The judge's clocks have to agree.",
+        "results, no changed clocks, no changed global torch settings. The evaluator's clocks have to agree.",
         Rule.OWN_KERNELS: _OWN if settings.track is Track.OWN else _ANY,
         Rule.CLEAN_LAUNCHES: "no launch fails: the device's last error is read after each call.",
         Rule.CONFINED: "no network, no files but the interpreter's, the toolchain's and the working folder, no other "

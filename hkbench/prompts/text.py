@@ -19,7 +19,7 @@ _LINE_LIMIT = 400  # characters; the command that ninja echoes is often longer t
 
 
 def clean(text: str) -> str:
-    """`text` without terminal escapes and control characters; newlines and tabs stay.
+    """Return `text` without terminal escapes and control characters; newlines and tabs stay.
 
     Lone surrogates, which no UTF-8 file can hold, become "?".
     """
@@ -28,14 +28,14 @@ def clean(text: str) -> str:
 
 
 def fenced(text: str, language: str = "") -> str:
-    """`text` as a code block whose fence is longer than any run of backticks inside it."""
+    """Return `text` as a code block whose fence is longer than any run of backticks inside it."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"
 
 
 def first_errors(text: str, limit: int = 4000) -> str:
-    """The first errors of a compiler's output with the lines around them, at most `limit` characters.
+    """Return the first errors of a compiler's output with the lines around them, at most `limit` characters.
 
     Output without a recognisable error line is cut to its end, where tools usually say why they stopped.
     """
@@ -61,7 +61,7 @@ def first_errors(text: str, limit: int = 4000) -> str:
 
 
 def ending(text: str, limit: int = 4000) -> str:
-    """The last `limit` characters of `text`, from the start of a line, saying how much was cut."""
+    """Return the last `limit` characters of `text`, from the start of a line, saying how much was cut."""
     text = clean(text).strip("\n")
     if len(text) <= limit:
         return text

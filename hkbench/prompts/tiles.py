@@ -17,10 +17,10 @@ TILES = (16, 32, 64, 128, 256)
 LANES = 64  #: of a wave; a flat vector's length is a multiple of it
 VECTORS = (512, 256, 128, 64)  #: lengths of flat vectors, the widest access first
 ROW_OF_A_WAVE = 2048  #: elements: 32 fp32 registers a lane for each vector that is alive
-MOST_WAVES = 16  #: of a workgroup of 1024 threads
+MAX_WAVES = 16  #: of a workgroup of 1024 threads
 TILE_SPAN = 1 << 26  #: bytes from a tile's first to its last: 256 rows of 65536 fp32
-MOST_SIZES = 6  #: rows of the table
-MOST_NAMES = 4  #: dimensions named in a row of it
+MAX_SIZES = 6  #: rows of the table
+MAX_NAMES = 4  #: dimensions named in a row of it
 
 _FOR_TILES = ("float32", "bfloat16", "float16")  #: the types of global layouts in both dialects
 _VECTOR: Mapping[Dialect, str] = {"cdna3": "rv_fl<{}>", "cdna4": "rv_naive<float, {}>"}
@@ -39,7 +39,7 @@ class RowPlan(Record):
 
 
 def tile_table(facts: ProblemFacts, dialect: Dialect) -> list[str]:
-    """Markdown: a table with one line for each size of a tensor's last two dimensions, then notes; about 12 lines.
+    """Return Markdown: a table with a line for each size of the last two dimensions, then notes; some 12 lines.
 
     A dimension is named by tensor and place ("x[1]"): what it means to the problem is not known here.
     """
@@ -47,22 +47,22 @@ def tile_table(facts: ProblemFacts, dialect: Dialect) -> list[str]:
     places = _places(named)
     small = [size for size in places if size < TILES[0]]
     sizes = sorted((size for size in places if size >= TILES[0]), key=lambda size: (size % LANES == 0, -size))
-    lines = [
-        f"| {size} | {_names(places[size])} | {_fitting(size)} | {_rest(size, dialect)} |"
-        for size in sizes[:MOST_SIZES]
-    ]
+    lines = []
+    for size in sizes[:MAX_SIZES]:
+        fitting = " ".join(str(tile) for tile in TILES if size % tile == 0) or "none"
+        lines.append(f"| {size} | {_names(places[size])} | {fitting} | {_rest(size, dialect)} |")
     if small:
         where = _names([name for size in small for name in places[size]])
         lines.append(f"| {', '.join(map(str, small))} | {where} | none | below every tile: a loop, or plain HIP |")
-    if len(sizes) > MOST_SIZES:
-        lines.append(f"| {len(sizes) - MOST_SIZES} more sizes | | | |")
+    if len(sizes) > MAX_SIZES:
+        lines.append(f"| {len(sizes) - MAX_SIZES} more sizes | | | |")
     if lines:
         lines = ["| size | dimensions | tiles that divide it | the rest |", "| --- | --- | --- | --- |", *lines, ""]
     return [*lines, *(f"- {note}" for note in _notes(named))]
 
 
 def row_plans(facts: ProblemFacts) -> list[RowPlan]:
-    """For the last dimensions of the inputs, the longest first: how waves share a row along them. At most three."""
+    """Return how waves share a row along the inputs' last dimensions, the longest first. At most three."""
     wide: dict[int, int] = {}  # length -> the elements of 16 bytes a lane, of the widest type
     for fact in tensors(facts.inputs):
         if len(fact.shape) > 1 and fact.shape[-1] >= LANES and fact.dtype in _FOR_TILES:
@@ -72,7 +72,7 @@ def row_plans(facts: ProblemFacts) -> list[RowPlan]:
 
 
 def describe_plan(plan: RowPlan, dialect: Dialect) -> str:
-    """One line on rows of that length, in the dialect's types."""
+    """Return one line on rows of that length, in the dialect's types."""
     held = f"`{_VECTOR[dialect].format(plan.vector)} v[{plan.held}]`"
     text = f"Rows of {plan.length}"
     if plan.padded != plan.length:
@@ -106,7 +106,7 @@ def _plan(length: int, widest: int) -> RowPlan:
         vector = next((size for size in fitting if _up(length, size) <= length + length // 16), LANES)
     pieces = _up(length, vector) // vector
     most = ROW_OF_A_WAVE // vector
-    waves = next((count for count in (1, 2, 4, 8) if pieces <= count * most), MOST_WAVES)
+    waves = next((count for count in (1, 2, 4, 8) if pieces <= count * most), MAX_WAVES)
     parts = math.ceil(pieces / (waves * most))
     return RowPlan(
         length=length, padded=pieces * vector, vector=vector, pieces=pieces, waves=waves, parts=parts,
@@ -115,7 +115,7 @@ def _plan(length: int, widest: int) -> RowPlan:
 
 
 def _places(named: Iterable[TensorFact]) -> dict[int, list[str]]:
-    """Size -> the last two dimensions that have it, sizes of 0 and 1 left out."""
+    """Return size -> the last two dimensions that have it, sizes of 0 and 1 left out."""
     places: dict[int, list[str]] = {}
     for fact in named:
         last = len(fact.shape)
@@ -126,12 +126,8 @@ def _places(named: Iterable[TensorFact]) -> dict[int, list[str]]:
 
 
 def _names(places: list[str]) -> str:
-    more = len(places) - MOST_NAMES
-    return ", ".join(places[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
-
-
-def _fitting(size: int) -> str:
-    return " ".join(str(tile) for tile in TILES if size % tile == 0) or "none"
+    more = len(places) - MAX_NAMES
+    return ", ".join(places[:MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _rest(size: int, dialect: Dialect) -> str:
@@ -152,20 +148,20 @@ def _notes(named: list[TensorFact]) -> Iterator[str]:
     yield from _flat(named)
     other = [f"{fact.name} ({fact.dtype})" for fact in named if fact.dtype not in _FOR_TILES]
     if other:
-        yield f"No tile type: {', '.join(other[:MOST_NAMES])}; read and write these in plain HIP."
+        yield f"No tile type: {', '.join(other[:MAX_NAMES])}; read and write these in plain HIP."
     turned = [fact.name for fact in named if fact.strides != contiguous(fact.shape)]
     if turned:
-        yield f"Not contiguous: {', '.join(turned[:MOST_NAMES])}; `gl` knows dense row-major memory only."
+        yield f"Not contiguous: {', '.join(turned[:MAX_NAMES])}; `gl` knows dense row-major memory only."
     deep = [fact.name for fact in named if len(fact.shape) > 4]
     if deep:
-        yield f"More than 4 dimensions: {', '.join(deep[:MOST_NAMES])}; merge neighbouring ones for `gl`."
+        yield f"More than 4 dimensions: {', '.join(deep[:MAX_NAMES])}; merge neighbouring ones for `gl`."
     large = [fact.name for fact in named if _too_large(fact)]
     if large:
-        yield f"Too large for one `gl` (32-bit counts): {', '.join(large[:MOST_NAMES])}; one `gl` for each half."
+        yield f"Too large for one `gl` (32-bit counts): {', '.join(large[:MAX_NAMES])}; one `gl` for each half."
 
 
 def _flat(named: list[TensorFact]) -> Iterator[str]:
-    """On the view of dense tensors as one long row, which operators without reductions can take."""
+    """Yield the view of dense tensors as one long row, which operators without reductions can take."""
     counts: dict[int, list[str]] = {}
     for fact in named:
         count = math.prod(fact.shape)
@@ -181,7 +177,7 @@ def _flat(named: list[TensorFact]) -> Iterator[str]:
 
 
 def _too_large(fact: TensorFact) -> bool:
-    """Whether HipKittens' 32-bit counts fail it.
+    """Return whether HipKittens' 32-bit counts fail it.
 
     Places are counted in an int; the bytes that a tile load may read are the whole tensor's modulo 2^32, from the tile
     on, so that a remainder below what a tile spans gives zeros.

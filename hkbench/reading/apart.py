@@ -1,4 +1,4 @@
-"""Reads a candidate's file in a process of its own, so that no text takes this one's time, memory or stack."""
+"""Read a candidate's file in a process of its own, so that no text takes this one's time, memory or stack."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from hkbench.reading.budget import SOURCE_BYTES
 from hkbench.reading.reader import read_candidate
 from hkbench.reading.rules import finding
-from hkbench.records import Backend, Finding, Track
+from hkbench.records import BackendName, Finding, Track
 from hkbench.sandbox.apart import Tell, apart
 
 SECONDS = 10.0  #: of processor time, for the largest file that is read and the whole budget of reading it
@@ -27,8 +27,8 @@ class Reading:
     findings: tuple[Finding, ...] = ()
 
 
-def read_apart(source: bytes, backend: Backend, track: Track) -> Reading:
-    """Parses a file and reads it, see `read_candidate`. Findings come from a file that is Python."""
+def read_apart(source: bytes, backend: BackendName, track: Track) -> Reading:
+    """Parse a file and read it, see `read_candidate`. Findings come from a file that is Python."""
     if len(source) > SOURCE_BYTES:
         return Reading(unread=f"it has more than {SOURCE_BYTES} bytes")
 
@@ -51,7 +51,7 @@ def read_apart(source: bytes, backend: Backend, track: Track) -> Reading:
 
 
 def _error_in(source: bytes) -> dict[str, Any] | None:
-    """What the parser says against the file, in values that JSON can hold."""
+    """Return what the parser says against the file, in values that JSON can hold."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a stray backslash in the candidate is no message for the user
@@ -70,7 +70,7 @@ def _plain(text: str) -> str:
 
 
 def _exception(said: dict[str, Any]) -> SyntaxError | ValueError:
-    """The parser's exception once more."""
+    """Return the parser's exception once more."""
     if "lineno" not in said:
         return ValueError(said["message"])
     line, offset, end_line, end_offset = (said[name] for name in _FIELDS)

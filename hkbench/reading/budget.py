@@ -16,14 +16,14 @@ class TooMuch(Exception):
 
 
 class Budget:
-    """Counts work. Everything that loops over a candidate's text spends from it."""
+    """Count work. Everything that loops over a candidate's text spends from it."""
 
     def __init__(self, seconds: float = SECONDS, steps: int = STEPS) -> None:
         self._deadline = time.thread_time() + seconds
         self._steps = steps
 
     def spend(self, steps: int = 1) -> None:
-        """Raises `TooMuch` once the steps or the seconds are used up. The clock is read about every 256 steps."""
+        """Raise `TooMuch` once the steps or the seconds are used up. The clock is read about every 256 steps."""
         before = self._steps
         self._steps -= steps
         if self._steps < 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from dataclasses import dataclass, field
 
 import pcpp  # type: ignore[import-untyped]
@@ -11,16 +12,20 @@ from pcpp.parser import Action  # type: ignore[import-untyped]
 from hkbench.reading.budget import CPP_CHARACTERS, Budget, TooMuch
 
 _DIRECTIVE = re.compile(r"[ \t]*#[ \t]*(\w+)(.*)", re.DOTALL)
-_LEXEMES = re.compile(
-    r"""(?P<raw>R"(?P<mark>[^\s()\\]{0,16})\()|(?P<line>//)|(?P<block>/\*)|(?P<quote>["'])|(?P<splice>\\\n)|(?P<newline>\n)"""
-    r"""|(?P<other>[^"'/\\\nR]+|.)"""
+# What is not closed ends with the text; a quote that is not (an apostrophe in `#error`, a digit separator) is dropped.
+_LEXEME = re.compile(
+    r"""(?P<comment>//(?:[^\\\n]+|\\\n?)*+|/\*.*?(?:\*/|\Z))"""
+    r"""|R"(?P<mark>[^\s()\\]{0,16})\((?P<raw>.*?)(?:\)(?P=mark)"|\Z)"""
+    r"""|(?P<string>"(?:[^"\\\n]|\\.){0,4000}+"|'(?:[^'\\\n]|\\.){0,4000}+')|["']""",
+    re.DOTALL,
 )
-_STRING = {
-    '"': re.compile(r'(?:[^"\\\n]|\\.){0,4000}+', re.DOTALL),
-    "'": re.compile(r"(?:[^'\\\n]|\\.){0,4000}+", re.DOTALL),
-}
-_LONGEST_STRING = 4_000
-_LONGEST_LINE = 50_000
+_LINE = re.compile(r"(?:[^\\\n]+|\\\n?)++")
+_DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+).*", re.MULTILINE)
+_MAX_STRING_LENGTH = 4_000
+_MAX_LINE_LENGTH = 50_000
+# The place of a node costs a walk along its line.
+_WIDTH = 400
+_BREAKS = frozenset(",;{}")
 
 
 @dataclass
@@ -29,96 +34,58 @@ class Scanned:
 
     text: str = ""
     comments: list[tuple[str, int]] = field(default_factory=list)
-    includes: list[tuple[str, int]] = field(default_factory=list)
-    pragmas: list[tuple[str, int]] = field(default_factory=list)
+    directives: list[tuple[str, int]] = field(default_factory=list)  #: `#include X` and `#pragma X`
 
 
 @dataclass
 class Expanded:
-    """Preprocessed text; `lines[i]` is the source line of its line i (from 0)."""
+    """Preprocessed text."""
 
     text: str
-    lines: list[int]
+    lines: list[int]  #: `lines[i]` is the source line of its line i (from 0)
+    words: dict[str, list[int]]  #: the source lines of each identifier
 
 
 def scan(source: str, budget: Budget) -> Scanned:
-    """Takes out comments, includes and pragmas; raw strings become plain ones. In one pass, from left to right."""
+    """Take out comments, includes and pragmas; raw strings become plain ones. In one pass, from left to right."""
     found = Scanned()
-    pieces: list[str] = []
-    at, line = 0, 1
-    while at < len(source):
-        budget.spend()
-        match = _LEXEMES.match(source, at)
-        if match is None:
-            break
-        kind, end, piece = match.lastgroup, match.end(), match.group()
-        if match["raw"]:
-            close = source.find(f'){match["mark"]}"', end)
-            stop = len(source) if close < 0 else close
-            body = source[end:stop]
-            piece = '"' + body[:_LONGEST_STRING].replace("\\", " ").replace('"', "'").replace("\n", " ") + '"'
-            piece += "\n" * body.count("\n")
-            end = len(source) if close < 0 else close + len(match["mark"] or "") + 2
-        elif kind == "line":
-            end = _line_end(source, end)
-            found.comments.append((source[at:end], line))
-            piece = " " + "\n" * source.count("\n", at, end)
-        elif kind == "block":
-            close = source.find("*/", end)
-            end = len(source) if close < 0 else close + 2
-            found.comments.append((source[at:end], line))
-            piece = " " + "\n" * source.count("\n", at, end)
-        elif kind == "quote":
-            body_match = _STRING[piece].match(source, end)
-            body_end = body_match.end() if body_match is not None else end
-            budget.spend((body_end - end) >> 3)
-            closed = source[body_end : body_end + 1] == piece
-            # A quote that is not closed (an apostrophe in `#error`, a digit separator) is dropped.
-            if closed and body_end - end <= _LONGEST_STRING:
-                end = body_end + 1
-                piece = source[at:end]
-            else:
-                piece = " "
-        line += source.count("\n", at, end)
-        pieces.append(piece)
-        at = end
-    _directives("".join(pieces), found)
+
+    def replaced(match: re.Match[str]) -> str:
+        kind, whole = match.lastgroup, match.group()
+        budget.spend(1 if kind else _MAX_STRING_LENGTH >> 3)
+        if kind == "string":
+            return whole
+        if kind == "comment":
+            found.comments.append((whole, 1 + source.count("\n", 0, match.start())))
+        raw = (match["raw"] or "")[:_MAX_STRING_LENGTH].replace("\\", " ").replace('"', "'").replace("\n", " ")
+        return (f'"{raw}"' if kind == "raw" else " ") + "\n" * whole.count("\n")
+
+    found.text = _directives(_LEXEME.sub(replaced, source), found)
     return found
 
 
-def _line_end(source: str, at: int) -> int:
-    end = source.find("\n", at)
-    while end > 0 and source[end - 1] == "\\":
-        end = source.find("\n", end + 1)
-    return len(source) if end < 0 else end
+def _directives(text: str, found: Scanned) -> str:
+    """Blank every directive but `#define`: both branches of a conditional are read. Lines are joined at backslashes."""
 
-
-def _directives(text: str, found: Scanned) -> None:
-    """Blanks every directive but `#define` and `#undef`: both branches of a conditional are read."""
-    kept: list[str] = []
-    lines = text.replace("%:", "#").split("\n")  # a digraph
-    at = 0
-    while at < len(lines):
-        first = at
-        while lines[at].endswith("\\") and at + 1 < len(lines):
-            at += 1
-        whole = "".join(part.removesuffix("\\") for part in lines[first : at + 1])
-        if len(whole) > _LONGEST_LINE:
+    def kept(match: re.Match[str]) -> str:
+        whole = match.group().replace("\\\n", "").removesuffix("\\")
+        if len(whole) > _MAX_LINE_LENGTH:
             raise TooMuch("a very long line")
-        match = _DIRECTIVE.match(whole) if "#" in whole else None
-        word = match[1] if match is not None else None
-        if match is not None and word in {"include", "include_next", "import", "embed"}:
-            found.includes.append((match[2].strip(), first + 1))
-        elif match is not None and word == "pragma":
-            found.pragmas.append((match[2].strip(), first + 1))
-        kept.append(whole if word is None or word == "define" else "")
-        kept.extend([""] * (at - first))
-        at += 1
-    found.text = "\n".join(kept)
+        ends = "\n" * match.group().count("\n")
+        directive = _DIRECTIVE.match(whole)
+        if directive is None or directive[1] == "define":
+            return whole + ends
+        name = "include" if directive[1] in {"include", "include_next", "import", "embed"} else directive[1]
+        if name in {"include", "pragma"}:
+            line = 1 + match.string.count("\n", 0, match.start())
+            found.directives.append((f"#{name} {directive[2].strip()}", line))
+        return ends
+
+    return _LINE.sub(kept, text.replace("%:", "#"))  # a digraph
 
 
 class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]
-    """Stays within a budget and never opens a file."""
+    """Stay within a budget and never open a file."""
 
     def __init__(self, budget: Budget) -> None:
         super().__init__()
@@ -137,24 +104,21 @@ class _Preprocessor(pcpp.Preprocessor):  # type: ignore[misc]
         raise pcpp.OutputDirective(Action.IgnoreAndRemove)
 
     def on_error(self, *_: object) -> None:
-        """A source that does not preprocess does not compile either."""
+        """Ignore the error: a source that does not preprocess does not compile either."""
 
 
 def expand(text: str, defines: list[str], budget: Budget) -> list[Expanded]:
-    """The text with its macros expanded; twice where a macro has several definitions: the last wins, the first wins."""
+    """Expand the macros of the text; do so twice (last and first definition) where a macro has several."""
     if len(text) > CPP_CHARACTERS:
         raise TooMuch("more C++ than is read")
-    versions = [text]
-    kept, seen = [], set()
-    for line in text.split("\n"):
-        name = re.match(r"[ \t]*#[ \t]*define[ \t]+(\w+)", line)
-        again = name is not None and name[1] in seen
-        if name is not None:
-            seen.add(name[1])
-        kept.append("" if again else line)
-    if (first_wins := "\n".join(kept)) != text:
-        versions.append(first_wins)
-    return [_expanded(version, defines, budget) for version in versions]
+    seen: set[str] = set()
+
+    def first(match: re.Match[str]) -> str:
+        again = match[1] in seen
+        seen.add(match[1])
+        return "" if again else match.group()
+
+    return [_expanded(version, defines, budget) for version in dict.fromkeys([text, _DEFINE.sub(first, text)])]
 
 
 def _expanded(text: str, defines: list[str], budget: Budget) -> Expanded:
@@ -166,18 +130,20 @@ def _expanded(text: str, defines: list[str], budget: Budget) -> Expanded:
     preprocessor.parse(text)
     pieces: list[str] = []
     lines: list[int] = []
-    length = 0
-    current = -1
+    words: dict[str, list[int]] = defaultdict(list)
+    length = start = 0
+    value, current = "", -1
     while (token := preprocessor.token()) is not None:
         budget.spend()
-        value = str(token.value)
-        if token.lineno != current:
+        if token.lineno != current or (length > start + _WIDTH and value in _BREAKS):
             pieces.append("\n" if lines else "")
             lines.append(token.lineno)
-            current = token.lineno
-        value = value.replace("\n", " ")
+            current, start = token.lineno, length
+        value = str(token.value).replace("\n", " ")
+        pieces.append(value)
+        if token.type == preprocessor.t_ID:
+            words[value].append(current)
         length += len(value)
         if length > 4 * CPP_CHARACTERS:
             raise TooMuch("macros that expand to very much")
-        pieces.append(value)
-    return Expanded("".join(pieces), lines)
+    return Expanded("".join(pieces), lines, words)

@@ -8,45 +8,37 @@ import re
 from hkbench.reading.budget import Budget
 from hkbench.reading.names import LOCAL, Names
 from hkbench.reading.report import Report
+from hkbench.reading.scopes import Function
 
-_HEAVY = (
-    "matmul mm bmm addmm addbmm baddbmm addmv mv einsum tensordot chain_matmul linear bilinear conv1d conv2d conv3d "
-    "conv_transpose1d conv_transpose2d conv_transpose3d convolution scaled_dot_product_attention _scaled_mm inner "
-    "layer_norm rms_norm group_norm batch_norm instance_norm native_layer_norm softmax log_softmax "
-    "cross_entropy multi_head_attention_forward embedding_bag lstm gru rnn_tanh rnn_relu max_pool2d avg_pool2d"
+_PACKAGES = ("torch.", "xformers.", "flash_attn.", "scipy.", "numpy.", "transformers.")
+_LIBRARY = frozenset(
+    str.split(
+        "matmul mm bmm addmm addbmm baddbmm addmv mv einsum tensordot chain_matmul linear bilinear conv1d conv2d "
+        "conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution scaled_dot_product_attention _scaled_mm "
+        "inner layer_norm rms_norm group_norm batch_norm instance_norm native_layer_norm softmax log_softmax "
+        "cross_entropy multi_head_attention_forward embedding_bag lstm gru rnn_tanh rnn_relu max_pool2d avg_pool2d"
+    )
 )
-_LIBRARY = frozenset(_HEAVY.split())
 _LIBRARY_METHODS = frozenset(["matmul", "mm", "bmm", "addmm", "baddbmm", "softmax", "log_softmax", "einsum", "conv2d"])
 _MOVES = frozenset(["pad", "unfold", "fold", "one_hot", "pixel_shuffle", "pixel_unshuffle"])
 _ARITHMETIC = frozenset(
-    [
-        *["sum", "mean", "exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "relu", "var", "std", "cumsum", "cumprod"],
-        *["norm", "amax", "amin", "max", "min", "argmax", "argmin", "sort", "topk", "add", "mul", "div", "sub", "pow"],
-        *["erf", "where"],
-    ]
+    str.split(
+        "sum mean exp log sqrt rsqrt tanh sigmoid relu var std cumsum cumprod norm amax amin max min argmax argmin "
+        "sort topk add mul div sub pow erf where"
+    )
 )
-_PLAIN_MODULES = frozenset(
-    [
-        "Module",
-        "Parameter",
-        "ParameterList",
-        "ParameterDict",
-        "ModuleList",
-        "ModuleDict",
-        "Identity",
-        "Flatten",
-        "Buffer",
-    ]
+_MODULE = re.compile(
+    r"torch\.nn\.(?:modules\.\w+\.)?"
+    r"(?!(?:Module|Parameter|ParameterList|ParameterDict|ModuleList|ModuleDict|Identity|Flatten|Buffer)\b)[A-Z]\w*\(\)"
 )
 _BUILDERS = re.compile(
-    r"torch\.utils\.cpp_extension\.(?:load|load_inline)|hipkittens_build\.build|cupy\.(?:RawKernel|RawModule|ElementwiseKernel)|ctypes\.CDLL"
-    r"|torch\.cuda\._compile_kernel|torch\.ops\.load_library|ctypes\.cdll\.LoadLibrary|tilelang\.compile|tilelang\.jit"
+    r"torch\.utils\.cpp_extension\.(?:load|load_inline)|hipkittens_build\.build|ctypes\.CDLL|torch\.ops\.load_library"
+    r"|cupy\.(?:RawKernel|RawModule|ElementwiseKernel)|torch\.cuda\._compile_kernel|ctypes\.cdll\.LoadLibrary"
+    r"|tilelang\.compile|tilelang\.jit"
 )
 _JITS = re.compile(
     r"triton\.(?:jit|autotune|heuristics)|triton\.runtime\.jit\.jit|numba\.(?:jit|njit|cuda\.jit|prange)"
 )
-
-Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 class Reach:
@@ -55,67 +47,58 @@ class Reach:
     def __init__(self, names: Names, budget: Budget) -> None:
         self._names = names
         self._budget = budget
-        self.functions: list[Definition] = []
+        self.functions: list[Function] = []
         self.mentioned: set[str] = set()
-        entries = ["ModelNew.forward", "ModelNew.__call__", "ModelNew._call_impl"]
-        self._pending = [LOCAL + entry for entry in entries]
-        aliases = names.scopes.module.names.get("ModelNew", [])
-        for binding in aliases:
-            if binding.node is not None and not isinstance(binding.node, ast.ClassDef):
-                self._pending += [f"{name}.forward" for name in names.resolve(binding.node)]
+        self._pending = [f"{LOCAL}ModelNew.{entry}" for entry in ("forward", "__call__", "_call_impl")]
+        for bound in names.scopes.module.names.get("ModelNew", []):
+            if bound is not None and not isinstance(bound, ast.ClassDef):
+                self._pending += [f"{name}.forward" for name in names.resolve(bound)]
         seen: set[str] = set()
         while self._pending:
             name = self._pending.pop().replace("()", "")
-            if name in seen:
-                continue
-            seen.add(name)
-            self._visit(name)
+            if name not in seen:
+                seen.add(name)
+                self._visit(name)
 
     def _visit(self, name: str) -> None:
         definition = self._names.definitions.get(name)
+        owner, _, method = name.rpartition(".")
+        holder = self._names.definitions.get(owner)
         if isinstance(definition, ast.ClassDef):
             self._pending += [f"{name}.{method}" for method in ("forward", "__call__", "apply")]
-            return
-        if definition is None:
-            self._inherited(name)
-        if not isinstance(definition, Definition) or definition in self.functions:
-            return
-        self.functions.append(definition)
-        for node in ast.walk(definition):
-            self._budget.spend()
-            if isinstance(node, ast.Name | ast.Attribute | ast.Call):
-                found = self._names.resolve(node)
-                self.mentioned |= found
-                self._pending += [one for one in found if one.startswith(LOCAL)]
-
-    def _inherited(self, name: str) -> None:
-        owner, _, method = name.rpartition(".")
-        definition = self._names.definitions.get(owner)
-        if isinstance(definition, ast.ClassDef):
-            for base in definition.bases:
-                self._pending += [f"{one}.{method}" for one in self._names.resolve(base) if one.startswith(LOCAL)]
+        elif definition is None and isinstance(holder, ast.ClassDef):
+            self._pending += [f"{one}.{method}" for base in holder.bases for one in self._names.resolve(base)]
+        elif isinstance(definition, Function) and definition not in self.functions:
+            self.functions.append(definition)
+            for node in self._names.scopes.walk(definition):
+                self._budget.spend()
+                if isinstance(node, ast.Name | ast.Attribute | ast.Call):
+                    found = self._names.resolve(node)
+                    self.mentioned |= found
+                    self._pending += [one for one in found if one.startswith(LOCAL)]
 
 
 class ForwardRules:
     """Own work, library work, hidden failures."""
 
     def __init__(self, tree: ast.Module, names: Names, report: Report, budget: Budget, has_native_source: bool) -> None:
-        self._tree = tree
         self._names = names
         self._report = report
         self._budget = budget
         self._has_native_source = has_native_source
-        self._branches: set[ast.AST] = set()
+        self._nodes = names.scopes.walk(tree)
         self.reach = Reach(names, budget)
 
     def read(self) -> None:
         for function in self.reach.functions:
             if not self._is_kernel(function):
-                self._branches = self._leaving_branches(function)
-                for node in ast.walk(function):
+                aside = self._leaving_branches(function)
+                for node in self._names.scopes.walk(function):
                     self._budget.spend()
-                    self._work(node)
-        for node in ast.walk(self._tree):
+                    for rule in self._work(node):
+                        in_branch = rule == "py-library-op" and node in aside
+                        self._report.add("py-library-branch" if in_branch else rule, node)
+        for node in self._nodes:
             if isinstance(node, ast.Try):
                 self._guarded(node)
         self._kernels()
@@ -124,107 +107,85 @@ class ForwardRules:
         decorators = getattr(node, "decorator_list", [])
         return any(_JITS.match(name) for one in decorators for name in self._names.resolve(one))
 
-    def _leaving_branches(self, function: Definition) -> set[ast.AST]:
-        """What stands in branches that return by themselves: a way for shapes that the kernel does not take."""
-        found: set[ast.AST] = set()
-        for node in ast.walk(function):
-            self._budget.spend()
-            if isinstance(node, ast.If):
-                for branch in (node.body, node.orelse):
-                    if branch and isinstance(branch[-1], ast.Return):
-                        found.update(inner for statement in branch for inner in ast.walk(statement))
-        return found
+    def _leaving_branches(self, function: Function) -> set[ast.AST]:
+        """Return what stands in branches that return by themselves: a way for shapes that the kernel does not take."""
+        ifs = [node for node in self._names.scopes.walk(function) if isinstance(node, ast.If)]
+        branches = [branch for node in ifs for branch in (node.body, node.orelse)]
+        leaving = [branch for branch in branches if branch and isinstance(branch[-1], ast.Return)]
+        self._budget.spend(len(leaving))
+        return {inner for branch in leaving for statement in branch for inner in ast.walk(statement)}
 
-    def _library(self, node: ast.AST) -> None:
-        self._report.add("py-library-branch" if node in self._branches else "py-library-op", node)
-
-    def _work(self, node: ast.AST) -> None:
-        if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.MatMult):
-            self._library(node)
-        if not isinstance(node, ast.Call):
-            return
-        callees = self._names.resolve(node.func)
-        for name in callees:
-            parent, _, last = name.rpartition(".")
-            if not name.startswith(("torch.", "xformers.", "flash_attn.", "scipy.", "numpy.", "transformers.")):
-                continue
-            if _BUILDERS.match(name):
-                continue  # its own function may have any name
-            if re.fullmatch(r"torch\.nn\.(?:modules\.\w+\.)?[A-Z]\w*\(\)", name) and last[:-2] not in _PLAIN_MODULES:
-                self._report.add("py-library-module", node)
-            elif (
-                (name.startswith("torch.nn.functional.") and last not in _MOVES)
-                or last in _LIBRARY
-                or parent.startswith(("torch.ops.aten", "torch._C._nn", "torch.sparse"))
-            ):
-                self._library(node)
-            elif last in _ARITHMETIC and parent in {"torch", "torch.Tensor", "torch.linalg", "torch.special"}:
-                self._report.add("py-torch-math", node)
-        if isinstance(node.func, ast.Attribute) and not any(_known_owner(name) for name in callees):
-            if node.func.attr in _LIBRARY_METHODS:
-                self._library(node)
-            elif node.func.attr in _ARITHMETIC:
-                self._report.add("py-torch-math", node)
+    def _work(self, node: ast.AST) -> set[str]:
+        match node:
+            case ast.BinOp(op=ast.MatMult()) | ast.AugAssign(op=ast.MatMult()):
+                return {"py-library-op"}
+            case ast.Call(func=function):
+                callees = self._names.resolve(function)
+                found = {rule for name in callees for rule in _rules_of(name)}
+                # Not a method of something that the file defines, builds or imports.
+                is_tensors = all(name.startswith("torch.") and not _BUILDERS.match(name) for name in callees)
+                if isinstance(function, ast.Attribute) and is_tensors:
+                    found |= {"py-library-op"} if function.attr in _LIBRARY_METHODS else set()
+                    found |= {"py-torch-math"} if function.attr in _ARITHMETIC else set()
+                return found
+        return set()
 
     def _guarded(self, node: ast.Try) -> None:
-        """A failure of a build or a kernel that goes on as if nothing had happened."""
+        """Report a failure of a build or a kernel that is caught as if nothing had happened."""
         swallowed = [h for h in node.handlers if not any(isinstance(n, ast.Raise) for n in ast.walk(h))]
+        calls = [part for statement in node.body for part in ast.walk(statement) if isinstance(part, ast.Call)]
         if not swallowed:
             return
-        inside = any(self._inside(node, function) for function in self.reach.functions)
-        for part in node.body:
-            for call in ast.walk(part):
-                self._budget.spend()
-                if isinstance(call, ast.Call):
-                    names = self._names.resolve(call.func)
-                    builds = any(_BUILDERS.match(name) for name in names)
-                    if builds or (inside and not _harmless(names)):
-                        self._report.add("py-except-fallback", swallowed[0])
-                        return
+        inside = self._is_inside(node)
+        for call in calls:
+            self._budget.spend()
+            names = self._names.resolve(call.func)
+            harmless = bool(names) and all(name.startswith(("importlib.", "builtins.", "warnings.")) for name in names)
+            if any(map(_BUILDERS.match, names)) or (inside and not harmless):
+                self._report.add("py-except-fallback", swallowed[0])
+                return
 
-    def _inside(self, node: ast.AST, function: ast.AST) -> bool:
+    def _is_inside(self, node: ast.AST) -> bool:
+        """Return whether it stands in a function that is reached."""
         scope = self._names.scopes.of.get(node)
-        while scope is not None:
-            if scope.node is function:
-                return True
+        while scope is not None and scope.node not in self.reach.functions:
             scope = scope.parent
-        return False
+        return scope is not None
 
     def _kernels(self) -> None:
-        built = [
-            (node, name)
-            for node in ast.walk(self._tree)
-            if isinstance(node, ast.Call)
-            for name in self._names.resolve(node.func)
-            if _BUILDERS.match(name)
-        ]
-        jitted = [node for node in ast.walk(self._tree) if isinstance(node, ast.FunctionDef) and self._is_kernel(node)]
+        calls = [node for node in self._nodes if isinstance(node, ast.Call)]
+        built = [node for node in calls if any(map(_BUILDERS.match, self._names.resolve(node.func)))]
+        jitted = [node for node in self._nodes if isinstance(node, ast.FunctionDef) and self._is_kernel(node)]
         if not built and not jitted and not self._has_native_source:
             self._report.add("py-no-kernel", None, "no extension, no Triton kernel, no C++ source")
         if not self.reach.functions:
             return
-        uses_ops = any(name.startswith("torch.ops.") for name in self.reach.mentioned)
-        if built and not uses_ops and not any(_BUILDERS.match(name) for name in self.reach.mentioned):
-            used = {n.id for f in self.reach.functions for n in ast.walk(f) if isinstance(n, ast.Name)}
-            if not used & self._imported_after_build():
-                self._report.add("py-kernel-unused", built[0][0])
+        if built and not any(name.startswith("torch.ops.") or _BUILDERS.match(name) for name in self.reach.mentioned):
+            parts = [part for function in self.reach.functions for part in self._names.scopes.walk(function)]
+            if not {part.id for part in parts if isinstance(part, ast.Name)} & self._imported_after_build():
+                self._report.add("py-kernel-unused", built[0])
         for kernel in jitted:
-            if not any(kernel is function for function in self.reach.functions):
+            if kernel not in self.reach.functions:
                 self._report.add("py-kernel-unused", kernel)
 
     def _imported_after_build(self) -> set[str]:
-        """Names bound to modules that an import of the built extension may have given."""
+        """Return the names bound to modules that an import of the built extension may have given."""
         return {
             name
             for name, bindings in self._names.scopes.module.names.items()
-            if any("import_module()" in r for b in bindings if b.node is not None for r in self._names.resolve(b.node))
+            if any("import_module()" in r for b in bindings if b is not None for r in self._names.resolve(b))
         }
 
 
-def _known_owner(name: str) -> bool:
-    """A method of something that the file defines, builds or imports: not a tensor's."""
-    return not name.startswith("torch.") or bool(_BUILDERS.match(name))
-
-
-def _harmless(names: frozenset[str]) -> bool:
-    return bool(names) and all(name.startswith(("importlib.", "builtins.", "warnings.")) for name in names)
+def _rules_of(name: str) -> list[str]:
+    """Return what a call of a dotted name is in `forward`."""
+    parent, _, last = name.rpartition(".")
+    if not name.startswith(_PACKAGES) or _BUILDERS.match(name):  # a built function may have any name
+        return []
+    if _MODULE.fullmatch(name):
+        return ["py-library-module"]
+    is_functional = name.startswith("torch.nn.functional.") and last not in _MOVES
+    if is_functional or last in _LIBRARY or parent.startswith(("torch.ops.aten", "torch._C._nn", "torch.sparse")):
+        return ["py-library-op"]
+    is_math = last in _ARITHMETIC and parent in {"torch", "torch.Tensor", "torch.linalg", "torch.special"}
+    return ["py-torch-math"] if is_math else []

@@ -1,4 +1,4 @@
-"""Reads one candidate: Python, the C++ in its strings, its flags, its comments."""
+"""Read one candidate: Python, the C++ in its strings, its flags, its comments."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import re
 import warnings
 
 from hkbench.reading.budget import SOURCE_BYTES, Budget, TooMuch
-from hkbench.reading.cpp import CppSource, read_cpp
+from hkbench.reading.caching import MemoRules
+from hkbench.reading.cpp import CppRules, CppSource
+from hkbench.reading.cpp_rules import FLAGS
 from hkbench.reading.forward import ForwardRules
-from hkbench.reading.memo import MemoRules
+from hkbench.reading.injection import python_comments, read_text
 from hkbench.reading.names import Names
-from hkbench.reading.python import read_module
+from hkbench.reading.python import PythonRules
 from hkbench.reading.report import Report
-from hkbench.reading.speech import python_comments, read_text
-from hkbench.records import Backend, Finding, Track
+from hkbench.records import BackendName, Finding, Track
 
 _NESTED = 3  #: text that executes text that executes text
 _CPP = re.compile(
@@ -24,14 +25,12 @@ _CPP = re.compile(
     re.MULTILINE,
 )
 _FLAG = re.compile(r"^-{1,2}[A-Za-z]")
-_FAST = re.compile(
-    r"^-{1,2}(?:use_fast_math|ffast-math|Ofast|ffp-model=fast|funsafe-math-optimizations|ffinite-math-only)$"
-)
+_TEXTS = ast.Constant | ast.JoinedStr | ast.BinOp | ast.Call | ast.Subscript
 _SOURCES = frozenset(["cpp_sources", "cuda_sources", "sources", "hip_sources"])
 
 
-def read_candidate(source: str, backend: Backend, track: Track) -> tuple[Finding, ...]:
-    """What stands out in a candidate, by line. Advice to a reader: only `hard` findings have no honest use.
+def read_candidate(source: str, backend: BackendName, track: Track) -> tuple[Finding, ...]:
+    """Return what stands out in a candidate, by line. Advice to a reader: only `hard` findings have no honest use.
 
     Never raises, whatever `source` is: what cannot be read within the budget gives the finding `unreadable` beside
     those made until then. A file that is not Python gives only what its text shows. `backend` is the language
@@ -52,7 +51,7 @@ def read_candidate(source: str, backend: Backend, track: Track) -> tuple[Finding
     return report.findings()
 
 
-def _read(source: str, backend: Backend, report: Report, budget: Budget, depth: int) -> None:
+def _read(source: str, backend: BackendName, report: Report, budget: Budget, depth: int) -> None:
     for text, line in python_comments(source, budget):
         read_text(text, line, report, budget)
     try:
@@ -62,90 +61,68 @@ def _read(source: str, backend: Backend, report: Report, budget: Budget, depth: 
     except (SyntaxError, ValueError) as error:
         if "nested" in str(error) or "null bytes" in str(error):
             report.add("unreadable", None, str(error))
-        return  # not Python: the judge says so
-    names, executed = read_module(tree, report, budget)
-    sources, defines = _strings(tree, names, report, budget)
+        return  # not Python: the evaluator says so
+    python = PythonRules(tree, report, budget)
+    python.read()
+    report.conclude()
+    names = python.names
+    nodes = names.scopes.walk(tree)
+    sources, defines = _strings(nodes, names, report, budget)
     if depth == 0:
         forward = ForwardRules(tree, names, report, budget, has_native_source=bool(sources))
         forward.read()
         MemoRules(tree, names, forward.reach, report, budget).read()
-    words = {
-        w
-        for n in ast.walk(tree)
-        if isinstance(n, ast.Constant) and isinstance(n.value, str)
-        for w in (n.value,)
-        if w.isidentifier()
-    }
-    for text, line in read_cpp(sources, defines, report, budget, words):
-        read_text(text, line, report, budget)
+    cpp = CppRules(report, budget)
+    for source_of_cpp in sources:
+        for text, line in cpp.read(source_of_cpp, defines):
+            read_text(text, line, report, budget)
+    cpp.conclude(
+        {word for node in nodes if isinstance(word := getattr(node, "value", None), str) and word.isidentifier()}
+    )
+    report.conclude()
     if depth < _NESTED:
-        for text, line in executed:
+        for text, line in python.executed:
             inner = Report([], report.track, offset=line)
             _read(text, backend, inner, budget, depth + 1)
             for found in inner.findings():
                 report.add_finding(found)
 
 
-def _strings(tree: ast.Module, names: Names, report: Report, budget: Budget) -> tuple[list[CppSource], list[str]]:
-    """The C++ among the strings, also of those put together, and the macros that flags define."""
+def _strings(nodes: list[ast.AST], names: Names, report: Report, budget: Budget) -> tuple[list[CppSource], list[str]]:
+    """Return the C++ among the strings, also of those put together, and the macros that flags define."""
     sources: dict[str, CppSource] = {}
     defines: list[str] = []
-    parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
-    for node in ast.walk(tree):
+    formatted = (node for node in nodes if isinstance(node, ast.JoinedStr | ast.FormattedValue))
+    parts = {part for node in formatted for part in ast.iter_child_nodes(node)}
+    for node in nodes:
         budget.spend()
         if isinstance(node, ast.keyword) and node.arg in _SOURCES:
             _given_source(node.value, names, report, sources)
-        if not isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp | ast.Call | ast.Subscript):
-            continue
-        if isinstance(parents.get(node), ast.JoinedStr | ast.FormattedValue):
-            continue
-        value = names.constant(node)
-        text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-        if not isinstance(text, str):
+        if not isinstance(node, _TEXTS) or node in parts or (text := names.text(node)) is None:
             continue
         if _CPP.search(text):
             sources.setdefault(text, CppSource(text, node.lineno, isinstance(node, ast.Constant | ast.JoinedStr)))
         elif _FLAG.match(text):
-            _flags(text, node, defines, report)
+            defines += [flag[2:] for flag in text.split() if flag.startswith("-D")]
+            for rule, pattern in FLAGS.items():
+                if any(map(pattern.match, text.split())):
+                    report.add(rule, node)
         elif len(text) > 3 and isinstance(node, ast.Constant):
             read_text(text, node.lineno, report, budget)
-    return _whole(list(sources.values())), defines
+    # Without the pieces of which larger sources were put together.
+    kept: list[CppSource] = []
+    for source in sorted(sources.values(), key=lambda source: -len(source.text)):
+        if not any(source.text in other.text for other in kept):
+            kept.append(source)
+    return sorted(kept, key=lambda source: source.first_line), defines
 
 
 def _given_source(value: ast.expr, names: Names, report: Report, sources: dict[str, CppSource]) -> None:
-    """What `load_inline` is given: a string, or a list of them."""
-    items = names.elements(value) or [value]
-    for item in items:
+    """Read what `load_inline` is given: a string, or a list of them."""
+    for item in names.elements(value) or [value]:
         known = names.constant(item)
-        texts = known if isinstance(known, tuple) else (known,)
-        for text in texts:
+        for text in known if isinstance(known, tuple) else (known,):
             if not isinstance(text, str):
                 report.add("py-source-opaque", item)
             elif "{" in text and text not in sources:
                 sources[text] = CppSource(text, item.lineno, exact=False)
-
-
-def _whole(sources: list[CppSource]) -> list[CppSource]:
-    """Without the pieces of which larger sources were put together."""
-    kept: list[CppSource] = []
-    for source in sorted(sources, key=lambda s: -len(s.text)):
-        if not any(source.text in other.text for other in kept):
-            kept.append(source)
-    return sorted(kept, key=lambda s: s.first_line)
-
-
-def _flags(text: str, node: ast.AST, defines: list[str], report: Report) -> None:
-    """Flags of the compiler, one a string or several."""
-    for flag in text.split():
-        if _FAST.match(flag):
-            report.add("fast-math", node)
-        elif flag.startswith(("-fplugin", "-Xclang=-load", "-fpass-plugin", "-load", "-specs", "-wrapper", "-B/")):
-            report.add("flags-plugin", node)
-        elif flag.startswith(("-I", "-include", "-isystem", "-iquote", "-L", "-Wl,-rpath")) and (
-            "/" in flag and (".." in flag or "/" in flag[2:3])
-        ):
-            report.add("flags-outside", node)
-        elif flag.startswith("-D"):
-            defines.append(flag[2:])
-    if "-Wl,--wrap" in text or "-Wl,-wrap" in text:
-        report.add("cpp-hook", node)

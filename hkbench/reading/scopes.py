@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
-from typing import Literal
 
 from hkbench.reading.budget import Budget
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-Kind = Literal["value", "element", "import", "function", "class", "parameter", "opaque"]
-
-
-@dataclass(frozen=True, eq=False)
-class Binding:
-    """One thing that a name may stand for. `element`: one item of what `node` iterates over."""
-
-    kind: Kind
-    node: ast.AST | None = None
-    dotted: str = ""  #: of an import
+#: What a name may stand for: an expression, the default of a parameter, a definition, the `ast.alias` of a dotted name,
+#: an `ast.Starred` for one item of what it holds. None: not known.
+Binding = ast.AST | None
 
 
 @dataclass(eq=False)
@@ -35,12 +27,11 @@ class Scope:
     def is_class(self) -> bool:
         return isinstance(self.node, ast.ClassDef)
 
-    def bind(self, name: str, binding: Binding) -> None:
+    def bind(self, name: str, bound: Binding) -> None:
         target = self
-        if name in self.outer:
-            while target.parent is not None:
-                target = target.parent
-        target.names.setdefault(name, []).append(binding)
+        while name in self.outer and target.parent is not None:
+            target = target.parent
+        target.names.setdefault(name, []).append(bound)
 
     def enclosing_class(self) -> Scope | None:
         scope: Scope | None = self
@@ -56,126 +47,115 @@ class Scopes:
         self.module = Scope(tree, None, "")
         self.of: dict[ast.AST, Scope] = {}
         self.inside: dict[ast.AST, Scope] = {tree: self.module}
+        self.defaults: set[Binding] = set()  #: of parameters
         self.star_imports: list[str] = []
-        self._walk(tree, budget)
-
-    def _walk(self, tree: ast.Module, budget: Budget) -> None:
+        self._walked: dict[ast.AST, list[ast.AST]] = {}
         pending: list[tuple[ast.AST, Scope]] = [(tree, self.module)]
-        late: list[tuple[ast.AST, Scope]] = []
         while pending:
             budget.spend()
             node, scope = pending.pop()
             self.of[node] = scope
             if isinstance(node, ast.Global | ast.Nonlocal):
                 scope.outer.update(node.names)
-            late.append((node, scope))
-            inner = scope
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
-                name = node.name if not isinstance(node, ast.Lambda) else f"<lambda {node.lineno}>"
-                inner = Scope(node, scope, f"{scope.qualified}.{name}".lstrip("."))
-                self.inside[node] = inner
-            outside = _evaluated_outside(node)
-            children = [(child, scope if child in outside else inner) for child in ast.iter_child_nodes(node)]
-            pending.extend(reversed(children))  # a stack: what stands first is bound first
-        for node, scope in late:
+            inner, outside = scope, []
+            if isinstance(node, Function | ast.ClassDef):
+                name = f"<lambda {node.lineno}>" if isinstance(node, ast.Lambda) else node.name
+                inner = self.inside[node] = Scope(node, scope, f"{scope.qualified}.{name}".lstrip("."))
+                outside = _evaluated_outside(node)
+            # A stack: what stands first is bound first.
+            children = reversed(list(ast.iter_child_nodes(node)))
+            pending.extend((child, scope if child in outside else inner) for child in children)
+        for node, scope in list(self.of.items()):
             self._bind(node, scope)
 
+    def walk(self, node: ast.AST) -> list[ast.AST]:
+        """Return a definition and all below it; it is kept, as several rules look at the same ones."""
+        if node not in self._walked:
+            self._walked[node] = list(ast.walk(node))
+        return self._walked[node]
+
     def lookup(self, name: str, at: ast.AST) -> list[Binding]:
-        """What `name` may stand for where the node `at` is. Class scopes are skipped from inside of methods."""
+        """Return what `name` may stand for where the node `at` is. Class scopes are skipped from inside of methods."""
         first = scope = self.of.get(at, self.module)
-        while True:
-            if name in scope.names and (scope is first or not scope.is_class):
-                return scope.names[name]
+        while name not in scope.names or (scope is not first and scope.is_class):
             if scope.parent is None:
                 return []
             scope = scope.parent
+        return scope.names[name]
 
     def _bind(self, node: ast.AST, scope: Scope) -> None:
         match node:
             case ast.Assign(targets=targets, value=value):
                 for target in targets:
-                    self._bind_target(target, value, scope)
-            case ast.AnnAssign(target=target, value=ast.expr() as value) | ast.NamedExpr(target=target, value=value):
-                self._bind_target(target, value, scope)
+                    self._assign(target, value, scope)
+            case (
+                ast.AnnAssign(target=target, value=ast.expr() as value)
+                | ast.NamedExpr(target=target, value=value)
+                | ast.withitem(context_expr=value, optional_vars=ast.expr() as target)
+            ):
+                self._assign(target, value, scope)
             case ast.AugAssign(target=ast.Name(id=name), op=op, value=value):
-                before = next((b.node for b in reversed(scope.names.get(name, [])) if b.kind == "value"), None)
+                before = next((b for b in reversed(scope.names.get(name, [])) if is_value(b)), None)
                 if isinstance(before, ast.expr):
                     whole = ast.copy_location(ast.BinOp(before, op, value), node)
                     self.of[whole] = scope
-                    scope.bind(name, Binding("value", whole))
-            case ast.For(target=target, iter=iterated) | ast.AsyncFor(target=target, iter=iterated):
-                self._bind_element(target, iterated, scope)
-            case ast.comprehension(target=target, iter=iterated):
-                self._bind_element(target, iterated, scope)
-            case ast.withitem(context_expr=value, optional_vars=ast.expr() as target):
-                self._bind_target(target, value, scope)
-            case ast.Import(names=names):
-                for alias in names:
-                    bound = alias.asname or alias.name.split(".")[0]
-                    scope.bind(bound, Binding("import", dotted=alias.name if alias.asname else bound))
-            case ast.ImportFrom(module=module, names=names):
-                self._bind_from(module or "", names, scope)
-            case ast.FunctionDef() | ast.AsyncFunctionDef():
-                scope.bind(node.name, Binding("function", node))
-                self._bind_parameters(node.args, self.inside[node])
-            case ast.Lambda():
-                self._bind_parameters(node.args, self.inside[node])
-            case ast.ClassDef():
-                scope.bind(node.name, Binding("class", node))
+                    scope.bind(name, whole)
+            case (
+                ast.For(target=target, iter=items)
+                | ast.AsyncFor(target=target, iter=items)
+                | ast.comprehension(target=target, iter=items)
+            ):
+                self._assign(target, ast.Starred(items), scope)
+            case ast.Import(names=aliases):
+                for alias in aliases:
+                    root = alias.name.split(".")[0]
+                    scope.bind(alias.asname or root, alias if alias.asname else ast.alias(root))
+            case ast.ImportFrom(module=module, names=aliases):
+                for alias in aliases:
+                    if alias.name == "*":
+                        self.star_imports.append(module or "")
+                    else:
+                        scope.bind(alias.asname or alias.name, ast.alias(f"{module or ''}.{alias.name}".lstrip(".")))
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                scope.bind(node.name, node)
+        if isinstance(node, Function):
+            self._bind_parameters(node.args, self.inside[node])
 
-    def _bind_target(self, target: ast.expr, value: ast.expr, scope: Scope) -> None:
+    def _assign(self, target: ast.expr, value: ast.expr | None, scope: Scope) -> None:
         match target:
             case ast.Name(id=name):
-                scope.bind(name, Binding("value", value))
+                scope.bind(name, value)
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
-                values = value.elts if isinstance(value, ast.Tuple | ast.List) else []
-                if len(values) == len(targets):
-                    for one, its in zip(targets, values, strict=True):
-                        self._bind_target(one, its, scope)
-                else:
-                    self._bind_element(target, value, scope)
-            case ast.Attribute(value=ast.Name(id=owner), attr=attribute):
-                holder = scope.enclosing_class()
-                if holder is not None and owner in {"self", "cls"}:
-                    holder.names.setdefault(attribute, []).append(Binding("value", value))
+                known = isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(targets)
+                for at, one in enumerate(targets):
+                    self._assign(
+                        one, value.elts[at] if known and isinstance(value, ast.Tuple | ast.List) else None, scope
+                    )
+            case ast.Attribute(value=ast.Name(id="self" | "cls"), attr=attribute):
+                if (holder := scope.enclosing_class()) is not None:
+                    holder.names.setdefault(attribute, []).append(value)
 
-    def _bind_element(self, target: ast.expr, iterated: ast.expr, scope: Scope) -> None:
-        match target:
-            case ast.Name(id=name):
-                scope.bind(name, Binding("element", iterated))
-            case ast.Tuple(elts=targets) | ast.List(elts=targets):
-                for one in targets:
-                    if isinstance(one, ast.Name):
-                        scope.bind(one.id, Binding("opaque"))
-
-    def _bind_from(self, module: str, names: list[ast.alias], scope: Scope) -> None:
-        for alias in names:
-            if alias.name == "*":
-                self.star_imports.append(module)
-            else:
-                scope.bind(alias.asname or alias.name, Binding("import", dotted=f"{module}.{alias.name}".lstrip(".")))
-
-    @staticmethod
-    def _bind_parameters(args: ast.arguments, scope: Scope) -> None:
+    def _bind_parameters(self, args: ast.arguments, scope: Scope) -> None:
         positional = [*args.posonlyargs, *args.args]
-        defaults: list[ast.expr | None] = [None] * (len(positional) - len(args.defaults)) + list(args.defaults)
-        both = [*zip(positional, defaults, strict=True), *zip(args.kwonlyargs, args.kw_defaults, strict=True)]
-        for parameter, default in both:
-            scope.bind(parameter.arg, Binding("parameter", default))
+        defaults = [None] * (len(positional) - len(args.defaults)) + [*args.defaults, *args.kw_defaults]
+        for parameter, default in zip([*positional, *args.kwonlyargs], defaults, strict=True):
+            scope.bind(parameter.arg, default)
         for rest in (args.vararg, args.kwarg):
             if rest is not None:
-                scope.bind(rest.arg, Binding("opaque"))
+                scope.bind(rest.arg, None)
+        self.defaults.update(defaults)
 
 
-def _evaluated_outside(node: ast.AST) -> set[ast.AST]:
-    """Children of a definition that belong to the scope around it."""
+def is_value(bound: Binding) -> bool:
+    """Return whether it is an expression, and not one item of it."""
+    return isinstance(bound, ast.expr) and not isinstance(bound, ast.Starred)
+
+
+def _evaluated_outside(node: Function | ast.ClassDef) -> list[ast.AST | None]:
+    """Return the children of a definition that belong to the scope around it."""
     match node:
-        case ast.FunctionDef() | ast.AsyncFunctionDef():
-            return {*node.decorator_list, *_annotations(node)}
         case ast.ClassDef():
-            return {*node.decorator_list, *node.bases, *node.keywords}
-    return set()
-
-
-def _annotations(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.AST]:
-    return [node.returns] if node.returns is not None else []
+            return [*node.decorator_list, *node.bases, *node.keywords]
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            return [*node.decorator_list, node.returns]
+    return []

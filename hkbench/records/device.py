@@ -22,4 +22,4 @@ class DeviceFacts(Record):
     bandwidth: float | None = None
     peak_flops: dict[str, float] = {}  #: by dtype, dense
     versions: dict[str, str] = {}
-    sources: dict[str, str] = {}  #: field -> who said it: "torch", "hip-python 7.2.2", "data sheet (AMD1, AMD2)"
+    sources: dict[str, str] = {}  #: field -> who said it: "torch", "AMD SMI", "data sheet (AMD1, AMD2)"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from pydantic import Field
+
 from hkbench.records.base import FolderName, Record
 
 
 class SampleKey(Record):
-    """Names one generation of a run; the same key always gets the same recorded reply."""
+    """Name one generation of a run; the same key always gets the same recorded reply."""
 
     problem: FolderName
     attempt: int  #: counted from 1
@@ -16,7 +18,7 @@ class SampleKey(Record):
 
     @property
     def folder(self) -> str:
-        """Of its reply, below that of its attempt."""
+        """The folder of its reply, below that of its attempt."""
         return f"sample_{self.sample}"
 
 
@@ -28,7 +30,7 @@ class Role(StrEnum):
 
 
 class AdviceKey(Record):
-    """Names one call of the judge; the same key always gets the same recorded reply."""
+    """Name one call of the judge; the same key always gets the same recorded reply."""
 
     problem: FolderName
     attempt: int  #: whose prompt the advice goes into
@@ -36,7 +38,7 @@ class AdviceKey(Record):
 
     @property
     def folder(self) -> str:
-        """Of its question and its reply, below that of its attempt."""
+        """The folder of its question and its reply, below that of its attempt."""
         return f"judge_{self.call}"
 
 
@@ -82,7 +84,8 @@ class ExtractionRule(StrEnum):
     BARE_SOURCE = "bare_source"  #: no code block; the whole reply parses as Python and defines ModelNew
     UNCLOSED_BLOCK = "unclosed_block"  #: the fence was never closed (a reply cut at its token limit)
     APPLIED_DIFF = "applied_diff"  #: a unified diff that applies to the parent's code
-    LARGEST_BLOCK = "largest_block"  #: no block defines ModelNew; the longest Python block is taken
+    MAX_BLOCK = "largest_block"  #: no block defines ModelNew; the longest Python block is taken
+    PROPOSED = "proposed"  #: there is no reply: the strategy made the code, and `note` says by what
     NONE = "none"  #: nothing that could be code
 
 
@@ -100,3 +103,20 @@ class Candidate(Record):
     source: str
     sha256: str
     key: SampleKey | None = None  #: absent for a file judged by eval.py
+
+
+class Rates(Record):
+    """Money for a million tokens."""
+
+    input: float = Field(ge=0, allow_inf_nan=False, strict=True)
+    cached_input: float | None = Field(default=None, ge=0, allow_inf_nan=False, strict=True)  #: `None`: as `input`
+    output: float = Field(ge=0, allow_inf_nan=False, strict=True)  #: reasoning included
+
+
+class Price(Record):
+    """The price of a run's model, kept with the run so that its report stays what it was."""
+
+    currency: str  #: "USD"
+    entry: str  #: of the price file: the model's name, or the beginning of it and a star
+    rates: Rates
+    source: str  #: the file

@@ -1,4 +1,4 @@
-"""Names and units of what profilers count on each kind of device: what is asked of them, what a prompt may show.
+"""Names and units of what profilers count: what is asked of them, what a prompt may show.
 
 Counters bear the profilers' own names; figures are derived from them (hkbench/profile/derived.py).
 """
@@ -6,8 +6,6 @@ Counters bear the profilers' own names; figures are derived from them (hkbench/p
 from __future__ import annotations
 
 from collections.abc import Mapping
-
-from hkbench.records.base import DeviceKind
 
 # Names of the figures.
 BANDWIDTH = "bandwidth"  #: B/s between the last-level cache that the counter sees and what lies behind it
@@ -22,15 +20,11 @@ LDS_CONFLICTS = "LDS bank conflicts"  #: cycles lost of those that the LDS (shar
 LOAD_WIDTH = "load width"  #: B that a lane gets from an instruction that reads memory, at most
 LOCAL_TRAFFIC = "local memory traffic"  #: B a call, NVIDIA: spills and local arrays
 
-_BOTH = (
+#: Figures that both makers' counters give.
+COUNTED = (
     BANDWIDTH, FLOPS, BANDWIDTH_OF_PEAK, FLOPS_OF_PEAK, OF_ROOF, L2_HIT_RATE, MATRIX_UNIT_USE, OCCUPANCY,
     LDS_CONFLICTS, LOAD_WIDTH,
 )  # fmt: skip
-FIGURES: Mapping[DeviceKind, tuple[str, ...]] = {
-    DeviceKind.ROCM: _BOTH,
-    DeviceKind.CUDA: (*_BOTH, LOCAL_TRAFFIC),
-    DeviceKind.CPU: (),
-}
 
 #: Those that derived.py takes, and the number of waves. [defs] of derived.py has the units.
 AMD_WORK: Mapping[str, str] = {
@@ -77,12 +71,6 @@ NVIDIA_TENSOR: Mapping[str, str] = {
     "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active": "%",
     "sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active": "%",
 }
-COUNTERS: Mapping[DeviceKind, Mapping[str, str]] = {
-    DeviceKind.ROCM: {**AMD_WORK, **AMD_MATRIX, **AMD_VECTOR},
-    DeviceKind.CUDA: {**NVIDIA, **NVIDIA_TENSOR},
-    DeviceKind.CPU: {},
-}
-
 # What stands in `KernelUse` itself, by the name that a prompt gives it.
 TIME_SHARE = "time share"
 TIME = "time"
@@ -93,14 +81,4 @@ VGPRS = "VGPRs"
 AGPRS = "AGPRs"
 LDS = "LDS"
 SCRATCH = "scratch"
-_TIMES = (TIME_SHARE, TIME, CALLS)
-LAUNCH: Mapping[DeviceKind, tuple[str, ...]] = {
-    DeviceKind.ROCM: (*_TIMES, BLOCKS, LDS, VGPRS, AGPRS, SCRATCH),
-    DeviceKind.CUDA: (*_TIMES, BLOCKS, LDS, REGISTERS),
-    DeviceKind.CPU: _TIMES,
-}
-
-
-def collected(kind: DeviceKind) -> tuple[str, ...]:
-    """All names that a profile on such a device can have."""
-    return (*LAUNCH[kind], *FIGURES[kind], *COUNTERS[kind])
+TIMES = (TIME_SHARE, TIME, CALLS)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
+from typing import TypeVar
 
 from hkbench.records.verdict import Status
 
@@ -20,6 +21,7 @@ class Outcome(StrEnum):
     SLOWER = "slower"  #: correct, and the whole interval is below 1
     WRONG = "wrong"  #: failed at any stage: `Status.INCORRECT`
     REFUSED = "refused"  #: right answers that do not count: `Status.REFUSED`
+    EMULATED = "emulated"  #: correct on an emulated GPU, whose times say nothing
     COMPILED = "compiled"  #: built and never run (a run of --build-only)
     NOT_JUDGED = "not_judged"  #: no verdict
 
@@ -45,13 +47,14 @@ _LOOKS = {
     Outcome.SLOWER: ("slower", "-", "yellow"),
     Outcome.WRONG: ("wrong", "×", "red"),
     Outcome.REFUSED: ("refused", "!", "magenta"),
+    Outcome.EMULATED: ("emulated: correct", "e", "bright_green"),
     Outcome.COMPILED: ("compiled", "c", "blue"),
     Outcome.NOT_JUDGED: ("not judged", "?", "bright_black"),
 }
 
 CORRECT = (Outcome.FASTER, Outcome.ON_PAR, Outcome.SLOWER)
 #: Classes of a problem without a correct sample, the most telling first.
-_OTHERWISE = (Outcome.REFUSED, Outcome.COMPILED, Outcome.WRONG)
+_OTHERWISE = (Outcome.EMULATED, Outcome.REFUSED, Outcome.COMPILED, Outcome.WRONG)
 
 
 def outcome_of(
@@ -70,6 +73,8 @@ def outcome_of(
             return Outcome.REFUSED
         case Status.COMPILED:
             return Outcome.COMPILED
+        case Status.EMULATED:
+            return Outcome.EMULATED
         case Status.FAST | Status.SLOW:
             if speedup is None:
                 raise ValueError("a correct sample has a speed-up")
@@ -78,14 +83,79 @@ def outcome_of(
             return Outcome.SLOWER if (high if high is not None else speedup) < 1.0 else Outcome.ON_PAR
 
 
-def problem_outcome(samples: Iterable[tuple[Outcome, float | None]]) -> Outcome:
-    """Classify a problem by its samples, each with its class and speed-up: the class of the fastest correct sample.
+class Standing:
+    """Say what the verdict on a sample comes to: here alone *judged*, *correct*, *solved* and *best* are defined."""
+
+    __slots__ = ()
+
+    @property
+    def status(self) -> Status | None:
+        """Return the status of the verdict; `None` without one."""
+        raise NotImplementedError
+
+    @property
+    def gain(self) -> tuple[float, float | None, float | None] | None:
+        """Return the speed-up of a correct sample with its 95 % interval, as far as that is known; `None` of others."""
+        raise NotImplementedError
+
+    @property
+    def judged(self) -> bool:
+        """Tell whether there is a verdict on the sample's correctness."""
+        return self.status is not None and not self.compiled
+
+    @property
+    def compiled(self) -> bool:
+        """Tell whether it was built where nothing is run: it is neither correct nor incorrect."""
+        return self.status is Status.COMPILED
+
+    @property
+    def correct(self) -> bool:
+        """Tell whether it is correct, whatever its speed; one whose right answers do not count is not."""
+        return self.status in (Status.FAST, Status.SLOW)
+
+    @property
+    def refused(self) -> bool:
+        """Tell whether the answers were right and do not count."""
+        return self.status is Status.REFUSED
+
+    @property
+    def solved(self) -> bool:
+        """Tell whether it is correct and at least as fast as the baseline."""
+        return self.status is Status.FAST
+
+    @property
+    def outcome(self) -> Outcome:
+        """Return its class, by the interval of its speed-up."""
+        return outcome_of(self.status, *(self.gain or ()))
+
+
+def score_of(sample: Standing) -> float:
+    """Return what a correct sample counts with in the choice of the best one: its speed-up.
+
+    Raises:
+        ValueError: the sample is not correct.
+    """
+    if sample.gain is None:
+        raise ValueError("only a correct sample has a speed-up")
+    return sample.gain[0]
+
+
+Judged = TypeVar("Judged", bound=Standing)
+
+
+def best_of(samples: Iterable[Judged]) -> Judged | None:
+    """Return the correct sample with the highest speed-up, of equals the first; `None` where none is correct."""
+    return max((one for one in samples if one.correct), key=score_of, default=None)
+
+
+def problem_outcome(samples: Iterable[Standing]) -> Outcome:
+    """Return the class of a problem by its samples: that of the best one.
 
     Without a correct sample a problem is refused if any sample was, else compiled, else wrong.
     """
     found = list(samples)
-    correct = [(speedup, outcome) for outcome, speedup in found if outcome in CORRECT and speedup is not None]
-    if correct:
-        return max(correct, key=lambda pair: pair[0])[1]
-    seen = {outcome for outcome, _ in found}
+    best = best_of(found)
+    if best is not None:
+        return best.outcome
+    seen = {one.outcome for one in found}
     return next((outcome for outcome in _OTHERWISE if outcome in seen), Outcome.NOT_JUDGED)

@@ -89,7 +89,7 @@ class Convolution(Record):
 
 
 class GraphFacts(Record):
-    """What one traced forward pass of the reference contains, at the sizes in force (hkbench/judge/graph.py).
+    """What one traced forward pass of the reference contains, at the sizes in force (hkbench/analysis/graph.py).
 
     `product_flops` are those of products, convolutions and attention (torch.utils.flop_counter: a multiplication and an
     addition are two; a causal mask saves none). `other_flops` count one for each element that an elementwise operator

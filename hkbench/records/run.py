@@ -2,59 +2,114 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from time import time as now
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, model_validator
 
 from hkbench.records.advice import AnswerForm, QuestionKind
-from hkbench.records.base import Backend, DeviceKind, FolderName, Record
+from hkbench.records.base import BackendName, DeviceKind, Flag, FolderName, Record
 from hkbench.records.device import DeviceFacts
-from hkbench.records.generation import AdviceKey, CallKey, ExtractionRule, SampleKey, Usage
-from hkbench.records.money import Price
+from hkbench.records.generation import (
+    AdviceKey,
+    CallKey,
+    Candidate,
+    Extraction,
+    ExtractionRule,
+    Price,
+    Prompt,
+    Reply,
+    SampleKey,
+    Usage,
+)
 from hkbench.records.problem import SizeSet
+from hkbench.records.strategy import RunStrategy, older_strategy
 from hkbench.records.trust import IsolationLevel, Ownership, Track
 from hkbench.records.verdict import FailureKind, Stage, Status, Verdict
 
+Seconds = Annotated[float, Field(gt=0), Flag("S", unit="number of seconds")]
 
-class JudgeSettings(Record):
+
+class EvaluationSettings(Record):
     """How strictly and how long a candidate is judged."""
 
-    trials: int = 5
-    timing_runs: int | None = None  #: of each side and round; `None`: see judge/measure.py
-    timing_seconds: float = 30.0  #: no new timed run of a round is begun after this long
-    warmups: int = 3
-    build_timeout: float = 600.0  #: seconds
-    load_timeout: float = 120.0
-    run_timeout: float = 60.0  #: of one forward pass
-    evaluation_timeout: float = 1200.0  #: of all that is done with the device for one candidate, builds apart
-    memory_gib: float | None = None  #: of the runner's process tree; `None`: 80 % of the machine's
-    profile_slow: bool = True  #: correct candidates that are slower than the baseline are profiled
-    profile_fast: bool = False  #: those that are not, too
-    profile_timeout: float = 300.0  #: of all runs of a profiler together; then torch's profiler is used
-    keep_profile: str | None = None  #: a folder for what profilers write and print; `None`: it is removed
+    #: A field with a docstring is an option of the commands that evaluate; the docstring is the option's help.
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    trials: Annotated[int, Field(ge=1), Flag("N")] = 5
+    """correctness trials, each with fresh inputs"""
+
+    timing_runs: Annotated[int | None, Field(ge=1), Flag("N")] = None
+    """timed runs of each side, interleaved; up to three times as many while it is not settled which is faster
+    (default: on a GPU 40 to 300, until the interval is narrow; 30 to 90 on a CPU)"""
+
+    timing_seconds: Seconds = 30.0
+    """no timed run of a round is begun after S seconds"""
+
+    warmups: Annotated[int, Field(ge=0), Flag("N", "--warmup")] = 3
+    """calls of each side before the timed ones"""
+
+    build_timeout: Seconds = 600.0
+    """limit of a candidate's builds"""
+
+    load_timeout: Seconds = 120.0
+    """limit of importing a candidate, builds apart"""
+
+    run_timeout: Seconds = 60.0
+    """limit of one forward pass"""
+
+    evaluation_timeout: Seconds = 1200.0
+    """limit of all trials, timed runs and checks of a candidate together, builds apart"""
+
+    memory_gib: Annotated[float | None, Field(gt=0), Flag("G", unit="number of GiB")] = None
+    """memory limit of a candidate's processes (default: 80 % of the machine's)"""
+
+    profile_slow: Annotated[bool, Flag(name="--no-profile")] = True
+    """profile correct but slow candidates"""
+
+    profile_fast: bool = False  #: correct candidates that are not slower than the baseline are profiled, too
+    profile_timeout: Seconds = 300.0
+    """limit of ncu or rocprof on one candidate, after which torch's profiler is used"""
+
+    keep_profile: Annotated[str | None, Flag("DIR")] = None
+    """keep what ncu or rocprof wrote and printed, in folders below DIR"""
+
     track: Track = Track.OWN
-    rtol: dict[str, float] = {}  #: by dtype, in place of judge/tolerances.py
-    require_isolation: IsolationLevel = IsolationLevel.LIMITS  #: below this level nothing is judged
-    stock_builds: bool = False  #: builds go torch's own way, without what the harness prepares for them
-    prepare_builds: bool = False  #: at the end, what the builds could have used is made for later ones
-    host_copies: bool = False  #: inputs and outputs by host memory, where GPU memory cannot be shared
+    """own: the candidate's own kernels have to do the work; any: library calls may"""
+
+    rtol: Annotated[dict[str, float], Flag("DTYPE=VALUE")] = {}
+    """another tolerance, as float32=1e-5 (default: docs/method.md)"""
+
+    require_isolation: IsolationLevel = IsolationLevel.LIMITS
+    """evaluate nothing where candidates cannot be confined this far; `hkbench doctor` says how far they can"""
+
+    stock_builds: bool = False
+    """build as torch alone does, without precompiled headers"""
+
+    prepare_builds: bool = False
+    """precompile what the candidates' builds could have used: eval.py at its end (up to a minute), a batch beside its
+    work, on a GPU without being asked"""
+
+    host_copies: bool = False
+    """pass inputs and outputs through host memory (for containers without shared GPU memory)"""
 
 
 class RunConfig(Record):
     """What defines a run: the same settings resume it, other ones are refused."""
 
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
+
     schema_version: Literal[1] = 1
-    strategy: str = "reflect"
+    strategy: RunStrategy
     problems: tuple[FolderName, ...]
     problem_hashes: tuple[str, ...]
     level: int | None
-    backend: Backend
+    backend: BackendName
     device: DeviceKind
     compiled_for: str | None = None  #: the architecture, where nothing is measured: candidates are compiled for it only
     sizes: SizeSet
     samples: int = 3
     attempts: int = 3
-    exhaust: bool = False  #: use every attempt, also after a success
     model: str
     base_url: str | None = None
     api: Literal["chat", "responses"] = "chat"
@@ -63,10 +118,20 @@ class RunConfig(Record):
     reasoning_effort: str | None = None
     replay: str | None = None
     judge_model: str | None = None  #: `None`: the strategy asks no judge
-    from_best: bool = False  #: strategy judge: a round starts from the best kernel so far, not from the last one
     prompts_sha256: str
     categories_sha256: str | None = None  #: `None`: the strategy needs none
-    judge: JudgeSettings = JudgeSettings()
+    evaluation: EvaluationSettings = Field(EvaluationSettings(), alias="judge")  #: `judge` in JSON, its first name
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_older(cls, found: Any) -> Any:
+        return older_strategy(found) if isinstance(found, dict) else found
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings by name, as JSON has them, with the strategy's name and its options among them."""
+        found = self.model_dump(mode="json")
+        strategy = found.pop("strategy")
+        return {"strategy": strategy["name"], **strategy["options"], **found}
 
 
 class RunFacts(Record):
@@ -94,13 +159,13 @@ class RunSources(Record):
 
 
 class Event(Record):
-    """One line of journal.jsonl. `time` is seconds since the epoch."""
+    """Tell what happened at `time`, in seconds since the epoch: a line of journal.jsonl."""
 
-    time: float
+    time: float = Field(default_factory=now)
 
 
 class DevicePlace(Record):
-    """Which of a host's devices one of the run's is, for whoever asks the driver how it does."""
+    """Which of a host's devices one of the run's is, for the monitor, which asks the driver how it does."""
 
     index: int  #: in the run
     name: str
@@ -130,6 +195,28 @@ class PromptRendered(Event):
     sha256: str
     parent: SampleKey | None = None  #: the sample that it tells of; `None`: of none, or an older run
     metrics: tuple[str, ...] = ()  #: lines of that sample's profile that a stage, or a judge's question, chose
+    step: str | None = None  #: what the attempt is, as the strategy describes it; `None`: just a try, or an older run
+
+    @classmethod
+    def of(
+        cls,
+        problem: str,
+        attempt: int,
+        prompt: Prompt,
+        parent: SampleKey | None,
+        metrics: tuple[str, ...],
+        step: str | None = None,
+    ) -> Self:
+        """Tell of the prompt that an attempt begins with."""
+        return cls(
+            problem=problem,
+            attempt=attempt,
+            template=prompt.template,
+            sha256=prompt.sha256,
+            parent=parent,
+            metrics=metrics,
+            step=step,
+        )
 
 
 class GenerationStarted(Event):
@@ -149,9 +236,10 @@ class CallRetried(Event):
     max_tries: int | None  #: of a call whose answers cannot be used; `None`: the time is the limit
 
 
-class ReplyReceived(Event):
-    event: Literal["reply_received"] = "reply_received"
-    key: SampleKey
+class Answered(Event):
+    """A model answered a call."""
+
+    key: CallKey
     model: str
     usage: Usage
     seconds: float | None
@@ -159,14 +247,36 @@ class ReplyReceived(Event):
     replayed: bool
     finish_reason: str | None
 
+    @classmethod
+    def of(cls, key: CallKey, reply: Reply, **read: Any) -> Self:
+        """Tell of a reply; `read` has the further fields of the event, which say what was found in it."""
+        told = reply.model_dump(include={"model", "usage", "seconds", "tries", "replayed", "finish_reason"})
+        return cls(key=key, **told, **read)
 
-class GenerationFailed(Event):
-    """The service failed, not the model's answer: never counted as a candidate's failure."""
+
+class ReplyReceived(Answered):
+    event: Literal["reply_received"] = "reply_received"
+    key: SampleKey
+
+
+class MachineFailed(Event):
+    """The service or the machine failed, never a candidate: a resume tries again."""
+
+    key: CallKey
+    error: str
+    message: str
+
+    @classmethod
+    def of(cls, key: CallKey, error: Exception) -> Self:
+        """Tell of an error at a call, or at the evaluation, that `key` names."""
+        return cls(key=key, error=type(error).__name__, message=str(error))
+
+
+class GenerationFailed(MachineFailed):
+    """A call of the model failed, not its answer."""
 
     event: Literal["generation_failed"] = "generation_failed"
     key: SampleKey
-    error: str
-    message: str
 
 
 class AdviceAsked(Event):
@@ -176,8 +286,8 @@ class AdviceAsked(Event):
     about: SampleKey
 
 
-class AdviceReceived(Event):
-    """An answer of the judge, usable or not."""
+class AdviceReceived(Answered):
+    """The judge answered, usably or not."""
 
     event: Literal["advice_received"] = "advice_received"
     key: AdviceKey
@@ -185,21 +295,13 @@ class AdviceReceived(Event):
     about: SampleKey
     form: AnswerForm
     note: str | None  #: what was wrong with it, or what was put right
-    model: str
-    usage: Usage
-    seconds: float | None
-    tries: int
-    replayed: bool
-    finish_reason: str | None
 
 
-class AdviceFailed(Event):
-    """The service failed, not the judge's answer."""
+class AdviceFailed(MachineFailed):
+    """A call of the judge failed, not its answer."""
 
     event: Literal["advice_failed"] = "advice_failed"
     key: AdviceKey
-    error: str
-    message: str
 
 
 class Decided(Event):
@@ -222,10 +324,25 @@ class CandidateExtracted(Event):
     key: SampleKey
     rule: ExtractionRule
     sha256: str | None
+    parent: SampleKey | None = None  #: of a proposed one, the sample that it was made from
+    step: str | None = None  #: of a proposed one, as of `PromptRendered`
+
+    @classmethod
+    def of(
+        cls,
+        key: SampleKey,
+        extraction: Extraction,
+        candidate: Candidate | None,
+        parent: SampleKey | None = None,
+        step: str | None = None,
+    ) -> Self:
+        """Tell of the code that was found in a reply, that there is none, or that the strategy proposed some."""
+        sha256 = candidate.sha256 if candidate is not None else None
+        return cls(key=key, rule=extraction.rule, sha256=sha256, parent=parent, step=step)
 
 
 class StageEntered(Event):
-    """The evaluation of a sample has reached a stage (for whoever watches)."""
+    """The evaluation of a sample has reached a stage (for the monitor)."""
 
     event: Literal["stage_entered"] = "stage_entered"
     key: SampleKey
@@ -233,7 +350,7 @@ class StageEntered(Event):
     device: int | None = None  #: the index of the one that is lent to it; `None`: none is (or an older run)
 
 
-class Turns(Record):
+class SlotTimes(Record):
     """When an evaluation had what it waited for: a build slot, then a device. Seconds since the epoch."""
 
     asked: float  #: for a verdict
@@ -255,17 +372,16 @@ class VerdictReached(Event):
     high: float | None = None
     own: float | None = None  #: `Work.own_share`; `None`: not traced, or an older run
     ownership: Ownership | None = None  #: `Verdict.ownership`; `None`: not asked, or an older run
-    language: Backend | None = None  #: of its kernels; `None`: not known, or an older run
+    language: BackendName | None = None  #: of its kernels; `None`: not known, or an older run
     seconds: float
-    turns: Turns | None = None  #: `None`: an older run, or nothing was run (no code, or a verdict reached before)
+    turns: SlotTimes | None = None  #: `None`: an older run, or nothing was run (no code, or a verdict reached before)
     copy_of: SampleKey | None = None  #: the sample with the same code whose verdict it is
 
     @classmethod
-    def of(cls, time: float, key: SampleKey, verdict: Verdict, turns: Turns | None = None) -> Self:
-        """The event of a verdict at a time, in seconds since the epoch."""
+    def of(cls, key: SampleKey, verdict: Verdict, turns: SlotTimes | None = None) -> Self:
+        """Tell of a verdict on a sample."""
         failure, speedup = verdict.failure, verdict.speedup
         return cls(
-            time=time,
             key=key,
             status=verdict.status,
             kind=failure.kind if failure is not None else None,
@@ -282,18 +398,11 @@ class VerdictReached(Event):
         )
 
 
-class EvaluationFailed(Event):
-    """The machine failed, not the candidate: the sample is judged again on resume."""
+class EvaluationFailed(MachineFailed):
+    """The machine failed, not the candidate: a resume evaluates the sample again."""
 
     event: Literal["evaluation_failed"] = "evaluation_failed"
     key: SampleKey
-    error: str
-    message: str
-
-    @classmethod
-    def of(cls, time: float, key: SampleKey, error: Exception) -> Self:
-        """The event of an error at a time, in seconds since the epoch."""
-        return cls(time=time, key=key, error=type(error).__name__, message=str(error))
 
 
 class AttemptClosed(Event):
@@ -303,6 +412,17 @@ class AttemptClosed(Event):
     best_sample: int | None
     status: Status | None
     speedup: float | None
+
+    @classmethod
+    def of(cls, best: SampleKey, verdict: Verdict) -> Self:
+        """Tell of the end of an attempt, with its best sample."""
+        return cls(
+            problem=best.problem,
+            attempt=best.attempt,
+            best_sample=best.sample,
+            status=verdict.status,
+            speedup=verdict.speedup.value if verdict.speedup is not None else None,
+        )
 
 
 class ProblemClosed(Event):
@@ -315,9 +435,30 @@ class ProblemClosed(Event):
     category: str | None = None  #: strategy staged: what kind of problem it is
     error: str | None = None  #: a failure of the machine or the service that ended it early
 
+    @classmethod
+    def of(
+        cls,
+        problem: str,
+        best: tuple[SampleKey, Verdict] | None,
+        category: str | None = None,
+        error: str | None = None,
+    ) -> Self:
+        """Tell of the end of a problem, with its best sample where one was judged."""
+        key, verdict = best if best is not None else (None, None)
+        status, speedup = (verdict.status, verdict.speedup) if verdict is not None else (None, None)
+        return cls(
+            problem=problem,
+            solved=status is Status.FAST,
+            compiled=status is Status.COMPILED,
+            best=key,
+            speedup=speedup.value if speedup is not None else None,
+            category=category,
+            error=error,
+        )
+
 
 class RunStopping(Event):
-    """The run was told to end before its plan does; what is under way may still be waited for."""
+    """The run was asked to stop before its plan ends; what is under way may still be waited for."""
 
     event: Literal["run_stopping"] = "run_stopping"
     reason: str
@@ -328,9 +469,6 @@ class RunClosed(Event):
     complete: bool
     reason: str | None = None
 
-
-#: What the service or the machine failed at, never a candidate.
-MachineFailed = GenerationFailed | AdviceFailed | EvaluationFailed
 
 AnyEvent = Annotated[
     RunStarted

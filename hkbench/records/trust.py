@@ -5,11 +5,11 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Literal, Self
 
-from hkbench.records.base import Backend, Record
+from hkbench.records.base import BackendName, Record
 
 
 class Rule(StrEnum):
-    """What the judge demands beyond KernelBench's contract: prompts say it (prompts/rules.py), failures name it."""
+    """What the evaluator demands beyond KernelBench's contract: prompts say it (prompts/rules.py), failures name it."""
 
     FRESH_RESULTS = "fresh-results"
     OWN_MEMORY = "own-memory"
@@ -80,7 +80,7 @@ class Ownership(StrEnum):
 
     @classmethod
     def known(cls, recorded: Self | None, share: float | None) -> Self | None:
-        """Returns what a record says; an older one says it by its share of the work, or not at all (`None`)."""
+        """Return what a record says; an older one says it by its share of the work, or not at all (`None`)."""
         if recorded is not None or share is None:
             return recorded
         return cls("own") if share >= OWN_SHARE else cls("not_own")
@@ -115,9 +115,9 @@ class Work(Record):
 
 
 class KernelLanguage(Record):
-    """What a candidate's kernels are written in, whatever was asked for (see hkbench/profile/language.py)."""
+    """What a candidate's kernels are written in, whatever was asked for (see hkbench/backends/language.py)."""
 
-    backend: Backend
+    backend: BackendName
     reason: str
     kernels: tuple[str, ...] = ()  #: those that are written in it
     ran: bool  #: told from kernels that were seen running; else from the source alone
@@ -128,7 +128,7 @@ class Clocks(Record):
 
     candidate: float  #: median by events (CPU: perf_counter), in the runner
     baseline: float
-    candidate_overhead: float  #: median of (judge's wall clock - the runner's figure)
+    candidate_overhead: float  #: median of (the evaluator's wall clock - the runner's figure)
     baseline_overhead: float
     trace: float | None = None  #: busy device time of one call by the kernel trace
     agree: bool

@@ -7,7 +7,7 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
-from hkbench.records.base import Backend, DeviceKind, Record
+from hkbench.records.base import BackendName, DeviceKind, Record
 from hkbench.records.device import DeviceFacts
 from hkbench.records.generation import SampleKey
 from hkbench.records.problem import SizeSet
@@ -35,6 +35,7 @@ class Status(StrEnum):
     INCORRECT = "incorrect"  #: not correct: any failure (exit 2)
     REFUSED = "refused"  #: the answers were right, but not the clock or not the kernels: never counts (exit 2)
     COMPILED = "compiled"  #: built only, never run (exit 0 of --build-only)
+    EMULATED = "emulated"  #: correct on an emulated GPU, never run on the hardware, so without a time (exit 0)
 
 
 class FailureKind(StrEnum):
@@ -63,6 +64,9 @@ class FailureKind(StrEnum):
     ALIASED_OUTPUT = "aliased_output"  #: an output shares memory with an input or with an earlier output
     NOT_REPEATABLE = "not_repeatable"  #: the same inputs gave answers that differ by more than rounding
     DEVICE_ERROR = "device_error"  #: the device's last error was set after a call: a launch that failed unseen
+    RACE = "race"  #: emulated: a value was used before its load was waited for, or two waves meet in LDS unordered
+    OUT_OF_BOUNDS = "out_of_bounds"  #: emulated: a kernel touched memory that is not the call's
+    UNSUPPORTED = "unsupported"  #: emulated: the emulated GPU cannot execute it, so that nothing is known of it
     LIMIT = "limit"  #: a limit ended it: processes, disk, CPU time, the size of its file
     FORBIDDEN = "forbidden"  #: a static rule without honest exception (see `findings`)
     PROTOCOL = "protocol"  #: the runner's messages were not what a runner sends
@@ -135,7 +139,7 @@ class Tolerance(Record):
 
     dtype: str
     rtol: float
-    widened_by_eager: bool = False  #: eager's own error asked for more (see judge/compare.py)
+    widened_by_eager: bool = False  #: eager's own error asked for more (see analysis/compare.py)
     plain_rtol: float | None = None  #: without that; `None`: an older record
     error: float | None = None  #: of the candidate; `None`: nothing passed yet, or an older record
     eager_error: float | None = None  #: of eager, or a bound of it; `None`: not a finite number, or an older record
@@ -146,7 +150,9 @@ class Trial(Record):
 
     seed: int
     passed: bool
-    inputs: str = "own"  #: the distribution: "own", "shifted", "heavy-tailed", "outliers" (see judge/variations.py)
+    inputs: str = (
+        "own"  #: the distribution: "own", "shifted", "heavy-tailed", "outliers" (see analysis/input_distributions.py)
+    )
     parameters: str = "own"  #: "own", or "random" when they were changed after construction
     max_abs_error: float | None = None
     max_error_over_tolerance: float | None = None  #: <= 1 passes
@@ -165,11 +171,13 @@ class Timing(Record):
 
     samples: tuple[float, ...]
     median: Interval
-    clock: str  #: "perf_counter", "the judge's stamps on the device" or, where that does not work, "device events"
+    clock: str  #: "perf_counter", "the evaluator's stamps on the device" or, where that does not work, "device events"
     warmups: int
-    judge_wall: tuple[float, ...] | None = None  #: the same calls by the judge's own clock, transfer included
+    judge_wall: tuple[float, ...] | None = None  #: the same calls by the evaluator's own clock, transfer included
     judge_rest: tuple[float, ...] | None = None  #: and from the end of the call to its answer, 0 where that is the end
-    unreported: float = 0.0  #: of each sample: what the judge's clock saw and the candidate's process did not report
+    unreported: float = (
+        0.0  #: of each sample: what the evaluator's clock saw and the candidate's process did not report
+    )
 
 
 class StageTime(Record):
@@ -180,7 +188,7 @@ class StageTime(Record):
 class Conditions(Record):
     """How the verdict was reached."""
 
-    backend: Backend
+    backend: BackendName
     device: DeviceKind
     device_name: str
     arch: str | None = None
@@ -244,6 +252,11 @@ class Verdict(Record):
             case Status.COMPILED:
                 if self.failure is not None or timed or self.trials:
                     raise ValueError("what was only compiled has no failure, trial or timing")
+            case Status.EMULATED:
+                if self.failure is not None or timed:
+                    raise ValueError("what was emulated is correct and has no timing")
+                if not self.trials or not all(t.passed for t in self.trials):
+                    raise ValueError("an emulated verdict has passed every trial")
             case Status.FAST | Status.SLOW:
                 if self.speedup is None or self.baseline is None or self.candidate is None:
                     raise ValueError("a correct verdict carries both timings and the speed-up")

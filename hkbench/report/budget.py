@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hkbench.records import Decided, RunFacts
-from hkbench.report import tally
+from hkbench.records import Decided, RunFacts, best_of, score_of
+from hkbench.report import aggregate
 from hkbench.report.model import CategoryBudget, Saved, StageBudget
 from hkbench.stats import geometric_mean
 from hkbench.store.costs import DIGITS
@@ -36,12 +36,12 @@ class _Worked:
 
 
 def budget_of(run: RunView) -> tuple[CategoryBudget, ...]:
-    """By category, in the order of the plan; problems that were not classified are in none."""
+    """Return the budgets by category, in the order of the plan; unclassified problems are in none."""
     by_category: dict[str, list[ProblemView]] = {}
     for problem in run.problems:
         category = next((one.choice for one in problem.decisions if one.what == "category"), None)
         if category is not None:
-            by_category.setdefault(tally.message_of(category), []).append(problem)
+            by_category.setdefault(aggregate.message_of(category), []).append(problem)
     return tuple(_category(name, problems, run.facts) for name, problems in by_category.items())
 
 
@@ -71,7 +71,7 @@ def _chosen(decisions: Iterable[Decided], what: str) -> list[str]:
 def _stage(name: str, worked: Sequence[_Worked], skipped: int, left_out: int) -> StageBudget:
     gains = [one.gain for one in worked if one.gain is not None]
     return StageBudget(
-        stage=tally.message_of(name),
+        stage=aggregate.message_of(name),
         worked=len(worked),
         skipped=skipped,
         left_out=left_out,
@@ -81,7 +81,7 @@ def _stage(name: str, worked: Sequence[_Worked], skipped: int, left_out: int) ->
 
 
 def _saved(worked: Sequence[_Worked], stages: int) -> Saved:
-    """So many stages at the mean of those that were worked."""
+    """Estimate what so many stages cost, at the mean of those that were worked."""
 
     def estimate(figure: Callable[[_Worked], float | None]) -> float | None:
         values = [figure(one) for one in worked]
@@ -99,7 +99,7 @@ def _saved(worked: Sequence[_Worked], stages: int) -> Saved:
 
 
 def _worked(problem: ProblemView, facts: RunFacts) -> Iterator[_Worked]:
-    """The stages of a problem; not the one that a run ended in."""
+    """Yield the stages of a problem; not the one that a run ended in."""
     begun = sorted((one.attempt, one.choice) for one in problem.decisions if one.what == "stage")
     ends = [attempt for attempt, _ in begun[1:]]
     if problem.closed and problem.error is None:
@@ -107,7 +107,7 @@ def _worked(problem: ProblemView, facts: RunFacts) -> Iterator[_Worked]:
     for (start, stage), end in zip(begun, ends, strict=False):
         attempts = problem.attempts[start - 1 : end - 1]
         samples = [sample for attempt in attempts for sample in attempt]
-        if any(map(tally.is_judged, samples)):
+        if any(one.judged for one in samples):
             calls = [call for call in problem.calls if start <= call.key.attempt < end]
             yield _Worked(
                 stage=stage,
@@ -121,14 +121,14 @@ def _worked(problem: ProblemView, facts: RunFacts) -> Iterator[_Worked]:
 
 
 def _best(attempts: Iterable[Iterable[SampleView]]) -> float | None:
-    best = tally.best_of(sample for attempt in attempts for sample in attempt)
-    return tally.speedup_of(best) if best is not None else None
+    best = best_of(sample for attempt in attempts for sample in attempt)
+    return score_of(best) if best is not None else None
 
 
 def _tokens(calls: Sequence[CallView]) -> int | None:
     total = 0
     for call in calls:
-        if call.usage is None or call.usage.input is None or call.usage.output is None:
+        if call.usage.input is None or call.usage.output is None:
             return None
         total += call.usage.input + call.usage.output
     return total
@@ -137,7 +137,7 @@ def _tokens(calls: Sequence[CallView]) -> int | None:
 def _cost(calls: Sequence[CallView], facts: RunFacts) -> float | None:
     total = 0.0
     for call in calls:
-        cost = tally.cost_of_call(call, facts)
+        cost = aggregate.cost_of_call(call, facts)
         if cost is None:
             return None
         total += cost

@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from hkbench.headline import own_kernels, sentence, title
-from hkbench.records import Decided, Interval, MachineFailed, Outcome, Ownership, RunFacts, SampleKey, Usage
-from hkbench.report import tally
+from hkbench.records import (
+    Decided,
+    Interval,
+    Outcome,
+    Ownership,
+    RunFacts,
+    SampleKey,
+    best_of,
+    problem_outcome,
+    score_of,
+)
+from hkbench.report import aggregate
 from hkbench.report.budget import budget_of
+from hkbench.report.definitions import DEFINITIONS
 from hkbench.report.disagreements import disagreements
 from hkbench.report.model import (
-    DEFINITIONS,
     FAST_P,
     AdviceReport,
     AttemptGain,
@@ -31,20 +41,20 @@ from hkbench.report.model import (
     SummaryRow,
 )
 from hkbench.stats import bootstrap_interval, fast_p, geometric_mean, pass_at_k
-from hkbench.store.plain import strip_escapes
 from hkbench.store.reader import AdviceView, ProblemView, RunView, SampleView
+from hkbench.store.sanitize import strip_escapes
 
 _SAID = 4000  # characters of a field of the judge's advice; advice.json has the whole of it
 
 
 def detail(run: RunView) -> Report:
-    """The detailed report: a pure function of the folder, so the same folder gives the same bytes."""
+    """Return the detailed report: a pure function of the folder, so the same folder gives the same bytes."""
     because = _incomplete_because(run)
     overall = _overall(run)
     return Report(
         title=title(run.config, run.facts),
         headline=_headline_sentences(run, overall.outcomes),
-        track=run.config.judge.track,
+        track=run.config.evaluation.track,
         device_name=run.facts.device.name if run.facts.device is not None else run.facts.hardware.get("device"),
         complete=because is None,
         incomplete_because=because,
@@ -53,24 +63,24 @@ def detail(run: RunView) -> Report:
         overall=overall,
         problems=tuple(_problem(run, problem) for problem in run.problems),
         disagreements=disagreements(run),
-        damage=tuple(DamageReport(file=d.file, line=d.line, message=d.message) for d in run.damage),
+        damage=tuple(DamageReport(file=d.file, line=d.line, message=d.message) for d in run.corrupt),
         definitions=DEFINITIONS,
     )
 
 
 def _headline_sentences(run: RunView, outcomes: dict[Outcome, int]) -> tuple[str, ...]:
-    best = [(tally.ownership_of(sample), tally.language_of(sample)) for sample in _faster(run.problems)]
+    best = [(sample.ownership, sample.language) for sample in _faster(run.problems)]
     said = own_kernels(best, run.config.backend)
     return (sentence(outcomes), *([said] if said is not None else []))
 
 
 def _faster(problems: Iterable[ProblemView]) -> list[SampleView]:
-    """The best samples of the problems that are faster."""
-    return [best for best in _best_samples(problems) if tally.outcome(best) is Outcome.FASTER]
+    """Return the best samples of the problems that are faster."""
+    return [best for best in _best_samples(problems) if best.outcome is Outcome.FASTER]
 
 
 def summarise(run: RunView) -> Summary:
-    """The short report, a row a problem."""
+    """Return the short report, a row a problem."""
     return summary_of(detail(run))
 
 
@@ -126,11 +136,11 @@ def _row(problem: ProblemReport) -> SummaryRow:
 
 
 def _incomplete_because(run: RunView) -> str | None:
-    closed = run.journal.closed
+    closed = run.state.closed
     if closed is not None:
         if closed.complete:
             return None
-        return tally.message_of(closed.reason) if closed.reason else "the run ended before its plan did"
+        return aggregate.message_of(closed.reason) if closed.reason else "the run ended before its plan did"
     open_ = sum(not problem.closed for problem in run.problems)
     if open_:
         return f"{open_} of {len(run.problems)} problems are unfinished (run still active or interrupted)"
@@ -142,52 +152,51 @@ def _incomplete_because(run: RunView) -> str | None:
 
 def _problem(run: RunView, problem: ProblemView) -> ProblemReport:
     samples = problem.samples
-    judged = [sample for sample in samples if tally.is_judged(sample)]
-    best = tally.best_of(samples)
-    verdict = best.verdict if best is not None else None
-    failure = tally.furthest_failure(samples) if best is None else None
-    attempts = tuple(_attempt(problem, attempt) for attempt in range(1, len(problem.attempts) + 1))
+    judged = [sample for sample in samples if sample.judged]
+    best = best_of(samples)
+    failure = aggregate.furthest_failure(samples) if best is None else None
+    attempts = tuple(
+        _attempt(problem, attempt, run.config.strategy.stepwise) for attempt in range(1, len(problem.attempts) + 1)
+    )
     return ProblemReport(
         problem=problem.name,
         state=_state(problem),
-        outcome=tally.outcome_of_all(samples),
-        error=tally.message_of(problem.error) if problem.error is not None else None,
+        outcome=problem_outcome(samples),
+        error=aggregate.message_of(problem.error) if problem.error is not None else None,
         judged=len(judged),
-        compiled=sum(map(tally.is_compiled, samples)),
-        correct_samples=sum(map(tally.is_correct, samples)),
-        refused_samples=sum(map(tally.is_refused, samples)),
+        compiled=sum(one.compiled for one in samples),
+        correct_samples=sum(one.correct for one in samples),
+        refused_samples=sum(one.refused for one in samples),
         weak=_weak(run).get(problem.name),
         correct=best is not None,
-        solved=any(map(tally.is_fast, samples)),
+        solved=any(one.solved for one in samples),
         solved_at_attempt=next((a.attempt for a in attempts if a.solved_so_far), None),
         best_attempt=best.key.attempt if best is not None else None,
         best_sample=best.key.sample if best is not None else None,
-        best_speedup=estimate(verdict.speedup) if verdict is not None else None,
-        baseline_seconds=_value(verdict.baseline) if verdict is not None else None,
-        candidate_seconds=_value(verdict.candidate) if verdict is not None else None,
-        own=verdict.own if verdict is not None else None,
-        ownership=tally.ownership_of(best) if best is not None else None,
-        language=verdict.language if verdict is not None else None,
+        best_speedup=estimate(best.speedup) if best is not None else None,
+        baseline_seconds=best.baseline if best is not None else None,
+        candidate_seconds=best.candidate if best is not None else None,
+        own=best.own if best is not None else None,
+        ownership=best.ownership if best is not None else None,
+        language=best.language if best is not None else None,
         failed_stage=failure.stage if failure is not None else None,
         failed_kind=failure.kind if failure is not None else None,
         fast_p=_fast_p([best] if best is not None else [], 1) if judged and measured(run) else None,
         pass_at_k=_pass_at_k(run, [problem]),
         attempts=attempts,
-        model_failures=tally.model_failures(samples),
-        tokens=tally.tokens(problem.calls),
-        cost=tally.cost(problem.calls, run.facts),
-        calls=tally.calls(problem.calls, _failures_of(run, problem.name)),
-        wall_seconds=tally.seconds([problem.seconds]),
-        generation_seconds=tally.seconds(call.generation_seconds for call in problem.calls),
-        evaluation_seconds=tally.seconds(sample.evaluation_seconds for sample in samples),
+        model_failures=aggregate.model_failures(samples),
+        tokens=aggregate.tokens(problem.calls),
+        cost=aggregate.cost(problem.calls, run.facts),
+        calls=aggregate.calls(
+            problem.calls, [event for event in run.state.machine_failures if event.key.problem == problem.name]
+        ),
+        wall_seconds=aggregate.seconds([problem.seconds]),
+        generation_seconds=aggregate.seconds(call.generation_seconds for call in problem.calls),
+        evaluation_seconds=aggregate.seconds(sample.evaluation_seconds for sample in samples),
         samples=tuple(_sample(sample, run.facts) for sample in samples),
         decisions=tuple(map(_decision, problem.decisions)),
         advice=tuple(advice_report(advice, run.facts) for advice in problem.advice),
     )
-
-
-def _failures_of(run: RunView, problem: str) -> list[MachineFailed]:
-    return [event for event in run.journal.machine_failures if event.key.problem == problem]
 
 
 def _state(problem: ProblemView) -> ProblemState:
@@ -197,12 +206,12 @@ def _state(problem: ProblemView) -> ProblemState:
 
 
 def _decision(found: Decided) -> DecisionReport:
-    what, choice, why = (tally.message_of(text) for text in (found.what, found.choice, found.why))
+    what, choice, why = (aggregate.message_of(text) for text in (found.what, found.choice, found.why))
     return DecisionReport(attempt=found.attempt, what=what, choice=choice, why=why)
 
 
 def advice_report(advice: AdviceView, facts: RunFacts | None = None) -> AdviceReport:
-    """An answer of the judge; its cost where `facts` have a price."""
+    """Return an answer of the judge; its cost where `facts` have a price."""
     said = advice.said
     return AdviceReport(
         attempt=advice.key.attempt,
@@ -210,14 +219,14 @@ def advice_report(advice: AdviceView, facts: RunFacts | None = None) -> AdviceRe
         kind=advice.kind,
         about=place(advice.about),
         form=advice.form,
-        note=tally.message_of(advice.note) if advice.note is not None else None,
+        note=aggregate.message_of(advice.note) if advice.note is not None else None,
         said={name: strip_escapes(text)[:_SAID] for name, text in said.items()} if said is not None else None,
         model=advice.model,
         tokens=advice.usage,
-        cost=tally.cost_of_call(advice, facts) if facts is not None else None,
-        seconds=tally.seconds([advice.generation_seconds]),
-        tries=advice.tries,
-        replayed=advice.replayed,
+        cost=aggregate.cost_of_call(advice, facts) if facts is not None else None,
+        seconds=aggregate.seconds([advice.generation_seconds]),
+        tries=advice.tries or 1,
+        replayed=bool(advice.replayed),
         finish_reason=advice.finish_reason,
     )
 
@@ -227,45 +236,45 @@ def place(key: SampleKey | None) -> Place | None:
 
 
 def _sample(sample: SampleView, facts: RunFacts) -> SampleReport:
-    verdict = sample.verdict
-    failure = verdict.failure if verdict is not None else None
+    failure = sample.failure
     return SampleReport(
         attempt=sample.key.attempt,
         sample=sample.key.sample,
-        outcome=tally.outcome(sample),
-        status=verdict.status if verdict is not None else None,
+        outcome=sample.outcome,
+        status=sample.status,
         stage=failure.stage if failure is not None else None,
         kind=failure.kind if failure is not None else None,
-        message=tally.message_of(failure.message) if failure is not None else None,
-        language=tally.language_of(sample),
-        own=tally.own_of(sample),
-        ownership=tally.ownership_of(sample),
-        speedup=estimate(verdict.speedup) if verdict is not None else None,
-        baseline_seconds=_value(verdict.baseline) if verdict is not None else None,
-        candidate_seconds=_value(verdict.candidate) if verdict is not None else None,
+        message=aggregate.message_of(failure.message) if failure is not None else None,
+        language=sample.language,
+        own=sample.own,
+        ownership=sample.ownership,
+        speedup=estimate(sample.speedup),
+        baseline_seconds=sample.baseline,
+        candidate_seconds=sample.candidate,
         replayed=sample.replayed,
         finish_reason=sample.finish_reason,
-        tokens=sample.usage or Usage(),
-        cost=tally.cost_of_call(sample, facts),
-        generation_seconds=tally.seconds([sample.generation_seconds]),
-        evaluation_seconds=tally.seconds([sample.evaluation_seconds]),
-        warnings=tuple(map(tally.message_of, verdict.warnings)) if verdict is not None else (),
-        copy_of=place(verdict.copy_of) if verdict is not None else None,
+        tokens=sample.usage,
+        cost=aggregate.cost_of_call(sample, facts),
+        generation_seconds=aggregate.seconds([sample.generation_seconds]),
+        evaluation_seconds=aggregate.seconds([sample.evaluation_seconds]),
+        warnings=tuple(map(aggregate.message_of, sample.warnings)),
+        copy_of=place(sample.copy_of),
     )
 
 
-def _attempt(problem: ProblemView, attempt: int) -> AttemptReport:
+def _attempt(problem: ProblemView, attempt: int, stepwise: bool) -> AttemptReport:
     these = problem.attempts[attempt - 1]
     so_far = _until(problem, attempt)
-    best = tally.best_of(so_far)
+    best = best_of(so_far)
     return AttemptReport(
         attempt=attempt,
         parent=place(problem.parents.get(attempt)),
-        judged=sum(map(tally.is_judged, these)),
-        correct=sum(map(tally.is_correct, these)),
-        fast=sum(map(tally.is_fast, these)),
-        solved_so_far=any(map(tally.is_fast, so_far)),
-        best_speedup_so_far=tally.speedup_of(best) if best is not None else None,
+        step=aggregate.step_of(problem, attempt) if stepwise else None,
+        judged=sum(one.judged for one in these),
+        correct=sum(one.correct for one in these),
+        fast=sum(one.solved for one in these),
+        solved_so_far=any(one.solved for one in so_far),
+        best_speedup_so_far=score_of(best) if best is not None else None,
     )
 
 
@@ -280,62 +289,53 @@ def _overall(run: RunView) -> Overall:
     weak = _weak(run)
     weak_names = tuple(problem.name for problem in run.problems if weak.get(problem.name))
     planned = set(run.config.problems)
-    failures = [event for event in run.journal.machine_failures if event.key.problem in planned]
-    cost = tally.cost(calls, run.facts)
+    failures = [event for event in run.state.machine_failures if event.key.problem in planned]
+    cost = aggregate.cost(calls, run.facts)
     return Overall(
-        problems=whole.problems,
+        **dict(whole),
         finished=sum(_state(problem) is ProblemState.FINISHED for problem in run.problems),
-        judged=whole.judged,
-        outcomes=whole.outcomes,
-        own_kernels=whole.own_kernels,
-        correct=whole.correct,
         correct_share=whole.correct / whole.judged if whole.judged else None,
-        solved=whole.solved,
-        compiled=sum(any(map(tally.is_compiled, problem.samples)) for problem in run.problems),
-        samples_judged=sum(map(tally.is_judged, samples)),
-        samples_correct=sum(map(tally.is_correct, samples)),
-        samples_refused=sum(map(tally.is_refused, samples)),
-        samples_compiled=sum(map(tally.is_compiled, samples)),
-        languages=tally.languages(samples),
+        compiled=sum(any(one.compiled for one in problem.samples) for problem in run.problems),
+        samples_judged=sum(one.judged for one in samples),
+        samples_correct=sum(one.correct for one in samples),
+        samples_refused=sum(one.refused for one in samples),
+        samples_compiled=sum(one.compiled for one in samples),
+        languages=aggregate.languages(samples),
         weak_problems=weak_names,
         not_audited=tuple(problem.name for problem in run.problems if problem.name not in weak),
         without_weak=_headline(run, [p for p in run.problems if p.name not in weak_names]) if weak_names else None,
-        fast_p=whole.fast_p,
-        pass_at_k=whole.pass_at_k,
-        geometric_mean_speedup=whole.geometric_mean_speedup,
-        geometric_mean_speedup_all=whole.geometric_mean_speedup_all,
         attempts=_gains(run.problems),
-        model_failures=tally.model_failures(samples),
-        machine_failures=tally.machine_failures(failures, run.problems),
-        tokens=tally.tokens(calls),
+        model_failures=aggregate.model_failures(samples),
+        machine_failures=aggregate.machine_failures(failures, run.problems),
+        tokens=aggregate.tokens(calls),
         cost=cost,
-        cost_per_solved=tally.cost_per_solved(cost, whole.solved),
-        calls=tally.calls(calls, failures),
-        roles=tally.roles(calls, failures, run.facts),
-        budget=budget_of(run) if run.config.strategy == "staged" else None,
-        sessions=run.journal.sessions,
-        wall_seconds=tally.seconds([run.journal.seconds]),
-        generation_seconds=tally.seconds(call.generation_seconds for call in calls),
-        evaluation_seconds=tally.seconds(sample.evaluation_seconds for sample in samples),
+        cost_per_solved=aggregate.cost_per_solved(cost, whole.solved),
+        calls=aggregate.calls(calls, failures),
+        roles=aggregate.roles(calls, failures, run.facts),
+        budget=budget_of(run) if run.config.categories_sha256 is not None else None,
+        sessions=run.state.sessions,
+        wall_seconds=aggregate.seconds([run.state.seconds]),
+        generation_seconds=aggregate.seconds(call.generation_seconds for call in calls),
+        evaluation_seconds=aggregate.seconds(sample.evaluation_seconds for sample in samples),
     )
 
 
 def _weak(run: RunView) -> dict[str, tuple[str, ...]]:
-    """What the run recorded of its audited problems; nothing in a folder from before there were audits."""
+    """Return what the run recorded of its audited problems; nothing in a folder from before there were audits."""
     return run.facts.weak or {}
 
 
 def _headline(run: RunView, problems: Sequence[ProblemView]) -> Headline:
     judged = [problem for problem in problems if _is_judged(problem)]
     best = _best_samples(judged)
-    speedups = list(map(tally.speedup_of, best))
+    speedups = list(map(score_of, best))
     return Headline(
         problems=len(problems),
         judged=len(judged),
         outcomes=_outcomes(problems),
         own_kernels=_own_kernels(_faster(judged)),
         correct=len(best),
-        solved=sum(any(map(tally.is_fast, problem.samples)) for problem in judged),
+        solved=sum(any(one.solved for one in problem.samples) for problem in judged),
         fast_p=_fast_p(best, len(judged)) if judged and measured(run) else None,
         pass_at_k=_pass_at_k(run, problems),
         geometric_mean_speedup=_mean_speedup(speedups),
@@ -346,46 +346,46 @@ def _headline(run: RunView, problems: Sequence[ProblemView]) -> Headline:
 
 
 def _outcomes(problems: Iterable[ProblemView]) -> dict[Outcome, int]:
-    found = [tally.outcome_of_all(problem.samples) for problem in problems]
+    found = [problem_outcome(problem.samples) for problem in problems]
     return {outcome: found.count(outcome) for outcome in Outcome}
 
 
 def _own_kernels(faster: Sequence[SampleView]) -> OwnKernels:
-    whose = list(map(tally.ownership_of, faster))
+    whose = [sample.ownership for sample in faster]
     return OwnKernels(
         faster=len(faster),
         own=whose.count(Ownership.OWN),
         not_established=whose.count(Ownership.NOT_ESTABLISHED),
         not_profiled=whose.count(None),
-        languages=tally.languages(faster),
+        languages=aggregate.languages(faster),
     )
 
 
 def measured(run: RunView) -> bool:
-    """Whether candidates were run: else nothing but a failure is known of any."""
+    """Return whether candidates were run: else nothing but a failure is known of any."""
     return run.config.compiled_for is None
 
 
 def _is_judged(problem: ProblemView) -> bool:
-    """One of which a kernel compiled, where nothing is run, is not: nobody knows whether that one is correct."""
-    return any(map(tally.is_judged, problem.samples)) and not any(map(tally.is_compiled, problem.samples))
+    """Return whether a sample is judged and none was only compiled: nobody knows whether such a one is correct."""
+    return any(one.judged for one in problem.samples) and not any(one.compiled for one in problem.samples)
 
 
 def _best_samples(problems: Iterable[ProblemView]) -> list[SampleView]:
-    found = (tally.best_of(problem.samples) for problem in problems)
+    found = (best_of(problem.samples) for problem in problems)
     return [sample for sample in found if sample is not None]
 
 
 def _fast_p(best: Sequence[SampleView], total: int) -> dict[str, float]:
-    speedups = list(map(tally.speedup_of, best))
+    speedups = list(map(score_of, best))
     return {f"{p:g}": fast_p(speedups, total, p) for p in FAST_P}
 
 
 def _pass_at_k(run: RunView, problems: Sequence[ProblemView]) -> tuple[PassAtK, ...]:
     counts = []  # (n, c) of each problem
     for problem in problems if measured(run) else ():
-        first = [s for s in problem.attempts[0] if tally.is_judged(s)] if problem.attempts else []
-        counts.append((len(first), sum(map(tally.is_correct, first))))
+        first = [s for s in problem.attempts[0] if s.judged] if problem.attempts else []
+        counts.append((len(first), sum(s.correct for s in first)))
     rows = []
     for k in range(1, run.config.samples + 1):
         values = [pass_at_k(n, c, k) for n, c in counts if n >= k]
@@ -405,13 +405,13 @@ def _gains(problems: Sequence[ProblemView]) -> tuple[AttemptGain, ...]:
     rows: list[AttemptGain] = []
     for attempt in range(1, max((len(problem.attempts) for problem in problems), default=0) + 1):
         so_far = [_until(problem, attempt) for problem in problems]
-        speedups = [tally.speedup_of(b) for b in map(tally.best_of, so_far) if b is not None]
-        solved = sum(any(map(tally.is_fast, samples)) for samples in so_far)
+        speedups = [score_of(b) for b in map(best_of, so_far) if b is not None]
+        solved = sum(any(one.solved for one in samples) for samples in so_far)
         tried = [p.attempts[attempt - 1] for p in problems if len(p.attempts) >= attempt]
         rows.append(
             AttemptGain(
                 attempt=attempt,
-                problems_tried=sum(any(map(tally.is_judged, samples)) for samples in tried),
+                problems_tried=sum(any(one.judged for one in samples) for samples in tried),
                 solved=solved,
                 newly_solved=solved - (rows[-1].solved if rows else 0),
                 correct=len(speedups),
@@ -422,10 +422,4 @@ def _gains(problems: Sequence[ProblemView]) -> tuple[AttemptGain, ...]:
 
 
 def estimate(interval: Interval | None) -> Estimate | None:
-    if interval is None:
-        return None
-    return Estimate(value=interval.value, low=interval.low, high=interval.high)
-
-
-def _value(interval: Interval | None) -> float | None:
-    return interval.value if interval is not None else None
+    return Estimate.of(interval) if interval is not None else None

@@ -1,359 +1,195 @@
-"""A run against another one: a paired comparison over the problems that both judged."""
+"""Compare runs, each with the first: over the problems that both judged, and over those that all did."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from enum import StrEnum
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 
-from hkbench.records import RunConfig, RunFacts
-from hkbench.report.model import FAST_P, Cost, Estimate, ProblemReport, ProblemState, Report, ReportRecord
-from hkbench.report.tally import sum_of_costs
-from hkbench.report.words import price
-from hkbench.stats import Floats, bootstrap_interval, expanded_confidence, fast_p, geometric_mean
-
-#: Fewer problems that differ settle nothing: of five that all went one way, a sign test's two-sided p is 1/16.
-LEAST = 6
-#: pass@k is compared at these k, as far as both runs have so many samples.
-KS = (1, 2, 3, 4, 5, 10, 20, 50, 100)
-_NOT_COMPARED = {"schema_version", "problems", "problem_hashes", "judge"}  # settings that are shown another way
-
-
-class Outcome(StrEnum):
-    """What a difference between two runs comes to."""
-
-    BETTER = "better"  #: B's, and the interval leaves out no difference
-    WORSE = "worse"
-    OPEN = "open"  #: the interval holds no difference, or fewer than `LEAST` problems differ
-
-
-class Difference(ReportRecord):
-    """A setting, or a fact of the machine, that is not the same; `None`: not known."""
-
-    setting: str
-    a: str | None
-    b: str | None
-
-
-class Side(ReportRecord):
-    """One run over the compared problems."""
-
-    correct: int
-    solved: int
-    fast_p: dict[str, float]
-    geometric_mean_speedup: float | None  #: over the problems that are correct in both runs
-    tokens_input: int | None  #: over all its samples of these problems; `None`: no reply said
-    tokens_output: int | None
-    cost: Cost
-    generation_seconds: float | None
-    evaluation_seconds: float | None
-    wall_seconds: float | None  #: summed over problems, which overlap
-
-
-class Paired(ReportRecord):
-    """What became of the same problems in B, against A. `difference` is a mean of B - A, or of B / A for speed-ups."""
-
-    difference: Estimate
-    problems: int  #: it is taken over
-    differ: int
-    outcome: Outcome
-
-
-class PairedChance(ReportRecord):
-    """pass@k over the problems of which both runs have k judged samples in attempt 1."""
-
-    k: int
-    a: float
-    b: float
-    paired: Paired
-
-
-class Part(ReportRecord):
-    """The comparison over all compared problems, or over a part of them."""
-
-    problems: int
-    a: Side
-    b: Side
-    solved: Paired  #: of shares: 0.1 is ten points
-    correct: Paired
-    speedup: Paired | None  #: geometric mean of B / A over the problems correct in both; `None` where there is none
-    fast_p: dict[str, Paired]  #: of shares, by p
-    pass_at_k: tuple[PairedChance, ...]  #: of chances, for the `KS` that both runs have
-
-
-class PairedProblem(ReportRecord):
-    """One problem: its best correct sample in each run."""
-
-    problem: str
-    weak: bool
-    solved_a: bool
-    solved_b: bool
-    correct_a: bool
-    correct_b: bool
-    speedup_a: Estimate | None
-    speedup_b: Estimate | None
-    ratio: float | None  #: of B's speed-up to A's
-    apart: bool  #: the intervals of the two speed-ups have no value in common
-
-
-class Flips(ReportRecord):
-    """Problems that one run has and the other has not, in the order of A's plan."""
-
-    solved_only_b: tuple[str, ...]
-    solved_only_a: tuple[str, ...]
-    correct_only_b: tuple[str, ...]
-    correct_only_a: tuple[str, ...]
-
-
-class Comparison(ReportRecord):
-    """The whole comparison; what could not be compared is in `left_out`, by problem with the reason."""
-
-    run: str  #: what the second run is called: B, or C and so on where A is compared with several
-    differences: tuple[Difference, ...]
-    incomplete: tuple[str, ...]
-    left_out: dict[str, str]
-    weak_problems: tuple[str, ...]  #: weak in what either run recorded
-    not_audited: tuple[str, ...]  #: of which neither run recorded whether they are weak
-    whole: Part
-    without_weak: Part | None  #: `None` where no compared problem is weak, or every one is
-    problems: tuple[PairedProblem, ...]
-    flips: Flips
-
-    @property
-    def worse(self) -> bool:
-        """Whether B solves fewer of all problems or is slower on those correct in both, beyond the interval."""
-        speedup = self.whole.speedup
-        return self.whole.solved.outcome is Outcome.WORSE or (speedup is not None and speedup.outcome is Outcome.WORSE)
-
-
-Pair = tuple[ProblemReport, ProblemReport]
-Number = TypeVar("Number", int, float)
-
-
-def compare(a: Report, b: Report, run: str = "B") -> Comparison | None:
-    """B, which is called `run`, against A. `None` where no judged problem is common to them (see `left_out_of`)."""
-    left_out = left_out_of(a, b, run)
-    theirs = {problem.problem: problem for problem in b.problems}
-    pairs = [(one, theirs[one.problem]) for one in a.problems if one.problem not in left_out]
-    if not pairs:
-        return None
-    strong = [pair for pair in pairs if not _weak(pair)]
-    problems = tuple(map(_paired_problem, pairs))
-    return Comparison(
-        run=run,
-        differences=differences(a, b),
-        incomplete=tuple(
-            f"{name}: {report.incomplete_because}" for name, report in (("A", a), (run, b)) if not report.complete
-        ),
-        left_out=left_out,
-        weak_problems=tuple(pair[0].problem for pair in pairs if _weak(pair)),
-        not_audited=tuple(a.problem for a, b in pairs if a.weak is None and b.weak is None),
-        whole=_part(pairs),
-        without_weak=_part(strong) if strong and len(strong) < len(pairs) else None,
-        problems=problems,
-        flips=_flips(problems),
-    )
-
-
-def left_out_of(a: Report, b: Report, run: str = "B") -> dict[str, str]:
-    """Problems that cannot be compared, with the reason, in the order of the plans. `run`: what B is called."""
-    first, second = _by_name(a), _by_name(b)
-    reasons: dict[str, str] = {}
-    for name in [*first, *(name for name in second if name not in first)]:
-        if name not in second or name not in first:
-            reasons[name] = f"only in {'A' if name in first else run}"
-        elif first[name][0] != second[name][0]:
-            reasons[name] = "the problem's file is not the same"
-        else:
-            both = (("A", first[name][1]), (run, second[name][1]))
-            silent = [one for one, problem in both if not problem.judged]
-            open_ = [one for one, problem in both if not _finished(problem)]
-            if silent:
-                reasons[name] = f"not judged in {' and '.join(silent)}"
-            elif open_:  # its best may still come
-                reasons[name] = f"not finished in {' and '.join(open_)}"
-    return reasons
-
-
-def _finished(problem: ProblemReport) -> bool:
-    return problem.state is ProblemState.FINISHED
-
-
-def _by_name(report: Report) -> dict[str, tuple[str, ProblemReport]]:
-    hashes = dict(zip(report.config.problems, report.config.problem_hashes, strict=True))
-    return {problem.problem: (hashes[problem.problem], problem) for problem in report.problems}
-
-
-def settings_of(report: Report) -> dict[str, str | None]:
-    """What can differ between two runs, by name: settings, then facts of the machine; `None`: not known."""
-    return {**_settings(report.config), **_facts(report.facts)}
-
-
-def differences(a: Report, b: Report) -> tuple[Difference, ...]:
-    """Settings and facts that differ, settings first."""
-    first, second = settings_of(a), settings_of(b)
-    names = [*first, *(name for name in second if name not in first)]
-    found = (Difference(setting=name, a=first.get(name), b=second.get(name)) for name in names)
-    return tuple(one for one in found if one.a != one.b)
-
-
-def obstacles(a: Report, b: Report) -> tuple[Difference, ...]:
-    """Differences that make speed-ups incomparable: other sizes, or another device."""
-    return barred(differences(a, b))
-
-
-def barred(found: Sequence[Difference]) -> tuple[Difference, ...]:
-    """Those of the differences that are `obstacles`; what is not known of a run is none."""
-    names = {"device", "sizes", "device name", "device arch"}
-    return tuple(one for one in found if one.setting in names and one.a is not None and one.b is not None)
-
-
-def _settings(config: RunConfig) -> dict[str, str | None]:
-    data = config.model_dump(mode="json")
-    flat = {name: value for name, value in data.items() if name not in _NOT_COMPARED}
-    flat |= {f"judge {name}": value for name, value in data["judge"].items()}
-    return {name.replace("_", " "): None if value is None else str(value) for name, value in flat.items()}
-
-
-def _facts(facts: RunFacts) -> dict[str, str | None]:
-    hardware = {name: value for name, value in facts.hardware.items() if name != "device"}
-    name = facts.device.name if facts.device is not None else facts.hardware.get("device")
-    return {
-        "device name": name,
-        "device arch": facts.device.arch if facts.device is not None else None,
-        **{f"machine {key}": value for key, value in hardware.items()},
-        "hkbench": facts.hkbench,
-        "price": price(facts.price) if facts.price is not None else None,
-        "judge price": price(facts.judge_price) if facts.judge_price is not None else None,
-        **dict(facts.versions),
-    }
-
-
-def _weak(pair: Pair) -> bool:
-    return any(problem.weak for problem in pair)
-
-
-def _part(pairs: Sequence[Pair]) -> Part:
-    both = [pair for pair in pairs if pair[0].best_speedup and pair[1].best_speedup]
-    ratios = [_ratio(pair) for pair in both]
-    sides = [_side([pair[i] for pair in pairs], [pair[i] for pair in both]) for i in (0, 1)]
-    return Part(
-        problems=len(pairs),
-        a=sides[0],
-        b=sides[1],
-        solved=_paired([float(b.solved) - float(a.solved) for a, b in pairs], 0.0, mean),
-        correct=_paired([float(b.correct) - float(a.correct) for a, b in pairs], 0.0, mean),
-        speedup=_paired(ratios, 1.0, geometric_mean) if ratios else None,
-        fast_p={f"{p:g}": _paired([_above(b, p) - _above(a, p) for a, b in pairs], 0.0, mean) for p in FAST_P},
-        pass_at_k=tuple(_chances(pairs)),
-    )
-
-
-def _above(problem: ProblemReport, p: float) -> float:
-    """The problem's term of fast_p: 1.0 or 0.0."""
-    return 0.0 if problem.fast_p is None else problem.fast_p[f"{p:g}"]
-
-
-def _chances(pairs: Sequence[Pair]) -> Iterator[PairedChance]:
-    for k in KS:
-        known = [
-            (first, second)
-            for a, b in pairs
-            if (first := _chance(a, k)) is not None and (second := _chance(b, k)) is not None
-        ]
-        if not known:
-            return
-        a, b = (mean(np.asarray(values)) for values in zip(*known, strict=True))
-        yield PairedChance(k=k, a=a, b=b, paired=_paired([second - first for first, second in known], 0.0, mean))
-
-
-def _chance(problem: ProblemReport, k: int) -> float | None:
-    return next((found.value for found in problem.pass_at_k if found.k == k), None)
-
-
-def _flips(problems: Sequence[PairedProblem]) -> Flips:
-    return Flips(
-        solved_only_b=tuple(one.problem for one in problems if one.solved_b and not one.solved_a),
-        solved_only_a=tuple(one.problem for one in problems if one.solved_a and not one.solved_b),
-        correct_only_b=tuple(one.problem for one in problems if one.correct_b and not one.correct_a),
-        correct_only_a=tuple(one.problem for one in problems if one.correct_a and not one.correct_b),
-    )
-
-
-def _side(problems: Sequence[ProblemReport], both: Sequence[ProblemReport]) -> Side:
-    speedups = [_speedup(problem) for problem in problems if problem.best_speedup is not None]
-    shared = [_speedup(problem) for problem in both]
-    return Side(
-        correct=sum(problem.correct for problem in problems),
-        solved=sum(problem.solved for problem in problems),
-        fast_p={f"{p:g}": fast_p(speedups, len(problems), p) for p in FAST_P},
-        geometric_mean_speedup=geometric_mean(shared) if shared else None,
-        tokens_input=total([problem.tokens.input.total for problem in problems]),
-        tokens_output=total([problem.tokens.output.total for problem in problems]),
-        cost=sum_of_costs(problem.cost for problem in problems),
-        generation_seconds=total([problem.generation_seconds for problem in problems]),
-        evaluation_seconds=total([problem.evaluation_seconds for problem in problems]),
-        wall_seconds=total([problem.wall_seconds for problem in problems]),
-    )
-
-
-def _paired(values: Sequence[float], none: float, statistic: Callable[[Floats], float]) -> Paired:
-    """`none` is the value of a problem that is the same in both runs. The interval is a bootstrap over problems,
-    expanded for few of them: as it is, it calls one in nine pairs of alike runs of eight problems different.
+from hkbench.errors import UsageError
+from hkbench.headline import model_name
+from hkbench.records import Outcome, RunConfig
+from hkbench.report.aggregate import cost_per_solved, failure_counts
+from hkbench.report.comparison import (
+    NAMES,
+    Against,
+    Chance,
+    Comparison,
+    ProblemCell,
+    ProblemRow,
+    RunColumn,
+    RunFigures,
+    SettingRow,
+)
+from hkbench.report.definitions import COMPARISON_DEFINITIONS
+from hkbench.report.model import FAST_P, Estimate, Headline, ProblemReport, Report
+from hkbench.report.paired import KS, above, chance, left_out_of, mean, paired_with, run_totals, versus
+from hkbench.report.settings import differences, obstacles, setting_rows, unlike
+from hkbench.stats import Floats, bootstrap_interval, geometric_mean, share_interval
+from hkbench.store.sanitize import one_line
+
+_LABEL = 40  #: characters of a model and of a folder
+
+
+def compare(runs: Sequence[tuple[str, Report]], *, force: bool = False) -> Comparison:
+    """Compare each run with the first; each comes with the name of its folder.
+
+    Raises:
+        UsageError: fewer than two runs, or more than there are letters; a run measured nothing; a run was measured on
+            another device or at other sizes (unless `force`); a run has no judged problem in common with the first.
     """
-    differ = sum(value != none for value in values)
-    if len(values) < 3 or differ == 0:  # of two there is none; of equal ones it would have no width
-        same = Estimate(value=statistic(np.asarray(values)), low=None, high=None)
-        return Paired(difference=same, problems=len(values), differ=differ, outcome=Outcome.OPEN)
-    found = bootstrap_interval(values, statistic, confidence=expanded_confidence(len(values)))
-    outcome = Outcome.OPEN
-    if differ >= LEAST and found.low > none:
-        outcome = Outcome.BETTER
-    elif differ >= LEAST and found.high < none:
-        outcome = Outcome.WORSE
-    estimate = Estimate(value=found.value, low=found.low, high=found.high)
-    return Paired(difference=estimate, problems=len(values), differ=differ, outcome=outcome)
-
-
-def mean(values: Floats) -> float:
-    return float(values.mean())
-
-
-def _speedup(problem: ProblemReport) -> float:
-    assert problem.best_speedup is not None
-    return problem.best_speedup.value
-
-
-def _ratio(pair: Pair) -> float:
-    return _speedup(pair[1]) / _speedup(pair[0])
-
-
-def _paired_problem(pair: Pair) -> PairedProblem:
-    a, b = pair
-    first, second = a.best_speedup, b.best_speedup
-    return PairedProblem(
-        problem=a.problem,
-        weak=_weak(pair),
-        solved_a=a.solved,
-        solved_b=b.solved,
-        correct_a=a.correct,
-        correct_b=b.correct,
-        speedup_a=first,
-        speedup_b=second,
-        ratio=_ratio(pair) if first is not None and second is not None else None,
-        apart=first is not None and second is not None and _apart(first, second),
+    if not 2 <= len(runs) <= len(NAMES):
+        raise UsageError(f"{len(runs)} runs cannot be compared: name two, or up to {len(NAMES)}")
+    reports = [report for _, report in runs]
+    unmeasured = [NAMES[i] for i, report in enumerate(reports) if report.config.compiled_for is not None]
+    if unmeasured:
+        raise UsageError(
+            f"{' and '.join(unmeasured)} measured nothing (--build-only): what was only compiled is neither solved nor "
+            "failed; name runs that measured"
+        )
+    labels = labels_of([(folder, report.config) for folder, report in runs])
+    settings = setting_rows(reports)
+    if not force:
+        _check_alike(settings, len(runs))
+    against = tuple(
+        _against(reports[0], other, NAMES[i], (labels[0], labels[i])) for i, other in enumerate(reports[1:], 1)
+    )
+    excluded = {name for one in against for name in one.left_out}
+    common = tuple(one.problem for one in reports[0].problems if one.problem not in excluded)
+    weak = {one.problem for report in reports for one in report.problems if one.weak}
+    strong = tuple(name for name in common if name not in weak)
+    return Comparison(
+        runs=tuple(
+            _column(NAMES[i], labels[i], folder, report, common, strong) for i, (folder, report) in enumerate(runs)
+        ),
+        settings=settings,
+        common=common,
+        common_weak=tuple(name for name in common if name in weak),
+        against=against,
+        problems=_rows(reports, against, common, weak),
+        worse=any(one.worse for one in against),
+        definitions=COMPARISON_DEFINITIONS,
     )
 
 
-def _apart(first: Estimate, second: Estimate) -> bool:
-    if first.low is None or first.high is None or second.low is None or second.high is None:
-        return False
-    return first.high < second.low or second.high < first.low
+def labels_of(runs: Sequence[tuple[str, RunConfig]]) -> list[str]:
+    """Return the model of each run; where two are equal add the folder's name, and a letter if that is equal too."""
+    models = [one_line(model_name(config), _LABEL) for _, config in runs]
+    longer = [
+        f"{model} ({one_line(Path(folder).name, _LABEL)})" if models.count(model) > 1 else model
+        for model, (folder, _) in zip(models, runs, strict=True)
+    ]
+    return [f"{label} {NAMES[i]}" if longer.count(label) > 1 else label for i, label in enumerate(longer)]
 
 
-def total(values: Iterable[Number | None]) -> Number | None:
-    """The sum of what is known; `None` when nothing is."""
-    known = [value for value in values if value is not None]
-    return sum(known[1:], known[0]) if known else None
+def _check_alike(settings: Sequence[SettingRow], runs: int) -> None:
+    for place in range(1, runs):
+        if found := obstacles(differences(settings, place)):
+            raise UsageError(f"{unlike(found, NAMES[place], NAMES[0])} --force compares them all the same")
+
+
+def _against(first: Report, other: Report, run: str, labels: tuple[str, str]) -> Against:
+    found = paired_with(first, other, run, labels)
+    if found is None:
+        reasons = "\n".join(f"  {name}: {reason}" for name, reason in left_out_of(first, other, run).items())
+        raise UsageError(f"no problem was finished in both A and {run}:\n{reasons}")
+    return found
+
+
+def _column(
+    name: str, label: str, folder: str, report: Report, common: Sequence[str], strong: Sequence[str]
+) -> RunColumn:
+    overall = report.overall
+    return RunColumn(
+        name=name,
+        label=label,
+        folder=folder,
+        complete=report.complete,
+        incomplete_because=report.incomplete_because,
+        config=report.config,
+        facts=report.facts,
+        own=Headline(**{field: getattr(overall, field) for field in Headline.model_fields}),
+        own_without_weak=overall.without_weak,
+        figures=_figures(report, common) if common else None,
+        figures_without_weak=_figures(report, strong) if strong and len(strong) < len(common) else None,
+    )
+
+
+def _figures(report: Report, names: Sequence[str]) -> RunFigures:
+    chosen = set(names)
+    problems = [one for one in report.problems if one.problem in chosen]
+    count = len(problems)
+    totals = run_totals(problems)
+    speedups = [one.best_speedup.value for one in problems if one.best_speedup is not None]
+    found = [one.outcome for one in problems]
+    kept = [max(1.0, one.best_speedup.value) if one.best_speedup is not None else 1.0 for one in problems]
+    above_p = {p: int(sum(above(one, p) for one in problems)) for p in FAST_P}
+    return RunFigures(
+        **dict(totals),
+        outcomes={outcome: found.count(outcome) for outcome in Outcome},
+        faster_share=Estimate.of(share_interval(found.count(Outcome.FASTER), count)),
+        solved_share=Estimate.of(share_interval(totals.solved, count)),
+        correct_share=Estimate.of(share_interval(totals.correct, count)),
+        fast_p={f"{p:g}": Estimate.of(share_interval(reached, count)) for p, reached in above_p.items()},
+        pass_at_k=tuple(_chances(problems, report.config.samples)),
+        geometric_mean_speedup=_mean(speedups, geometric_mean) if speedups else None,
+        geometric_mean_speedup_all=_mean(kept, geometric_mean),
+        samples_judged=sum(one.judged for one in problems),
+        samples_correct=sum(one.correct_samples for one in problems),
+        model_failures=failure_counts((f.stage, f.kind, f.count) for one in problems for f in one.model_failures),
+        calls_made=sum(one.calls.made for one in problems),
+        calls_replayed=sum(one.calls.replayed for one in problems),
+        cost_per_solved=cost_per_solved(totals.cost, totals.solved),
+    )
+
+
+def _chances(problems: Sequence[ProblemReport], largest: int) -> list[Chance]:
+    rows = []
+    for k in (*(k for k in KS if k < largest), largest):
+        values = [value for problem in problems if (value := chance(problem, k)) is not None]
+        if values:
+            rows.append(Chance(k=k, problems=len(values), value=_mean(values, mean)))
+    return rows
+
+
+def _mean(values: Sequence[float], statistic: Callable[[Floats], float]) -> Estimate:
+    """Return the mean with a bootstrap interval over problems; none for one problem, or for equal ones."""
+    if len(set(values)) < 2:
+        return Estimate(value=statistic(np.asarray(values)), low=None, high=None)
+    return Estimate.of(bootstrap_interval(values, statistic))
+
+
+def _rows(
+    reports: Sequence[Report], against: Sequence[Against], common: Sequence[str], weak: set[str]
+) -> tuple[ProblemRow, ...]:
+    firsts = {one.problem: one for one in reports[0].problems}
+    not_compared = (firsts.keys(), *(one.left_out.keys() for one in against))  # the first is not compared with itself
+    columns = [
+        {
+            one.problem: _cell(number, one, None if one.problem in left_out else firsts[one.problem])
+            for number, one in enumerate(report.problems, 1)
+        }
+        for report, left_out in zip(reports, not_compared, strict=True)
+    ]
+    names = dict.fromkeys(name for column in columns for name in column)
+    return tuple(
+        ProblemRow(
+            problem=name,
+            weak=name in weak,
+            common=name in common,
+            cells=tuple(column.get(name) for column in columns),
+        )
+        for name in names
+    )
+
+
+def _cell(number: int, problem: ProblemReport, first: ProblemReport | None) -> ProblemCell:
+    """Return the cell; `first`: the problem in the run that it is compared with."""
+    computed = {"number", "judged", "versus"}
+    return ProblemCell(
+        number=number,
+        judged=problem.judged > 0,
+        versus=versus(first, problem) if first is not None else None,
+        **{name: getattr(problem, name) for name in ProblemCell.model_fields if name not in computed},
+    )

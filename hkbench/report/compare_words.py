@@ -2,57 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
-from hkbench.records import JudgeSettings, Status, outcome_of
-from hkbench.report.compare import LEAST, Comparison, Difference, Outcome, Paired, Part, barred
+from hkbench.headline import plural
+from hkbench.records import Status, outcome_of
+from hkbench.report.comparison import MIN_PROBLEMS, Paired, Part, Settled
+from hkbench.report.format import estimate, percent, ratio
 from hkbench.report.model import Estimate
-from hkbench.report.words import estimate
-
-_UNLIKE = (
-    "The runs were not measured alike ({}): a speed-up is against the same device's own baseline, and says nothing of "
-    "another's."
-)
-_STRICT = "The runs were not judged alike ({}): what passes in one may fail in the other."
-_TRIED = (
-    "The runs did not have equally many attempts or samples ({}): more attempts raise a run's best even at equal skill."
-)
-_TRIES = {"samples", "attempts", "exhaust"}
-_NO_VERDICT = {"profile_slow", "profile_timeout", "keep_profile", "prepare_builds"}
-_STRICTNESS = {f"judge {name.replace('_', ' ')}" for name in JudgeSettings.model_fields if name not in _NO_VERDICT}
 
 
-def conclusion(part: Part, run: str = "B", first: str = "A") -> str:
-    """One sentence: what the figures settle, and over how many problems. `run`, `first`: what the runs are called."""
-    return f"{_solved_words(part.solved, run, first)}; {_speed_words(part.speedup, run, first)}."
+def conclusion(solved: Paired, speedup: Paired | None, run: str, first: str) -> str:
+    """Return one sentence: what the figures settle, and over how many problems.
+
+    `run`, `first`: what the runs are called.
+    """
+    return f"{_solved_words(solved, run, first)}; {_speed_words(speedup, run, first)}."
 
 
-def caveats(found: Comparison, run: str | None = None, first: str = "A") -> Iterator[str]:
-    """What the settings of the two runs take from the comparison, a sentence each; names as in `conclusion`."""
-    for sentence, these in (
-        (_UNLIKE, barred(found.differences)),
-        (_STRICT, [one for one in found.differences if one.setting in _STRICTNESS]),
-        (_TRIED, [one for one in found.differences if one.setting in _TRIES]),
-    ):
-        if these:
-            yield sentence.format(_listed(these, run or found.run, first))
-
-
-def unlike(found: Sequence[Difference], run: str) -> str:
-    """Why speed-ups of the runs say nothing of each other."""
-    return _UNLIKE.format(_listed(found, run, "A"))
-
-
-def _listed(found: Sequence[Difference], run: str, first: str) -> str:
-    return "; ".join(f"{one.setting}: {_given(one.a)} in {first}, {_given(one.b)} in {run}" for one in found)
-
-
-def _given(value: str | None) -> str:
-    return "none" if value is None else value
+def paired_rows(part: Part, run: str) -> list[tuple[str, str, str, str, Paired]]:
+    """Return each paired figure: its name, its value in A and in `run`, the difference, and what they come from."""
+    rows = [
+        (name, f"{a} of {part.a.problems}", f"{b} of {part.b.problems}", points(found.difference), found)
+        for name, a, b, found in (
+            ("solved", part.a.solved, part.b.solved, part.solved),
+            ("correct", part.a.correct, part.b.correct, part.correct),
+        )
+    ]
+    shares = {f"fast_p, p={p}": found for p, found in part.fast_p.items()}
+    shares |= {f"pass@{k}": found for k, found in part.pass_at_k.items()}
+    rows += [(name, percent(one.a), percent(one.b), points(one.difference), one) for name, one in shares.items()]
+    if (speed := part.speedup) is not None:
+        name, difference = f"speed-up, {speed.problems} correct in both", f"{estimate(speed.difference)} ({run} / A)"
+        rows.append((name, ratio(speed.a), ratio(speed.b), difference, speed))
+    return rows
 
 
 def outcome(speedup: Estimate | None) -> str:
-    """What became of a judged problem in one run, by its best speed-up."""
+    """Return what became of a judged problem in one run, by its best speed-up."""
     if speedup is None:
         return "not correct"
     status = Status.FAST if speedup.value >= 1.0 else Status.SLOW
@@ -60,7 +44,7 @@ def outcome(speedup: Estimate | None) -> str:
 
 
 def points(found: Estimate) -> str:
-    """A difference of shares."""
+    """Return a difference of shares."""
     value = f"{100 * found.value:+.1f} points"
     if found.low is None or found.high is None:
         return value
@@ -69,31 +53,29 @@ def points(found: Estimate) -> str:
 
 def _solved_words(found: Paired, run: str, first: str) -> str:
     if found.differ == 0:
-        return f"Of {_problems_word(found.problems)} {first} and {run} solve the same ones"
-    said = f"{points(found.difference)} in solved problems over {_problems_word(found.problems)}"
-    if found.outcome is Outcome.OPEN:
+        return f"Of {plural(found.problems, 'problem')} {first} and {run} solve the same ones"
+    said = f"{points(found.difference)} in solved problems over {plural(found.problems, 'problem')}"
+    if found.settled is Settled.OPEN:
         return f"Whether {first} or {run} solves more is not settled: {said}, {_why_open(found, '0')}"
-    word = "more" if found.outcome is Outcome.BETTER else "fewer"
+    word = "more" if found.settled is Settled.BETTER else "fewer"
     return f"{run} solves {word}: {said}, an interval that leaves out 0"
 
 
 def _speed_words(found: Paired | None, run: str, first: str) -> str:
     if found is None:
         return "no problem is correct in both, so nothing is said of speed"
-    where = f"{estimate(found.difference)} of {first}'s speed-up over {_problems_word(found.problems)} correct in both"
+    where = (
+        f"{estimate(found.difference)} of {first}'s speed-up over {plural(found.problems, 'problem')} correct in both"
+    )
     if found.differ == 0:
-        return f"their speed-ups are the same over {_problems_word(found.problems)} correct in both"
-    if found.outcome is Outcome.OPEN:
+        return f"their speed-ups are the same over {plural(found.problems, 'problem')} correct in both"
+    if found.settled is Settled.OPEN:
         return f"whose kernels are faster is not settled: {run} has {where}, {_why_open(found, '1')}"
-    word = "faster" if found.outcome is Outcome.BETTER else "slower"
+    word = "faster" if found.settled is Settled.BETTER else "slower"
     return f"{run}'s kernels are {word}: {where}, an interval that leaves out 1"
 
 
 def _why_open(found: Paired, none: str) -> str:
-    if found.differ < LEAST:
-        return f"and fewer than {LEAST} problems differ"
+    if found.differ < MIN_PROBLEMS:
+        return f"and fewer than {MIN_PROBLEMS} problems differ"
     return f"an interval that holds {none}"
-
-
-def _problems_word(count: int) -> str:
-    return "1 problem" if count == 1 else f"{count} problems"

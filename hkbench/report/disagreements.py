@@ -12,7 +12,7 @@ from hkbench.store.reader import ProblemView, RunView, SampleView
 
 
 def disagreements(run: RunView) -> tuple[Disagreement, ...]:
-    """The sources that were measured more than once in a run, with speed-ups whose 95 % intervals exclude each other.
+    """Return the sources measured more than once, with speed-ups whose 95 % intervals exclude each other.
 
     One for each source, in the order of the plan: its slowest and its fastest measurement. A verdict that a sample has
     from another one with the same code (`copy_of`) is no measurement of its own.
@@ -23,10 +23,8 @@ def disagreements(run: RunView) -> tuple[Disagreement, ...]:
 def _of_problem(problem: ProblemView) -> Iterator[Disagreement]:
     sources: defaultdict[str, list[tuple[SampleView, Interval]]] = defaultdict(list)
     for sample in problem.samples:
-        verdict = sample.verdict
-        if verdict is None or verdict.speedup is None or verdict.code_sha256 is None or verdict.copy_of is not None:
-            continue
-        sources[verdict.code_sha256].append((sample, verdict.speedup))
+        if sample.speedup is not None and sample.code_sha256 is not None and sample.copy_of is None:
+            sources[sample.code_sha256].append((sample, sample.speedup))
     for measured in sources.values():
         slower = min(measured, key=lambda pair: pair[1].high)
         faster = max(measured, key=lambda pair: pair[1].low)
@@ -35,12 +33,11 @@ def _of_problem(problem: ProblemView) -> Iterator[Disagreement]:
 
 
 def _measured(sample: SampleView, found: Interval) -> Measured:
-    speedup = Estimate(value=found.value, low=found.low, high=found.high)
-    return Measured(attempt=sample.key.attempt, sample=sample.key.sample, speedup=speedup)
+    return Measured(attempt=sample.key.attempt, sample=sample.key.sample, speedup=Estimate.of(found))
 
 
 def warnings_of(found: Iterable[Disagreement]) -> tuple[str, ...]:
-    """A sentence for each, for the headline of a report: which samples, and both speed-ups with their intervals."""
+    """Return a sentence for each in a report's headline: which samples, and both speed-ups with their intervals."""
     return tuple(
         f"{one.problem}: the same code was measured at {_said(one.slower)} and at {_said(one.faster)}: "
         "the machine was not quiet, and speed-ups of this run are less certain than their intervals say"

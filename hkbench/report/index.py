@@ -8,7 +8,7 @@ from hkbench.store.layout import RunPaths
 
 
 def run_files(paths: RunPaths) -> dict[str, str]:
-    """What there is of the run as a whole; summary.json itself is left out."""
+    """Return what there is of the run as a whole; summary.json itself is left out."""
     return _there(
         paths,
         {
@@ -26,7 +26,10 @@ def run_files(paths: RunPaths) -> dict[str, str]:
 
 
 def problem_files(paths: RunPaths, name: str) -> dict[str, str]:
-    """What there is of a problem. Its samples are in samples.csv, each with the path of its folder and its code."""
+    """Return what there is of a problem.
+
+    Its samples are in samples.csv, each with the path of its folder and its code.
+    """
     problem = paths.problem(name)
     return _there(
         paths,

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from statistics import fmean, pstdev
 from typing import Any, Literal
 
-from hkbench.records import SampleKey, Stage, Status, Timing, Verdict
-from hkbench.report import tally
+from hkbench.records import SampleKey, Stage, Status, Timing, Verdict, best_of
 from hkbench.store.reader import ProblemView, RunView, SampleView
 from hkbench.store.sample import read_sample
 
@@ -36,12 +35,12 @@ class Exported:
 
 
 def exported(run: RunView, which: Which) -> list[Exported]:
-    """The samples of a run, numbered as theirs. Files are read; nothing is written."""
+    """Return the samples of a run, numbered as theirs. Files are read; nothing is written."""
     found: list[Exported] = []
     for problem in run.problems:
         number = problem_number(problem.name)
         for index, view in enumerate(chosen(problem, which)):
-            sample = read_sample(run.paths, view.key)
+            sample = read_sample(run.paths, view.key, run.state)
             verdict = sample.verdict
             result = eval_result(index, view.key, verdict) if verdict is not None else None
             baseline = verdict.baseline if verdict is not None else None
@@ -50,17 +49,17 @@ def exported(run: RunView, which: Which) -> list[Exported]:
 
 
 def problem_number(name: str) -> int:
-    """ValueError where the name does not begin with a number."""
+    """Return the problem's number. ValueError where the name does not begin with one."""
     return int(name.partition("_")[0])
 
 
 def chosen(problem: ProblemView, which: Which) -> Sequence[SampleView]:
-    """The samples of a problem that are exported.
+    """Return the samples of a problem that are exported.
 
     Where none is correct the "best" is the first, so that the problem counts as failed and not as missing.
     """
     if which == "best":
-        best = tally.best_of(problem.samples)
+        best = best_of(problem.samples)
         return [best] if best is not None else problem.samples[:1]
     if which == "first":
         return problem.attempts[0] if problem.attempts else ()
@@ -68,7 +67,7 @@ def chosen(problem: ProblemView, which: Which) -> Sequence[SampleView]:
 
 
 def eval_result(sample: int, key: SampleKey, verdict: Verdict) -> dict[str, Any]:
-    """One entry of eval_results.json. What was refused, or only built, is not correct there."""
+    """Return one entry of eval_results.json. What was refused, or only built, is not correct there."""
     correct = verdict.status in (Status.FAST, Status.SLOW)
     stats = timing_stats(verdict.candidate, verdict) if correct and verdict.candidate is not None else {}
     return {
@@ -82,7 +81,7 @@ def eval_result(sample: int, key: SampleKey, verdict: Verdict) -> dict[str, Any]
 
 
 def timing_stats(timing: Timing, verdict: Verdict) -> dict[str, Any]:
-    """Their statistics of one side, in milliseconds. Their analysis divides means, where ours has medians."""
+    """Return their statistics of one side, in milliseconds. Their analysis divides means, where ours has medians."""
     times = [1e3 * seconds for seconds in timing.samples]
     return {
         "mean": fmean(times),
@@ -120,7 +119,7 @@ def _metadata(key: SampleKey, verdict: Verdict) -> dict[str, Any]:
 
 
 def eval_results(samples: Sequence[Exported]) -> dict[str, list[dict[str, Any]]]:
-    """eval_results.json: the entries of each problem that has a verdict, by problem id."""
+    """Return eval_results.json: the entries of each problem that has a verdict, by problem id."""
     found: dict[str, list[dict[str, Any]]] = {}
     for one in sorted(samples, key=lambda sample: (sample.problem, sample.sample)):
         if one.result is not None:
@@ -129,7 +128,7 @@ def eval_results(samples: Sequence[Exported]) -> dict[str, list[dict[str, Any]]]
 
 
 def baseline_times(samples: Sequence[Exported], level: int) -> dict[str, dict[str, dict[str, Any]]]:
-    """The baseline file of their analysis: this run's own measurements of each reference.
+    """Return the baseline file of their analysis: this run's own measurements of each reference.
 
     Of a problem's samples the first that was timed: its baseline was measured in turn with it. A problem without one
     has -1.0: their analysis takes times of correct samples alone, but counts only problems that the file names.
@@ -149,5 +148,5 @@ def baseline_times(samples: Sequence[Exported], level: int) -> dict[str, dict[st
 
 
 def kernel_name(level: int, one: Exported) -> str:
-    """The file name of one kernel in their run folder."""
+    """Return the file name of one kernel in their run folder."""
     return f"level_{level}_problem_{one.problem}_sample_{one.sample}_kernel.py"

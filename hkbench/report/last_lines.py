@@ -7,24 +7,24 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hkbench.headline import SEPARATOR, plural, sentence
-from hkbench.records import CORRECT, Outcome, outcome_of, problem_outcome
-from hkbench.report import words
+from hkbench.records import CORRECT, Outcome
+from hkbench.report import format as fmt
 from hkbench.report.disagreements import warnings_of
-from hkbench.report.model import ProblemReport, Report
+from hkbench.report.model import Report
 from hkbench.store.figures import speedup_interval
-from hkbench.store.plain import one_line
+from hkbench.store.sanitize import one_line
 
 _BEST = 5  # problems with the highest speed-ups
 _ALWAYS = (*CORRECT, Outcome.WRONG)  # classes that are named with a count of nothing, too
 
 
 def last_lines(report: Report, folder: Path) -> tuple[str, ...]:
-    """The lines, each a name and what it says: result, solved, best, by category, warning, spent, time, report."""
+    """Return the lines as (name, text): result, solved, best, by category, warning, spent, time, report."""
     return tuple(f"{name}: {text}" for name, text in _lines(report, folder))
 
 
 def _lines(report: Report, folder: Path) -> Iterator[tuple[str, str]]:
-    counts = Counter(map(_outcome, report.problems))
+    counts = Counter(problem.outcome for problem in report.problems)
     yield "result", sentence(counts)
     if report.config.compiled_for is None:
         shown = [outcome for outcome in Outcome if counts[outcome] or outcome in _ALWAYS]
@@ -34,18 +34,9 @@ def _lines(report: Report, folder: Path) -> Iterator[tuple[str, str]]:
         yield "best", ", ".join(best)
     yield from (("category", text) for text in _categories(report))
     yield from (("warning", text) for text in warnings_of(report.disagreements))
-    yield "spent", words.spent(report)
-    yield "time", words.duration(report.overall.wall_seconds)
+    yield "spent", fmt.spent(report)
+    yield "time", fmt.duration(report.overall.wall_seconds)
     yield "report", f"{folder / 'detailed_report.txt'}, {folder / 'report.html'}"
-
-
-def _outcome(problem: ProblemReport) -> Outcome:
-    found = []
-    for sample in problem.samples:
-        estimate = sample.speedup
-        interval = (estimate.value, estimate.low, estimate.high) if estimate is not None else ()
-        found.append((outcome_of(sample.status, *interval), estimate.value if estimate is not None else None))
-    return problem_outcome(found)
 
 
 def _best(report: Report) -> list[str]:
@@ -57,7 +48,7 @@ def _best(report: Report) -> list[str]:
 
 
 def _categories(report: Report) -> Iterator[str]:
-    """Of a staged run, what each category came to."""
+    """Yield what each category of a staged run came to."""
     of_problem = {
         problem.problem: choice.choice
         for problem in report.problems

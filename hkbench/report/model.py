@@ -6,6 +6,7 @@ added within one `schema_version`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Literal
 
@@ -13,8 +14,10 @@ from pydantic import ConfigDict
 
 from hkbench.records import (
     AnswerForm,
-    Backend,
+    BackendName,
     FailureKind,
+    Interval,
+    Layout,
     Outcome,
     Ownership,
     QuestionKind,
@@ -27,71 +30,9 @@ from hkbench.records import (
     Track,
     Usage,
 )
+from hkbench.store.tree import branches
 
 FAST_P = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0)  #: the thresholds of fast_p
-
-DEFINITIONS = {
-    "outcome": "class of a sample by the 95 % interval of its speed-up: faster (all of it above 1), on_par (it "
-    "contains 1) or slower; wrong (failed at any stage), refused, compiled or not_judged. A problem has the class of "
-    "its fastest correct sample; without one it is refused if any sample was, else compiled, else wrong",
-    "solved": "some sample is correct with a speed-up of at least 1.0 by its estimate, whatever the interval; exit "
-    "codes and the end of a problem go by it. A problem can be solved and on a par",
-    "own": "share of the work that the candidate's own kernels did, without copies, fills and the interpreter; of a "
-    "problem, its best sample's. null: not profiled, as of every sample that failed before it was timed. "
-    "`ownership` says whose work it was",
-    "ownership": "own (the candidate's kernels did at least half of the work, and others' computation took no more "
-    "than track own allows), not_own, or not_established: this machine or device gives no evidence of it. own_kernels "
-    "counts the three apart",
-    "correct": "some sample passed every trial of the comparison",
-    "judged": "some sample reached a verdict on its correctness; shares are of the judged problems, so that "
-    "a failing machine or service is not a failing model",
-    "compiled": "some sample was built for an architecture and, in a run of --build-only, not run: neither solved nor "
-    "failed. Nothing is measured in such a run, so that fast_p and pass_at_k are null; a problem is judged there only "
-    "when every sample failed before it could be run",
-    "speedup": "median time of the baseline / median time of the candidate; never of an incorrect kernel",
-    "fast_p": "share of the judged problems whose best correct sample has a speed-up > p, as in KernelBench (p = 0: "
-    "that have a correct sample); by the estimate, whatever the interval",
-    "pass_at_k": "chance that at least one of k samples of attempt 1 (drawn from one prompt, before any "
-    "feedback) is correct: unbiased estimator 1 - C(n-c, k) / C(n, k) over the n judged samples, c of them "
-    "correct; overall the mean over the problems with n >= k",
-    "geometric_mean_speedup": "over the best correct sample of each correct problem, slow ones included; the "
-    "interval is a 95 % percentile bootstrap over problems, absent for fewer than two",
-    "geometric_mean_speedup_all": "over all judged problems, with 1 where no kernel is correct and faster (the "
-    "reference is kept): unlike the mean over the correct ones it compares runs that are correct on different problems",
-    "tokens": "of all replies, the judge's and replayed ones included; total is of the replies that reported the "
-    "figure, null when none did; reasoning is part of output, cached_input of input",
-    "cost": "of the model calls by the price in facts (of the judge's by judge_price), for a million tokens of input, "
-    "cached input and output (reasoning included); replayed replies cost nothing. total is of the replies whose cost "
-    "is known, null when none is: it needs a price, and a service that said input and output; cached input that it did "
-    "not say is taken as not cached. What failed tries and calls cost is not known and not in it",
-    "cost_per_solved": "cost of all calls / solved problems; null when a part of the cost is not known, or no problem "
-    "is solved",
-    "roles": "calls by what the model was asked as: coder writes kernels, judge says what to change; tokens, cost, "
-    "calls and generation_seconds elsewhere are of both. usage.csv has a row a call",
-    "advice": "what the judge answered before the prompt of that attempt, and of which sample (about); said is what "
-    "was read in it, null where it could not be used",
-    "decisions": "what the strategy chose where it could have chosen otherwise, from that attempt on",
-    "budget": "strategy staged, by category: stages that were worked, skipped by a rule, and left out by an exit of "
-    "rules (not those that attempts ran out for). saved is an estimate: so many stages times the mean of the "
-    "category's worked stages in this run (attempts; input and output tokens and cost where every call told them; "
-    "seconds of model calls and evaluations, summed), null where none was worked. What it might have cost is an "
-    "estimate too: of the same stage where it was worked in the same category in this run, in how many of how many the "
-    "best so far rose (gained of worked; from no correct kernel to one counts), and by what factor, as a geometric "
-    "mean over those that began with a correct kernel, 1 where nothing was gained; null where there is none. The "
-    "problems that rules stopped differ from those that went on, so neither says what would have happened",
-    "model_failures": "verdicts on candidates that are not correct, by stage and kind",
-    "refused": "the answers of a sample were right, but the clocks did not agree, it was faster than the device can "
-    "be, or the work was not its own kernels'; counted among the judged, never correct",
-    "weak": "a problem whose check passes an answer that was made without doing the work (`hkbench audit`, "
-    "docs/weak_problems.md); without_weak gives the headlines over the other problems, null where no problem of "
-    "the run is known to be weak",
-    "languages": "what the kernels of the samples are written in, whatever backend was asked for: by the kernels that "
-    "a trace saw run, of a sample that was built only by its source; HipKittens where kittens.cuh is included and an "
-    "operation on tiles or vectors stands in one of these kernels; unknown where no such kernel was seen, as of every "
-    "sample that failed",
-    "machine_failures": "failures of the service or the machine; never counted against the model",
-    "wall_seconds": "while the run was alive; the time between a crash and the resume is not in it",
-}
 
 
 class ReportRecord(Record):
@@ -106,6 +47,10 @@ class Estimate(ReportRecord):
     value: float
     low: float | None
     high: float | None
+
+    @classmethod
+    def of(cls, found: Interval) -> Estimate:
+        return cls(value=found.value, low=found.low, high=found.high)
 
 
 class PassAtK(ReportRecord):
@@ -167,7 +112,7 @@ class FailureCount(ReportRecord):
 class LanguageCount(ReportRecord):
     """Samples whose kernels are written in it; `None`: not known."""
 
-    language: Backend | None
+    language: BackendName | None
     count: int
 
 
@@ -195,7 +140,7 @@ class SampleReport(ReportRecord):
     stage: Stage | None  #: that failed
     kind: FailureKind | None
     message: str | None
-    language: Backend | None  #: of its kernels; `None`: not known
+    language: BackendName | None  #: of its kernels; `None`: not known
     own: float | None  #: share of the work that its own kernels did, 0..1; `None`: not profiled
     ownership: Ownership | None  #: whose work it was; `None`: not timed
     speedup: Estimate | None
@@ -243,7 +188,8 @@ class AttemptReport(ReportRecord):
     """One attempt of a problem; what it came to together with the attempts before it."""
 
     attempt: int
-    parent: Place | None  #: the sample that its prompt tells of
+    parent: Place | None  #: the sample that its prompt tells of, or that its code was made from
+    step: str | None  #: what it is, as the strategy describes it; `None`: just a try, or not known
     judged: int
     correct: int
     fast: int
@@ -277,7 +223,7 @@ class ProblemReport(ReportRecord):
     candidate_seconds: float | None
     own: float | None  #: of the best sample
     ownership: Ownership | None  #: of the best sample
-    language: Backend | None  #: of the best sample
+    language: BackendName | None  #: of the best sample
     failed_stage: Stage | None  #: without a correct sample, of the one that reached the latest stage
     failed_kind: FailureKind | None
     fast_p: dict[str, float] | None  #: 1.0 or 0.0 by its best correct sample; `None` when not judged
@@ -293,6 +239,14 @@ class ProblemReport(ReportRecord):
     samples: tuple[SampleReport, ...]
     decisions: tuple[DecisionReport, ...]
     advice: tuple[AdviceReport, ...]
+
+    def drawn(self, layout: Layout, attempts: Iterable[int]) -> list[tuple[int, str]]:
+        """Order attempts as the layout has them, each with the lines of a tree before it."""
+        return branches(attempts, {a.attempt: a.parent.attempt for a in self.attempts if a.parent is not None}, layout)
+
+    def step(self, attempt: int) -> str | None:
+        """Return what an attempt is, as the strategy describes it."""
+        return next((one.step for one in self.attempts if one.attempt == attempt), None)
 
     @property
     def steps(self) -> list[int]:
@@ -369,15 +323,11 @@ class Headline(ReportRecord):
     geometric_mean_speedup_all: Estimate | None  #: with 1 for what is not correct and faster
 
 
-class Overall(ReportRecord):
-    problems: int
+class Overall(Headline):
+    """The headlines over all problems of a run, and what they took."""
+
     finished: int
-    judged: int
-    outcomes: dict[Outcome, int]  #: problems by class, all classes, best first
-    own_kernels: OwnKernels
-    correct: int
     correct_share: float | None  #: of the judged problems; `None`: none was judged
-    solved: int
     compiled: int  #: with a sample that was built only
     samples_judged: int
     samples_correct: int
@@ -387,10 +337,6 @@ class Overall(ReportRecord):
     weak_problems: tuple[str, ...]
     not_audited: tuple[str, ...]  #: problems of which it is not known whether they are weak
     without_weak: Headline | None  #: the headlines without `weak_problems`; `None` when there are none
-    fast_p: dict[str, float] | None
-    pass_at_k: tuple[PassAtK, ...]
-    geometric_mean_speedup: Estimate | None
-    geometric_mean_speedup_all: Estimate | None  #: with 1 for what is not correct and faster
     attempts: tuple[AttemptGain, ...]
     model_failures: tuple[FailureCount, ...]
     machine_failures: tuple[MachineFailure, ...]
@@ -463,7 +409,7 @@ class SummaryRow(ReportRecord):
     best_attempt: int | None
     best_sample: int | None
     own: float | None  #: of the best sample
-    language: Backend | None  #: of the best sample
+    language: BackendName | None  #: of the best sample
     failed_kind: FailureKind | None  #: without a correct sample
     solved_at_attempt: int | None
     attempts: int

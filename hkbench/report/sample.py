@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hkbench.records import Interval, JudgeSettings, KernelUse, Timing, Verdict
-from hkbench.report.words import estimate, kernel_time, not_profiled, percent, table
-from hkbench.store.plain import one_line, strip_escapes
+from hkbench.records import EvaluationSettings, KernelUse, Timing, Verdict
+from hkbench.report.format import estimate, not_profiled, percent, table
+from hkbench.store.figures import kernel_interval, kernel_time
 from hkbench.store.sample import WholeSample
+from hkbench.store.sanitize import one_line, strip_escapes
 
 BARS = 40  #: columns of the longest bar
 BINS = 8
@@ -28,7 +29,7 @@ class Bin:
 
 
 def histogram(samples: Sequence[float], bins: int = BINS) -> tuple[Bin, ...]:
-    """`bins` of equal width from the smallest sample to the 95 % quantile, and one more for the rest.
+    """Return `bins` of equal width from the smallest sample to the 95 % quantile, and one more for the rest.
 
     Timings have a long upper tail, which would leave everything else in one bin. Where the tail is no longer than a
     bin, the last of the bins reaches to the largest sample; of equal samples there is one bin.
@@ -47,7 +48,7 @@ def histogram(samples: Sequence[float], bins: int = BINS) -> tuple[Bin, ...]:
 
 
 def diff_lines(sample: WholeSample) -> list[str]:
-    """The unified diff from the parent's code to the sample's; without colours, escapes stripped."""
+    """Return the unified diff from the parent's code to the sample's; without colours, escapes stripped."""
     if sample.code is None:
         return ["the reply holds no code"]
     if sample.parent is None:
@@ -61,7 +62,7 @@ def diff_lines(sample: WholeSample) -> list[str]:
 
 
 def build_lines(verdict: Verdict) -> list[str]:
-    """What the tools said where building or importing failed, the compiler's resources, what was printed."""
+    """Return what the tools said where building or importing failed, the compiler's resources, what was printed."""
     lines: list[str] = []
     spent = [f"{stage.stage} {stage.seconds:.1f} s" for stage in verdict.stages]
     if spent:
@@ -80,7 +81,7 @@ def build_lines(verdict: Verdict) -> list[str]:
 
 
 def timing_lines(verdict: Verdict) -> list[str]:
-    """Both sides: median with its interval, number of runs, a histogram; the speed-up and the floor."""
+    """Return both sides: median with its interval, number of runs, a histogram; the speed-up and the floor."""
     if verdict.baseline is None or verdict.candidate is None:
         return ["not timed"]
     lines = [] if verdict.speedup is None else [f"speed-up   {estimate(verdict.speedup)}"]
@@ -93,7 +94,7 @@ def timing_lines(verdict: Verdict) -> list[str]:
 
 def _side(name: str, timing: Timing) -> list[str]:
     runs = f"{len(timing.samples)} runs, {timing.clock}, {timing.warmups} warm-ups"
-    lines = [f"{name:<10} {_interval(timing.median)}; {runs}"]
+    lines = [f"{name:<10} {kernel_interval(timing.median)}; {runs}"]
     bins = histogram(timing.samples)
     most = max(one.count for one in bins)
     for one in bins:
@@ -102,12 +103,8 @@ def _side(name: str, timing: Timing) -> list[str]:
     return lines
 
 
-def _interval(found: Interval) -> str:
-    return f"{kernel_time(found.value)} [{kernel_time(found.low)}, {kernel_time(found.high)}]"
-
-
-def profile_lines(verdict: Verdict, settings: JudgeSettings) -> list[str]:
-    """Kernels, longest first, with their figures; then findings and notes."""
+def profile_lines(verdict: Verdict, settings: EvaluationSettings) -> list[str]:
+    """Return kernels, longest first, with their figures; then findings and notes."""
     profile = verdict.profile
     if profile is None:
         return [not_profiled(verdict.status, settings)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import PurePath
 
-from hkbench.records import Backend, FailureKind, Outcome, Ownership, SampleKey, Stage, Status, Usage
-from hkbench.report import tally
+from hkbench.records import BackendName, FailureKind, Outcome, Ownership, SampleKey, Stage, Status
+from hkbench.report import aggregate
 from hkbench.report.model import ReportRecord
 from hkbench.store.reader import ProblemView, RunView, SampleView
 
@@ -35,7 +35,7 @@ class SampleRow(ReportRecord):
     candidate_ms: float | None
     own: float | None  #: share of the work that the sample's own kernels did, 0..1
     ownership: Ownership | None  #: whose work that is: own, not_own, not_established
-    language: Backend | None  #: of its kernels
+    language: BackendName | None  #: of its kernels
     model: str | None  #: that answered, as the service names it
     tokens_input: int | None
     tokens_output: int | None
@@ -64,21 +64,20 @@ class SampleRow(ReportRecord):
 
 
 def sample_rows(run: RunView) -> Iterator[SampleRow]:
-    """All samples in the order of plan, attempts and samples."""
+    """Yield all samples in the order of plan, attempts and samples."""
     for problem in run.problems:
         for sample in problem.samples:
             yield _row(run, problem, sample)
 
 
 def _row(run: RunView, problem: ProblemView, sample: SampleView) -> SampleRow:
-    key, verdict, usage = sample.key, sample.verdict, sample.usage or Usage()
-    failure = verdict.failure if verdict is not None else None
-    speedup = verdict.speedup if verdict is not None else None
+    key, usage, failure = sample.key, sample.usage, sample.failure
+    speedup, low, high = sample.gain or (None, None, None)
     files = run.paths.problem(key.problem).sample(key.attempt, key.sample)
     weak = (run.facts.weak or {}).get(key.problem)
     template = problem.templates.get(key.attempt)
     price = run.facts.price
-    seconds = {f"seconds_{stage}": verdict.stages.get(stage) if verdict is not None else None for stage in _TIMED}
+    seconds = {f"seconds_{stage}": sample.stages.get(stage) for stage in _TIMED}
     return SampleRow(
         problem=key.problem,
         level=run.config.level,
@@ -86,38 +85,38 @@ def _row(run: RunView, problem: ProblemView, sample: SampleView) -> SampleRow:
         template=PurePath(template).stem if template is not None else None,
         attempt=key.attempt,
         sample=key.sample,
-        status=verdict.status if verdict is not None else None,
-        outcome=tally.outcome(sample),
+        status=sample.status,
+        outcome=sample.outcome,
         stage=failure.stage if failure is not None else None,
         kind=failure.kind if failure is not None else None,
-        speedup=speedup.value if speedup is not None else None,
-        low=speedup.low if speedup is not None else None,
-        high=speedup.high if speedup is not None else None,
-        baseline_ms=verdict.baseline.value * _MILLISECONDS if verdict is not None and verdict.baseline else None,
-        candidate_ms=verdict.candidate.value * _MILLISECONDS if verdict is not None and verdict.candidate else None,
-        own=tally.own_of(sample),
-        ownership=tally.ownership_of(sample),
-        language=tally.language_of(sample),
+        speedup=speedup,
+        low=low,
+        high=high,
+        baseline_ms=sample.baseline * _MILLISECONDS if sample.baseline is not None else None,
+        candidate_ms=sample.candidate * _MILLISECONDS if sample.candidate is not None else None,
+        own=sample.own,
+        ownership=sample.ownership,
+        language=sample.language,
         model=sample.model,
         tokens_input=usage.input,
         tokens_output=usage.output,
         tokens_reasoning=usage.reasoning,
         tokens_cached_input=usage.cached_input,
-        cost=tally.cost_of_call(sample, run.facts),
+        cost=aggregate.cost_of_call(sample, run.facts),
         currency=price.currency if price is not None else None,
         replayed=sample.replayed,
         finish_reason=sample.finish_reason,
-        seconds_model=tally.seconds([sample.generation_seconds]),
+        seconds_model=aggregate.seconds([sample.generation_seconds]),
         **seconds,
-        seconds_evaluation=tally.seconds([sample.evaluation_seconds]),
-        code_sha256=verdict.code_sha256 if verdict is not None else None,
+        seconds_evaluation=aggregate.seconds([sample.evaluation_seconds]),
+        code_sha256=sample.code_sha256,
         parent=_place(problem.parents.get(key.attempt)),
-        copy_of=_place(verdict.copy_of) if verdict is not None else None,
+        copy_of=_place(sample.copy_of),
         path=str(files.root.relative_to(run.paths.root)),
         code=str(files.code.relative_to(run.paths.root)) if files.code.is_file() else None,
         weak=bool(weak) if weak is not None else None,
-        message=tally.message_of(failure.message) if failure is not None else None,
-        warnings=" | ".join(map(tally.message_of, verdict.warnings)) or None if verdict is not None else None,
+        message=aggregate.message_of(failure.message) if failure is not None else None,
+        warnings=" | ".join(map(aggregate.message_of, sample.warnings)) or None,
     )
 
 

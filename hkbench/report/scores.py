@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 from hkbench.report.model import ProblemReport, Report
 from hkbench.store.files import write_atomic
 from hkbench.store.layout import RunPaths
-from hkbench.store.plain import one_line
+from hkbench.store.sanitize import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-STRATEGIES = frozenset({"judge", "staged"})  #: whose problems have a picture
 TITLE = 60  #: characters of a problem's name above it
 
 
@@ -42,7 +41,7 @@ _PICTURE = Colours(score="#0072B2", best="#E69F00", failed="#D55E00", rule="#777
 
 
 def scores(problem: ProblemReport) -> list[Score]:
-    """The attempts that reached a verdict, in order."""
+    """Return the attempts that reached a verdict, in order."""
     found: dict[int, float] = {}
     for sample in problem.samples:
         if sample.speedup is not None:
@@ -53,13 +52,13 @@ def scores(problem: ProblemReport) -> list[Score]:
 
 
 def bounds(curves: Sequence[Sequence[Score]]) -> tuple[float, float]:
-    """Of an axis that holds all of them, 1x included, with room below for what failed."""
+    """Return the bounds of an axis that holds all of them, 1x included, with room below for what failed."""
     values = [one.speedup for curve in curves for one in curve if one.speedup is not None]
     return min([0.8, *values]) / 1.5, max([1.25, *values]) * 1.25
 
 
 def draw_scores(axes: Axes, curve: Sequence[Score], low: float, colours: Colours) -> None:
-    """A line of the best so far, a point an attempt, a cross at the bottom where nothing was correct."""
+    """Draw a line of the best so far, a point an attempt, a cross at the bottom where nothing was correct."""
     right = [(one.attempt, one.speedup) for one in curve if one.speedup is not None]
     best = [(one.attempt, one.best) for one in curve if one.best is not None]
     failed = [one.attempt for one in curve if one.speedup is None]
@@ -75,8 +74,8 @@ def draw_scores(axes: Axes, curve: Sequence[Score], low: float, colours: Colours
 
 
 def write_scores(report: Report, paths: RunPaths) -> None:
-    """Writes score.png of each problem with a verdict, for the strategies that have one; `OSError` passes."""
-    if report.config.strategy not in STRATEGIES:
+    """Write score.png of each problem with a verdict, where the strategy is stepwise; `OSError` passes."""
+    if not report.config.strategy.stepwise:
         return
     for problem in report.problems:
         curve = scores(problem)
@@ -85,7 +84,7 @@ def write_scores(report: Report, paths: RunPaths) -> None:
 
 
 def _picture(name: str, curve: Sequence[Score]) -> bytes:
-    """A PNG; the same bytes for the same scores."""
+    """Return a PNG; the same bytes for the same scores."""
     import matplotlib as mpl  # half a second: only where figures are drawn
     from matplotlib.figure import Figure
 

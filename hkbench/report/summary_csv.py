@@ -10,7 +10,7 @@ COLUMNS = (*SummaryRow.model_fields, "solved_share", "correct_share")
 
 
 def summary_text(summary: Summary) -> str:
-    """The last row has the shares of the judged problems, the geometric mean of the speed-ups, and sums."""
+    """Return the table; the last row has shares of the judged problems, the geometric mean speed-up, and sums."""
     return csv_text(COLUMNS, [*summary.problems, _all(summary)])
 
 

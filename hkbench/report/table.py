@@ -7,13 +7,13 @@ import io
 from collections.abc import Iterable, Mapping
 
 from hkbench.report.model import ReportRecord
-from hkbench.store.plain import one_line
+from hkbench.store.sanitize import one_line
 
 _WIDTH = 1000  #: characters of a text
 
 
 def csv_text(columns: Iterable[str], rows: Iterable[ReportRecord | Mapping[str, object]]) -> str:
-    """A header and a line a row. A row may lack columns.
+    """Return a header and a line a row. A row may lack columns.
 
     An unknown value is an empty cell, truth values are true and false, text stands on one line.
     """

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from hkbench.headline import bar, not_told, plural
-from hkbench.records import CORRECT, Outcome, Ownership
-from hkbench.report import words
+from hkbench.records import CORRECT, Layout, Outcome, Ownership
+from hkbench.report import format as fmt
 from hkbench.report.disagreements import warnings_of
+from hkbench.report.format import WIDTH, machine, pairs, table, title, versions, wrapped
 from hkbench.report.model import AdviceReport, Headline, Overall, ProblemReport, Report, SampleReport, TokenCount
-from hkbench.report.words import WIDTH, machine, pairs, table, title, versions, wrapped
-from hkbench.store.plain import one_line
+from hkbench.store.sanitize import one_line
 
 _BAR = 60  #: columns of the bar of problems by class
 
 
 def render_text(report: Report, *, definitions: bool = True) -> str:
-    """The whole text, ending with a newline; without what the words mean, for a terminal."""
+    """Return the whole text, ending with a newline; without what the words mean, for a terminal."""
     overall = report.overall
     sections = [
         _head(report),
@@ -28,14 +28,14 @@ def render_text(report: Report, *, definitions: bool = True) -> str:
         _tokens(report),
         *([_budget(report)] if overall.budget else []),
         *([_damage(report)] if report.damage else []),
-        _samples(report.problems),
+        _samples(report.problems, report.config.strategy.layout),
         *([_definitions(report)] if definitions else []),
     ]
     return "\n\n".join("\n".join(line.rstrip() for line in section) for section in sections) + "\n"
 
 
 def _head(report: Report) -> list[str]:
-    """The title, the result, what takes from it, then where and with what it was reached."""
+    """Return the title, the result, what takes from it, then where and with what it was reached."""
     config, facts = report.config, report.facts
     lines = [*wrapped(report.title)]
     lines.append("=" * max(map(len, lines)))
@@ -50,14 +50,14 @@ def _head(report: Report) -> list[str]:
         (
             "Plan",
             f"{plural(len(config.problems), 'problem')}, up to {plural(config.attempts, 'attempt')} of "
-            f"{plural(config.samples, 'sample')}, strategy {config.strategy}, {config.sizes} sizes",
+            f"{plural(config.samples, 'sample')}, strategy {config.strategy.name}, {config.sizes} sizes",
         ),
     ]
     return [*lines, "", *pairs(settings)]
 
 
 def headline_lines(report: Report) -> list[str]:
-    """The result in a sentence, whose kernels it counts, a bar of the problems by class, contradicting measurements."""
+    """Return the result in a sentence, whose kernels it counts, a bar of the classes, contradicting measurements."""
     lines = [line for sentence in report.headline for line in wrapped(sentence)]
     columns = bar(report.overall.outcomes, _BAR)
     if columns:
@@ -75,18 +75,18 @@ def _overall(report: Report) -> list[str]:
         *(_headline_rows(overall) if report.config.compiled_for is None else _unmeasured_rows(report)),
         ("Samples", _sample_counts(overall)),
         ("Languages", _languages(report)),
-        ("Wall time", f"{words.duration(overall.wall_seconds)} in {plural(overall.sessions, 'session')}"),
+        ("Wall time", f"{fmt.duration(overall.wall_seconds)} in {plural(overall.sessions, 'session')}"),
         (
             "Work",
-            f"{words.duration(overall.generation_seconds)} of model calls and "
-            f"{words.duration(overall.evaluation_seconds)} of evaluations, summed (they run in parallel)",
+            f"{fmt.duration(overall.generation_seconds)} of model calls and "
+            f"{fmt.duration(overall.evaluation_seconds)} of evaluations, summed (they run in parallel)",
         ),
     ]
     return [*title("Overall"), *pairs(rows)]
 
 
 def _weak(report: Report) -> list[str]:
-    """The headlines once more without the weak problems, or in a line why there is nothing to leave out."""
+    """Return the headlines once more without the weak problems, or in a line why there is nothing to leave out."""
     overall = report.overall
     without = overall.without_weak
     lines = title("Without the weak problems")
@@ -104,7 +104,7 @@ def _weak(report: Report) -> list[str]:
 
 def _unmeasured_rows(report: Report) -> list[tuple[str, str]]:
     return [
-        ("Compiled", words.compiled_of(report)),
+        ("Compiled", fmt.compiled_of(report)),
         ("Measured", "nothing (--build-only): solved, correct, speed-up, fast_p and pass@k are unknown"),
     ]
 
@@ -114,10 +114,10 @@ def _headline_rows(overall: Overall | Headline) -> list[tuple[str, str]]:
     mean, whole = overall.geometric_mean_speedup, overall.geometric_mean_speedup_all
     own = overall.own_kernels
     rows = [
-        ("Correct", words.share_of(overall.correct, judged)),
-        ("Solved", f"{words.share_of(overall.solved, judged)} (correct, speed-up >= 1.0 by the estimate)"),
-        ("Speed-up", f"{words.estimate(mean)} geometric mean over the {plural(overall.correct, 'correct problem')}"),
-        ("", f"{words.estimate(whole)} over all {judged}, with 1x where no kernel is correct and faster"),
+        ("Correct", fmt.share_of(overall.correct, judged)),
+        ("Solved", f"{fmt.share_of(overall.solved, judged)} (correct, speed-up >= 1.0 by the estimate)"),
+        ("Speed-up", f"{fmt.estimate(mean)} geometric mean over the {plural(overall.correct, 'correct problem')}"),
+        ("", f"{fmt.estimate(whole)} over all {judged}, with 1x where no kernel is correct and faster"),
     ]
     if own.faster:
         unsure = not_told(own.not_established, own.not_profiled)
@@ -127,12 +127,10 @@ def _headline_rows(overall: Overall | Headline) -> list[tuple[str, str]]:
         )
     return [
         *rows,
-        ("fast_p", f"{words.fast_p(overall.fast_p)} (speed-up > p)"),
+        ("fast_p", f"{fmt.fast_p(overall.fast_p)} (speed-up > p)"),
         (
             "pass@k",
-            ", ".join(
-                f"k={p.k}: {words.percent(p.value)} ({plural(p.problems, 'problem')})" for p in overall.pass_at_k
-            ),
+            ", ".join(f"k={p.k}: {fmt.percent(p.value)} ({plural(p.problems, 'problem')})" for p in overall.pass_at_k),
         ),
     ]
 
@@ -144,7 +142,7 @@ def _sample_counts(overall: Overall) -> str:
 
 
 def _languages(report: Report) -> str:
-    """What was asked for, and what the samples' kernels are."""
+    """Return what was asked for, and what the samples' kernels are."""
     found = report.overall.languages
     listed = ", ".join(f"{one.count} {one.language or 'not known'}" for one in found)
     return f"asked for {report.config.backend}; samples: {listed or 'none'}"
@@ -158,7 +156,7 @@ def _gains(overall: Overall) -> list[str]:
             f"{gain.solved}",
             f"+{gain.newly_solved}",
             f"{gain.correct}",
-            words.ratio(gain.geometric_mean_speedup),
+            fmt.ratio(gain.geometric_mean_speedup),
         )
         for gain in overall.attempts
     ]
@@ -171,15 +169,15 @@ def problem_table(problems: Sequence[ProblemReport]) -> list[str]:
     rows = [
         (
             one_line(problem.problem, WIDTH) + (" (weak)" if problem.weak else ""),
-            words.outcome(problem),
-            words.estimate(problem.best_speedup),
-            words.own(problem.own, problem.ownership),
-            problem.language or words.UNKNOWN,
-            f"{problem.best_attempt}.{problem.best_sample}" if problem.best_attempt else words.UNKNOWN,
+            fmt.outcome(problem),
+            fmt.estimate(problem.best_speedup),
+            fmt.own(problem.own, problem.ownership),
+            problem.language or fmt.UNKNOWN,
+            f"{problem.best_attempt}.{problem.best_sample}" if problem.best_attempt else fmt.UNKNOWN,
             f"{problem.correct_samples}/{problem.judged}",
-            words.count(problem.tokens.output),
-            *([words.cost(problem.cost)] if priced else []),
-            words.duration(problem.evaluation_seconds),
+            fmt.count(problem.tokens.output),
+            *([fmt.cost(problem.cost)] if priced else []),
+            fmt.duration(problem.evaluation_seconds),
         )
         for problem in problems
     ]
@@ -198,7 +196,7 @@ def problem_table(problems: Sequence[ProblemReport]) -> list[str]:
 def _failures(overall: Overall) -> list[str]:
     lines = title("Failures of candidates")
     if overall.model_failures:
-        rows = [(f.stage, f.kind, f"{f.count}") for f in words.most_frequent(overall.model_failures)]
+        rows = [(f.stage, f.kind, f"{f.count}") for f in fmt.most_frequent(overall.model_failures)]
         lines += table(("stage", "kind", "samples"), rows, right=(2,))
     else:
         lines.append("none")
@@ -219,14 +217,14 @@ def _tokens(report: Report) -> list[str]:
             "Calls",
             f"{calls.made} made, {calls.replayed} replayed, {calls.retries} retries, {calls.failed} given up",
         ),
-        ("Cost", words.whole_cost(report)),
-        *([("Price", words.price(report.facts.price))] if report.facts.price is not None else []),
+        ("Cost", fmt.whole_cost(report)),
+        *([("Price", fmt.price(report.facts.price))] if report.facts.price is not None else []),
         *(
-            [("Judge's", f"price {words.price(report.facts.judge_price)}")]
+            [("Judge's", f"price {fmt.price(report.facts.judge_price)}")]
             if report.facts.judge_price is not None
             else []
         ),
-        *([(role.role.capitalize(), words.of_role(role)) for role in roles] if len(roles) > 1 else []),
+        *([(role.role.capitalize(), fmt.of_role(role)) for role in roles] if len(roles) > 1 else []),
     ]
     return [*title("Tokens, money and model calls"), *pairs(rows)]
 
@@ -234,15 +232,15 @@ def _tokens(report: Report) -> list[str]:
 def _tokens_line(whole: TokenCount, part: TokenCount, name: str) -> str:
     unknown = plural(whole.unreported_replies, "reply", "replies")
     silent = f"; {unknown} without token counts" if whole.unreported_replies else ""
-    return f"{words.count(whole)} ({name}: {words.count(part)}){silent}"
+    return f"{fmt.count(whole)} ({name}: {fmt.count(part)}){silent}"
 
 
 def _budget(report: Report) -> list[str]:
     budget = report.overall.budget or ()
-    saved = table(words.SAVED, words.saved_rows(budget, report.overall.cost.currency), right=range(1, 9))
-    stages = table(words.MIGHT_HAVE_COST, words.stage_rows(budget), right=range(1, 6))
+    saved = table(fmt.SAVED, fmt.saved_rows(budget, report.overall.cost.currency), right=range(1, 9))
+    stages = table(fmt.MIGHT_HAVE_COST, fmt.stage_rows(budget), right=range(1, 6))
     lines = title("What skipping and early exits saved, and might have cost")
-    return [*lines, *saved, "", *stages, *wrapped(words.BUDGET_NOTE)]
+    return [*lines, *saved, "", *stages, *wrapped(fmt.BUDGET_NOTE)]
 
 
 def _damage(report: Report) -> list[str]:
@@ -253,23 +251,25 @@ def _damage(report: Report) -> list[str]:
     return lines
 
 
-def _samples(problems: Iterable[ProblemReport]) -> list[str]:
+def _samples(problems: Iterable[ProblemReport], layout: Layout) -> list[str]:
     lines = title("Samples")
     for problem in problems:
-        best = " ".join(words.ratio(attempt.best_speedup_so_far) for attempt in problem.attempts)
+        best = " ".join(fmt.ratio(attempt.best_speedup_so_far) for attempt in problem.attempts)
         lines += wrapped(problem.problem + (f": best after each attempt {best}" if best else ""))
         if problem.error is not None:
             lines += wrapped(f"ended early: {problem.error}", "  ")
         if not problem.samples:
             lines.append("  none")
-        for sample in problem.samples:
-            where = f"  {sample.attempt}.{sample.sample}  "
-            lines += wrapped(sample_line(sample), where, " " * len(where))
+        for attempt, before in problem.drawn(layout, [sample.attempt for sample in problem.samples]):
+            step = problem.step(attempt) if layout is Layout.TREE else None
+            for sample in (one for one in problem.samples if one.attempt == attempt):
+                where = f"  {before}{attempt}.{sample.sample}  " + (f"{step}  " if step is not None else "")
+                lines += wrapped(sample_line(sample), where, " " * len(where))
     return lines
 
 
 def advice_lines(advice: AdviceReport) -> list[str]:
-    """What the judge said, a line a field."""
+    """Return what the judge said, a line a field."""
     about = f" on {advice.about.attempt}/{advice.about.sample}" if advice.about is not None else ""
     kind = f", {advice.kind}" if advice.kind is not None else ""
     head = f"judge {advice.call}{about}{kind}" + (f": {advice.note}" if advice.note is not None else "")
@@ -278,16 +278,18 @@ def advice_lines(advice: AdviceReport) -> list[str]:
 
 
 def sample_line(sample: SampleReport, *, named: bool = True) -> str:
-    """What became of a sample; `named`: with the name of its outcome in front."""
+    """Return what became of a sample; `named`: with the name of its outcome in front."""
     if sample.outcome in (Outcome.NOT_JUDGED, Outcome.COMPILED):
         return "no verdict" if sample.outcome is Outcome.NOT_JUDGED else "compiled, not measured"
+    if sample.outcome is Outcome.EMULATED:
+        return "correct on an emulated GPU, not measured"
     label = sample.outcome.label if named else ""
     if sample.outcome in CORRECT:
-        own = "not profiled" if sample.own is None else f"own kernels {words.own(sample.own)}"
+        own = "not profiled" if sample.own is None else f"own kernels {fmt.own(sample.own)}"
         if sample.ownership is Ownership.NOT_ESTABLISHED:
             own = "whose work it was is not established"
-        times = words.times(sample.candidate_seconds, sample.baseline_seconds)
-        return f"{label}  {words.estimate(sample.speedup)}  {times}; {own}".strip()
+        times = fmt.times(sample.candidate_seconds, sample.baseline_seconds)
+        return f"{label}  {fmt.estimate(sample.speedup)}  {times}; {own}".strip()
     return f"{label}, {sample.kind} at {sample.stage}: {sample.message}".removeprefix(", ")
 
 

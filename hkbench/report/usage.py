@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hkbench.records import Role, Usage
-from hkbench.report import tally
+from hkbench.records import Role
+from hkbench.report import aggregate
 from hkbench.report.model import ReportRecord
-from hkbench.store.reader import AdviceView, CallView, ProblemView, RunView
+from hkbench.store.reader import AdviceView, CallView, RunView
 
 
 class CallRow(ReportRecord):
@@ -31,20 +31,16 @@ class CallRow(ReportRecord):
 
 
 def call_rows(run: RunView) -> Iterator[CallRow]:
-    """The answered calls in the order of plan and attempts; a judge's come before the prompt that follows them."""
+    """Yield the answered calls in the order of plan and attempts; a judge's come before the prompt that follows."""
     for problem in run.problems:
-        for call in _in_order(problem):
+        for call in sorted(problem.calls, key=lambda call: (call.key.attempt, aggregate.role_of(call) is Role.CODER)):
             if call.answered:
                 yield _row(run, call)
 
 
-def _in_order(problem: ProblemView) -> list[CallView]:
-    return sorted(problem.calls, key=lambda call: (call.key.attempt, tally.role_of(call) is Role.CODER))
-
-
 def _row(run: RunView, call: CallView) -> CallRow:
-    usage, role = call.usage or Usage(), tally.role_of(call)
-    price = tally.price_of(role, run.facts)
+    usage, role = call.usage, aggregate.role_of(call)
+    price = aggregate.price_of(role, run.facts)
     return CallRow(
         problem=call.key.problem,
         attempt=call.key.attempt,
@@ -55,9 +51,9 @@ def _row(run: RunView, call: CallView) -> CallRow:
         output=usage.output,
         reasoning=usage.reasoning,
         cached_input=usage.cached_input,
-        cost=tally.cost_of_call(call, run.facts),
+        cost=aggregate.cost_of_call(call, run.facts),
         currency=price.currency if price is not None else None,
-        seconds=tally.seconds([call.generation_seconds]),
+        seconds=aggregate.seconds([call.generation_seconds]),
         tries=call.tries,
         replayed=bool(call.replayed),
         finish_reason=call.finish_reason,

@@ -11,13 +11,14 @@ from urllib.parse import quote
 from hkbench.errors import InputMissing, UsageError
 from hkbench.records import Record
 from hkbench.report.build import detail, summary_of
+from hkbench.report.compare import compare
+from hkbench.report.comparison import Comparison
 from hkbench.report.evaluations import write_evaluations
 from hkbench.report.index import problem_files, run_files
 from hkbench.report.model import Report
 from hkbench.report.page import render_comparison, render_page
 from hkbench.report.samples import SampleRow, sample_rows
 from hkbench.report.scores import write_scores
-from hkbench.report.side_by_side import SideBySide, side_by_side
 from hkbench.report.summary_csv import summary_text
 from hkbench.report.table import csv_text
 from hkbench.report.text import render_text
@@ -57,23 +58,23 @@ def write_reports(results: Path) -> Report:
     return report
 
 
-def read_side_by_side(folders: Sequence[Path], *, force: bool = False) -> SideBySide:
-    """The runs of these folders, each against the first; errors as of `read_run` and `side_by_side`."""
-    return side_by_side([(str(folder), detail(read_run(RunPaths(folder)))) for folder in folders], force=force)
+def read_comparison(folders: Sequence[Path], *, force: bool = False) -> Comparison:
+    """Return the runs of these folders, each against the first; errors as of `read_run` and `compare`."""
+    return compare([(str(folder), detail(read_run(RunPaths(folder)))) for folder in folders], force=force)
 
 
 @collector_paused()
 def write_comparison(
     folders: Sequence[Path], output: Path | None = None, *, force: bool = False
-) -> tuple[SideBySide, Path]:
+) -> tuple[Comparison, Path]:
     """Write the page of several runs and, under the same name, its data (.json); return both the data and the page.
 
     `output`: the page, by default comparison.html in the first folder. The folders themselves stay as they are.
     `UsageError` for a name that is not .html, or that a file of the run there has; else errors as of
-    `read_side_by_side`.
+    `read_comparison`.
     """
     page = output if output is not None else folders[0] / COMPARISON
-    found = read_side_by_side(folders, force=force)
+    found = read_comparison(folders, force=force)
     _check_output(page)
     html = render_comparison(found, [_address(RunPaths(folder), page) for folder in folders])
     write_atomic(page.with_suffix(".json"), json_text(found))
@@ -93,7 +94,7 @@ def _check_output(page: Path) -> None:
 
 
 def _address(paths: RunPaths, page: Path) -> str | None:
-    """Where the page finds the run's own report, if there is one."""
+    """Return where the page finds the run's own report, if there is one."""
     if not paths.report_page.is_file():
         return None
     return quote(os.path.relpath(paths.report_page.resolve(), page.parent.resolve()))
@@ -104,5 +105,5 @@ def json_text(record: Record) -> str:
 
 
 def schema_text(record: type[Record] = Report) -> str:
-    """JSON Schema of detailed_report.json as checked in at `SCHEMA`; of `SideBySide`, at `COMPARISON_SCHEMA`."""
+    """Return detailed_report.json's JSON Schema, as checked in at `SCHEMA`; of `Comparison`, at `COMPARISON_SCHEMA`."""
     return json.dumps(record.model_json_schema(mode="serialization"), indent=2, sort_keys=True) + "\n"

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import SimpleNamespace
-from typing import Any
+from typing import TypeGuard
 
 import torch
 from torch.overrides import TorchFunctionMode
+
+from hkbench.protocol import messages
 
 DEVICE = torch.device("cuda", 0)
 STORAGE_ALIGNMENT = 512  #: bytes; of PyTorch's allocator on a GPU
@@ -26,19 +28,19 @@ _DEVICE, _IS_CUDA = torch.Tensor.device.__get__, torch.Tensor.is_cuda.__get__  #
 _IS_META = torch.Tensor.is_meta.__get__  # type: ignore[attr-defined]
 
 
-def is_on_gpu(value: object) -> bool:
-    """Whether a value is a tensor of this GPU, asked from outside of the candidate's view."""
+def is_on_gpu(value: object) -> TypeGuard[torch.Tensor]:
+    """Return whether a value is a tensor of this GPU, asked from outside of the candidate's view."""
     with torch._C.DisableTorchFunction():
         return isinstance(value, torch.Tensor) and value.device.type == "meta"
 
 
 def _address(tensor: torch.Tensor) -> int:
-    """With the alignment that it would have: that of its offset in a storage of the allocator's."""
+    """Return an address with the alignment that the tensor would have: its offset in an allocator's storage."""
     return STORAGE_ALIGNMENT + int(tensor.storage_offset()) * tensor.element_size()
 
 
 #: What a tensor of the GPU answers in place of what a meta tensor would.
-_ANSWERS: dict[Any, Callable[[torch.Tensor], Any]] = {
+_ANSWERS: dict[object, Callable[[torch.Tensor], object]] = {
     _DEVICE: lambda _: DEVICE,
     _IS_CUDA: lambda _: True,
     _IS_META: lambda _: False,
@@ -47,17 +49,22 @@ _ANSWERS: dict[Any, Callable[[torch.Tensor], Any]] = {
 }
 
 
-class AbsentGpu(TorchFunctionMode):
+class AbsentGpuMode(TorchFunctionMode):
     """While it is entered, whatever is asked for on `cuda` is a tensor without contents."""
 
     def __torch_function__(
-        self, func: Any, _types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
+        self,
+        func: Callable[..., object],
+        _types: object,
+        args: tuple[object, ...] = (),
+        kwargs: Mapping[str, object] | None = None,
+    ) -> object:
         given = dict(kwargs or {})
-        if func in _ANSWERS and is_on_gpu(args[0]):
-            return _ANSWERS[func](args[0])
-        if func is torch.Tensor.cuda:
-            return args[0].to("meta")
+        first = args[0] if args else None
+        if func in _ANSWERS and is_on_gpu(first):
+            return _ANSWERS[func](first)
+        if func is torch.Tensor.cuda and isinstance(first, torch.Tensor):
+            return first.to("meta")
         own = _own_function(func)
         if own is not None:
             with self:
@@ -67,16 +74,19 @@ class AbsentGpu(TorchFunctionMode):
         return func(*(_placed(value) for value in args), **given)
 
 
-def _placed(value: Any, *, index: bool = False) -> Any:
-    """A device argument as PyTorch gets it: the meta device for a GPU, anything else as it is."""
+def _placed(value: object, *, index: bool = False) -> object:
+    """Return a device argument as PyTorch gets it: the meta device for a GPU, anything else as it is."""
     named = isinstance(value, str) and _NAME.fullmatch(value)
     if named or (index and isinstance(value, int)) or (isinstance(value, torch.device) and value.type == "cuda"):
         return torch.device("meta")
     return value
 
 
-def _own_function(func: Any) -> Callable[..., Any] | None:
-    """What a custom operator runs on a GPU. On the meta device PyTorch would take its fake, which launches nothing."""
+def _own_function(func: object) -> Callable[..., object] | None:
+    """Return what a custom operator runs on a GPU.
+
+    On the meta device PyTorch would take its fake, which launches nothing.
+    """
     if isinstance(func, torch._ops.OpOverloadPacket):
         func = getattr(func, "default", None)
     if not isinstance(func, torch._ops.OpOverload) or func.namespace in ("aten", "prims", "prim"):
@@ -84,7 +94,7 @@ def _own_function(func: Any) -> Callable[..., Any] | None:
     definition = torch._library.custom_ops.OPDEFS.get(func._schema.name)
     if definition is None:
         return None
-    own: Callable[..., Any] = definition._backend_fns.get(DEVICE.type, definition._init_fn)
+    own: Callable[..., object] = definition._backend_fns.get(DEVICE.type, definition._init_fn)
     return own
 
 
@@ -137,28 +147,25 @@ class _Graph:
 
 @contextlib.contextmanager
 def _within(*_: object, **__: object) -> Iterator[None]:
-    """torch.cuda.device, torch.cuda.stream and torch.cuda.graph, of which there is one each."""
+    """Stand in for torch.cuda.device, torch.cuda.stream and torch.cuda.graph, of which there is one each."""
     yield
 
 
-def answer_questions(gpu: dict[str, Any]) -> None:
-    """Has torch.cuda answer for the GPU; for good, as this process serves one candidate.
-
-    `gpu`: "name", "arch" (gfx942), "compute_units", "memory" and "lds" (bytes).
-    """
-    capability = (int(gpu["arch"][3]), int(gpu["arch"][4]))
+def answer_questions(gpu: messages.AbsentGpu) -> None:
+    """Have torch.cuda answer for the GPU; for good, as this process serves one candidate."""
+    capability = (int(gpu.arch[3]), int(gpu.arch[4]))
     properties = SimpleNamespace(
-        name=gpu["name"],
-        gcnArchName=gpu["arch"],
-        multi_processor_count=gpu["compute_units"],
-        total_memory=gpu["memory"],
-        shared_memory_per_block=gpu["lds"],
+        name=gpu.name,
+        gcnArchName=gpu.arch,
+        multi_processor_count=gpu.compute_units,
+        total_memory=gpu.memory,
+        shared_memory_per_block=gpu.lds,
         max_threads_per_multi_processor=THREADS_OF_A_UNIT,
         warp_size=64,
         major=capability[0],
         minor=capability[1],
     )
-    answers: dict[str, Any] = {
+    answers: dict[str, object] = {
         "is_available": lambda: True,
         "device_count": lambda: 1,
         "current_device": lambda: DEVICE.index,

@@ -1,4 +1,4 @@
-"""Starts one command beside the runner: in its cage, under its limits, with what it printed as the answer.
+"""Start one command beside the runner: in its cage, under its limits, with what it printed as the answer.
 
 For a profiler, which has to be the parent of the process that it looks at. Whoever asks bounds the time: the guard
 ends this process with all that it started.
@@ -11,28 +11,28 @@ import subprocess
 import tempfile
 from typing import IO
 
-from hkbench.runner.wire import Message
+from hkbench.protocol.messages import Command, CommandEnded
 
 SHOWN_HALF = 16 * 1024  #: bytes kept from each end of what the command prints
 
 
-def run_command(message: Message) -> Message:
-    """Runs `command` in `folder` with `environment` added. The exit status is `subprocess`'s: of a signal, below 0.
+def run_command(request: Command) -> CommandEnded:
+    """Run the command in its folder, with its environment added. The exit status of a signal is below 0.
 
     Raises:
         OSError: it could not be started.
     """
     with tempfile.TemporaryFile() as output:
         done = subprocess.run(
-            message["command"],
-            cwd=message["folder"],
-            env={**os.environ, **message["environment"]},
+            request.command,
+            cwd=request.folder,
+            env={**os.environ, **request.environment},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
             check=False,
         )
-        return {"returncode": done.returncode, "output": _ends(output)}
+        return CommandEnded(returncode=done.returncode, output=_ends(output))
 
 
 def _ends(output: IO[bytes]) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from hkbench.runner import memory
+from hkbench.protocol import memory
 
-MOST_HELD = 1 << 30  #: bytes of a result that is held beside the next one
+MAX_HELD = 1 << 30  #: bytes of a result that is held beside the next one
 
 
 class Earlier:
@@ -18,16 +18,16 @@ class Earlier:
     """
 
     def __init__(self, leaves: list[torch.Tensor], strict: bool) -> None:
-        """`strict`: hold it whatever its size."""
+        """Hold the answer; `strict`: whatever its size."""
         self._held: list[torch.Tensor] = []
         self._alive: list[tuple[StorageWeakRef, torch.device, tuple[int, int]]] = []
-        if strict or sum(leaf.nbytes for leaf in leaves) <= MOST_HELD:
+        if strict or sum(leaf.nbytes for leaf in leaves) <= MAX_HELD:
             self._held = leaves
             return
         self._alive = [(StorageWeakRef(x.untyped_storage()), x.device, memory.stretch(x)) for x in leaves if x.numel()]
 
     def overlaps(self, leaf: torch.Tensor) -> bool:
-        """Whether a tensor lies in its memory."""
+        """Return whether a tensor lies in its memory."""
         if any(memory.overlap(leaf, tensor) for tensor in self._held):
             return True
         if leaf.layout != torch.strided or not leaf.numel():

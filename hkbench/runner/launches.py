@@ -13,16 +13,18 @@ import functools
 import importlib
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Protocol, TypeGuard
 
 import torch
 
-from hkbench.runner.absent_gpu import DEVICE, THREADS_OF_A_UNIT, AbsentGpu, answer_questions, is_on_gpu
+from hkbench.protocol.messages import AbsentGpu, Launched, Object
+from hkbench.runner.absent_gpu import DEVICE, THREADS_OF_A_UNIT, AbsentGpuMode, answer_questions, is_on_gpu
+from hkbench.runner.raised import raised
 
 WAVE = 64
-LARGEST_WORKGROUP = 1024  #: threads
+MAX_WORKGROUP = 1024  #: threads
 PART = 2 << 20  #: bytes of a code object in one answer
 _OPTIONS = ("num_warps", "num_stages", "waves_per_eu", "matrix_instr_nonkdim", "kpack")
 _VALUE_LIMIT = 100  #: characters of a constant's value
@@ -30,17 +32,52 @@ _MESSAGE_LIMIT = 16_000  #: characters of an error
 _ARGUMENTS_BEGIN = 9  #: of a launcher's call, behind grid, stream, function, metadata and hooks
 
 
+class _Parameter(Protocol):
+    """A parameter of a kernel, as Triton describes it."""
+
+    name: str
+    is_constexpr: bool
+
+
+class _Function(Protocol):
+    """A function under `triton.jit`."""
+
+    __name__: str
+    __globals__: dict[str, object]
+    params: Sequence[_Parameter]
+    src: str  #: from `def` on
+    raw_src: Sequence[str]  #: lines, with decorators
+    starting_line_number: int
+
+
+class _Source(Protocol):
+    """What Triton compiles: a function with the types of its arguments and the values of some."""
+
+    name: str
+    fn: _Function
+    signature: Mapping[str, object]
+    constants: Mapping[tuple[int, ...], object]
+
+
+class _Metadata(Protocol):
+    """What Triton says of a compiled kernel."""
+
+    name: str
+    shared: int
+
+
 class _Kernel:
     """One specialisation of a kernel: Triton makes one launcher for each, and launches through it."""
 
-    def __init__(self, recorder: Recorder, source: Any, metadata: Any) -> None:
+    def __init__(self, recorder: Recorder, source: _Source, metadata: _Metadata) -> None:
         self.image = b""
         self.launches = 0
         signature = dict(source.signature)
         names = list(signature)
         declared = {parameter.name for parameter in source.fn.params if parameter.is_constexpr}
         constants = {names[key[0]]: value for key, value in source.constants.items() if len(key) == 1}
-        self.described: dict[str, Any] = {
+        self.name = metadata.name
+        self.described: Object = {
             "name": metadata.name,
             "signature": {name: str(kind) for name, kind in signature.items()},
             "constants": {name: _shown(value) for name, value in constants.items() if name in declared},
@@ -50,23 +87,23 @@ class _Kernel:
         }
         recorder.kernels.append(self)
 
-    def __call__(self, *call: Any) -> None:
+    def __call__(self, *call: object) -> None:
         for number, value in enumerate(call[_ARGUMENTS_BEGIN:]):
             if isinstance(value, torch.Tensor) and not is_on_gpu(value):
                 raise ValueError(f"Pointer argument (at {number}) cannot be accessed from Triton (cpu tensor?)")
         self.launches += 1
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return str(getattr(value, "value", value))[:_VALUE_LIMIT]
 
 
 class Recorder:
     """Triton's driver. `kernels` grow with each that is compiled, `refused` with each that is not."""
 
-    def __init__(self, gpu: dict[str, Any], say: Callable[[str], None]) -> None:
+    def __init__(self, gpu: AbsentGpu, say: Callable[[str], None]) -> None:
         self.kernels: list[_Kernel] = []
-        self.refused: list[dict[str, Any]] = []
+        self.refused: list[Object] = []
         self._gpu = gpu
         self._say = say
         self.launcher_cls = functools.partial(_Kernel, self)
@@ -76,9 +113,9 @@ class Recorder:
 
     # What Triton asks of a driver, by Triton's names.
 
-    def get_current_target(self) -> Any:
+    def get_current_target(self) -> object:
         target = importlib.import_module("triton.backends.compiler").GPUTarget
-        return target("hip", self._gpu["arch"], WAVE)
+        return target("hip", self._gpu.arch, WAVE)
 
     def get_current_device(self) -> int:
         return int(DEVICE.index)
@@ -99,33 +136,35 @@ class Recorder:
         return torch.cuda
 
     def get_benchmarker(self) -> Callable[..., list[float]]:
-        """The autotuner's clock: each configuration is launched once, so compiled, and all are equally fast."""
+        """Return the autotuner's clock: each configuration is launched once, so compiled, and all are equally fast."""
 
-        def launched(kernel_call: Callable[[], Any], quantiles: Sequence[float] = (0.5,), **_: Any) -> list[float]:
+        def launched(
+            kernel_call: Callable[[], object], quantiles: Sequence[float] = (0.5,), **_: object
+        ) -> list[float]:
             kernel_call()
             return [1.0 for _ in quantiles]
 
         return launched
 
-    def _properties(self, _device: int) -> dict[str, Any]:
+    def _properties(self, _device: int) -> Object:
         return {
-            "arch": self._gpu["arch"],
+            "arch": self._gpu.arch,
             "warpSize": WAVE,
-            "max_shared_mem": self._gpu["lds"],
-            "multiprocessor_count": self._gpu["compute_units"],
+            "max_shared_mem": self._gpu.lds,
+            "multiprocessor_count": self._gpu.compute_units,
             "max_threads_per_sm": THREADS_OF_A_UNIT,
         }
 
-    def _load(self, _name: str, image: bytes, _shared: int, _device: int) -> tuple[Any, Any, int, int, int]:
-        """Triton loads right after it made the launcher: module, function, registers, spills, threads a workgroup."""
+    def _load(self, _name: str, image: bytes, _shared: int, _device: int) -> tuple[object, object, int, int, int]:
+        """Keep the image; stand in for what Triton loads: module, function, registers, spills, threads a workgroup."""
         self.kernels[-1].image = bytes(image)
-        return object(), object(), 0, 0, LARGEST_WORKGROUP
+        return object(), object(), 0, 0, MAX_WORKGROUP
 
-    def watched(self, compiler: Callable[..., Any]) -> Callable[..., Any]:
-        """Triton's `compile`, with the judge told when it is at work and what it refuses."""
+    def watched(self, compiler: Callable[..., object]) -> Callable[..., object]:
+        """Wrap Triton's `compile`: the evaluator is told when it is at work and what it refuses."""
 
         @functools.wraps(compiler)
-        def compiled(source: Any, *args: Any, **kwargs: Any) -> Any:
+        def compiled(source: _Source, *args: object, **kwargs: object) -> object:
             self._say("build_begin")
             try:
                 return compiler(source, *args, **kwargs)
@@ -147,15 +186,15 @@ class Recorder:
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """Where one kernel calls another, Triton raises an error for each call, and the first says what is wrong."""
+    """Return the innermost error: where one kernel calls another, Triton raises an error for each call."""
     found = error
     while (cause := found.__cause__) is not None and hasattr(cause, "node"):
         found = cause
     return found
 
 
-def _line(function: Any, error: BaseException) -> int | None:
-    """The line of the candidate's file; None where Triton does not say, as for what its later passes refuse."""
+def _line(function: _Function, error: BaseException) -> int | None:
+    """Return the line of the candidate's file; None where Triton does not say, as for what its later passes refuse."""
     line, source = getattr(getattr(error, "node", None), "lineno", None), getattr(error, "src", None)
     if not isinstance(line, int) or not isinstance(source, str):
         return None
@@ -163,65 +202,69 @@ def _line(function: Any, error: BaseException) -> int | None:
     return None if begin is None else begin + line - 1
 
 
-def _beginning(function: Any, source: str) -> int | None:
-    """Where the text that Triton parsed, a function without its decorators, begins in the file."""
-    known = [function, *(value for value in function.__globals__.values() if hasattr(value, "raw_src"))]
-    for one in known:
+def _beginning(function: _Function, source: str) -> int | None:
+    """Return where the text that Triton parsed, a function without its decorators, begins in the file."""
+    for one in (function, *filter(_is_kernel, function.__globals__.values())):
         if one.src == source:
             before = next((n for n, line in enumerate(one.raw_src) if re.match(r"\s*def\s", line)), 0)
             return int(one.starting_line_number) + before
     return None
 
 
+def _is_kernel(value: object) -> TypeGuard[_Function]:
+    return hasattr(value, "raw_src")
+
+
 class Launches:
     """The candidate's import, construction and one forward pass, with Triton's launches recorded."""
 
-    def __init__(self, gpu: dict[str, Any], say: Callable[[str], None]) -> None:
-        """From here on, to the end of the process. Raises ImportError where Triton or its AMD back end is missing."""
-        triton: Any = importlib.import_module("triton")
+    def __init__(self, gpu: AbsentGpu, say: Callable[[str], None]) -> None:
+        """Watch from here to the end of the process. Raises ImportError without Triton or its AMD back end."""
+        triton = importlib.import_module("triton")
         importlib.import_module("triton.backends.amd.compiler")
-        compiler: Any = importlib.import_module("triton.compiler")
+        compiler = vars(importlib.import_module("triton.compiler"))
         self._recorder = Recorder(gpu, say)
-        compiler.compile = self._recorder.watched(compiler.compile)
+        compiler["compile"] = self._recorder.watched(compiler["compile"])
         triton.runtime.driver.set_active(self._recorder)
         answer_questions(gpu)
         self._view = contextlib.ExitStack()
-        self._view.enter_context(AbsentGpu())
+        self._view.enter_context(AbsentGpuMode())
 
-    def forward(self, model_class: Any, init_inputs: list[Any], inputs: list[Any], seed: int) -> dict[str, Any]:
-        """What became of each launch, and the exception that ended the rest, by the stage that it came from."""
-        stage, error = "load", None
+    def forward(
+        self,
+        model_class: Callable[..., torch.nn.Module],
+        init_inputs: Sequence[object],
+        inputs: Sequence[object],
+        seed: int,
+    ) -> Launched:
+        """Return what became of each launch, and the exception that ended the rest, with the stage it came from."""
+        stage, ended = "load", None
         try:
             torch.manual_seed(seed)
             model = model_class(*init_inputs).to(DEVICE)
             stage = "run"
             with torch.no_grad():
                 model(*inputs)
-        except Exception as raised:  # noqa: BLE001 - the candidate may raise anything, and what was compiled counts
-            error = raised
+        except Exception as error:  # noqa: BLE001 - the candidate may raise anything, and what was compiled counts
+            ended = raised(error)
         described = [
             kernel.described | {"launches": kernel.launches, "bytes": len(kernel.image)}
             for kernel in self._recorder.kernels
         ]
-        return {
-            "stage": stage,
-            "raised": error,
-            "kernels": described,
-            "refused": self._recorder.refused,
-            "idle": self._idle(),
-        }
+        refused, idle = self._recorder.refused, self._idle()
+        return Launched(stage=stage, raised=ended, kernels=described, refused=refused, idle=idle)
 
     def _idle(self) -> list[str]:
-        """Names of the candidate's kernels that were neither launched nor used by another one."""
+        """Return the names of the candidate's kernels that were neither launched nor used by another one."""
         jit = importlib.import_module("triton.runtime.jit").JITFunction
-        found: dict[str, Any] = {}
+        found: dict[str, _Function] = {}
         for name, value in vars(sys.modules["candidate"]).items():
             function = value
             while not isinstance(function, jit) and hasattr(function, "fn"):  # below an autotuner or heuristics
                 function = function.fn
             if isinstance(function, jit):
                 found[name] = function
-        compiled = {kernel.described["name"] for kernel in self._recorder.kernels}
+        compiled: set[object] = {kernel.name for kernel in self._recorder.kernels}
         compiled |= {refused["name"] for refused in self._recorder.refused}
         return [
             name
@@ -231,5 +274,5 @@ class Launches:
         ]
 
     def part(self, number: int, offset: int) -> str:
-        """A part of a code object, in base64."""
+        """Return a part of a code object, in base64."""
         return base64.b64encode(self._recorder.kernels[number].image[offset : offset + PART]).decode()

@@ -1,4 +1,4 @@
-"""Imports a file that somebody else wrote."""
+"""Import a file that somebody else wrote."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import CodeType, ModuleType
 
 
 class _Source(importlib.machinery.SourceFileLoader):
-    """Compiles the file as it is now: bytecode beside it may be old, or a candidate's work, and none is left there."""
+    """Compile the file as it is now: bytecode beside it may be old, or a candidate's work, and none is left there."""
 
     def __init__(self, name: str, path: str, text: str | None) -> None:
         super().__init__(name, path)
@@ -25,7 +25,7 @@ class _Source(importlib.machinery.SourceFileLoader):
 
 
 def load_file(name: str, path: str, overrides: Mapping[str, object], text: str | None = None) -> ModuleType:
-    """The file `path` as the module `name`, its constants in `overrides` set. Raises what the file raises.
+    """Load the file `path` as the module `name`, with its constants in `overrides` set. Raises what the file raises.
 
     `text` is what it holds, for who cannot read it.
     """

@@ -1,4 +1,4 @@
-"""Memory for what a call allocates on a GPU, which the judge can map: outputs are read where they lie, not copied."""
+"""Memory for what a call allocates on a GPU, which the evaluator can map: outputs are read where they lie."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache, wraps
-from typing import Any
+from typing import ParamSpec
 
 import torch
 
-from hkbench.runner import device_memory, memory
+from hkbench.protocol import device_memory, memory
 
+Arguments = ParamSpec("Arguments")
 Tell = Callable[[int, int, int | None], None]  #: address, bytes, descriptor; None: that segment is no more
 
 _Allocate = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p)
 _Free = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p)
-_callbacks: list[Any] = []  # torch may call them until the process ends
+_callbacks: list[object] = []  # torch may call them until the process ends
 _entered: list[SharedPool] = []
 
 
 class SharedPool:
-    """A pool of torch's caching allocator whose segments are told to the judge (`torch.cuda.MemPool`, torch 2.6).
+    """A pool of torch's caching allocator whose segments are told to the evaluator (`torch.cuda.MemPool`, torch 2.6).
 
     Raises AttributeError or RuntimeError where this torch, or the device, has no such pools.
     """
@@ -40,12 +41,12 @@ class SharedPool:
         self.id = (int(first), int(second))
 
     def close(self) -> None:
-        """Gives back the memory that nobody uses any more."""
+        """Give back the memory that nobody uses any more."""
         del self._pool
 
     @contextmanager
     def use(self) -> Iterator[None]:
-        """What this thread allocates on the device within it comes from the pool."""
+        """Allocate from the pool what this thread allocates on the device within the context."""
         self._enter()
         _entered.append(self)
         try:
@@ -58,7 +59,7 @@ class SharedPool:
         self._used.enter_context(torch.cuda.use_mem_pool(self._pool, self._device))
 
     def step_out(self) -> None:
-        """Leaves the allocator's other pools their part, until `step_in`."""
+        """Leave the allocator's other pools their part, until `step_in`."""
         self._used.close()
 
     def step_in(self) -> None:
@@ -66,12 +67,15 @@ class SharedPool:
         self._enter()
 
     def holds(self, tensor: torch.Tensor) -> bool:
-        """Whether a strided tensor with elements lies in a segment."""
+        """Return whether a strided tensor with elements lies in a segment."""
         begin, end = memory.stretch(tensor)
         return any(at <= begin and end <= at + size for at, size in self._segments.items())
 
     def _allocate(self, size: int, device: int, _stream: int) -> int | None:
-        """Called by torch with its allocator's lock. Nothing may be raised here: no address means out of memory."""
+        """Allocate for torch, which calls with its allocator's lock.
+
+        Nothing may be raised here: no address means out of memory.
+        """
         try:
             address, real, descriptor = device_memory.driver().allocate(size, device)
             self._segments[address] = real
@@ -92,7 +96,7 @@ class SharedPool:
 
 @cache
 def leave_graphs_their_pools() -> None:
-    """Has a capture of a CUDA graph allocate from the graph's own pool, also while a call uses a `SharedPool`.
+    """Have a capture of a CUDA graph allocate from the graph's own pool, also while a call uses a `SharedPool`.
 
     Of several pools in use torch's allocator takes the one that was entered first (`captures_underway` of
     c10/cuda/CUDACachingAllocator.cpp), so that a graph's memory would be handed to others while it is replayed. The
@@ -107,9 +111,9 @@ def leave_graphs_their_pools() -> None:
             setattr(owner, end, _stepping_in(getattr(owner, end)))
 
 
-def _stepping_out(begin: Callable[..., None]) -> Callable[..., None]:
+def _stepping_out(begin: Callable[Arguments, None]) -> Callable[Arguments, None]:
     @wraps(begin)
-    def run(*args: Any, **kwargs: Any) -> None:
+    def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
         for pool in _entered:
             pool.step_out()
         begin(*args, **kwargs)
@@ -117,9 +121,9 @@ def _stepping_out(begin: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _stepping_in(end: Callable[..., None]) -> Callable[..., None]:
+def _stepping_in(end: Callable[Arguments, None]) -> Callable[Arguments, None]:
     @wraps(end)
-    def run(*args: Any, **kwargs: Any) -> None:
+    def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
         try:
             end(*args, **kwargs)
         finally:

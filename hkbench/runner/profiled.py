@@ -2,7 +2,7 @@
 
 FILE is JSON: the candidate's `code`, the `problem` with its `overrides`, the `device`, a `seed`, how many `warmups`
 and how many `forwards`. The model gets its own parameters and the problem's own inputs, made here: nothing of the
-judge's comes to this process, and nothing that it computes goes back.
+evaluator's comes to this process, and nothing that it computes goes back.
 
 On a GPU the last `forwards` passes stand between a marker kernel and the end. On NVIDIA they are what
 cudaProfilerStart and cudaProfilerStop enclose, so that ncu sees nothing else.
@@ -19,9 +19,10 @@ if __name__ == "__main__":
     # this one, as an ordinary import of the packages would. This folder's own names are not to hide those of others.
     folder = sys.path.pop(0)
     home = folder.rpartition("/")[0]
-    for package, place in (("hkbench", home), ("hkbench.runner", folder)):
+    for name in ("", "runner", "protocol", "fastbuild", "fastbuild/inside"):
+        package = ".".join(filter(None, ("hkbench", *name.split("/"))))
         sys.modules[package] = ModuleType(package)
-        sys.modules[package].__path__ = [place]
+        sys.modules[package].__path__ = [f"{home}/{name}".rstrip("/")]
     beside = f"{home.rpartition('/')[0]}/hipkittens_build"
     spec = spec_from_file_location("hipkittens_build", f"{beside}/__init__.py", submodule_search_locations=[beside])
     assert spec is not None and spec.loader is not None
@@ -30,24 +31,25 @@ if __name__ == "__main__":
 
 import json
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from hkbench.runner.builds import quicken_if_offered
+from hkbench.fastbuild.inside.patch_torch import enable_fast_builds_if_offered
+from hkbench.protocol.memory import mapped
 from hkbench.runner.capture import cpp_extension
 from hkbench.runner.load import load_file
-from hkbench.runner.memory import mapped
 
 
 def main(path: str) -> None:
-    """Makes the passes. Raises what the candidate or the problem raises."""
+    """Make the passes. Raises what the candidate or the problem raises."""
     asked = json.loads(Path(path).read_text())
     device = torch.device(asked["device"])
     if device.type == "cuda":
         torch.cuda.set_device(device)
     problem = load_file("problem", asked["problem"], asked["overrides"])
-    quicken_if_offered(cpp_extension)  # its build stands in this folder as long as it is asked for in the same words
+    enable_fast_builds_if_offered(
+        cpp_extension
+    )  # its build stands in this folder as long as it is asked for in the same words
     candidate = load_file("candidate", asked["code"], {})
     torch.manual_seed(asked["seed"])
     model = candidate.ModelNew(*problem.get_init_inputs()).to(device)
@@ -63,13 +65,13 @@ def main(path: str) -> None:
 
 
 def _begin(device: torch.device) -> None:
-    """What was done before is told apart from what follows."""
+    """Mark the beginning of the passes, so that earlier work can be told apart."""
     if device.type != "cuda":
         return
     torch.cuda._sleep(1)  # a kernel that no pass has: the passes after it are found by their repeating
     torch.cuda.synchronize(device)
     if torch.version.cuda is not None:
-        _check(_runtime().cudaProfilerStart())
+        _check(torch.cuda.cudart().cudaProfilerStart())
 
 
 def _end(device: torch.device) -> None:
@@ -77,14 +79,10 @@ def _end(device: torch.device) -> None:
         return
     torch.cuda.synchronize(device)
     if torch.version.cuda is not None:
-        _check(_runtime().cudaProfilerStop())
+        _check(torch.cuda.cudart().cudaProfilerStop())
 
 
-def _runtime() -> Any:
-    return torch.cuda.cudart()
-
-
-def _check(status: Any) -> None:
+def _check(status: int) -> None:
     torch.cuda.check_error(int(status))
 
 

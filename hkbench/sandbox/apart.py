@@ -43,7 +43,7 @@ class NotFinished(Exception):
 
 
 def answered(ask: Callable[[], Any], seconds: float, memory_bytes: int) -> Any:
-    """What `ask` returns in a process of its own, see `apart`, as JSON holds it.
+    """Return what `ask` returns in a process of its own, see `apart`, as JSON holds it.
 
     Raises:
         NotFinished: it passed a limit, or failed.
@@ -55,7 +55,7 @@ def answered(ask: Callable[[], Any], seconds: float, memory_bytes: int) -> Any:
 
 
 def apart(work: Callable[[Tell], None], seconds: float, memory_bytes: int) -> Told:
-    """Runs `work` in a fork of this process. It tells what it has to say, in values that JSON can hold.
+    """Run `work` in a fork of this process. It tells what it has to say, in values that JSON can hold.
 
     `seconds` of processor time and `memory_bytes` are for the work alone. An exception ends it, so that it has to catch
     those that are an answer. It must not use a device that this process has opened.
@@ -90,7 +90,7 @@ def _cut(data: bytes | None, status: int, seconds: float, memory_bytes: int) -> 
 
 
 def _heard(read_end: int, deadline: float) -> bytes | None:
-    """All that comes until the other end is closed; None where that is too much or takes too long."""
+    """Return all that comes until the other end is closed; None where that is too much or takes too long."""
     data = bytearray()
     poll = select.poll()  # which, unlike select, takes any number of a file
     poll.register(read_end, select.POLLIN)

@@ -13,7 +13,7 @@ import select
 import sys
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hkbench.sandbox import landlock, linux, namespaces, seccomp
@@ -49,7 +49,7 @@ class Spawned:
 
 
 def spawn(cage: Cage, prepare: Callable[[], None], target: Callable[[], None]) -> Spawned:
-    """Starts `target` in the cage. `prepare` runs before it in the same process, not yet confined.
+    """Start `target` in the cage. `prepare` runs before it in the same process, not yet confined.
 
     A runner that cannot be confined as asked says why on its standard error and ends with `REFUSED`.
 
@@ -76,6 +76,18 @@ def spawn(cage: Cage, prepare: Callable[[], None], target: Callable[[], None]) -
             os._exit(REFUSED)
     os.close(report_fd)
     return Spawned(pid, status_fd)
+
+
+def confine(cage: Cage) -> None:
+    """Confine this process for good, by the layers that need no process of their own: Landlock and seccomp.
+
+    Raises:
+        OSError: a layer that works here cannot be put on.
+    """
+    alone = replace(cage, layers=tuple(layer for layer in cage.layers if not layer.startswith(NAMESPACES)))
+    failure = _confine(alone)
+    if failure:
+        raise OSError(failure)
 
 
 def _init(
@@ -105,24 +117,20 @@ def _init(
     linux.drop_capabilities()
     linux.die_with_parent()  # the kernel forgets this wish when privileges change
     os.dup2(report_fd, 3)
-    os.closerange(4, _highest_fd() + 1)
+    os.closerange(4, max(int(name) for name in os.listdir("/proc/self/fd")) + 1)
     _reap_until(runner, 3)
 
 
 def _leave_if_alone(report_fd: int) -> None:
-    """The wish to die with the parent comes too late for one that died before: then nobody reads our pipe."""
+    """End the process if its parent died before it asked to die with it: then nobody reads the pipe."""
     poll = select.poll()
     poll.register(report_fd, select.POLLERR)
     if any(event & select.POLLERR for _, event in poll.poll(0)):
         os._exit(REFUSED)
 
 
-def _highest_fd() -> int:
-    return max(int(name) for name in os.listdir("/proc/self/fd"))
-
-
 def _reap_until(runner: int, report_fd: int) -> None:
-    """Waits for the runner, and for the orphans that the kernel hands to an init; then reports and ends."""
+    """Wait for the runner, and for the orphans that the kernel hands to an init; then report and end."""
     while True:
         pid, status = os.waitpid(-1, 0)
         if pid == runner:
@@ -164,7 +172,7 @@ def _prepare(prepare: Callable[[], None], failure: str) -> None:
 
 
 def _confine(cage: Cage) -> str:
-    """Puts the layers on this process; what went wrong, or nothing."""
+    """Put the layers on this process; what went wrong, or nothing."""
     layer = "capabilities"
     try:
         if cage.has(NAMESPACES):

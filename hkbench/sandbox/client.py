@@ -9,8 +9,7 @@ import select
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from hkbench.sandbox.environment import kept_environment
 
@@ -31,7 +30,7 @@ class ForkServer:
         self._socket: socket.socket | None = None
 
     def start(self, prefix: Sequence[str] = ()) -> None:
-        """Launches the process, under the command `prefix`; `wait_ready` waits until it has imported its module."""
+        """Launch the process, under the command `prefix`; `wait_ready` waits until it has imported its module."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         environment = kept_environment() if self._environment is None else self._environment
         self._process = subprocess.Popen(
@@ -45,7 +44,7 @@ class ForkServer:
         self._socket = ours
 
     def wait_ready(self) -> None:
-        """Blocks until the server can fork.
+        """Block until the server can fork.
 
         Raises:
             ForkServerLost: it ended, or was not ready in time.
@@ -58,8 +57,8 @@ class ForkServer:
             code = self._process.wait()
             raise ForkServerLost(f"{self._module} ended while it started (exit code {code}); see its message above")
 
-    def fork(self, fds: list[int], guard: dict[str, Any] | None = None) -> None:
-        """Starts a child with copies of `fds`; the caller closes its own."""
+    def fork(self, fds: list[int], guard: Mapping[str, object] | None = None) -> None:
+        """Start a child with copies of `fds`; the caller closes its own."""
         assert self._socket is not None
         request = json.dumps({"guard": guard}).encode()
         try:
@@ -68,7 +67,7 @@ class ForkServer:
             raise ForkServerLost(f"the fork server of {self._module} died") from error
 
     def close(self) -> None:
-        """Closes the socket, at which the server ends; its children live on until they are done."""
+        """Close the socket, at which the server ends; its children live on until they are done."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -89,12 +88,12 @@ class ForkServer:
 
 
 def memory_file(name: str) -> int:
-    """An empty anonymous file, to be sized and sealed (`seal_memory`) once its size is known."""
+    """Return an empty anonymous file, to be sized and sealed (`seal_memory`) once its size is known."""
     return os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
 
 
 def seal_memory(fd: int, size: int) -> None:
-    """Fixes the size: no holder can then shrink the file under another's mapping, which would kill that one.
+    """Fix the size: no holder can then shrink the file under another's mapping, which would kill that one.
 
     Raises:
         OSError: another holder sealed or resized it first.

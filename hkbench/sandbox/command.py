@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -16,11 +17,28 @@ from pathlib import Path
 
 from hkbench.sandbox.cage import Cage, spawn
 
+BUBBLEWRAP = "bubblewrap"  #: the name of its layer
 NOT_STARTED = 127  #: as of a shell that does not find a command
 
 
+def bubblewrap() -> tuple[str, ...] | None:
+    """Return what to put before the command of the runners' fork server; `None` where bubblewrap is not installed.
+
+    It serves where this user may make no namespaces but bwrap may, and gives the runners a network, IPC and a host name
+    of their own. Files, processes and system calls stay the business of Landlock and seccomp: the private folders are
+    made later, and the guards need the machine's process numbers.
+    """
+    found = shutil.which("bwrap")
+    if found is None:
+        return None
+    return (
+        found, "--unshare-net", "--unshare-ipc", "--unshare-uts", "--die-with-parent",
+        "--bind", "/", "/", "--dev-bind", "/dev", "/dev", "--",
+    )  # fmt: skip
+
+
 def words(cage: Cage, prefix: Sequence[str] = ()) -> tuple[str, ...]:
-    """What to put before a command. `prefix`: see `bubblewrap.prefix`."""
+    """Return what to put before a command. `prefix`: see `bubblewrap`."""
     return (*prefix, sys.executable, "-m", "hkbench.sandbox.command", json.dumps(asdict(cage)))
 
 

@@ -26,7 +26,7 @@ _STAMP = _HIPKITTENS / ".complete"
 
 
 def kept_environment() -> dict[str, str]:
-    """The allowed part of this process's environment. A checkout of HipKittens goes by both of its names."""
+    """Return the allowed part of this process's environment. A checkout of HipKittens goes by both of its names."""
     kept = {name: os.environ[name] for name in KEPT if name in os.environ}
     if "PYTHONPATH" in kept:  # a runner works in another folder
         parts = kept["PYTHONPATH"].split(os.pathsep)
@@ -37,14 +37,14 @@ def kept_environment() -> dict[str, str]:
 
 
 def runner_path() -> str:
-    """Where a runner looks for programs."""
+    """Return where a runner looks for programs."""
     # ninja is installed beside this interpreter, whose environment need not be activated.
     own = os.path.dirname(sys.executable)  # noqa: PTH120 - not resolved: a venv's python is a link out of it
     return os.pathsep.join([own, os.environ.get("PATH", os.defpath)])
 
 
 def runner_environment(folder: Path) -> dict[str, str]:
-    """The environment of one runner: caches and temporary files in its own folder, one compiler job at a time."""
+    """Return a runner's environment: caches and temporary files in its own folder, one compiler job at a time."""
     private = {
         "HOME": folder / "home",
         "TMPDIR": folder / "tmp",
@@ -80,7 +80,7 @@ _GPU_DEVICES = ("nvidia*", "nvmap", "nvhost*", "kfd", "dri", "dxg")
 
 
 def device_files() -> tuple[str, ...]:
-    """Devices that a runner may read and write: the harmless ones, and GPUs."""
+    """Return the devices that a runner may read and write: the harmless ones, and GPUs."""
     found = [path for path in _DEVICES if Path(path).exists()]
     for pattern in _GPU_DEVICES:
         found += sorted(str(path) for path in Path("/dev").glob(pattern))
@@ -88,24 +88,28 @@ def device_files() -> tuple[str, ...]:
 
 
 def readable_paths() -> tuple[str, ...]:
-    """What a candidate needs to be built and run: system, interpreter with its packages, toolchains, the runner's code.
+    """Return what a candidate needs to be built and run: system, interpreter, packages, toolchains, runner's code.
 
     A folder that holds more than that is left out, wherever it was named: the file system's root, a home folder, the
-    folders of temporary files, and the project's own, where replies, results and other candidates lie.
+    folders of temporary files, and a checkout of hkbench, where replies, results and other candidates lie. An installed
+    hkbench lies in site-packages, between torch and the rest, and holds what everybody can download.
     """
     package = Path(__file__).resolve().parents[1]
+    is_installed = (package / "_data").is_dir()  # hkbench/shipped.py
     found = [path for path in _SYSTEM if Path(path).exists()]
     found += [path for name in _SETTINGS if os.path.lexists(path := f"/etc/{name}")]
-    found += [str(package / room) for room in ("runner", "sandbox")] + [str(package / "__init__.py")]
+    rooms = ("runner", "protocol", "fastbuild/inside", "sandbox", "fastbuild/__init__.py", "__init__.py")
+    found += [str(package / room) for room in rooms]
     found += [str(package.parent / "hipkittens_build")]  # for candidates
     found += [str(_HIPKITTENS)] if _STAMP.is_file() else []
     found += [path for path in _named() if _harmless(path)]
-    found = [part for path in dict.fromkeys(found) for part in _without(path, package.parent)]
+    if not is_installed:
+        found = [part for path in dict.fromkeys(found) for part in _without(path, package.parent)]
     return tuple(dict.fromkeys(found))
 
 
 def _named() -> Iterator[str]:
-    """Folders that interpreter and environment name."""
+    """Yield the folders that interpreter and environment name."""
     yield from (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)
     # What stands before the standard library is the folder of a script, or where the user happens to be.
     own = sysconfig.get_path("stdlib")
@@ -133,7 +137,7 @@ def _harmless(path: str) -> bool:
 
 
 def _without(path: str, hidden: Path) -> Iterator[str]:
-    """The path, or if it holds `hidden` what else it holds."""
+    """Yield the path, or if it holds `hidden` what else it holds."""
     real = Path(path).resolve()
     if real == hidden:
         return

@@ -42,7 +42,7 @@ class Entry:
 
 
 def walk(folder: str, in_order: bool = False) -> Iterator[Entry]:
-    """Everything below a folder, each folder before what is in it. Nothing where the folder cannot be read.
+    """Yield everything below a folder, each folder before its contents. Nothing where it cannot be read.
 
     `in_order`: by name, for which all names of a folder are held at once.
 
@@ -103,7 +103,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def matching(folder: Path, pattern: str) -> list[Path]:
-    """The plain files below a folder whose path in it is like a pattern with `*` and `**/`, in order.
+    """Return the plain files below a folder whose path in it is like a pattern with `*` and `**/`, in order.
 
     Of a folder that is too deep those that were found until then.
     """
@@ -125,7 +125,7 @@ def _plain(entry: Entry) -> bool:
 
 
 def read(entry: Entry, limit: int) -> bytes:
-    """The first bytes of a plain file; nothing for what is none or cannot be read."""
+    """Return the first bytes of a plain file; nothing for what is none or cannot be read."""
     try:
         handle = os.open(entry.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=entry.parent)
     except OSError:
@@ -141,7 +141,7 @@ def read(entry: Entry, limit: int) -> bytes:
 
 
 def remove(folder: Path, seconds: float) -> None:
-    """Removes a folder with everything in it, or whatever else has its name. Nobody may write there any more.
+    """Remove a folder with everything in it, or whatever else has its name. Nobody may write there any more.
 
     What lies deeper is moved up, level by level, so that the work grows with the number of entries alone.
 
@@ -187,7 +187,7 @@ class _Moved:
 
 
 def _remove(name: str, parent: int, moved: _Moved) -> None:
-    """Removes a file, or a folder with its files, whose folders are moved up."""
+    """Remove a file, or a folder with its files, whose folders are moved up."""
     if _unlinked(name, parent):
         return
     inner = _open_to_empty(name, parent)
@@ -209,7 +209,7 @@ def _unlinked(name: str, parent: int) -> bool:
 
 
 def _open_to_empty(name: str, parent: int | None) -> int:
-    """Opens a folder of ours, whatever rights it was given."""
+    """Open a folder of ours, whatever rights it was given."""
     try:
         handle = os.open(name, _FOLDER, dir_fd=parent)
     except PermissionError:

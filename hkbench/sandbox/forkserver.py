@@ -28,7 +28,7 @@ MAX_FDS = 16
 
 
 def main() -> None:
-    """Serves until the other end closes."""
+    """Serve until the other end closes."""
     requests = socket.socket(fileno=int(sys.argv[1]))
     gc.disable()  # the search for garbage is a seventh of the time in which torch is imported, and finds none
     serve: Callable[..., None] = importlib.import_module(sys.argv[2]).serve
@@ -67,7 +67,7 @@ def _child(request: dict[str, Any], fds: list[int], serve: Callable[..., None]) 
         for fd in fds:
             os.set_inheritable(fd, False)
         if request["guard"] is None:
-            linux.die_with_parent()  # a judge whose engine is gone must not keep the device busy
+            linux.die_with_parent()  # an evaluator whose engine is gone must not keep the device busy
             serve(*fds)
         else:
             control, channel, *files = fds

@@ -1,6 +1,6 @@
 """The guard: the parent of one runner. It holds limits, freezes and samples on request, and leaves nobody alive.
 
-One guard a runner, forked by the fork server. The judge holds the other end of `control` and sends single bytes:
+One guard a runner, forked by the fork server. The evaluator holds the other end of `control` and sends single bytes:
 
 - `S` stops the whole tree, `C` continues it. The answer counts processes and threads, those that were `running`
   although they should be stopped, and the CPU seconds of the tree so far. `C` counts before it continues: the CPU
@@ -8,7 +8,7 @@ One guard a runner, forked by the fork server. The judge holds the other end of 
 - `P` begins to sample whose code runs, `Q` ends it and answers the samples by mapped object.
 - `R` and three 64-bit numbers (`READ`), a process as it knows itself, an address and a size in bytes, reads memory
   of the tree. The bytes follow the line, unless that has an `error`.
-- `K`, and a closed socket (the judge died), end the tree.
+- `K`, and a closed socket (the evaluator died), end the tree.
 
 Each answer is one line of JSON. The last line is the report, the only one with a `reason`: "asked", "ended" (by
 itself) or the limit that was passed. It also comes unasked.
@@ -33,8 +33,7 @@ from typing import Any
 
 from hkbench.sandbox import linux
 from hkbench.sandbox.cage import Cage, Spawned, spawn
-from hkbench.sandbox.limits import Limits as Limits
-from hkbench.sandbox.limits import Meter
+from hkbench.sandbox.limits import Limits as Limits, Meter
 from hkbench.sandbox.sampler import Sampler
 from hkbench.sandbox.tree import Tree
 
@@ -68,7 +67,7 @@ class Output:
 
 
 def confine(limits: Limits, folder: str, environment: dict[str, str]) -> None:
-    """Limits of this very process and what it starts, its private folder and its environment."""
+    """Confine this very process and what it starts: limits, private folder and environment."""
     linux.die_with_parent()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for kind, value in (
@@ -111,7 +110,7 @@ class Guard:
         self._commands = {b"S": self._freeze, b"C": self._resume, b"P": self._sample_begin, b"Q": self._sample_end}
 
     def watch(self) -> None:
-        """Until the judge asks for the end, the runner ends or passes a limit; then kills the tree and reports."""
+        """Watch the runner until it ends, passes a limit or is to end; then kill the tree and report."""
         reason = self._wait()
         commands = sorted({process.name for process in self._tree.living().values()})
         survivors = self._kill_all()
@@ -129,7 +128,7 @@ class Guard:
         )
 
     def _answer(self, fields: dict[str, Any]) -> None:
-        # As long as the judge lives it will read this, perhaps after work of its own; at its death the send fails.
+        # As long as the evaluator lives it will read this, perhaps after work of its own; at its death the send fails.
         with contextlib.suppress(OSError):
             self._control.sendall(json.dumps(fields).encode() + b"\n")
 
@@ -152,7 +151,7 @@ class Guard:
                         self._read_status()
                     elif not self._read_output():
                         selector.unregister(self._output_fd)
-                # What a runner leaves behind may hold the channel open, and would let the judge wait for nothing.
+                # What a runner leaves behind may hold the channel open, and would let the evaluator wait for nothing.
                 if self._ended:
                     return "ended"
                 if self._output.total > self._limits.output_bytes:
@@ -170,7 +169,7 @@ class Guard:
                     look = time.monotonic() + pause
 
     def _obey(self) -> bool:
-        """Does what the judge asks for; False: the end."""
+        """Do what the evaluator asks for; False: the end."""
         try:
             asked = self._control.recv(1)
         except OSError:
@@ -184,7 +183,7 @@ class Guard:
         return True
 
     def _read(self) -> bool:
-        """Answers memory of a process of the tree; False: the judge is gone."""
+        """Answer with memory of a process of the tree; False: the evaluator is gone."""
         try:
             asked = self._control.recv(READ.size, socket.MSG_WAITALL)
         except OSError:
@@ -251,7 +250,7 @@ class Guard:
                 pass
 
     def _kill_all(self) -> int:
-        """Kills every descendant; orphans become the guard's own children, so nobody leaves the tree."""
+        """Kill every descendant; orphans become the guard's own children, so nobody leaves the tree."""
         if self._sampler is not None:
             self._sampler.settle()
             self._sampler = None
@@ -282,7 +281,7 @@ def run(
     inherited: list[Any],
     cage: Cage,
 ) -> None:
-    """Starts the runner (`target`) in its cage and guards it. `inherited`: sockets and files that only it keeps."""
+    """Start the runner (`target`) in its cage and guards it. `inherited`: sockets and files that only it keeps."""
     linux.adopt_orphans()
     read_end, write_end = os.pipe()
 

@@ -32,7 +32,7 @@ SIGNAL_ABI = 6
 
 
 def version() -> int:
-    """The ABI version of the running kernel.
+    """Return the ABI version of the running kernel.
 
     Raises:
         OSError: the kernel has no Landlock, or it is switched off.
@@ -41,7 +41,7 @@ def version() -> int:
 
 
 def restrict(readable: Iterable[str], writable: Iterable[str]) -> None:
-    """Confines this thread and what it starts. `readable` may be read and executed, `writable` everything but devices.
+    """Confine this thread and what it starts. `readable` may be read and executed, `writable` everything but devices.
 
     Paths that do not exist are passed over: there is nothing to open. Needs `linux.no_new_privileges()`.
 

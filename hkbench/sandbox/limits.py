@@ -37,10 +37,10 @@ class Limits:
 
 
 class Meter:
-    """Looks at a tree and a folder. `peak_bytes`: the most memory seen."""
+    """Look at a tree and a folder. `peak_bytes`: the most memory seen."""
 
     def __init__(self, limits: Limits, tree: Tree, folder: str, given: frozenset[int] = frozenset()) -> None:
-        """`given`: inode numbers of memory files that the judge made."""
+        """Take `given`: inode numbers of memory files that the evaluator made."""
         self.peak_bytes = 0
         self._given = given
         self._unowned = UnownedMemory()
@@ -52,7 +52,7 @@ class Meter:
         self._count = 0
 
     def passed(self) -> tuple[str | None, float]:
-        """The name of a limit that is passed, and the seconds until the next look."""
+        """Return the name of a limit that is passed, and the seconds until the next look."""
         everybody = self._tree.walk()
         living = {pid: process for pid, process in everybody.items() if process.alive}
         files = _memory_files(list(living))
@@ -81,7 +81,7 @@ class Meter:
         return None, HURRY_SECONDS if hurry else POLL_SECONDS
 
     def _put_behind(self, helpers: list[int]) -> None:
-        """Lets the processes that a runner starts, compilers above all, wait for those that are being measured."""
+        """Let the processes that a runner starts, compilers above all, wait for those that are being measured."""
         for pid in helpers:
             if pid not in self._behind:
                 self._behind.add(pid)
@@ -100,7 +100,7 @@ class DiskMeter:
         self._next = 0.0
 
     def look(self, pids: list[int]) -> int:
-        """Goes on counting for a few milliseconds. Returns the last complete sum, or the begun one if larger.
+        """Count on for a few milliseconds. Return the last complete sum, or the begun one if larger.
 
         Raises:
             TooDeep: it holds folders nested deeper than anybody reads.
@@ -129,7 +129,7 @@ class DiskMeter:
             yield self._size(path, None, seen, device)
 
     def _size(self, path: str, parent: int | None, seen: set[int], device: int | None = None) -> int:
-        """Bytes of a file that was not seen before; with `device` of one that is open and lies there without a name."""
+        """Return a file's bytes, 0 if `seen`; with `device`, those of an open file that has no name and lies there."""
         try:
             found = os.stat(path, dir_fd=parent, follow_symlinks=device is not None)
         except OSError:
@@ -145,7 +145,7 @@ class DiskMeter:
 
 
 def _memory_files(pids: list[int]) -> dict[int, int]:
-    """Bytes of open memory files by inode: no process's resident set shows them while they are not mapped."""
+    """Return the bytes of open memory files by inode: no resident set shows them while they are not mapped."""
     files: dict[int, int] = {}
     for path in _open_files(pids):
         try:

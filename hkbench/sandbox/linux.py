@@ -30,7 +30,7 @@ _readv.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_ulong, ctypes.c_void_
 
 
 def syscall(name: str, number: int, *arguments: int | bytes | None) -> int:
-    """A system call by its number.
+    """Return a system call by its number.
 
     Raises:
         OSError: the kernel refused; the error names the call.
@@ -48,7 +48,7 @@ def _argument(value: int | bytes | None) -> Any:
 
 
 def call(name: str, *arguments: int | bytes | None) -> int:
-    """A function of the C library that returns -1 and sets errno.
+    """Return a function of the C library that returns -1 and sets errno.
 
     Raises:
         OSError: it failed; the error names the function.
@@ -66,17 +66,17 @@ def _prctl(option: int, *values: int) -> int:
 
 
 def no_new_privileges() -> None:
-    """No set-user-ID program and no file capability gives this process, or what it starts, anything more."""
+    """Deny this process, and what it starts, all privileges of set-user-ID programs and file capabilities."""
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
 def set_dumpable(on: bool) -> None:
-    """Off: no process of the same user may trace this one, or read its memory, environment and descriptors in /proc."""
+    """Set whether processes of the same user may trace this one, and read its memory and descriptors in /proc."""
     _prctl(_PR_SET_DUMPABLE, int(on))
 
 
 def drop_capabilities() -> None:
-    """Gives up all capabilities, also those that a program run later could get.
+    """Give up all capabilities, also those that a program run later could get.
 
     Raises:
         OSError: the kernel refused to take them.
@@ -96,13 +96,13 @@ def drop_capabilities() -> None:
 
 
 class _Stretch(ctypes.Structure):
-    """struct iovec"""
+    """The struct iovec of process_vm_readv(2)."""
 
     _fields_ = (("address", ctypes.c_void_p), ("size", ctypes.c_size_t))
 
 
 def read_memory(pid: int, address: int, size: int) -> bytearray:
-    """Copies memory of another process by process_vm_readv(2), which asks for the rights of ptrace(2).
+    """Copy memory of another process by process_vm_readv(2), which asks for the rights of ptrace(2).
 
     Raises:
         OSError: the process may not be read, has ended, or has no memory there.
@@ -123,7 +123,7 @@ def read_memory(pid: int, address: int, size: int) -> bytearray:
 
 
 def number_inside(pid: int) -> int:
-    """Returns a process's number in its own process namespace, which is the one that it knows.
+    """Return a process's number in its own process namespace, which is the one that it knows.
 
     Raises:
         OSError: it has ended.
@@ -135,17 +135,17 @@ def number_inside(pid: int) -> int:
 
 
 def die_with_parent() -> None:
-    """Asks the kernel to kill this process when its parent ends."""
+    """Ask the kernel to kill this process when its parent ends."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def adopt_orphans() -> None:
-    """Makes this process the parent of descendants whose own parent ended, so that none can slip away."""
+    """Make this process the parent of descendants whose own parent ended, so that none can slip away."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def resident_bytes(pids: list[int]) -> int:
-    """Memory resident in these processes, shared pages counted in each."""
+    """Return the memory resident in these processes, shared pages counted in each."""
     total = 0
     for pid in pids:
         try:

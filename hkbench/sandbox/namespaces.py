@@ -31,7 +31,7 @@ SHARED_MEMORY_BYTES = 4 << 30  #: of the private /dev/shm
 
 
 def fork(own_processes: bool) -> int:
-    """Like os.fork, but the child is in new namespaces, with `own_processes` as their process 1.
+    """Fork like os.fork, but with the child in new namespaces, and `own_processes` as their process 1.
 
     The child must do little before it forks once more: the C library does not know of this fork.
 
@@ -46,7 +46,7 @@ def fork(own_processes: bool) -> int:
 
 
 def _end_library_threads() -> None:
-    """Lets libraries (OpenBLAS) end their threads, as they do at each regular fork.
+    """Let libraries (OpenBLAS) end their threads, as they do at each regular fork.
 
     The child of a bare clone has none of these threads, but would wait for their end when it forks itself.
     """
@@ -58,14 +58,14 @@ def _end_library_threads() -> None:
 
 
 def map_user(uid: int, gid: int) -> None:
-    """In the child: its user and group keep their numbers, nobody else has one."""
+    """Map the child's user and group to their own numbers; nobody else has one."""
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
     Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
 
 
 def enter_root(readable: Iterable[str], writable: Iterable[str], own_processes: bool) -> None:
-    """In the child: builds the new root and moves into it. The first writable folder's `tmp` becomes /tmp as well.
+    """Build the new root in the child and move into it. The first writable folder's `tmp` becomes /tmp as well.
 
     /proc is left writable for what the runner has to set there; `lock_proc` ends that.
 
@@ -102,7 +102,7 @@ def enter_root(readable: Iterable[str], writable: Iterable[str], own_processes: 
 
 
 def lock_proc() -> None:
-    """Makes the kernel's switches in /proc read-only: a user who owns the machine's files could set them there.
+    """Make the kernel's switches in /proc read-only: a user who owns the machine's files could set them there.
 
     What belongs to the processes of this namespace stays writable: CUDA does not start where it cannot write below
     /proc/self (error 304).
@@ -118,7 +118,7 @@ def lock_proc() -> None:
 
 
 def resolved(path: str, links: dict[str, str]) -> str:
-    """The real path; every symbolic link on the way, by its own real path, is added to `links`."""
+    """Return the real path; every symbolic link on the way, by its own real path, is added to `links`."""
     pending = [part for part in reversed(path.split("/")) if part not in ("", ".")]
     here = ""
     hops = 0
@@ -148,7 +148,7 @@ def _within(path: str, folder: str) -> bool:
 
 
 def _clone_trees(modes: dict[str, bool]) -> Iterator[tuple[str, int]]:
-    """Detached copies of the mounts, outermost ones only; a path that is gone or out of reach is left out."""
+    """Yield detached copies of the outermost mounts; a path that is gone or out of reach is left out."""
     for path in sorted(modes, key=lambda item: item.count("/")):
         mode = modes[path]
         if any(_within(path, other) and modes[other] is mode for other in modes if other != path):

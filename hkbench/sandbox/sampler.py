@@ -29,7 +29,7 @@ SETTLE_SECONDS = 1.0
 ANONYMOUS = "[anonymous]"
 KERNEL = "[kernel]"
 HIDDEN = "[hidden]"  #: where a thread is that the guard may not trace
-#: The candidate decides how many threads and files there are; the answer has to stay a message (runner/wire.py).
+#: The candidate decides how many threads and files there are; the answer has to stay a message (protocol/wire.py).
 MAX_LOOKS = 1024  #: kept of one call, drawn evenly from all
 MAX_THREADS = 16  #: kept of one look
 MAX_PATHS = 64
@@ -63,7 +63,7 @@ class Place(NamedTuple):
 
 
 class Sampler:
-    """Collects where the running threads are. Belongs to the one thread that made it, as ptrace demands."""
+    """Collect where the running threads are. Belongs to the one thread that made it, as ptrace demands."""
 
     def __init__(self) -> None:
         self.samples = 0
@@ -83,7 +83,7 @@ class Sampler:
             self.error = f"the registers of {machine} are not known here"
 
     def tick(self, pids: Iterable[int]) -> None:
-        """Samples every thread that runs or could run now."""
+        """Sample every thread that runs or could run now."""
         if self._size:
             for tid in list(self._held):
                 self._collect(tid)
@@ -95,7 +95,7 @@ class Sampler:
         self.next_tick = time.monotonic() + random.uniform(0.0, 2.0) * TICK_SECONDS
 
     def settle(self) -> bool:
-        """Lets everybody go who is still held; False if one did not stop within a second (it waits in the kernel)."""
+        """Let everybody go who is still held; False if one did not stop within a second (it waits in the kernel)."""
         deadline = time.monotonic() + SETTLE_SECONDS
         while self._held and time.monotonic() < deadline:
             for tid in list(self._held):
@@ -104,7 +104,7 @@ class Sampler:
         return not self._held
 
     def release(self) -> None:
-        """Lets go whoever has stopped by now; a thread that gets no processor stops late."""
+        """Let go the threads that have stopped by now; a thread that gets no processor stops late."""
         for tid in list(self._held):
             self._collect(tid)
 
@@ -114,7 +114,7 @@ class Sampler:
         return bool(self._held)
 
     def result(self) -> dict[str, Any]:
-        """Describes what was seen.
+        """Describe what was seen.
 
         `samples` is their number; `looks` has the numbers of the places of each look; `places` the number of the path,
         the offset and the code (hexadecimal) of each; `paths` the mapped objects; `error` why a thread was not seen.
@@ -126,7 +126,7 @@ class Sampler:
         return found if self.error is None else found | {"error": self.error}
 
     def _end_look(self) -> None:
-        """Keeps what was seen since the last look; a thread that stopped late belongs to this one."""
+        """Keep what was seen since the last look; a thread that stopped late belongs to this one."""
         look, self._look = self._look, []
         if not look:
             return
@@ -153,7 +153,7 @@ class Sampler:
             os.sched_yield()
 
     def _collect(self, tid: int) -> bool:
-        """Reads and releases a thread that has stopped; False: not yet."""
+        """Read and release a thread that has stopped; False: not yet."""
         try:
             found, status = os.waitpid(tid, os.WNOHANG | _WALL)
         except ChildProcessError:
@@ -182,7 +182,7 @@ class Sampler:
         return pointer
 
     def _code(self, tid: int, pointer: int) -> bytes:
-        """Reads the block of code around the pointer, also where the process itself may execute it only."""
+        """Read the block of code around the pointer, also where the process itself may execute it only."""
         block = pointer - pointer % CODE_BYTES
         words = []
         for address in range(block, block + CODE_BYTES, _WORD_BYTES):
@@ -207,12 +207,12 @@ class Sampler:
         return Place(name, offset - offset % CODE_BYTES, code)
 
     def _ptrace(self, request: int, tid: int, data: int = 0, address: int = 0) -> bool:
-        """Whether the call failed."""
+        """Return whether the call failed."""
         return bool(self._libc.ptrace(request, tid, address, data) == -1)
 
 
 def _some(look: list[Place]) -> list[Place]:
-    """Draws MAX_THREADS places of a look that has more, one of each object before a second one of any."""
+    """Draw MAX_THREADS places of a look that has more, one of each object before a second one of any."""
     if len(look) <= MAX_THREADS:
         return look
     random.shuffle(look)
@@ -222,7 +222,7 @@ def _some(look: list[Place]) -> list[Place]:
 
 
 def _number(place: Place, paths: dict[str, int], places: dict[tuple[int, int, str], int]) -> int:
-    """Numbers a place and its path where they are new and there is room; else it is its path alone, or FURTHER."""
+    """Register a place and its path if they are new and there is room; else its path alone, or return FURTHER."""
     known = place.path in paths or len(paths) < MAX_PATHS - 1
     path = paths.setdefault(place.path if known else FURTHER, len(paths))
     key = (path, place.offset, place.code.hex()) if known else (path, 0, "")
@@ -235,13 +235,13 @@ class _Maps:
     """The executable mappings of one process."""
 
     def __init__(self, begins: list[int], ends: list[int], names: list[tuple[str, int]], until: float) -> None:
-        """`names`: of each mapping the object and the offset of its begin in it."""
+        """Take `names`: of each mapping the object and the offset of its begin in it."""
         self._begins, self._ends, self._names = begins, ends, names
         self.until = until
 
     @classmethod
     def read(cls, pid: int, until: float) -> _Maps | None:
-        """None when the process has ended."""
+        """Read the mappings; None when the process has ended."""
         begins, ends, names = list[int](), list[int](), list[tuple[str, int]]()
         try:
             with Path(f"/proc/{pid}/maps").open(errors="surrogateescape") as lines:
@@ -258,7 +258,7 @@ class _Maps:
         return cls(begins, ends, names, until) if begins else None
 
     def find(self, pointer: int) -> tuple[str, int] | None:
-        """Finds the object that is mapped there, and the offset in its file."""
+        """Find the object that is mapped there, and the offset in its file."""
         at = bisect.bisect_right(self._begins, pointer) - 1
         if at < 0 or pointer >= self._ends[at]:
             return None

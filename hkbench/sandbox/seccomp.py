@@ -71,12 +71,12 @@ class _Program:
         self.code.append((operation, if_true, if_false, value))
 
     def deny(self, number: int, code: int = errno.EPERM) -> None:
-        """The call `number` fails with `code`. The accumulator holds the number before and after."""
+        """Let the call `number` fail with `code`. The accumulator holds the number before and after."""
         self.add(_EQUAL, number, 0, 1)
         self.add(_RETURN, _ERRNO | code)
 
     def deny_if(self, number: int, argument: int, operation: int, value: int, deny_on: bool, mask: int = 0) -> None:
-        """The call fails with EPERM where the test of the argument's low half comes out as `deny_on`; else it goes."""
+        """Let the call fail with EPERM where the test of the argument's low half gives `deny_on`; else allow it."""
         self.add(_EQUAL, number, 0, 4 + bool(mask))
         self.add(_LOAD, _ARGUMENTS + 8 * argument)
         if mask:
@@ -91,7 +91,7 @@ def supported() -> bool:
 
 
 def program(machine: str, sockets: bool, pipes: bool = False) -> bytes:
-    """The filter as an array of struct sock_filter.
+    """Return the filter as an array of struct sock_filter.
 
     `sockets`: new Unix sockets are allowed and can be connected. `pipes`: named pipes may be made.
     """
@@ -132,7 +132,7 @@ def program(machine: str, sockets: bool, pipes: bool = False) -> bytes:
 
 
 def install(sockets: bool, pipes: bool = False) -> None:
-    """Puts the filter of `program` on this thread and what it starts. Needs `linux.no_new_privileges()`.
+    """Put the filter of `program` on this thread and what it starts. Needs `linux.no_new_privileges()`.
 
     Raises:
         OSError: the kernel has no seccomp filters, or this machine's calls are not known here.

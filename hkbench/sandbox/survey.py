@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hkbench.sandbox import bubblewrap, landlock, linux, seccomp
+from hkbench.sandbox import command, landlock, linux, seccomp
 from hkbench.sandbox.cage import LANDLOCK, NAMESPACES, SECCOMP, SHARED_PROCESSES, Cage, spawn
 from hkbench.sandbox.environment import device_files, readable_paths
 
@@ -38,14 +38,14 @@ _IN_ROOT = "/hkbench-probe"
 
 
 def survey() -> dict[str, Any]:
-    """Tries every layer here; see the module's text for what comes back."""
+    """Try every layer here; see the module's text for what comes back."""
     allowed = readable_paths(), device_files()
     layers, refused = _layers(allowed)
     if not any(layer.startswith(NAMESPACES) for layer in layers) and _INSIDE not in sys.argv:
         wrapped = _in_bubblewrap()
         if wrapped is not None:
             return wrapped
-    outside = [bubblewrap.NAME] if _INSIDE in sys.argv else []
+    outside = [command.BUBBLEWRAP] if _INSIDE in sys.argv else []
     held = _held(allowed, tuple(layers))
     held[LIMITS] = ""
     holds = [name for name in PROTECTIONS if not held[name]]
@@ -55,7 +55,7 @@ def survey() -> dict[str, Any]:
 
 
 def _layers(allowed: Allowed) -> tuple[list[str], dict[str, str]]:
-    """The layers that can be entered, and for the others why not."""
+    """Return the layers that can be entered, and for the others why not."""
     works: list[str] = []
     refused: dict[str, str] = {}
     candidates: list[list[str]] = [[NAMESPACES, SHARED_PROCESSES], [SECCOMP]]
@@ -89,7 +89,7 @@ class _Surroundings:
 
 
 def _held(allowed: Allowed, layers: tuple[str, ...]) -> dict[str, str]:
-    """For each protection how it was broken; the empty string where it holds."""
+    """Return for each protection how it was broken; the empty string where it holds."""
     with _surroundings() as around:
         answer = _try(allowed, layers, lambda private: _attack(around, private))
     with contextlib.suppress(OSError):  # there only where the root folder could be written
@@ -124,7 +124,7 @@ def _surroundings() -> Iterator[_Surroundings]:
 
 
 def _try(allowed: Allowed, layers: tuple[str, ...], target: Callable[[str], Any]) -> Any:
-    """What `target(private folder)` returns in a cage of these layers.
+    """Return what `target(private folder)` returns in a cage of these layers.
 
     Raises:
         OSError: the cage could not be entered; with the cage's own words.
@@ -155,7 +155,7 @@ def _try(allowed: Allowed, layers: tuple[str, ...], target: Callable[[str], Any]
 
 
 def _attack(around: _Surroundings, private: str) -> dict[str, str]:
-    """Tries everything, in the cage."""
+    """Try everything, in the cage."""
     own_numbers = str(Path("/proc/self/ns/pid").readlink()) != around.numbers
     own_proc = str(Path("/proc/self").readlink()) == str(os.getpid())
     return {
@@ -184,7 +184,7 @@ def _attack(around: _Surroundings, private: str) -> dict[str, str]:
 
 
 def _reached(attempts: dict[str, Callable[[], object]]) -> str:
-    """The first attempt that is not refused."""
+    """Return the first attempt that is not refused."""
     for name, attempt in attempts.items():
         try:
             attempt()
@@ -233,7 +233,7 @@ def _system_calls() -> str:
 
 
 def _why(name: str, broken: str, layers: list[str], refused: dict[str, str]) -> str:
-    """One line: what does not hold, why, and what would change it."""
+    """Return one line: what does not hold, why, and what would change it."""
     remedies: list[str] = []
     if name != "syscalls" and NAMESPACES not in layers:
         remedies.append(f"namespaces: {refused.get(NAMESPACES, 'not complete')}{_namespace_remedy()}")
@@ -252,7 +252,7 @@ def _why(name: str, broken: str, layers: list[str], refused: dict[str, str]) -> 
 
 
 def _namespace_remedy() -> str:
-    """What would let this user make namespaces, as far as the kernel's switches tell."""
+    """Return what would let this user make namespaces, as far as the kernel's switches tell."""
     switches = {
         "kernel/unprivileged_userns_clone": ("0", "1"),
         "kernel/apparmor_restrict_unprivileged_userns": ("1", "0"),
@@ -269,12 +269,12 @@ def _namespace_remedy() -> str:
 
 
 def _in_bubblewrap() -> dict[str, Any] | None:
-    """The same question asked inside of bubblewrap, if that works here."""
-    prefix = bubblewrap.prefix()
+    """Return the same question asked inside of bubblewrap, if that works here."""
+    prefix = command.bubblewrap()
     if prefix is None:
         return None
-    command = [*prefix, sys.executable, "-m", "hkbench.sandbox.survey", _INSIDE]
-    done = subprocess.run(command, capture_output=True, check=False, timeout=SECONDS)
+    words = [*prefix, sys.executable, "-m", "hkbench.sandbox.survey", _INSIDE]
+    done = subprocess.run(words, capture_output=True, check=False, timeout=SECONDS)
     if done.returncode:
         return None
     answer = json.loads(done.stdout)

@@ -47,7 +47,7 @@ class Frozen:
 
 
 def read_small(path: str) -> bytes:
-    """A file of /proc, whole.
+    """Return a file of /proc, whole.
 
     Raises:
         OSError: most often the process ended meanwhile.
@@ -73,7 +73,7 @@ class Tree:
         self._ledger = _CpuLedger()
 
     def walk(self, visit: Callable[[int], None] | None = None) -> dict[int, Process]:
-        """The processes by id, those included that ended and were not waited for.
+        """Return the processes by id, those included that ended and were not waited for.
 
         `visit` is called with each id before that process's children are looked up: what it stops there cannot
         start another unseen. A walk can miss a process whose parent ends meanwhile; the next one finds it.
@@ -98,15 +98,15 @@ class Tree:
         return found
 
     def living(self) -> dict[int, Process]:
-        """The processes that have not ended."""
+        """Return the processes that have not ended."""
         return {pid: process for pid, process in self.walk().items() if process.alive}
 
     def signal(self, number: int) -> dict[int, Process]:
-        """Sends a signal to each living process, parents first."""
+        """Send a signal to each living process, parents first."""
         return {pid: process for pid, process in self.walk(_sender(number)).items() if process.alive}
 
     def anyone(self) -> bool:
-        """Whether somebody lives, the sandbox's own included, by a look at the whole machine: slow and sure."""
+        """Return whether somebody lives, the sandbox's own included, by a look at the whole machine: slow and sure."""
         parents = _children_by_parent()
         front = [self._root]
         while front:
@@ -118,7 +118,7 @@ class Tree:
         return False
 
     def freeze(self) -> Frozen:
-        """Stops everybody; at most `FREEZE_SECONDS`, after which `running` says how many threads went on.
+        """Stop everybody; at most `FREEZE_SECONDS`, after which `running` says how many threads went on.
 
         A process may fork while it is looked for, so the walk is repeated until two agree and all are stopped.
         """
@@ -137,7 +137,7 @@ class Tree:
                 os.sched_yield() if passed < 0.001 else time.sleep(0.0002)
 
     def resume(self) -> Frozen:
-        """Continues everybody; counts and CPU time are those of just before."""
+        """Continue everybody; count and CPU time are those of just before."""
         everybody = self.walk()
         state = self._state(everybody, _moving(everybody)[0])
         for pid in everybody:
@@ -152,7 +152,7 @@ class Tree:
         return Frozen(len(threads), sum(threads), running, used, time.perf_counter())
 
     def cpu_seconds(self, processes: dict[int, Process] | None = None) -> float:
-        """User and system time of the whole tree so far, ended processes included; never falls.
+        """Return user and system time of the whole tree so far, ended processes included; never falls.
 
         Threads count from the moment on, in nanoseconds; a process that was waited for counts in clock ticks. Of one
         that nobody waits for (SIGCHLD ignored) only what a look has seen is known, so this is a lower bound.
@@ -196,7 +196,7 @@ class _CpuLedger:
 
 
 def threads(pid: int) -> tuple[int, ...]:
-    """The threads of a process; none when it is gone."""
+    """Return the threads of a process; none when it is gone."""
     try:
         return tuple(map(int, os.listdir(f"/proc/{pid}/task")))
     except OSError:
@@ -204,7 +204,7 @@ def threads(pid: int) -> tuple[int, ...]:
 
 
 def thread_state(pid: int, tid: int) -> str:
-    """The letter that proc(5) gives to a thread's state; "X" when it is gone."""
+    """Return the letter that proc(5) gives to a thread's state; "X" when it is gone."""
     try:
         stat = read_small(f"/proc/{pid}/task/{tid}/stat")
     except OSError:
@@ -213,7 +213,7 @@ def thread_state(pid: int, tid: int) -> str:
 
 
 def _moving(everybody: dict[int, Process]) -> tuple[int, int]:
-    """How many threads run, sleep or will (not stopped), and how many wait in the kernel and cannot be stopped yet."""
+    """Return how many threads run, sleep or will, and how many wait in the kernel and cannot be stopped yet."""
     running = blocked = 0
     for pid, process in everybody.items():
         for tid in process.threads:
@@ -256,7 +256,7 @@ def _ended_children_seconds(pid: int) -> float:
 
 
 def _cpu_clock(pid: int) -> float | None:
-    """CPU seconds of all threads a process ever had: its CPU-time clock, see clock_getcpuclockid(3)."""
+    """Return the CPU seconds of all threads a process ever had: its CPU-time clock, see clock_getcpuclockid(3)."""
     try:
         return time.clock_gettime(~pid << 3 | 2)  # 2: CPUCLOCK_SCHED, nanoseconds as the scheduler counts them
     except OSError:
@@ -264,7 +264,7 @@ def _cpu_clock(pid: int) -> float | None:
 
 
 def _listed_children(pid: int) -> list[int]:
-    """By the lists that the kernel keeps for each thread."""
+    """Return the children by the lists that the kernel keeps for each thread."""
     children: list[int] = []
     with contextlib.suppress(OSError):  # it ended meanwhile
         for tid in os.listdir(f"/proc/{pid}/task"):
@@ -274,7 +274,7 @@ def _listed_children(pid: int) -> list[int]:
 
 
 def _children_by_parent() -> dict[int, list[int]]:
-    """By a look at every process of the machine."""
+    """Return the children by a look at every process of the machine."""
     children: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():

@@ -21,7 +21,7 @@ class UnownedMemory:
         self._before = shared_bytes()
 
     def look(self, pids: Iterable[int], shown: int, open_inodes: frozenset[int]) -> int:
-        """Bytes that count against these processes, of whose memory files `shown` bytes are known."""
+        """Return the bytes that count against these processes, of whose memory files `shown` bytes are known."""
         added = shared_bytes() - self._before - shown
         if added < FREE_BYTES:
             return 0
@@ -29,7 +29,7 @@ class UnownedMemory:
 
 
 def shared_bytes() -> int:
-    """The machine's memory in memory files, tmpfs and shared mappings; 0 where the kernel does not say."""
+    """Return the machine's memory in memory files, tmpfs and shared mappings; 0 where the kernel does not say."""
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
     except OSError:

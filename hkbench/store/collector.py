@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """No search for cycles in here; also a decorator.
+    """Pause the search for cycles within the context; also a decorator.
 
     A run is read into a tree of records that stay. The collector walks what is there again and again as it grows, and
     finds nothing: a fifth of the time of a report on 10,000 samples (benchmarks/harness.py).

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from hkbench.records import (
     AdviceKey,
-    AdviceReceived,
-    AnyEvent,
     CallKey,
     Price,
-    ReplyReceived,
-    RunConfig,
-    SampleKey,
     Usage,
 )
-from hkbench.store.layout import AdvicePaths, ProblemPaths, RunPaths, SamplePaths
-from hkbench.store.reader import advice_folders, read_exchange, sample_folders
 
 PER = 1_000_000  #: tokens that a price is for
 DIGITS = 9  #: decimals of a sum, beyond which it shows the rounding of its floats
 
 
 def cost_of(usage: Usage, price: Price | None) -> float | None:
-    """Money for one reply. `None` where the price is not known, or the service did not say input or output.
+    """Return the money for one reply. `None` where the price is not known, or the service did not say input or output.
 
     Cached tokens that it did not tell of are taken as not cached.
     """
@@ -37,7 +29,7 @@ def cost_of(usage: Usage, price: Price | None) -> float | None:
 
 
 def money(value: float, currency: str | None) -> str:
-    """ "12.35 USD", "0.00123 USD": two decimals, below 1 three digits."""
+    """Return "12.35 USD" or "0.00123 USD": two decimals, below 1 three digits."""
     figure = f"{value:,.2f}" if value >= 1 or value == 0 else f"{value:.3g}"
     return figure if currency is None else f"{figure} {currency}"
 
@@ -59,13 +51,14 @@ class Spending:
     silent: int = 0  #: replies that did not say
     known_cost: float = 0.0
     unpriced: int = 0  #: replies whose cost is not known
-    _replies: dict[CallKey, _Spent] = field(default_factory=dict)
+    _replies: dict[CallKey, _Spent | None] = field(default_factory=dict)
     _most_tokens: int | None = None  #: of one reply
     _most_cost: float | None = None
 
     def take(self, key: CallKey, usage: Usage, replayed: bool) -> None:
         """Count one reply."""
-        self._count(self._replies.pop(key, None), -1)
+        self._count(self._replies.get(key), -1)
+        self._replies[key] = None
         if replayed:
             return
         known = usage.input is not None and usage.output is not None
@@ -77,6 +70,10 @@ class Spending:
             self._most_tokens = max(self._most_tokens or 0, spent.tokens)
         if spent.cost is not None:
             self._most_cost = max(self._most_cost or 0.0, spent.cost)
+
+    def __contains__(self, key: CallKey) -> bool:
+        """Tell whether the reply to a call is counted."""
+        return key in self._replies
 
     @property
     def currency(self) -> str | None:
@@ -95,7 +92,7 @@ class Spending:
 
     @property
     def cost(self) -> float | None:
-        """Of the replies whose cost is known; 0 when no model was called, `None` when of none it is known."""
+        """Cost of the replies whose cost is known; 0 without a model call, `None` when none is known."""
         return None if self.unpriced and self.unpriced == self.calls else round(self.known_cost, DIGITS)
 
     @property
@@ -111,34 +108,3 @@ class Spending:
         if not self.silent:
             return self.tokens
         return None if self._most_tokens is None else self.tokens + self.silent * self._most_tokens
-
-
-def spent_before(
-    paths: RunPaths,
-    config: RunConfig,
-    history: Iterable[AnyEvent],
-    price: Price | None,
-    judge_price: Price | None = None,
-) -> Spending:
-    """What the folder's replies have cost: by the journal, else by exchange.json (a crash between the two)."""
-    spending = Spending(price, judge_price)
-    told: set[CallKey] = set()
-    for event in history:
-        if isinstance(event, ReplyReceived | AdviceReceived):
-            spending.take(event.key, event.usage, event.replayed)
-            told.add(event.key)
-    for name in config.problems:
-        for key, folder in _calls(paths.problem(name), name):
-            if key not in told:
-                reply = read_exchange(paths, folder, config.replay is not None, [])
-                if reply is not None:
-                    spending.take(key, reply.usage, reply.replayed)
-    return spending
-
-
-def _calls(paths: ProblemPaths, name: str) -> Iterator[tuple[CallKey, SamplePaths | AdvicePaths]]:
-    """All calls of which a problem's folder holds something."""
-    for attempt, sample in sample_folders(paths.root):
-        yield SampleKey(problem=name, attempt=attempt, sample=sample), paths.sample(attempt, sample)
-    for attempt, call in advice_folders(paths.root):
-        yield AdviceKey(problem=name, attempt=attempt, call=call), paths.advice(attempt, call)

@@ -19,7 +19,7 @@ _EVENT: TypeAdapter[AnyEvent] = TypeAdapter(AnyEvent)
 
 
 @dataclass(frozen=True)
-class Damage:
+class CorruptEntry:
     """Something in the run folder that could not be read. Reported, and otherwise passed over."""
 
     file: str  #: relative to the run folder
@@ -27,11 +27,11 @@ class Damage:
     message: str
 
 
-def read_events(path: Path) -> Iterator[AnyEvent | Damage]:
-    """The journal's events in order, a line at a time; a missing journal has none.
+def read_events(path: Path) -> Iterator[AnyEvent | CorruptEntry]:
+    """Yield the journal's events in order, a line at a time; a missing journal has none.
 
     A last line without its newline is what a crash in the middle of a write leaves: it is an event when it is
-    whole, and otherwise a `Damage` that says so.
+    whole, and otherwise a `CorruptEntry` that says so.
     """
     try:
         file = path.open("rb")
@@ -46,12 +46,12 @@ def read_events(path: Path) -> Iterator[AnyEvent | Damage]:
 
 @collector_paused()
 def read_history(path: Path) -> list[AnyEvent]:
-    """The journal's events in order, without what is damaged."""
-    return [event for event in read_events(path) if not isinstance(event, Damage)]
+    """Return the journal's events in order, without those lines that are corrupt."""
+    return [event for event in read_events(path) if not isinstance(event, CorruptEntry)]
 
 
 def read_last_event(path: Path) -> AnyEvent | None:
-    """The journal's last whole event, without reading the rest; `None` for one that is missing, empty or damaged."""
+    """Read the journal's last whole event, not the rest; `None` for one that is missing, empty or corrupt."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _LAST))
@@ -61,7 +61,7 @@ def read_last_event(path: Path) -> AnyEvent | None:
     for line in reversed(lines):
         if line.strip():
             found = _parse(line, path.name, 0)
-            return None if isinstance(found, Damage) else found
+            return None if isinstance(found, CorruptEntry) else found
     return None
 
 
@@ -70,12 +70,12 @@ class News:
     """What one look at the journal brought."""
 
     events: tuple[AnyEvent, ...] = ()
-    damage: tuple[Damage, ...] = ()
+    corrupt: tuple[CorruptEntry, ...] = ()
     restarted: bool = False  #: the journal was replaced, cut or removed: forget what came before `events`
 
 
 class JournalTail:
-    """Reads a journal as it grows: each `poll` gives what was added since the last one.
+    """Read a journal as it grows: each `poll` gives what was added since the last one.
 
     Only whole lines are taken, so a line that is being written waits for the next poll. A journal that does
     not exist (yet, or any more) gives no events. One that became shorter, or is another file, is read anew.
@@ -88,7 +88,7 @@ class JournalTail:
         self._file: tuple[int, int] | None = None
 
     def poll(self, most: int | None = None) -> News:
-        """What was added; with `most`, whole lines of about so many bytes, and the next poll goes on there."""
+        """Return what was added; with `most`, whole lines of about so many bytes, and the next poll goes on there."""
         try:
             file = self._path.open("rb")
         except FileNotFoundError:
@@ -115,29 +115,29 @@ class JournalTail:
 
     def _take(self, whole: bytes, restarted: bool) -> News:
         events: list[AnyEvent] = []
-        damage: list[Damage] = []
+        corrupt: list[CorruptEntry] = []
         for line in io.BytesIO(whole):  # splits at newlines only, as a file does
             self._line += 1
             found = _parse(line, self._path.name, self._line)
-            if isinstance(found, Damage):
-                damage.append(found)
+            if isinstance(found, CorruptEntry):
+                corrupt.append(found)
             elif found is not None:
                 events.append(found)
-        return News(tuple(events), tuple(damage), restarted)
+        return News(tuple(events), tuple(corrupt), restarted)
 
 
-def _parse(line: bytes, file: str, number: int) -> AnyEvent | Damage | None:
-    """The event on a line; `None` for an empty line."""
+def _parse(line: bytes, file: str, number: int) -> AnyEvent | CorruptEntry | None:
+    """Return the event on a line; `None` for an empty line."""
     if not line.strip():
         return None
     try:
         event = _EVENT.validate_json(line)
     except ValidationError as error:
         if not line.endswith(b"\n"):
-            return Damage(file, number, "the last line was cut in the middle of a write")
+            return CorruptEntry(file, number, "the last line was cut in the middle of a write")
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])
-        return Damage(file, number, f"not an event: {where + ': ' if where else ''}{first['msg']}")
-    if not math.isfinite(event.time):
-        return Damage(file, number, "not an event: time is not a finite number")
+        return CorruptEntry(file, number, f"not an event: {where + ': ' if where else ''}{first['msg']}")
+    if "time" not in event.model_fields_set or not math.isfinite(event.time):
+        return CorruptEntry(file, number, "not an event: time is not a finite number")
     return event

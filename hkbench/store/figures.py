@@ -1,6 +1,8 @@
-"""Speed-ups as every report, screen and message prints them, so that the same number looks the same everywhere."""
+"""Speed-ups and times as every report, screen and message prints them: the same number looks the same everywhere."""
 
 from __future__ import annotations
+
+from hkbench.records import Interval
 
 
 def speedup(value: float) -> str:
@@ -22,6 +24,19 @@ def interval(low: float, high: float) -> str:
     return f"[{_digits(low)}, {_digits(high)}]"
 
 
+def kernel_time(seconds: float) -> str:
+    """Format a kernel's time with three digits and the unit that fits it: "1.00 ms", "33.0 µs"."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size * 0.9995:
+            return f"{_three_digits(seconds / size)} {unit}"
+    return f"{_three_digits(seconds / 1e-9)} ns"
+
+
+def kernel_interval(found: Interval) -> str:
+    """Format a time with its interval: "1.00 ms [900 µs, 2.00 ms]"."""
+    return f"{kernel_time(found.value)} [{kernel_time(found.low)}, {kernel_time(found.high)}]"
+
+
 def _digits(value: float) -> str:
     # A bound is where the next form begins to print the same number: 9.996 is "10.0", not "10.00".
     if value >= 99.95:
@@ -29,3 +44,8 @@ def _digits(value: float) -> str:
     if value >= 9.995:
         return f"{value:.1f}"
     return f"{value:.2f}" if value >= 0.0995 else f"{value:.3f}"
+
+
+def _three_digits(value: float) -> str:
+    """Return three significant digits, zeros too: "1.00", "33.0", "500"."""
+    return f"{value:.{2 if value < 9.995 else 1 if value < 99.95 else 0}f}"

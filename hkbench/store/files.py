@@ -30,7 +30,10 @@ def write_atomic(path: Path, text: str | bytes) -> None:
 
 
 def _holds(path: Path, data: bytes) -> bool:
-    """A resume writes most files a second time as they are, and each would wait for the disk."""
+    """Return whether the file holds `data`.
+
+    A resume would write most files a second time as they are, and each would wait for the disk.
+    """
     try:
         return path.stat().st_size == len(data) and path.read_bytes() == data
     except OSError:
@@ -38,7 +41,7 @@ def _holds(path: Path, data: bytes) -> bool:
 
 
 def _sync_folder(folder: Path) -> None:
-    """The rename itself lives in the folder: without this a power cut can undo it."""
+    """Write the folder to the disk: the rename lives there, and without this a power cut can undo it."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

@@ -20,7 +20,7 @@ def holds_run(folder: Path) -> bool:
 
 
 def runs_below(root: Path) -> list[Path]:
-    """The folders of all runs in `root`, the last begun or resumed first; `root` itself where it holds a run.
+    """Return the folders of all runs in `root`, the last begun or resumed first; `root` itself where it holds a run.
 
     Looks into folders, at most five deep, that are neither hidden nor a run. A run that a link leads to is listed once,
     by its own name where it has one below `root`. A folder that cannot be read has no runs.
@@ -36,12 +36,12 @@ def runs_below(root: Path) -> list[Path]:
 
 
 def newest_run(root: Path) -> Path | None:
-    """The run in `root` that was begun or resumed last; `None` where there is none."""
+    """Return the run in `root` that was begun or resumed last; `None` where there is none."""
     return next(iter(runs_below(root)), None)
 
 
 def last_begun(folder: Path) -> float:
-    """When the run in `folder` was begun or resumed last, in seconds since the epoch.
+    """Return when the run in `folder` was begun or resumed last, in seconds since the epoch.
 
     The lock's time says it, since each session touches that; without a lock (a copy may lack it) run.json's does.
     """
@@ -53,7 +53,7 @@ def last_begun(folder: Path) -> float:
 
 
 def named_run(folder: Path) -> Path:
-    """`folder`, or what it is a link to: `results/latest` as the run that it leads to at this moment."""
+    """Return `folder`, or the run to which a link such as `results/latest` leads at this moment."""
     for _ in range(_MAX_DEPTH):
         if not folder.is_symlink():
             break
@@ -62,7 +62,7 @@ def named_run(folder: Path) -> Path:
 
 
 def point_latest(root: Path, run: Path) -> None:
-    """Makes `root`/latest a relative link to `run`, in one step.
+    """Make `root`/latest a relative link to `run`, in one step.
 
     Leaves alone what is there by that name and is not a link. Does nothing where the file system has no links.
     """
@@ -79,7 +79,7 @@ def point_latest(root: Path, run: Path) -> None:
 
 
 def make_new_folder(folder: Path) -> Path:
-    """Makes `folder`, or the first of `folder`_2, `folder`_3, ... that does not exist; returns the one that it made.
+    """Make `folder`, or the first of `folder`_2, `folder`_3, ... that does not exist; returns the one that it made.
 
     Raises:
         OSError: it cannot be made.
@@ -97,7 +97,7 @@ def make_new_folder(folder: Path) -> Path:
 
 
 def _folders(folder: Path, links: list[Path], depth: int) -> Iterator[Path]:
-    """Folders of runs that are reached without a link. Links to runs are put into `links`."""
+    """Yield folders of runs that are reached without a link. Links to runs are put into `links`."""
     if holds_run(folder):
         yield folder
         return

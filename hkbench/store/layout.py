@@ -7,8 +7,22 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
-class SamplePaths:
-    """One generation and its verdict::
+class _Folder:
+    root: Path
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A file or folder of this name in a folder."""
+
+    name: str
+
+    def __get__(self, folder: _Folder, _owner: type[_Folder]) -> Path:
+        return folder.root / self.name
+
+
+class SamplePaths(_Folder):
+    """One generation and its verdict.
 
     attempt_K/sample_N/
         response.txt      the reply's text, written before it is used
@@ -19,36 +33,16 @@ class SamplePaths:
         build/            the private build folder; removed when the verdict is in
     """
 
-    root: Path
-
-    @property
-    def response(self) -> Path:
-        return self.root / "response.txt"
-
-    @property
-    def exchange(self) -> Path:
-        return self.root / "exchange.json"
-
-    @property
-    def code(self) -> Path:
-        return self.root / "code.py"
-
-    @property
-    def extraction(self) -> Path:
-        return self.root / "extraction.json"
-
-    @property
-    def result(self) -> Path:
-        return self.root / "result.json"
-
-    @property
-    def build(self) -> Path:
-        return self.root / "build"
+    response = _Entry("response.txt")
+    exchange = _Entry("exchange.json")
+    code = _Entry("code.py")
+    extraction = _Entry("extraction.json")
+    result = _Entry("result.json")
+    build = _Entry("build")
 
 
-@dataclass(frozen=True)
-class AdvicePaths:
-    """One call of the judge, before the prompt of attempt K::
+class AdvicePaths(_Folder):
+    """One call of the judge, before the prompt of attempt K.
 
     attempt_K/judge_N/
         prompt.txt        what was asked: N = 1 the question, N = 2 to put the answer right
@@ -57,28 +51,14 @@ class AdvicePaths:
         advice.json       what was read in the answer (records.AdviceRead)
     """
 
-    root: Path
-
-    @property
-    def prompt(self) -> Path:
-        return self.root / "prompt.txt"
-
-    @property
-    def response(self) -> Path:
-        return self.root / "response.txt"
-
-    @property
-    def exchange(self) -> Path:
-        return self.root / "exchange.json"
-
-    @property
-    def advice(self) -> Path:
-        return self.root / "advice.json"
+    prompt = _Entry("prompt.txt")
+    response = _Entry("response.txt")
+    exchange = _Entry("exchange.json")
+    advice = _Entry("advice.json")
 
 
-@dataclass(frozen=True)
-class ProblemPaths:
-    """One problem::
+class ProblemPaths(_Folder):
+    """One problem.
 
     PROBLEM/
         PROBLEM.py        the problem's file as the run was given it: reference, inputs, sizes
@@ -93,8 +73,6 @@ class ProblemPaths:
         evaluation/eval_XXXX.json    strategies judge and staged: the verdicts in order, with what led to each
         score.png             the same strategies: the speed-up over the attempts
     """
-
-    root: Path
 
     @property
     def reference(self) -> Path:
@@ -121,33 +99,19 @@ class ProblemPaths:
     def advice(self, attempt: int, call: int) -> AdvicePaths:
         return AdvicePaths(self.root / f"attempt_{attempt}" / f"judge_{call}")
 
-    @property
-    def best_prompt(self) -> Path:
-        return self.root / "best_prompt.txt"
-
-    @property
-    def best_system(self) -> Path:
-        return self.root / "best_system.txt"
-
-    @property
-    def best_code(self) -> Path:
-        return self.root / "best_code.py"
-
-    @property
-    def best_result(self) -> Path:
-        return self.root / "best_result.json"
+    best_prompt = _Entry("best_prompt.txt")
+    best_system = _Entry("best_system.txt")
+    best_code = _Entry("best_code.py")
+    best_result = _Entry("best_result.json")
 
     def evaluation(self, number: int) -> Path:
         return self.root / "evaluation" / f"eval_{number:04}.json"
 
-    @property
-    def score(self) -> Path:
-        return self.root / "score.png"
+    score = _Entry("score.png")
 
 
-@dataclass(frozen=True)
-class RunPaths:
-    """The whole run::
+class RunPaths(_Folder):
+    """The whole run.
 
     RESULTS/
         run.json              settings (RunConfig) and where it ran (RunFacts): {"config": ..., "facts": ...}
@@ -161,51 +125,17 @@ class RunPaths:
         PROBLEM/              one folder a problem, named as its file (ProblemPaths)
     """
 
-    root: Path
-
-    @property
-    def run(self) -> Path:
-        return self.root / "run.json"
-
-    @property
-    def journal(self) -> Path:
-        return self.root / "journal.jsonl"
-
-    @property
-    def log(self) -> Path:
-        return self.root / "batch_run.log"
-
-    @property
-    def lock(self) -> Path:
-        return self.root / ".lock"
-
-    @property
-    def summary_json(self) -> Path:
-        return self.root / "summary.json"
-
-    @property
-    def summary_csv(self) -> Path:
-        return self.root / "summary.csv"
-
-    @property
-    def samples(self) -> Path:
-        return self.root / "samples.csv"
-
-    @property
-    def report_json(self) -> Path:
-        return self.root / "detailed_report.json"
-
-    @property
-    def report_text(self) -> Path:
-        return self.root / "detailed_report.txt"
-
-    @property
-    def report_page(self) -> Path:
-        return self.root / "report.html"
-
-    @property
-    def usage(self) -> Path:
-        return self.root / "usage.csv"
+    run = _Entry("run.json")
+    journal = _Entry("journal.jsonl")
+    log = _Entry("batch_run.log")
+    lock = _Entry(".lock")
+    summary_json = _Entry("summary.json")
+    summary_csv = _Entry("summary.csv")
+    samples = _Entry("samples.csv")
+    report_json = _Entry("detailed_report.json")
+    report_text = _Entry("detailed_report.txt")
+    report_page = _Entry("report.html")
+    usage = _Entry("usage.csv")
 
     @property
     def written(self) -> tuple[Path, ...]:

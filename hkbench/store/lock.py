@@ -27,7 +27,7 @@ def take(path: Path) -> int | None:
 
 
 def is_free(path: Path) -> bool | None:
-    """Whether no process of this host holds the lock; `None` where that cannot be told (no lock file, no permission).
+    """Return whether no process of this host holds the lock; `None` where that is not known (no lock file).
 
     A process of another host may hold it all the same: many network file systems keep locks on the host that took them.
     The question takes a shared lock for a moment, since /proc/locks leaves out the processes of other containers.

@@ -23,7 +23,7 @@ class Progress:
 
 
 def progress_of(paths: RunPaths, config: RunConfig) -> Progress:
-    """How far the run with the settings `config` has come; reads no verdict and no reply."""
+    """Return how far the run with the settings `config` has come; reads no verdict and no reply."""
     judged = waiting = 0
     advised = False
     for name in config.problems:
@@ -40,8 +40,9 @@ def progress_of(paths: RunPaths, config: RunConfig) -> Progress:
 
 
 def describe_folder(folder: Path, config: RunConfig | None = None) -> str:
-    """What running into `folder` means: "new: FOLDER", or "resumes FOLDER: 12 of up to 36 samples judged, 8 replies
-    that are not judged yet".
+    """Say what running into `folder` means.
+
+    Examples: "new: FOLDER" and "resumes FOLDER: 12 of up to 36 samples judged, 8 replies that are not judged yet".
 
     For the plan that a dry run prints, and for the line that a resumed run begins with. `config` has the settings to
     resume with, where they are more than the recorded ones. Reads only names of files, run.json and the journal's last
@@ -60,6 +61,6 @@ def describe_folder(folder: Path, config: RunConfig | None = None) -> str:
 
 
 def is_complete(paths: RunPaths) -> bool:
-    """Whether the last session came to the end of the plan."""
+    """Return whether the last session came to the end of the plan."""
     last = read_last_event(paths.journal)
     return isinstance(last, RunClosed) and last.complete

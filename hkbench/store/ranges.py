@@ -8,7 +8,7 @@ Range = tuple[int, int]  #: from the first number to the last, both included
 
 
 def joined(ranges: Iterable[Range]) -> tuple[Range, ...]:
-    """The same numbers in the fewest ranges, in order."""
+    """Return the same numbers in the fewest ranges, in order."""
     found: list[Range] = []
     for first, last in sorted(ranges):
         if found and first <= found[-1][1] + 1:
@@ -19,7 +19,7 @@ def joined(ranges: Iterable[Range]) -> tuple[Range, ...]:
 
 
 def numbers_text(ranges: Iterable[Range]) -> str:
-    """ "1 to 4, 7, 9, 12 to 14"."""
+    """Return text as "1 to 4, 7, 9, 12 to 14"."""
     return ", ".join(_text(*one) for one in joined(ranges))
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,9 @@ from hkbench.errors import ConfigurationError, InputMissing
 from hkbench.records import (
     AdviceKey,
     AdviceRead,
-    AdviceReceived,
+    Answered,
     AnswerForm,
-    Backend,
+    BackendName,
     Decided,
     Failure,
     Interval,
@@ -30,24 +30,25 @@ from hkbench.records import (
     QuestionKind,
     Record,
     Reply,
-    ReplyReceived,
     RunConfig,
     RunFacts,
     RunSources,
     SampleKey,
     Stage,
+    Standing,
     Status,
     Usage,
     Verdict,
 )
 from hkbench.store.collector import collector_paused
-from hkbench.store.events import Damage, JournalTail, News, read_events
-from hkbench.store.fold import JournalFold
+from hkbench.store.events import CorruptEntry, JournalTail, News, read_events
 from hkbench.store.layout import AdvicePaths, RunPaths, SamplePaths
+from hkbench.store.samples import ProblemState
+from hkbench.store.state import RunState
 
 __all__ = [
-    "AdviceView", "CallView", "Damage", "JournalTail", "News", "ProblemView", "RunFile", "RunView", "SampleView",
-    "VerdictView", "read_events", "read_run", "read_run_file",
+    "AdviceView", "CallView", "CorruptEntry", "JournalTail", "News", "ProblemView", "RunFile", "RunView", "SampleView",
+    "read_events", "read_run", "read_run_file",
 ]  # fmt: skip
 
 _ATTEMPT = re.compile(r"attempt_([1-9][0-9]*)")
@@ -64,48 +65,49 @@ class RunFile(Record):
     extended: float | None = None  #: when samples or attempts were added last, in seconds since the epoch
 
 
-@dataclass(frozen=True)
-class VerdictView:
-    """A verdict without its raw samples. Seconds."""
+@dataclass(frozen=True, kw_only=True)
+class _Call:
+    """A call of a model. `None`: not known, or there is no answer yet."""
 
-    status: Status
-    failure: Failure | None
-    speedup: Interval | None
-    baseline: Interval | None  #: median time
-    candidate: Interval | None
-    language: Backend | None  #: of the kernels
-    device_name: str
-    stages: dict[Stage, float]  #: seconds of each stage that was reached; empty for a copy
-    warnings: tuple[str, ...]
-    not_checked: tuple[str, ...]
-    code_sha256: str | None = None  #: of the candidate; `None`: there is none
-    copy_of: SampleKey | None = None  #: the sample with the same code whose verdict this is
-    own: float | None = None  #: `Work.own_share`; `None`: not traced
-    ownership: Ownership | None = None  #: whose work it was; `None`: not asked, or an older record
-
-
-@dataclass(frozen=True)
-class SampleView:
-    """One sample. `None`: not known, or it did not come that far."""
-
-    key: SampleKey
-    model: str | None
-    usage: Usage | None
-    replayed: bool | None
-    tries: int | None
-    finish_reason: str | None
-    generation_seconds: float | None
-    evaluation_seconds: float | None
-    verdict: VerdictView | None
+    model: str | None = None  #: that answered
+    usage: Usage = field(default_factory=Usage)
+    replayed: bool | None = None
+    tries: int | None = None
+    finish_reason: str | None = None
+    generation_seconds: float | None = None
 
     @property
     def answered(self) -> bool:
-        """Whether the model's reply arrived."""
+        """Tell whether the reply arrived."""
         return self.replayed is not None
 
 
-@dataclass(frozen=True)
-class AdviceView:
+@dataclass(frozen=True, kw_only=True)
+class SampleView(_Call, Standing):
+    """One sample, with its verdict but without the raw timings. `None`: not known, or it did not come that far."""
+
+    key: SampleKey
+    evaluation_seconds: float | None
+    status: Status | None = None
+    failure: Failure | None = None
+    speedup: Interval | None = None
+    baseline: float | None = None  #: median time in seconds
+    candidate: float | None = None
+    language: BackendName | None = None  #: of the kernels
+    own: float | None = None  #: `Work.own_share`; `None`: not traced
+    ownership: Ownership | None = None  #: whose work it was; an older record says it by the share of the work
+    stages: Mapping[Stage, float] = field(default_factory=dict)  #: seconds of each that was reached; none of a copy
+    warnings: tuple[str, ...] = ()
+    code_sha256: str | None = None  #: of the candidate; `None`: there is none
+    copy_of: SampleKey | None = None  #: the sample with the same code whose verdict this is
+
+    @property
+    def gain(self) -> tuple[float, float | None, float | None] | None:
+        return (self.speedup.value, self.speedup.low, self.speedup.high) if self.speedup is not None else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdviceView(_Call):
     """One answer of the judge. `None`: not known."""
 
     key: AdviceKey
@@ -115,17 +117,9 @@ class AdviceView:
     note: str | None
     said: dict[str, str] | None  #: also `None` where it cannot be used
     metrics: tuple[str, ...]  #: lines of the kernel's profile that it was shown
-    model: str | None
-    usage: Usage
-    replayed: bool
-    tries: int
-    finish_reason: str | None
-    generation_seconds: float | None
-
-    answered = True
 
 
-CallView = SampleView | AdviceView  #: a call of a model
+CallView = SampleView | AdviceView
 
 
 @dataclass(frozen=True)
@@ -136,13 +130,14 @@ class ProblemView:
     attempts: tuple[tuple[SampleView, ...], ...]  #: attempt k is at k - 1; empty where none was begun
     advice: tuple[AdviceView, ...]  #: answers of the judge, by attempt and call
     decisions: tuple[Decided, ...]  #: of the strategy, in order
-    parents: dict[int, SampleKey]  #: by attempt, the sample that its prompt tells of; see `fold.ProblemFold`
+    parents: dict[int, SampleKey]  #: by attempt, the sample that its prompt tells of; see `ProblemState`
     metrics: dict[int, tuple[str, ...]]  #: by attempt, lines of a profile that its prompt shows, where they are chosen
     templates: dict[int, str]  #: by attempt, the file that its prompt was made from
+    steps: dict[int, str]  #: by attempt, what it is, as the strategy described it; others are left out
     started: bool
     closed: bool
     error: str | None  #: a failure of the machine or the service that ended it
-    seconds: float | None  #: while the run was alive, see `fold.py`
+    seconds: float | None  #: while the run was alive, see `state.py`
 
     @property
     def samples(self) -> tuple[SampleView, ...]:
@@ -162,18 +157,18 @@ class RunView:
     config: RunConfig
     facts: RunFacts
     problems: tuple[ProblemView, ...]  #: in the order of the plan
-    journal: JournalFold
-    damage: tuple[Damage, ...]
+    state: RunState
+    corrupt: tuple[CorruptEntry, ...]
 
 
 def read_run_file(paths: RunPaths) -> RunFile:
-    """run.json. `InputMissing` when there is none, `ConfigurationError` when it cannot be read."""
+    """Read run.json. `InputMissing` when there is none, `ConfigurationError` when it cannot be read."""
     try:
         text = paths.run.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         raise InputMissing(
             f"{paths.root} holds no run (there is no {paths.run.name}): "
-            "name the folder that run_batch.py was given as --results"
+            "name the folder that a batch was given as --results"
         ) from None
     except OSError as error:
         raise InputMissing(f"{paths.run} cannot be read ({error.strerror}): name a run that can") from None
@@ -189,31 +184,31 @@ def read_run_file(paths: RunPaths) -> RunFile:
 
 @collector_paused()
 def read_run(paths: RunPaths) -> RunView:
-    """The whole folder. Damaged files and lines are listed in `damage`, and otherwise passed over."""
+    """Return the whole folder. Corrupt files and lines are listed in `corrupt`, and otherwise passed over."""
     run = read_run_file(paths)
-    damage: list[Damage] = []
-    journal = JournalFold()
+    corrupt: list[CorruptEntry] = []
+    state = RunState(run.config, run.facts.price, run.facts.judge_price)
     for item in read_events(paths.journal):
-        if isinstance(item, Damage):
-            damage.append(item)
+        if isinstance(item, CorruptEntry):
+            corrupt.append(item)
         else:
-            journal.apply(item)
+            state.apply(item)
     planned = set(run.config.problems)
-    damage.extend(
-        Damage(paths.journal.name, None, f"names {name}, which is not in the plan")
-        for name in journal.problem_names()
+    corrupt.extend(
+        CorruptEntry(paths.journal.name, None, f"names {name}, which is not in the plan")
+        for name in state.problems
         if name not in planned
     )
-    problems = tuple(_problem(paths, run.config, name, journal, damage) for name in run.config.problems)
-    return RunView(paths, run.config, run.facts, problems, journal, tuple(damage))
+    problems = tuple(_problem(paths, state, name, corrupt) for name in run.config.problems)
+    return RunView(paths, run.config, run.facts, problems, state, tuple(corrupt))
 
 
-def _problem(paths: RunPaths, config: RunConfig, name: str, journal: JournalFold, damage: list[Damage]) -> ProblemView:
-    found = journal.problem(name)
-    keys = set(found.samples) | set(sample_folders(paths.problem(name).root))
+def _problem(paths: RunPaths, state: RunState, name: str, corrupt: list[CorruptEntry]) -> ProblemView:
+    found, replayed = state.problems[name], state.config.replay is not None
+    keys = found.named | set(sample_folders(paths.problem(name).root))
     attempts = tuple(
         tuple(
-            _sample(paths, config, SampleKey(problem=name, attempt=attempt, sample=sample), journal, damage)
+            _sample(paths, found, SampleKey(problem=name, attempt=attempt, sample=sample), replayed, corrupt)
             for sample in sorted(sample for a, sample in keys if a == attempt)
         )
         for attempt in range(1, max((attempt for attempt, _ in keys), default=0) + 1)
@@ -224,26 +219,27 @@ def _problem(paths: RunPaths, config: RunConfig, name: str, journal: JournalFold
         advice=tuple(
             view
             for attempt, call in sorted(set(found.advice) | set(advice_folders(paths.problem(name).root)))
-            if (view := _advice(paths, config, AdviceKey(problem=name, attempt=attempt, call=call), journal, damage))
+            if (view := _advice(paths, found, AdviceKey(problem=name, attempt=attempt, call=call), replayed, corrupt))
         ),
         decisions=tuple(found.decisions.values()),
         parents=found.parents,
         metrics={attempt: prompt.metrics for attempt, prompt in found.prompts.items()},
         templates={attempt: prompt.template for attempt, prompt in found.prompts.items()},
+        steps=found.steps,
         started=found.started or bool(keys),
-        closed=found.closed,
+        closed=found.end is not None,
         error=found.error,
         seconds=found.seconds,
     )
 
 
 def sample_folders(root: Path) -> Iterator[tuple[int, int]]:
-    """(attempt, sample) of every sample's folder below a problem's."""
+    """Yield (attempt, sample) of every sample's folder below a problem's."""
     return _folders(root, _SAMPLE)
 
 
 def advice_folders(root: Path) -> Iterator[tuple[int, int]]:
-    """(attempt, call) of every folder of a judge's call below a problem's."""
+    """Yield (attempt, call) of every folder of a judge's call below a problem's."""
     return _folders(root, _JUDGE)
 
 
@@ -261,42 +257,72 @@ def _folders(root: Path, inner: re.Pattern[str]) -> Iterator[tuple[int, int]]:
 
 
 def _sample(
-    paths: RunPaths, config: RunConfig, key: SampleKey, journal: JournalFold, damage: list[Damage]
+    paths: RunPaths, problem: ProblemState, key: SampleKey, replayed: bool, corrupt: list[CorruptEntry]
 ) -> SampleView:
     folder = paths.problem(key.problem).sample(key.attempt, key.sample)
-    told = journal.problem(key.problem).samples.get((key.attempt, key.sample))
-    verdict = _verdict(paths, folder, damage)
+    told = problem.samples.get((key.attempt, key.sample))
+    verdict = _verdict(paths, folder, corrupt)
     if verdict is None and told is not None and told.verdict is not None and not folder.result.exists():
         name = str(folder.result.relative_to(paths.root))
-        damage.append(Damage(name, None, "the journal tells of a verdict, but the file is missing"))
-    reply: Reply | ReplyReceived | None = told.reply if told is not None else None
+        corrupt.append(CorruptEntry(name, None, "the journal tells of a verdict, but the file is missing"))
+    reply: Reply | Answered | None = told.reply if told is not None else None
     if reply is None:
-        reply = read_exchange(paths, folder, config.replay is not None, damage)
+        reply = read_exchange(paths, folder, replayed, corrupt)
     return SampleView(
         key=key,
-        model=reply.model or None if reply is not None else None,
-        usage=reply.usage if reply is not None else None,
-        replayed=reply.replayed if reply is not None else None,
-        tries=reply.tries if reply is not None else None,
-        finish_reason=reply.finish_reason if reply is not None else None,
-        generation_seconds=reply.seconds if reply is not None else None,
         evaluation_seconds=told.verdict.seconds if told is not None and told.verdict is not None else None,
-        verdict=verdict,
+        **_answer(reply),
+        **_judgement(verdict),
     )
 
 
-def _advice(
-    paths: RunPaths, config: RunConfig, key: AdviceKey, journal: JournalFold, damage: list[Damage]
-) -> AdviceView | None:
-    """`None` while there is no answer."""
-    folder = paths.problem(key.problem).advice(key.attempt, key.call)
-    told = journal.problem(key.problem).advice.get((key.attempt, key.call))
-    reply: Reply | AdviceReceived | None = told
+def _answer(reply: Reply | Answered | None) -> dict[str, Any]:
+    """Return the fields of a call that its reply fills."""
     if reply is None:
-        reply = read_exchange(paths, folder, config.replay is not None, damage)
+        return {}
+    return {
+        "model": reply.model or None,
+        "usage": reply.usage,
+        "replayed": reply.replayed,
+        "tries": reply.tries,
+        "finish_reason": reply.finish_reason,
+        "generation_seconds": reply.seconds,
+    }
+
+
+def _judgement(verdict: Verdict | None) -> dict[str, Any]:
+    """Return the fields of a `SampleView` that a verdict fills."""
+    if verdict is None:
+        return {}
+    own = verdict.work.own_share if verdict.work is not None else None
+    return {
+        "status": verdict.status,
+        "failure": verdict.failure,
+        "speedup": verdict.speedup,
+        "baseline": verdict.baseline.median.value if verdict.baseline is not None else None,
+        "candidate": verdict.candidate.median.value if verdict.candidate is not None else None,
+        "language": verdict.language.backend if verdict.language is not None else None,
+        "own": own,
+        "ownership": Ownership.known(verdict.ownership, own),
+        "stages": {stage.stage: stage.seconds for stage in verdict.stages},
+        "warnings": verdict.conditions.warnings,
+        "code_sha256": verdict.conditions.candidate_sha256,
+        "copy_of": verdict.copy_of,
+    }
+
+
+def _advice(
+    paths: RunPaths, problem: ProblemState, key: AdviceKey, replayed: bool, corrupt: list[CorruptEntry]
+) -> AdviceView | None:
+    """Return the advice; `None` while there is no answer."""
+    folder = paths.problem(key.problem).advice(key.attempt, key.call)
+    told = problem.advice.get((key.attempt, key.call))
+    reply: Reply | Answered | None = told
+    if reply is None:
+        reply = read_exchange(paths, folder, replayed, corrupt)
     if reply is None:
         return None
-    read = _advice_read(paths, folder, damage)
+    read = _advice_read(paths, folder, corrupt)
     known = told or read  # a crash can leave an answer without its event
     return AdviceView(
         key=key,
@@ -306,27 +332,24 @@ def _advice(
         note=known.note if known is not None else None,
         said=read.said if read is not None else None,
         metrics=read.metrics if read is not None else (),
-        model=reply.model or None,
-        usage=reply.usage,
-        replayed=reply.replayed,
-        tries=reply.tries,
-        finish_reason=reply.finish_reason,
-        generation_seconds=reply.seconds,
+        **_answer(reply),
     )
 
 
-def _advice_read(paths: RunPaths, folder: AdvicePaths, damage: list[Damage]) -> AdviceRead | None:
+def _advice_read(paths: RunPaths, folder: AdvicePaths, corrupt: list[CorruptEntry]) -> AdviceRead | None:
     try:
         return AdviceRead.model_validate_json(folder.advice.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         return None
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        damage.append(Damage(str(folder.advice.relative_to(paths.root)), None, f"not read advice: {first['msg']}"))
+        corrupt.append(
+            CorruptEntry(str(folder.advice.relative_to(paths.root)), None, f"not read advice: {first['msg']}")
+        )
         return None
 
 
-def _verdict(paths: RunPaths, folder: SamplePaths, damage: list[Damage]) -> VerdictView | None:
+def _verdict(paths: RunPaths, folder: SamplePaths, corrupt: list[CorruptEntry]) -> Verdict | None:
     name = str(folder.result.relative_to(paths.root))
     try:
         verdict = Verdict.model_validate_json(folder.result.read_bytes())
@@ -334,27 +357,12 @@ def _verdict(paths: RunPaths, folder: SamplePaths, damage: list[Damage]) -> Verd
         return None
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        damage.append(Damage(name, None, f"not a verdict: {first['msg']}"))
+        corrupt.append(CorruptEntry(name, None, f"not a verdict: {first['msg']}"))
         return None
     if not _has_sound_figures(verdict):
-        damage.append(Damage(name, None, "a time or the speed-up is not a positive finite number"))
+        corrupt.append(CorruptEntry(name, None, "a time or the speed-up is not a positive finite number"))
         return None
-    return VerdictView(
-        status=verdict.status,
-        failure=verdict.failure,
-        speedup=verdict.speedup,
-        baseline=verdict.baseline.median if verdict.baseline is not None else None,
-        candidate=verdict.candidate.median if verdict.candidate is not None else None,
-        language=verdict.language.backend if verdict.language is not None else None,
-        device_name=verdict.conditions.device_name,
-        stages={stage.stage: stage.seconds for stage in verdict.stages},
-        warnings=verdict.conditions.warnings,
-        not_checked=verdict.conditions.not_checked,
-        code_sha256=verdict.conditions.candidate_sha256,
-        copy_of=verdict.copy_of,
-        own=verdict.work.own_share if verdict.work is not None else None,
-        ownership=verdict.ownership,
-    )
+    return verdict
 
 
 def _has_sound_figures(verdict: Verdict) -> bool:
@@ -369,16 +377,16 @@ def _has_sound_figures(verdict: Verdict) -> bool:
 
 
 def without_request(exchange: Any) -> dict[str, Any]:
-    """The part of exchange.json that is a Reply. TypeError when it is not an object."""
+    """Return the part of exchange.json that is a Reply. TypeError when it is not an object."""
     if not isinstance(exchange, dict):
         raise TypeError("not a JSON object")
     return {name: value for name, value in exchange.items() if name != "request"}
 
 
 def read_exchange(
-    paths: RunPaths, folder: SamplePaths | AdvicePaths, replayed: bool, damage: list[Damage]
+    paths: RunPaths, folder: SamplePaths | AdvicePaths, replayed: bool, corrupt: list[CorruptEntry]
 ) -> Reply | None:
-    """exchange.json: for a reply that was stored just before a crash, and never made it into the journal.
+    """Read exchange.json, for a reply stored just before a crash that never made it into the journal.
 
     The text is stored before the exchange, so a crash can leave it alone: answered, usage unknown.
     """
@@ -390,5 +398,5 @@ def read_exchange(
         return text_only
     except (ValueError, TypeError) as error:  # not JSON, not a record, not an object
         name = str(folder.exchange.relative_to(paths.root))
-        damage.append(Damage(name, None, f"not a recorded exchange: {str(error).splitlines()[0]}"))
+        corrupt.append(CorruptEntry(name, None, f"not a recorded exchange: {str(error).splitlines()[0]}"))
         return text_only

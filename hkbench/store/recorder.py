@@ -1,4 +1,4 @@
-"""Writes a run folder, and finds in it what a run before this one finished already."""
+"""Write a run folder, and find in it what a run before this one finished already."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from hkbench.records import (
     AdviceKey,
     AdviceRead,
     AnyEvent,
+    AttemptClosed,
     CallKey,
     Candidate,
     Extraction,
@@ -32,6 +33,7 @@ from hkbench.records import (
     Usage,
     Verdict,
 )
+from hkbench.shipped import batch_command
 from hkbench.store.files import write_atomic
 from hkbench.store.find import runs_below
 from hkbench.store.layout import AdvicePaths, RunPaths, SamplePaths
@@ -53,7 +55,7 @@ class Recorder:
         self._journal: int | None = None
 
     def begin(self, config: RunConfig, facts: RunFacts, sources: RunSources | None = None) -> bool:
-        """Starts the run, or resumes the one in the folder; returns whether it resumes.
+        """Start the run, or resumes the one in the folder; return whether it resumes.
 
         A run without any reply, of a model or a judge, makes way for one with other settings. Problems, samples and
         attempts may be added to a run; the service's address and prices take the place of the recorded ones. All other
@@ -81,14 +83,14 @@ class Recorder:
         write_atomic(self.paths.run, run.model_dump_json(indent=2) + "\n")
 
     def _clear(self, config: RunConfig) -> None:
-        """Removes what a run wrote that never had a reply; run.json stays until the next one takes its place."""
+        """Remove what a run wrote that never had a reply; run.json stays until the next one takes its place."""
         for name in config.problems:
             shutil.rmtree(self.paths.problem(name).root, ignore_errors=True)
         for path in self.paths.written:
             path.unlink(missing_ok=True)
 
     def _sweep(self, config: RunConfig) -> None:
-        """Removes what a killed run was writing; nobody else writes into the problems' folders."""
+        """Remove what a killed run was writing; nobody else writes into the problems' folders."""
         for name in config.problems:
             for path in self.paths.problem(name).root.rglob(".*.tmp"):
                 path.unlink(missing_ok=True)
@@ -101,7 +103,7 @@ class Recorder:
         os.close(self._lock)
 
     def event(self, event: AnyEvent) -> None:
-        """Appends one line, in one write, and tells whoever watches."""
+        """Append one line, in one write, and tell the observers."""
         assert self._journal is not None
         line = event.model_dump_json().encode() + b"\n"
         if os.write(self._journal, line) != len(line):
@@ -118,12 +120,12 @@ class Recorder:
         write_atomic(path, problem.source)
 
     def prompt(self, problem: str, attempt: int) -> str | None:
-        """The prompt that this attempt was begun with, if it was."""
+        """Return the prompt that this attempt was begun with, if it was."""
         path = self.paths.problem(problem).prompt(attempt)
         return _text(path) if path.exists() else None
 
     def system(self, problem: str, attempt: int) -> str | None:
-        """The system message that went before the prompt of this attempt, if one did."""
+        """Return the system message that went before the prompt of this attempt, if one did."""
         path = self.paths.problem(problem).system(attempt)
         return _text(path) if path.exists() else None
 
@@ -135,7 +137,7 @@ class Recorder:
         write_atomic(paths.prompt(attempt), prompt.text)
 
     def question(self, key: AdviceKey) -> str | None:
-        """What the judge was asked in this call, if it was."""
+        """Return what the judge was asked in this call, if it was."""
         path = self._call(key).prompt
         return _text(path) if path.exists() else None
 
@@ -154,7 +156,7 @@ class Recorder:
         return self.sample(key) if isinstance(key, SampleKey) else self._call(key)
 
     def reply(self, key: CallKey, model: str) -> Reply | None:
-        """The reply that was paid for already, if there is one."""
+        """Return the reply that was paid for already, if there is one."""
         paths = self._exchange(key)
         if not paths.response.exists():
             return None
@@ -168,7 +170,7 @@ class Recorder:
             return Reply(text=text, model=model, usage=Usage())
 
     def save_reply(self, key: CallKey, reply: Reply, request: dict[str, Any] | None = None) -> None:
-        """The text first: it is what cannot be had again for nothing. `request` says what was sent, beside usage."""
+        """Save the reply, its text first: it cannot be had again for nothing. `request` says what was sent."""
         paths = self._exchange(key)
         paths.root.mkdir(parents=True, exist_ok=True)
         write_atomic(paths.response, reply.text)
@@ -178,7 +180,7 @@ class Recorder:
         write_atomic(paths.exchange, json.dumps(exchange, indent=2) + "\n")
 
     def extraction(self, key: SampleKey) -> Extraction | None:
-        """What was found in the reply before, with the candidate as it lies in the folder."""
+        """Return what was found in the reply before, with the candidate as it lies in the folder."""
         paths = self.sample(key)
         try:
             found = json.loads(_text(paths.extraction))
@@ -189,12 +191,13 @@ class Recorder:
 
     def save_extraction(self, key: SampleKey, extraction: Extraction, candidate: Candidate | None) -> None:
         paths = self.sample(key)
+        paths.root.mkdir(parents=True, exist_ok=True)  # of a proposed candidate there is no reply
         write_atomic(paths.extraction, extraction.model_dump_json(indent=2, exclude={"source"}) + "\n")
         if candidate is not None:
             write_atomic(paths.code, candidate.source)
 
     def verdict(self, key: SampleKey, candidate_sha256: str | None) -> Verdict | None:
-        """The verdict on this very candidate, if it was reached already."""
+        """Return the verdict on this very candidate, if it was reached already."""
         try:
             verdict = Verdict.model_validate_json(_text(self.sample(key).result))
         except (OSError, ValidationError):
@@ -204,30 +207,30 @@ class Recorder:
     def save_verdict(self, key: SampleKey, verdict: Verdict) -> None:
         write_atomic(self.sample(key).result, verdict.model_dump_json(indent=2) + "\n")
 
-    def copy_best(self, key: SampleKey, prefix: str, with_prompt: bool) -> None:
-        """Puts a sample's files where people look first: `code_K.py`, or `best_code.py` (`prefix` "best")."""
-        problem = self.paths.problem(key.problem)
-        source = self.sample(key)
-        if prefix == "best":
-            targets = {source.code: problem.best_code, source.result: problem.best_result}
-        else:
-            targets = {
-                source.code: problem.code(key.attempt),
-                source.result: problem.result(key.attempt),
-                source.response: problem.response(key.attempt),
-            }
-        if with_prompt:
-            targets |= {
-                problem.prompt(key.attempt): problem.best_prompt,
-                problem.system(key.attempt): problem.best_system,
-            }
-        for origin, target in targets.items():
-            if origin.exists():
-                write_atomic(target, _text(origin))
+    def close_attempt(self, best: SampleKey, verdict: Verdict) -> None:
+        """Put the best sample of an attempt where people look first, `code_K.py`, and tell of its end."""
+        problem, source = self.paths.problem(best.problem), self.sample(best)
+        _copy(source.code, problem.code(best.attempt))
+        _copy(source.result, problem.result(best.attempt))
+        _copy(source.response, problem.response(best.attempt))
+        self.event(AttemptClosed.of(best, verdict))
+
+    def copy_best(self, key: SampleKey) -> None:
+        """Put the best sample of a problem where people look first, `best_code.py`, with its prompt."""
+        problem, source = self.paths.problem(key.problem), self.sample(key)
+        _copy(source.code, problem.best_code)
+        _copy(source.result, problem.best_result)
+        _copy(problem.prompt(key.attempt), problem.best_prompt)
+        _copy(problem.system(key.attempt), problem.best_system)
+
+
+def _copy(origin: Path, target: Path) -> None:
+    if origin.exists():
+        write_atomic(target, _text(origin))
 
 
 def refuse_strangers(paths: RunPaths) -> None:
-    """Refuses a folder that holds other things, and a file; nothing is written there.
+    """Refuse a folder that holds other things, and a file; nothing is written there.
 
     Raises:
         UsageError: the folder holds other runs, or anything else.
@@ -257,7 +260,7 @@ def refuse_strangers(paths: RunPaths) -> None:
 
 
 def makes_way(paths: RunPaths, before: RunConfig, now: RunConfig) -> bool:
-    """Whether the run in the folder has other settings than `now` and no reply, so that nothing of it is worth keeping.
+    """Return whether the folder's run has other settings than `now` and no reply, so nothing worth keeping.
 
     The usual origin is a misspelt model or a service that was not there.
     """
@@ -265,7 +268,7 @@ def makes_way(paths: RunPaths, before: RunConfig, now: RunConfig) -> bool:
 
 
 def check_same(before: RunConfig, now: RunConfig, root: Path, unknown: Collection[str] = ()) -> None:
-    """Raises RunMismatch with a line for each setting that makes another experiment of the run in `root`.
+    """Raise RunMismatch with a line for each setting that makes another experiment of the run in `root`.
 
     Settings named in `unknown` count as the same.
     """
@@ -274,13 +277,13 @@ def check_same(before: RunConfig, now: RunConfig, root: Path, unknown: Collectio
         raise RunMismatch(
             f"{root} holds a run with other settings:\n"
             + "".join(f"  {line}\n" for line in (*found.refused, *found.added))
-            + f"To resume it with its own settings: run_batch.py --resume {root}\n"
+            + f"To resume it with its own settings: {batch_command()} --resume {root}\n"
             "To begin another run: leave out --results, or name another folder with it"
         )
 
 
 def _continued(known: RunFile, config: RunConfig, facts: RunFacts, sources: RunSources | None) -> RunFile:
-    """run.json for a session that goes on with a run; equal to `known` where nothing is added."""
+    """Return run.json for a session that goes on with a run; equal to `known` where nothing is added."""
     named = {"price": facts.price, "judge_price": facts.judge_price}
     update: dict[str, Any] = {name: price for name, price in named.items() if price is not None}
     if known.facts.weak is not None and facts.weak is not None:
@@ -300,7 +303,7 @@ def _text(path: Path) -> str:
 
 
 def _open_journal(path: Path) -> int:
-    """Appends; a line that a crash cut in the middle is ended first, so that it spoils no other."""
+    """Open the journal to append; a line that a crash cut is ended first, so that it spoils no other."""
     fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
     size = os.fstat(fd).st_size
     if size and os.pread(fd, 1, size - 1) != b"\n":

@@ -1,70 +1,56 @@
-"""What of a run need not be looked at again."""
+"""What of a run need not be done or paid for again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 
-from hkbench.records import (
-    AnyEvent,
-    ProblemClosed,
-    ProblemStarted,
-    PromptRendered,
-    RunClosed,
-    RunStarted,
-    VerdictReached,
-)
-from hkbench.store.layout import RunPaths
+from hkbench.records import AdviceKey, CallKey, ProblemClosed, SampleKey
+from hkbench.store.costs import Spending
+from hkbench.store.layout import AdvicePaths, ProblemPaths, RunPaths, SamplePaths
+from hkbench.store.reader import advice_folders, read_exchange, sample_folders
+from hkbench.store.samples import ProblemState
+from hkbench.store.state import RunState
 
 
-def finished_problems(
-    paths: RunPaths, events: Iterable[AnyEvent], extended: float | None = None
-) -> dict[str, ProblemClosed]:
-    """The problems that were closed without an error, and whose verdicts all lie in the folder still.
+def finished_problems(paths: RunPaths, state: RunState, extended: float | None = None) -> dict[str, ProblemClosed]:
+    """Return the problems that were closed without an error, and whose verdicts all lie in the folder still.
 
     A problem that something happened to after it was closed is not finished: somebody asked for more. Neither is one
     that was closed before `extended`, when samples or attempts were added to the run (seconds since the epoch): its
     strategy has to say whether it needs them.
     """
-    closed: dict[str, ProblemClosed] = {}
-    judged: dict[str, set[tuple[int, int]]] = {}
-    for event in events:
-        match event:
-            case RunStarted() | RunClosed():
-                pass
-            case ProblemClosed():
-                closed[event.problem] = event
-            case VerdictReached():
-                judged.setdefault(event.key.problem, set()).add((event.key.attempt, event.key.sample))
-                closed.pop(event.key.problem, None)
-            case ProblemStarted():
-                closed.pop(event.problem, None)
-            case _:
-                pass
     return {
-        name: event
-        for name, event in closed.items()
-        if event.error is None
-        and (extended is None or event.time > extended)
-        and all(paths.problem(name).sample(*place).result.exists() for place in judged.get(name, ()))
+        name: problem.end
+        for name, problem in state.problems.items()
+        if problem.end is not None
+        and problem.closed
+        and not problem.revised
+        and (extended is None or problem.end.time > extended)
+        and _has_verdicts(paths.problem(name), problem)
     }
 
 
-def deciding_samples(events: Iterable[AnyEvent]) -> dict[str, dict[int, frozenset[int]]]:
-    """By problem and attempt, the samples that were judged before the prompt of the next attempt was made.
+def _has_verdicts(paths: ProblemPaths, problem: ProblemState) -> bool:
+    return all(
+        paths.sample(*place).result.exists() for place, one in problem.samples.items() if one.verdict is not None
+    )
 
-    What a strategy decided on is fixed by that prompt and the replies to it: samples that are added to the attempt
-    later count for the result, and change no decision. Attempts without a next one are left out.
-    """
-    judged: dict[tuple[str, int], set[int]] = {}
-    deciding: dict[str, dict[int, frozenset[int]]] = {}
-    for event in events:
-        match event:
-            case VerdictReached():
-                judged.setdefault((event.key.problem, event.key.attempt), set()).add(event.key.sample)
-            case PromptRendered() if event.attempt > 1:
-                before = frozenset(judged.get((event.problem, event.attempt - 1), ()))
-                if before:
-                    deciding.setdefault(event.problem, {}).setdefault(event.attempt - 1, before)
-            case _:
-                pass
-    return deciding
+
+def spent_before(paths: RunPaths, state: RunState) -> Spending:
+    """Return what the folder's replies have cost: by the journal, else by exchange.json (a crash between the two)."""
+    spending, config = state.spending, state.config
+    for name in config.problems:
+        for key, folder in _calls(paths.problem(name), name):
+            if key not in spending:
+                reply = read_exchange(paths, folder, config.replay is not None, [])
+                if reply is not None:
+                    spending.take(key, reply.usage, reply.replayed)
+    return spending
+
+
+def _calls(paths: ProblemPaths, name: str) -> Iterator[tuple[CallKey, SamplePaths | AdvicePaths]]:
+    """Go through all calls of which a problem's folder holds something."""
+    for attempt, sample in sample_folders(paths.root):
+        yield SampleKey(problem=name, attempt=attempt, sample=sample), paths.sample(attempt, sample)
+    for attempt, call in advice_folders(paths.root):
+        yield AdviceKey(problem=name, attempt=attempt, call=call), paths.advice(attempt, call)

@@ -10,8 +10,10 @@ from pydantic import ValidationError
 
 from hkbench.records import ExtractionRule, SampleKey, Verdict
 from hkbench.store.events import read_history
-from hkbench.store.fold import folded
 from hkbench.store.layout import RunPaths
+from hkbench.store.reader import read_run_file
+from hkbench.store.samples import ProblemState
+from hkbench.store.state import RunState
 
 
 @dataclass(frozen=True)
@@ -27,17 +29,20 @@ class WholeSample:
     rule: ExtractionRule | None  #: that found the code in the reply
     note: str | None  #: of the extraction
     verdict: Verdict | None
-    damage: tuple[str, ...]  #: files that could not be read, and why
+    corrupt: tuple[str, ...]  #: files that could not be read, and why
 
 
-def read_sample(paths: RunPaths, key: SampleKey) -> WholeSample:
-    """All parts of a sample. A damaged file is named in `damage`, and its part is `None`."""
+def read_sample(paths: RunPaths, key: SampleKey, state: RunState | None = None) -> WholeSample:
+    """Return all parts of a sample. A corrupt file is named in `corrupt`, and its part is `None`.
+
+    `state`: the run's, where it is known; `None`: the journal is read for it.
+    """
     problem = paths.problem(key.problem)
     files = problem.sample(key.attempt, key.sample)
-    damage: list[str] = []
-    parent = parents(paths, key.problem).get(key.attempt)
+    corrupt: list[str] = []
+    parent = parents(paths, key.problem, state).get(key.attempt)
     parent_code = None if parent is None else _text(problem.sample(parent.attempt, parent.sample).code)
-    rule, note = _extraction(files.extraction, damage)
+    rule, note = _extraction(files.extraction, corrupt)
     prompt = _text(problem.prompt(key.attempt))
     return WholeSample(
         key=key,
@@ -48,18 +53,22 @@ def read_sample(paths: RunPaths, key: SampleKey) -> WholeSample:
         parent_code=parent_code,
         rule=rule,
         note=note,
-        verdict=_verdict(files.result, damage),
-        damage=tuple(damage),
+        verdict=_verdict(files.result, corrupt),
+        corrupt=tuple(corrupt),
     )
 
 
-def parents(paths: RunPaths, problem: str) -> dict[int, SampleKey]:
-    """By attempt, the sample that its prompt tells of; see `fold.ProblemFold`."""
-    return folded(read_history(paths.journal)).problem(problem).parents
+def parents(paths: RunPaths, problem: str, state: RunState | None = None) -> dict[int, SampleKey]:
+    """Return by attempt the sample that its prompt tells of; see `ProblemState`. `state`: as for `read_sample`."""
+    if state is None:
+        if not paths.run.is_file():
+            return {}
+        state = RunState.after(read_history(paths.journal), read_run_file(paths).config)
+    return state.problems.get(problem, ProblemState()).parents
 
 
 def whole_prompt(system: str | None, text: str) -> str:
-    """All that was sent, for people to read: the user message, after the system message where there is one."""
+    """Return all that was sent, for people to read: the user message, after the system message where there is one."""
     return text if system is None else f"[system message]\n{system}\n[user message]\n{text}"
 
 
@@ -70,7 +79,7 @@ def _text(path: Path) -> str | None:
         return None
 
 
-def _extraction(path: Path, damage: list[str]) -> tuple[ExtractionRule | None, str | None]:
+def _extraction(path: Path, corrupt: list[str]) -> tuple[ExtractionRule | None, str | None]:
     text = _text(path)
     if text is None:
         return None, None
@@ -78,16 +87,16 @@ def _extraction(path: Path, damage: list[str]) -> tuple[ExtractionRule | None, s
         found = json.loads(text)
         return ExtractionRule(found["rule"]), found.get("note")
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        damage.append(f"{path.name}: not a recorded extraction: {error}")
+        corrupt.append(f"{path.name}: not a recorded extraction: {error}")
         return None, None
 
 
-def _verdict(path: Path, damage: list[str]) -> Verdict | None:
+def _verdict(path: Path, corrupt: list[str]) -> Verdict | None:
     text = _text(path)
     if text is None:
         return None
     try:
         return Verdict.model_validate_json(text)
     except ValidationError as error:
-        damage.append(f"{path.name}: not a verdict: {error.errors(include_url=False, include_input=False)[0]['msg']}")
+        corrupt.append(f"{path.name}: not a verdict: {error.errors(include_url=False, include_input=False)[0]['msg']}")
         return None

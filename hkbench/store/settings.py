@@ -31,13 +31,13 @@ class Differences:
 
 
 def differences(before: RunConfig, now: RunConfig, unknown: Collection[str] = ()) -> Differences:
-    """How the settings `now` differ from a run's recorded ones; settings named in `unknown` count as the same."""
+    """Return how the settings `now` differ from a run's recorded ones; those in `unknown` count as the same."""
     refused: list[str] = []
     added: list[str] = []
     _problems(before, now, refused, added)
-    old, new = before.model_dump(mode="json"), now.model_dump(mode="json")
-    for name in old:
-        if name in _NO_SETTINGS or name in unknown or old[name] == new[name]:
+    old, new = before.settings(), now.settings()
+    for name in dict.fromkeys([*old, *new]):
+        if name in _NO_SETTINGS or name in unknown or old.get(name) == new.get(name):
             continue
         if name in _HASHES:
             refused.append(f"{_HASHES[name]} differ from those of the run")
@@ -45,7 +45,7 @@ def differences(before: RunConfig, now: RunConfig, unknown: Collection[str] = ()
             grown = new[name] > old[name]
             (added if grown else refused).append(f"{name} {old[name]} -> {new[name]}{'' if grown else _FEWER}")
         else:
-            refused.extend(_changes(name, old[name], new[name]))
+            refused.extend(_changes(name, old.get(name), new.get(name)))
     return Differences(tuple(refused), tuple(added))
 
 
@@ -53,7 +53,7 @@ _FEWER = ": a run can be given more, not fewer"
 
 
 def names_text(names: Sequence[str]) -> str:
-    """Problems by their numbers where all have one ("5 to 8, 11"), else by their names."""
+    """Return problems by their numbers where all have one ("5 to 8, 11"), else by their names."""
     numbers = [int(found[1]) for name in names if (found := _NUMBER.match(name))]
     if len(numbers) == len(names):
         return numbers_text((number, number) for number in numbers)
@@ -76,7 +76,7 @@ def _problems(before: RunConfig, now: RunConfig, refused: list[str], added: list
 
 
 def _changes(name: str, old: Any, new: Any) -> Iterator[str]:
-    """A line for each value that differs, by its place: `judge.rtol.float32 not set -> 1e-05`."""
+    """Yield a line for each value that differs, by its place: `judge.rtol.float32 not set -> 1e-05`."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in dict.fromkeys([*old, *new]):
             if old.get(key) != new.get(key):

@@ -22,14 +22,14 @@ Tokens = Iterable[tuple[Any, str]]
 
 
 def code_tokens(source: str) -> Iterator[tuple[Any, str]]:
-    """The tokens of a candidate. Blank lines lose their spaces."""
+    """Return the tokens of a candidate. Blank lines lose their spaces."""
     from pygments.lexers.python import PythonLexer
 
     return _with_cpp(PythonLexer(stripnl=False, ensurenl=False).get_tokens(_SPACES.sub("", source)))
 
 
 def _with_cpp(tokens: Tokens) -> Iterator[tuple[Any, str]]:
-    """The tokens of a Python file, with the strings that hold C++ cut up as such."""
+    """Yield the tokens of a Python file, with the strings that hold C++ cut up as such."""
     from pygments.lexers.c_cpp import CppLexer
     from pygments.token import Token
 

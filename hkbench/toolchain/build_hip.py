@@ -1,4 +1,4 @@
-"""Compiles a captured extension for an AMD GPU architecture, with or without such a GPU (or ROCm) in the machine."""
+"""Compile a captured extension for an AMD GPU architecture, with or without such a GPU (or ROCm) in the machine."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ _TORCH_LIBRARIES = ("-lc10", "-ltorch_cpu", "-ltorch", "-ltorch_python")
 _WORKER = Path(__file__).with_name("hipify_worker.py")
 
 
-class Kits(Protocol):
-    """What may do the work of a compile command more quickly, to the same end (engine/hip_kits.py)."""
+class PchCache(Protocol):
+    """What may do the work of a compile command more quickly, to the same end (fastbuild/hip_builds.py)."""
 
     def compile(
         self, run: Callable[[Sequence[str]], ToolResult], command: Sequence[str], source: Path
     ) -> ToolResult | None:
-        """What the command would come to, or None: it has to run."""
+        """Return what the command would come to, or None: it has to run."""
         ...
 
     def support(self, objects: Sequence[Path]) -> list[str]:
-        """What has to be linked with objects that were compiled so."""
+        """Return what has to be linked with objects that were compiled so."""
         ...
 
 
@@ -59,7 +59,7 @@ class BuildResult(Record):
 
 
 class _Failed(Exception):
-    """Ends a build and becomes its BuildResult: the text to report, and whether time ran out."""
+    """End a build and become its BuildResult: the text to report, and whether time ran out."""
 
     def __init__(self, message: str, *, timed_out: bool = False) -> None:
         super().__init__(message)
@@ -78,7 +78,7 @@ class _Build:
         toolchain: HipToolchain,
         torch: TorchFiles,
         prefix: tuple[str, ...],
-        kits: Kits | None,
+        pchs: PchCache | None,
         stop: threading.Event,
     ) -> None:
         self.folder = folder
@@ -86,7 +86,7 @@ class _Build:
         self.toolchain = toolchain
         self.torch = torch
         self.prefix = prefix
-        self.kits = kits
+        self.pchs = pchs
         self.deadline = time.monotonic() + timeout
         self.timeout = timeout
         self.log: list[str] = []
@@ -95,7 +95,7 @@ class _Build:
         self._stop = stop
 
     def run(self, what: str, command: Sequence[str]) -> ToolResult:
-        """Runs one tool in what is left of the time. Raises _Failed when it fails, and stops the tools beside it."""
+        """Run one tool in what is left of the time. Raises _Failed when it fails, and stops the tools beside it."""
         return self._came_to(what, self._tool(command))
 
     def _came_to(self, what: str, result: ToolResult) -> ToolResult:
@@ -114,19 +114,19 @@ class _Build:
         raise failed
 
     def compile(self, what: str, command: Sequence[str], source: Path) -> str:
-        """Runs one compile command, with a kit if one fits; the compiler's output. Raises _Failed as `run` does."""
-        quick = None if self.kits is None else self.kits.compile(self._tool, command, source)
+        """Run one compile command, with a PCH if one fits; the compiler's output. Raises _Failed as `run` does."""
+        quick = None if self.pchs is None else self.pchs.compile(self._tool, command, source)
         return (self.run(what, command) if quick is None else self._came_to(what, quick)).output
 
     def _tool(self, command: Sequence[str]) -> ToolResult:
-        """Raises ToolchainUnavailable where the program is gone, as looked up here: no candidate's failure."""
+        """Raise ToolchainUnavailable where the program is gone, as looked up here: no candidate's failure."""
         done = run_tool(command, self.folder, self.deadline - time.monotonic(), self._stop, self.prefix)
         if done.returncode in _NOT_STARTED and shutil.which(command[0]) is None:
             raise ToolchainUnavailable(f"{command[0]} is not there to compile a candidate: install it")
         return done
 
     def hipify(self, *arguments: str) -> dict[str, str | None]:
-        """Runs hipify_worker.py; returns source -> hipified file."""
+        """Run hipify_worker.py; return source -> hipified file."""
         command = [sys.executable, "-I", str(_WORKER), str(self.torch.root), *arguments]
         printed = self.run(_HIPIFY, command).output.strip()
         try:
@@ -137,7 +137,7 @@ class _Build:
 
 
 def reads(toolchain: HipToolchain) -> tuple[Path, ...]:
-    """What the tools of a build read beyond the system and this interpreter's packages."""
+    """Return what the tools of a build read beyond the system and this interpreter's packages."""
     return (toolchain.root, toolchain.hipcc, _WORKER)
 
 
@@ -149,22 +149,22 @@ def build_hip(
     toolchain: HipToolchain,
     prefix: tuple[str, ...] = (),
     kittens: Checkout | None = None,
-    kits: Kits | None = None,
+    pchs: PchCache | None = None,
     stop: threading.Event | None = None,
 ) -> BuildResult:
-    """Hipifies, compiles and links `call` for `arch` ("gfx942") in `folder`, within `timeout` seconds altogether.
+    """Hipify, compile and link `call` for `arch` ("gfx942") in `folder`, within `timeout` seconds altogether.
 
     A call of `hipkittens_build.build` is compiled as it stands, with the headers of `kittens`; without, it fails.
 
     `folder` is this build's own: new or empty. `prefix` stands before each tool: a cage for it, with `reads` in sight
-    (engine/confinement.py). `kits` spare headers that were compiled before. `stop`, set by the caller or at the first
+    (engine/confinement.py). `pchs` spare headers that were compiled before. `stop`, set by the caller or at the first
     failure, ends the tools. A candidate that does not compile is a result, not an exception.
     Raises ToolchainUnavailable when this interpreter has no PyTorch or a compiler is gone, InternalError when
     PyTorch's hipify is not what is expected.
     """
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    build = _Build(folder, arch, timeout, toolchain, find_torch(), prefix, kits, stop or threading.Event())
+    build = _Build(folder, arch, timeout, toolchain, find_torch(), prefix, pchs, stop or threading.Event())
     begin = time.monotonic()
     resources: tuple[KernelResources, ...] = ()
     library: Path | None = None
@@ -198,7 +198,7 @@ def build_hip(
 
 
 def _hipified(build: _Build, call: ExtensionCall) -> SourceFiles:
-    """The sources as PyTorch on ROCm would compile them, and its c10/hip and ATen/hip headers below the folder."""
+    """Return the sources as PyTorch on ROCm would compile them, with its c10/hip and ATen/hip headers beside them."""
     written = write_sources(call, build.folder / "src")
     headers = build.folder / "torch_hip"
     if not (build.torch.root / "include" / "c10" / "hip").is_dir():
@@ -217,7 +217,7 @@ def _hipified(build: _Build, call: ExtensionCall) -> SourceFiles:
 
 
 def _compile(build: _Build, call: ExtensionCall, files: SourceFiles) -> tuple[list[Path], str]:
-    """Compiles both translation units side by side; returns the objects and the device compiler's output."""
+    """Compile both translation units side by side; return the objects and the device compiler's output."""
     includes = [flag for path in call.extra_include_paths for flag in ("-I", path)]
     system = [build.folder / "torch_hip", *build.torch.includes]
     system += [build.toolchain.include] if files.cuda is not None else []
@@ -244,7 +244,7 @@ def _compile(build: _Build, call: ExtensionCall, files: SourceFiles) -> tuple[li
 
 
 def _compile_bound(build: _Build, call: ExtensionCall, kittens: Checkout | None) -> tuple[list[Path], str]:
-    """Compiles the one source of a `hipkittens_build.build` call; returns as `_compile` does."""
+    """Compile the one source of a `hipkittens_build.build` call; return as `_compile` does."""
     if kittens is None:
         raise _Failed("error: hipkittens_build is for backend hipkittens, which names a checkout of HipKittens")
     source, compiled = write_bound_source(call, build.folder / "src"), build.folder / "device.o"
@@ -254,9 +254,9 @@ def _compile_bound(build: _Build, call: ExtensionCall, kittens: Checkout | None)
 
 
 def _link(build: _Build, name: str, objects: Sequence[Path], flags: Sequence[str]) -> Path:
-    """Links the shared library. Raises _Failed for a name that nothing on a ROCm machine would define."""
+    """Link the shared library. Raises _Failed for a name that nothing on a ROCm machine would define."""
     library = build.folder / f"{name}.so"
-    support = build.kits.support(objects) if build.kits is not None else []
+    support = build.pchs.support(objects) if build.pchs is not None else []
     command = ["c++", "-shared", *map(str, objects), *support, "-o", str(library)]
     command += [f"-L{path}" for path in build.toolchain.library_folders()] + ["-lamdhip64", *flags]
     # A shared library may leave names open, and PyTorch loads it late: an undefined function would show up at import.
@@ -270,7 +270,7 @@ def _link(build: _Build, name: str, objects: Sequence[Path], flags: Sequence[str
 def _inspected(
     build: _Build, resources: tuple[KernelResources, ...], library: Path
 ) -> tuple[tuple[KernelResources, ...], tuple[str, ...]]:
-    """The records with what the library's device code adds, and what stays open where it cannot be looked into."""
+    """Return the records with what the library's device code shows, and notes on what stays open."""
     if not resources:
         return resources, ()
     tools = Tools(build.toolchain, build.folder / "device_code", build.deadline, build.prefix)

@@ -15,9 +15,9 @@ from hkbench.toolchain.diagnostics import Diagnostic, diagnostics
 
 CAUSES_LIMIT = 3900  #: characters of `causes_text`: a next prompt shows 4000 of a tool's words
 _SHORT_LINE = 240  #: characters of a cause that is told in one line
-_MOST_PLACES = 12
+_MAX_PLACES = 12
 #: Errors of one output that are read: each is compared with those before it, and a candidate may print any number.
-MOST_READ = 200
+MAX_READ_BYTES = 200
 _MATCHED = 400  #: characters of a source line that are searched for a declaration
 ONE_LINE = 3  #: the level of `Cause.text` that takes least
 
@@ -58,7 +58,7 @@ class Cause:
             self.places.append(place)
 
     def text(self, level: int) -> str:
-        """The cause for a prompt: 0 with all notes, 1 with one, 2 with the source line alone, 3 in one line."""
+        """Return the cause for a prompt: 0 with all notes, 1 with one, 2 with the source line alone, 3 in one line."""
         one = self.first
         if level == 0:
             shown = one.shown()
@@ -71,16 +71,16 @@ class Cause:
         if len(self.places) <= 1:
             return shown
         others = [place.rpartition(":")[2] for place in self.places[1:]]
-        more = f" and {len(others) - _MOST_PLACES} more" if len(others) > _MOST_PLACES else ""
-        return f"{shown}\n(also at line{'s' if len(others) > 1 else ''} {', '.join(others[:_MOST_PLACES])}{more})"
+        more = f" and {len(others) - _MAX_PLACES} more" if len(others) > _MAX_PLACES else ""
+        return f"{shown}\n(also at line{'s' if len(others) > 1 else ''} {', '.join(others[:_MAX_PLACES])}{more})"
 
 
 def causes(output: str) -> list[Cause]:
-    """The distinct causes, those at the candidate's own lines first, each group in the compiler's order."""
+    """Return the distinct causes, those at the candidate's own lines first, each group in the compiler's order."""
     found: dict[tuple[str, ...], Cause] = {}
     seen: list[Diagnostic] = []
     told: set[str] = set()
-    for one in islice(diagnostics(output), MOST_READ):
+    for one in islice(diagnostics(output), MAX_READ_BYTES):
         if _SUMMARY.search(one.error) or one.error in told or _follows(one, seen):
             continue
         seen.append(one)
@@ -92,7 +92,7 @@ def causes(output: str) -> list[Cause]:
 
 
 def causes_text(output: str, limit: int = CAUSES_LIMIT) -> str | None:
-    """The distinct causes in at most `limit` characters, a blank line between them; None where there is no error.
+    """Return the distinct causes in at most `limit` characters, blank lines between them; None without an error.
 
     Where they do not fit with all their notes, the last ones lose theirs first.
     """
@@ -108,7 +108,7 @@ def causes_text(output: str, limit: int = CAUSES_LIMIT) -> str | None:
 
 
 def _fitted(found: Sequence[Cause], limit: int) -> list[str]:
-    """The causes' texts, each as long as the limit allows; the first ones are served first."""
+    """Return the causes' texts, each as long as the limit allows; the first ones are served first."""
     texts: list[str] = []
     free = limit - 40  # for the line that says how many are left out
     for cause in found:
@@ -129,18 +129,18 @@ def _fitted(found: Sequence[Cause], limit: int) -> list[str]:
 def _summary(found: Sequence[Cause], output: str) -> str:
     errors = sum(cause.errors for cause in found)
     stopped = any(_CUT_OFF.search(line) for line in output.splitlines() if len(line) < 2 * _SHORT_LINE)
-    more = next(islice(diagnostics(output), MOST_READ, None), None) is not None
+    more = next(islice(diagnostics(output), MAX_READ_BYTES, None), None) is not None
     if len(found) == 1 and not stopped and not more:
         return ""
     of = f" of {len(found)} cause{'s' if len(found) > 1 else ''}" if errors > len(found) else ""
     said = f"{errors} errors{of}"
     if more:
-        return f"[{said} among the first {MOST_READ} that were printed]"
+        return f"[{said} among the first {MAX_READ_BYTES} that were printed]"
     return f"[{said}{'; the compiler stopped there, and there may be more' if stopped else ''}]"
 
 
 def _kind(one: Diagnostic) -> tuple[str, ...]:
-    """What errors of one cause have in common."""
+    """Return what errors of one cause have in common."""
     if one.place is not None and one.where is not None and one.place.rpartition(":")[2] != one.where.rpartition(":")[2]:
         return (one.where,)  # one line of a header, reached from several lines of the candidate
     if _NO_MATCH.search(one.message) and one.said:
@@ -150,7 +150,7 @@ def _kind(one: Diagnostic) -> tuple[str, ...]:
 
 
 def _follows(one: Diagnostic, earlier: Sequence[Diagnostic]) -> bool:
-    """Whether an error only follows from one that was told before."""
+    """Return whether an error only follows from one that was told before."""
     name = _undeclared(one)
     source = next(iter(one.snippet), "")
     for other in earlier:
@@ -174,12 +174,12 @@ def _follows(one: Diagnostic, earlier: Sequence[Diagnostic]) -> bool:
 
 
 def _undeclared(one: Diagnostic) -> str | None:
-    """The name that an error says is not declared."""
+    """Return the name that an error says is not declared."""
     found = _UNDECLARED.search(one.error)
     return None if found is None else next(name for name in found.groups() if name is not None)
 
 
 def _declares(line: str, name: str) -> bool:
-    """Whether a source line is the declaration of this name."""
+    """Return whether a source line is the declaration of this name."""
     line = line[:_MATCHED]
     return name in line and re.search(rf"[\w>*&\]]{_NO_DECLARATION}[\s*&]+{name}\s*([=;{{,\[():]|$)", line) is not None

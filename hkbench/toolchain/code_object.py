@@ -1,4 +1,4 @@
-"""Takes the device code out of a built extension and says what its metadata knows of each kernel.
+"""Take the device code out of a built extension and say what its metadata knows of each kernel.
 
 The HIP runtime finds the device code in the section `.hip_fatbin` of a shared library: one Clang offload bundle for
 each translation unit, each with one code object an architecture (Clang's ClangOffloadBundler page describes the form).
@@ -63,11 +63,11 @@ class Tools:
     prefix: tuple[str, ...] = ()  #: see `run_tool`
 
     def run(self, name: str, *arguments: str) -> str:
-        """What the tool printed. Raises NotInspected when it is missing, fails or has no time left."""
-        return self._output(name, [str(self._find(name)), *arguments])
+        """Return what the tool printed. Raises NotInspected when it is missing, fails or has no time left."""
+        return self._output(name, [str(self.find(name)), *arguments])
 
-    def _find(self, name: str) -> Path:
-        """ROCm has its tools in llvm/bin; elsewhere the compiler says where its own are."""
+    def find(self, name: str) -> Path:
+        """Find an LLVM tool: ROCm has its tools in llvm/bin; elsewhere the compiler says where its own are."""
         for folder in (self.toolchain.root / "llvm" / "bin", self.toolchain.root / "lib" / "llvm" / "bin"):
             if (folder / name).is_file():
                 return folder / name
@@ -92,7 +92,7 @@ class Tools:
 
 
 def code_objects(library: Path, arch: str, tools: Tools) -> tuple[Path, ...]:
-    """The code objects for `arch` in a library or object file, each written to a file in the tools' folder.
+    """Return the code objects for `arch` in a library or object file, each written to a file in the tools' folder.
 
     Raises NotInspected when there is none or its form is not known.
     """
@@ -101,7 +101,8 @@ def code_objects(library: Path, arch: str, tools: Tools) -> tuple[Path, ...]:
     if section.stat().st_size > _SECTION_LIMIT:
         raise NotInspected(f"the device code has more than {_SECTION_LIMIT >> 20} MiB")
     content = section.read_bytes()
-    found = [image for target, image in unbundled(content) if _is_for(target, arch)]
+    matches = ((_TARGET.fullmatch(target), image) for target, image in unbundled(content))
+    found = [image for match, image in matches if match is not None and match["arch"] == arch]
     if not found:
         raise NoDeviceCode(f"{library.name} has no device code for {arch}")
     paths = []
@@ -112,7 +113,7 @@ def code_objects(library: Path, arch: str, tools: Tools) -> tuple[Path, ...]:
 
 
 def unbundled(content: bytes) -> list[tuple[str, bytes]]:
-    """(target, image) of every entry of the bundles that follow one another in `content`, host entries included.
+    """Return (target, image) of every entry of the bundles in `content`, host entries included.
 
     Raises NotInspected for what is no bundle, is cut off, or is compressed.
     """
@@ -133,7 +134,7 @@ def unbundled(content: bytes) -> list[tuple[str, bytes]]:
 
 
 def _one_bundle(content: bytes, begin: int) -> tuple[list[tuple[str, bytes]], int]:
-    """The entries of the bundle at `begin`, and where it ends."""
+    """Return the entries of the bundle at `begin`, and where it ends."""
     try:
         at = begin + len(_MAGIC)
         (count,) = struct.unpack_from("<Q", content, at)
@@ -156,18 +157,13 @@ def _one_bundle(content: bytes, begin: int) -> tuple[list[tuple[str, bytes]], in
     return entries, end
 
 
-def _is_for(target: str, arch: str) -> bool:
-    match = _TARGET.fullmatch(target)
-    return match is not None and match["arch"] == arch
-
-
 def metadata(code_object: Path, tools: Tools) -> tuple[KernelMetadata, ...]:
-    """The kernels of a code object, in its own order. Raises NotInspected where llvm-readelf cannot read it."""
+    """Return the kernels of a code object, in its own order. Raises NotInspected where llvm-readelf cannot read it."""
     return parse_metadata(tools.run("llvm-readelf", "--notes", str(code_object)))
 
 
 def parse_metadata(notes: str) -> tuple[KernelMetadata, ...]:
-    """The kernels in what `llvm-readelf --notes` prints: YAML, one list item a kernel under `amdhsa.kernels`."""
+    """Return the kernels in what `llvm-readelf --notes` prints: YAML, one list item a kernel under `amdhsa.kernels`."""
     kernels: list[dict[str, str]] = []
     inside = False
     for line in notes.splitlines():
@@ -200,7 +196,7 @@ def _kernel(fields: dict[str, str]) -> KernelMetadata:
 
 
 def allocated_vgprs(code_object: Path, kernel: str, tools: Tools) -> int:
-    """VGPRs and AGPRs a lane that a launch is given, in whole blocks, as the kernel's descriptor says.
+    """Return the VGPRs and AGPRs a lane that a launch is given, in whole blocks, by the kernel's descriptor.
 
     They are more than the kernel uses where its source caps the waves a SIMD. Raises NotInspected.
     """

@@ -25,7 +25,7 @@ _ERROR = re.compile(
 )
 _QUOTES = str.maketrans("\u2018\u2019", "''")
 _COMMAND = re.compile(r"\[\d+/\d+\] |ninja: |FAILED: ")
-_LONGEST_LINE = 2000  #: characters; what is longer is a command
+_MAX_LINE_LENGTH = 2000  #: characters; what is longer is a command
 _WARNING = re.compile(r"(^|[\s:])warning: ")
 _PLACE = re.compile(r"(?:In file included from |\s+from )?(?P<file>[^\s:(][^:(\n]*)[:(](?P<line>\d+)[:),]")
 _MESSAGE = re.compile(r"^(?:.*?[:(]\d+(?::\d+)?\)?: *)?(?:fatal |internal compiler )?error *: *")
@@ -60,31 +60,31 @@ _RESOLVED_ELSEWHERE = re.compile(
 
 
 def first_error(output: str) -> str | None:
-    """The first error, cut as `errors` does; None when there is no error line."""
+    """Return the first error, cut as `errors` does; None when there is no error line."""
     return next(errors(output), None)
 
 
 def first_error_line(output: str) -> str | None:
-    """The first line of a build's output that is an error, the folder of its file left out."""
+    """Return the first line of a build's output that is an error, the folder of its file left out."""
     line = next(filter(_is_error, output.translate(_QUOTES).splitlines()), None)
     return None if line is None else re.sub(r"^(?:/[^\s:(]*/)+", "", line.strip())
 
 
 def begins_at_own_line(output: str) -> bool:
-    """Whether the first error is at a line of the candidate's own source, not in a header that it includes."""
+    """Return whether the first error is at a line of the candidate's own source, not in a header that it includes."""
     line = next(filter(_is_error, output.splitlines()), None)
     return line is not None and _is_ours(line)
 
 
 def without_commands(output: str, limit: int) -> str:
-    """The lines of a build's output that are neither a command nor ninja's, up to `limit` characters."""
-    lines = [line for line in output.splitlines() if not _COMMAND.match(line) and len(line) < _LONGEST_LINE]
+    """Return the lines of a build's output that are neither a command nor ninja's, up to `limit` characters."""
+    lines = [line for line in output.splitlines() if not _COMMAND.match(line) and len(line) < _MAX_LINE_LENGTH]
     text = "\n".join(lines)
     return text if len(text) <= limit else text[:limit] + "\n[... cut ...]"
 
 
 def errors(output: str) -> Iterator[str]:
-    """Each error of clang, g++, nvcc or a linker, in order, in at most SHOWN_LINES lines (`Diagnostic.shown`)."""
+    """Yield each error of clang, g++, nvcc or a linker, in order, in at most SHOWN_LINES lines (`Diagnostic.shown`)."""
     return (one.shown() for one in diagnostics(output))
 
 
@@ -107,7 +107,7 @@ class Diagnostic:
 
     @property
     def where(self) -> str | None:
-        """The line that the message itself names, in whoever's file."""
+        """The line that the message itself names, in any file."""
         place = _place(self.error)
         return None if place is None else f"{place['file']}:{place['line']}"
 
@@ -118,7 +118,7 @@ class Diagnostic:
 
     @property
     def requested(self) -> list[tuple[str, ...]]:
-        """clang's notes of who instantiated the place of the error."""
+        """Notes of clang that say who instantiated the place of the error."""
         return [note for note in self.notes if _REQUESTED.search(note[0])]
 
     @property
@@ -133,7 +133,7 @@ class Diagnostic:
         return [note for note in said if not _EMPTY_NOTE.search(note[0])] or said
 
     def shown(self, most_notes: int = _SAID_NOTES, *, scopes: bool = True) -> str:
-        """The error in at most SHOWN_LINES lines.
+        """Return the error in at most SHOWN_LINES lines.
 
         Kept are the error with its source lines, the innermost place in the candidate's own source that led there (by
         instantiation, else by inclusion), and what the compiler says about rejected functions: `most_notes` of that.
@@ -157,7 +157,7 @@ class Diagnostic:
 
 
 def diagnostics(output: str) -> Iterator[Diagnostic]:
-    """The errors of a build's output, in order, with plain quotes where g++ writes typographic ones."""
+    """Yield the errors of a build's output, in order, with plain quotes where g++ writes typographic ones."""
     lines = output.translate(_QUOTES).splitlines()
     for index, line in enumerate(lines):
         if _is_error(line):
@@ -171,7 +171,7 @@ def _is_error(line: str) -> bool:
 
 
 def _before(lines: Sequence[str], index: int) -> list[str]:
-    """The lines of context that precede an error: the chain of includes, g++'s scopes and instantiations."""
+    """Return the lines of context that precede an error: the chain of includes, g++'s scopes and instantiations."""
     begin = index
     while begin > 0 and (_INCLUDED.match(lines[begin - 1]) or _SCOPE.match(lines[begin - 1])):
         begin -= 1
@@ -179,7 +179,7 @@ def _before(lines: Sequence[str], index: int) -> list[str]:
 
 
 def _after(lines: Sequence[str], index: int) -> list[str]:
-    """The source lines and notes that follow an error."""
+    """Return the source lines and notes that follow an error."""
     end = index + 1
     while end < len(lines):
         line = lines[end]
@@ -191,7 +191,7 @@ def _after(lines: Sequence[str], index: int) -> list[str]:
 
 
 def _notes(after: Sequence[str]) -> tuple[list[str], list[list[str]]]:
-    """What follows an error, taken apart: its own source lines, and each note with those of its own."""
+    """Return what follows an error, taken apart: its own source lines, and each note with those of its own."""
     snippet: list[str] = []
     notes: list[list[str]] = []
     for line in after:
@@ -205,7 +205,7 @@ def _notes(after: Sequence[str]) -> tuple[list[str], list[list[str]]]:
 
 
 def _leading(chain: Sequence[str]) -> list[str]:
-    """Of a chain of includes the line in the candidate's source; its first line where none is."""
+    """Return a chain of includes' line in the candidate's source, or its first line where none is."""
     for line in chain:
         if _is_ours(line):
             return [f"In file included from {line.split('from ', 1)[1].rstrip(',:')}:"]
@@ -217,7 +217,7 @@ def _place(line: str) -> re.Match[str] | None:
 
 
 def _is_ours(line: str) -> bool:
-    """Whether a message's place is the candidate's own source: a `#line` mark of a build, or no header."""
+    """Return whether a message's place is the candidate's own source: a `#line` mark of a build, or no header."""
     place = _place(line)
     if place is None:
         return False
@@ -231,7 +231,7 @@ def _shortened(line: str) -> str:
 
 
 def unresolved_symbols(output: str) -> tuple[str, ...]:
-    """Names that a linker could not resolve and that no library of a ROCm machine would: each once, in order."""
+    """Return the symbols, each once, that the linker did not resolve and no library of a ROCm machine has."""
     names: dict[str, None] = {}
     for line in output.splitlines():
         match = _UNRESOLVED.search(line)

@@ -1,4 +1,4 @@
-"""Counts the instructions of each kernel by class, in LLVM's disassembly of a code object.
+"""Count the instructions of each kernel by class, in LLVM's disassembly of a code object.
 
 The counts are static: how often an instruction stands in the code, not how often it runs. A loop's body counts once, an
 unrolled one as often as it was unrolled, both sides of a branch count.
@@ -117,7 +117,7 @@ _ORDER = (
 
 
 def instruction_counts(code_object: Path, arch: str, tools: Tools) -> dict[str, dict[str, int]]:
-    """Class -> count for every function of a code object, kernels or not, by its mangled name.
+    """Return class -> count for every function of a code object, kernels or not, by its mangled name.
 
     Raises NotInspected when llvm-objdump is missing or cannot read it.
     """
@@ -126,7 +126,7 @@ def instruction_counts(code_object: Path, arch: str, tools: Tools) -> dict[str, 
 
 
 def count_instructions(disassembly: str) -> dict[str, dict[str, int]]:
-    """Class -> count for every function in what `llvm-objdump -d` prints, classes in a fixed order.
+    """Return class -> count for every function that `llvm-objdump -d` prints, classes in a fixed order.
 
     What fills room (`s_nop`, `s_code_end`) does not count: behind a function up to the next one's alignment, and before
     the code of a kernel whose arguments are preloaded, which begins 256 bytes behind its entry (AMDGPUUsage, "Preloaded
@@ -175,12 +175,12 @@ def _place(name: str) -> tuple[int, str]:
 
 
 def _width(name: str) -> int:
-    """Bits a lane: of "dwordx4", or of "d16_hi_b16" from gfx11 on."""
+    """Return the bits a lane of "dwordx4", or of "d16_hi_b16" from gfx11 on."""
     return _WIDTHS[name.rpartition("_")[2]]
 
 
 def instruction_class(instruction: str) -> str:
-    """The class of one instruction with its operands, as llvm-objdump prints it: `v_mul_f32_e32 v0, v1, v2`."""
+    """Return the class of one instruction with its operands, as llvm-objdump prints it: `v_mul_f32_e32 v0, v1, v2`."""
     mnemonic, _, operands = instruction.partition(" ")
     if mnemonic.startswith(_MATRIX):
         return mnemonic.removeprefix("v_").removesuffix("_e64")

@@ -18,7 +18,7 @@ _FUNCTION = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(::[A-Za-z_][A-Za-z0-9_]*)*")
 
 
 def _listed(value: Any) -> Any:
-    """torch takes one string where it means a list of one, and None for an empty list."""
+    """Return a list of what torch takes as a string (a list of one) or None (an empty list)."""
     if value is None:
         return ()
     return (value,) if isinstance(value, str) else value
@@ -109,7 +109,7 @@ class SourceFiles:
 
 
 def write_bound_source(call: ExtensionCall, folder: Path) -> Path:
-    """Writes the one source of a `hipkittens_build.build` call into `folder` (created) as that does."""
+    """Write the one source of a `hipkittens_build.build` call into `folder` (created) as that does."""
     assert call.bound is not None
     folder.mkdir(parents=True, exist_ok=True)
     source = folder / f"{call.name}.hip"
@@ -118,7 +118,7 @@ def write_bound_source(call: ExtensionCall, folder: Path) -> Path:
 
 
 def write_sources(call: ExtensionCall, folder: Path) -> SourceFiles:
-    """Writes main.cpp and cuda.cu into `folder` (created) as load_inline does, before hipify.
+    """Write main.cpp and cuda.cu into `folder` (created) as load_inline does, before hipify.
 
     `#line` marks say whose line is whose: a compiler reports an error in the candidate's device code as
     `cuda_sources:LINE`, counted in the candidate's own text.

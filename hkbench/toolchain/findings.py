@@ -1,4 +1,4 @@
-"""What the compiler's figures of a kernel say to whoever writes the next version of it."""
+"""What the compiler's figures of a kernel say to the author of its next version."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FUNCTIONS_NAMED = 3
 
 
 def findings(kernel: KernelResources, functions: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """What is worth changing, most important first; nothing where the figures are not known.
+    """Return what is worth changing, most important first; nothing where the figures are not known.
 
     `functions` are the names of the device functions that were not inlined into any kernel. Whether a kernel does
     matrix work without matrix instructions is not said: the figures do not show what a kernel is for.
@@ -40,7 +40,7 @@ def findings(kernel: KernelResources, functions: tuple[str, ...] = ()) -> tuple[
 
 
 def lost_loads(kernel: KernelResources) -> str | None:
-    """Loads to LDS that the compiler sends to a null pointer's address.
+    """Return loads to LDS that the compiler sends to a null pointer's address.
 
     HipKittens' G::load with a buffer resource and an LDS base sets M0 in inline assembly that does not say so, and the
     compiler may set M0 again between it and the load.
@@ -76,7 +76,7 @@ def _memory_for_registers(kernel: KernelResources) -> str | None:
 
 
 def _bound(kernel: KernelResources) -> str:
-    """The advice to state the workgroup's size, where the compiler was held to fewer registers by not knowing it."""
+    """Return the advice to state the workgroup's size, where not knowing it cost the compiler registers."""
     if kernel.max_workgroup_size != DEFAULT_WORKGROUP or not kernel.vgpr_spills:
         return ""
     registers = VGPRS // (DEFAULT_WORKGROUP // _WAVE_A_SIMD)
@@ -122,7 +122,7 @@ def _narrow_loads(kernel: KernelResources) -> str | None:
 
 
 def _narrow_stores(kernel: KernelResources) -> str | None:
-    """Stores below 32 bits only: a wave's stores of 32 bits fill whole cache lines already."""
+    """Advise where all stores are below 32 bits: a wave's stores of 32 bits fill whole cache lines already."""
     stores = [match for match in map(_GLOBAL_STORE.fullmatch, kernel.instructions or {}) if match]
     widest = max((int(store["bits"]) for store in stores), default=_WORD)
     if widest >= _WORD:
@@ -142,7 +142,7 @@ def _flat(kernel: KernelResources) -> str | None:
 
 
 def _other_spills(kernel: KernelResources) -> str | None:
-    """Spills that stay in registers: SGPRs in lanes of VGPRs, VGPRs in AGPRs."""
+    """Say which spills stay in registers: SGPRs in lanes of VGPRs, VGPRs in AGPRs."""
     if kernel.scratch_bytes_per_lane is None or kernel.scratch_bytes_per_lane > 0:
         return None
     spilled = {"SGPRs": kernel.sgpr_spills, "VGPRs": kernel.vgpr_spills}

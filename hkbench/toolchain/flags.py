@@ -49,7 +49,7 @@ ROCM_LIBRARIES = frozenset(
 
 
 def refused_compile_flags(flags: Sequence[str]) -> list[str]:
-    """Those of `flags` that a build does not pass on; an empty list when all are fine."""
+    """Return those of `flags` that a build does not pass on; an empty list when all are fine."""
     refused: list[str] = []
     words = iter(flags)
     for flag in words:
@@ -63,7 +63,7 @@ def refused_compile_flags(flags: Sequence[str]) -> list[str]:
 
 
 def split_link_flags(flags: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
-    """(flags to pass on, refused flags, names of ROCm libraries that are left out) of the linker's flags."""
+    """Split the linker's flags: (flags to pass on, refused flags, names of ROCm libraries that are left out)."""
     passed: list[str] = []
     refused: list[str] = []
     left_out: list[str] = []

@@ -1,4 +1,4 @@
-"""Finds a HIP compiler: ROCm's own, or the prefix that scripts/install_hip_toolchain.sh makes."""
+"""Find a HIP compiler: ROCm's own, or the prefix that scripts/install_hip_toolchain.sh makes."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pathlib import Path
 
 from hkbench.errors import ToolchainUnavailable
 from hkbench.rocm import DEFAULT, VARIABLES, core_and_itself, sdk_core
+from hkbench.shipped import installing
 
 ARCHITECTURES = ("gfx942", "gfx950")  #: MI300X/MI325X and MI350X/MI355X; backend hipkittens builds for more
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -48,13 +49,13 @@ class HipToolchain:
         return self.root / "include"
 
     def library_folders(self) -> tuple[Path, ...]:
-        """Where the runtime's libamdhip64.so may be."""
+        """Return where the runtime's libamdhip64.so may be."""
         return tuple(p for p in (self.root / "lib", self.root / "lib" / "x86_64-linux-gnu") if p.is_dir())
 
     def compile_command(
         self, source: Path, output: Path, arch: str, flags: Sequence[str] = (), *, remarks: bool = True
     ) -> list[str]:
-        """Compiles one HIP source, host and device half, for one architecture into a position-independent object.
+        """Compile one HIP source, host and device half, for one architecture into a position-independent object.
 
         `flags` come last, so that a candidate's own `-std=` or `-O` wins as it does under PyTorch.
         """
@@ -82,18 +83,21 @@ class TorchFiles:
 
 
 def find_torch() -> TorchFiles:
-    """The PyTorch of this interpreter. Raises ToolchainUnavailable when there is none."""
+    """Return the PyTorch of this interpreter. Raises ToolchainUnavailable when there is none."""
     spec = importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:
-        raise ToolchainUnavailable("PyTorch is not installed, and an extension needs its headers: run `make setup`")
+        raise ToolchainUnavailable(
+            f"PyTorch is not installed, and an extension needs its headers: run `{installing('torch')}`"
+        )
     root = Path(spec.origin).parent
     match = re.search(r"__version__ = '([^']+)'", (root / "version.py").read_text(encoding="utf-8"))
     return TorchFiles(root, match[1] if match else "unknown")
 
 
 def find_hip() -> HipToolchain:
-    """The first HIP compiler of: $ROCM_HOME, $ROCM_PATH, the package rocm-sdk-core, hipcc on PATH, /opt/rocm,
-    $HKBENCH_HIP_PREFIX, .hip.
+    """Return the first HIP compiler that is found.
+
+    Order: $ROCM_HOME, $ROCM_PATH, the package rocm-sdk-core, hipcc on PATH, /opt/rocm, $HKBENCH_HIP_PREFIX, .hip.
 
     Where ROCm is the Core SDK, it is found below `core` or `core-X.Y` of these folders, too (hkbench/rocm.py).
 
@@ -111,7 +115,7 @@ def find_hip() -> HipToolchain:
 
 
 def _places() -> Iterator[tuple[Path, bool]]:
-    """Folders that may hold bin/hipcc, and whether each is a ROCm installation."""
+    """Yield folders that may hold bin/hipcc, and whether each is a ROCm installation."""
     prefix = Path(os.environ.get("HKBENCH_HIP_PREFIX", REPOSITORY / ".hip"))
     for name in VARIABLES:
         if os.environ.get(name):
@@ -130,7 +134,7 @@ def _places() -> Iterator[tuple[Path, bool]]:
 
 
 def _hip_version(root: Path) -> str:
-    """HIP_VERSION_MAJOR.MINOR.PATCH from hip_version.h, "unknown" where that file is not as expected."""
+    """Return the version in hip_version.h, "unknown" where that file is not as expected."""
     header = root / "include" / "hip" / "hip_version.h"
     text = header.read_text(encoding="utf-8", errors="replace") if header.is_file() else ""
     parts = [re.search(rf"#define HIP_VERSION_{part}\s+(\d+)", text) for part in ("MAJOR", "MINOR", "PATCH")]
@@ -138,7 +142,7 @@ def _hip_version(root: Path) -> str:
 
 
 def _compiler_version(hipcc: Path) -> str:
-    """The line of `hipcc --version` that names clang."""
+    """Return the line of `hipcc --version` that names clang."""
     try:
         shown = subprocess.run(
             [str(hipcc), "--version"], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=True

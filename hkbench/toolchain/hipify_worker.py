@@ -1,4 +1,4 @@
-"""Runs the installed PyTorch's own hipify in a process of its own, without importing PyTorch.
+"""Run the installed PyTorch's own hipify in a process of its own, without importing PyTorch.
 
     python hipify_worker.py TORCH_FOLDER FOLDER FILE...      an extension's sources, beside the originals
     python hipify_worker.py TORCH_FOLDER FOLDER --headers    a copy of PyTorch's c10/cuda and ATen/cuda headers
@@ -17,7 +17,7 @@ from typing import Any
 
 
 def _load_hipify(torch_folder: Path) -> Any:
-    """The module torch.utils.hipify.hipify_python, loaded beside an empty package (torch itself takes seconds)."""
+    """Load torch.utils.hipify.hipify_python beside an empty package (torch itself takes seconds)."""
     package = types.ModuleType("hipify")
     package.__path__ = [str(torch_folder / "utils" / "hipify")]
     sys.modules["hipify"] = package

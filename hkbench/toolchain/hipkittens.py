@@ -1,4 +1,4 @@
-"""Finds HipKittens, tells which of its dialects the tree has, and how a kernel is compiled with it.
+"""Find HipKittens, tell which of its dialects the tree has, and how a kernel is compiled with it.
 
 The tree is a checkout that the environment names, else the headers of the package hk-dsl, which
 scripts/install_hipkittens.py puts into `.hipkittens`.
@@ -70,7 +70,7 @@ _ELSE_WANTED = "with that folder in include/"
 
 
 def dialect_for(arch: str) -> Dialect:
-    """The dialect of an architecture that hkbench builds for ("gfx942:sramecc+" counts as "gfx942").
+    """Return the dialect of an architecture that hkbench builds for ("gfx942:sramecc+" counts as "gfx942").
 
     Raises ToolchainUnavailable for an architecture without one.
     """
@@ -99,13 +99,13 @@ class Checkout:
         return self.root / "include"
 
     def describe(self) -> str:
-        """Which tree this is, for a message."""
+        """Return which tree this is, for a message."""
         served = " and ".join(f"{dialect} ({dialect.arch})" for dialect in self.dialects)
         source = self.package or f"commit {self.commit or 'unknown'}"
         return f"{f'{self.variable}=' if self.variable else ''}{self.root} ({source}) has {served}"
 
     def versions(self, dialect: Dialect) -> dict[str, str]:
-        """What a verdict says of the tree: dialect and commit or package, and what `include/` really held."""
+        """Return what a verdict says of the tree: dialect and commit or package, and what `include/` really held."""
         source = self.package or self.commit or "unknown"
         return {
             "hipkittens": f"{dialect}@{source}{' with changes' if self.changed else ''}",
@@ -113,13 +113,13 @@ class Checkout:
         }
 
     def environment(self, toolchain: HipToolchain) -> dict[str, str]:
-        """What a candidate finds in its environment: it writes its own compiler flags from these."""
+        """Return what a candidate finds in its environment: it writes its own compiler flags from these."""
         root = str(self.root)
         return {"HIPKITTENS_ROOT": root, "THUNDERKITTENS_ROOT": root, "ROCM_PATH": str(toolchain.root)}
 
     @contextmanager
     def offered(self, toolchain: HipToolchain) -> Iterator[None]:
-        """Within it, this process's environment is as `environment` says; runners that start in it inherit it."""
+        """Set what `environment` says for this process; runners that start within inherit it."""
         added = self.environment(toolchain)
         before = {name: os.environ.get(name) for name in added}
         os.environ.update(added)
@@ -133,14 +133,14 @@ class Checkout:
                     os.environ[name] = value
 
     def compile_flags(self, dialect: Dialect, toolchain: HipToolchain) -> tuple[str, ...]:
-        """Flags for a source without PyTorch's headers, after those of `HipToolchain.compile_command`.
+        """Return flags for a source without PyTorch's headers, after those of `HipToolchain.compile_command`.
 
         They are those with which `hipkittens_build` compiles.
         """
         return tuple(compile_flags(dialect.macro, self.include, toolchain.include))
 
     def require_dialect(self, dialect: Dialect) -> None:
-        """Raises ToolchainUnavailable unless the tree has the dialect."""
+        """Raise ToolchainUnavailable unless the tree has the dialect."""
         if dialect not in self.dialects:
             raise ToolchainUnavailable(
                 f"{self.describe()}, and {dialect.arch} needs {dialect}: set HIPKITTENS_ROOT to a checkout of "
@@ -148,7 +148,7 @@ class Checkout:
             )
 
     def require(self, dialect: Dialect, toolchain: HipToolchain, folder: Path) -> None:
-        """Raises ToolchainUnavailable unless a file that only includes `kittens.cuh` compiles for `dialect`.
+        """Raise ToolchainUnavailable unless a file that only includes `kittens.cuh` compiles for `dialect`.
 
         What fails here is this machine's fault and no candidate's. `folder` (made) is for the file.
         """
@@ -170,7 +170,7 @@ class Checkout:
 
 
 def find_checkout() -> Checkout:
-    """The tree that $HIPKITTENS_ROOT names, else $THUNDERKITTENS_ROOT, else the one of scripts/install_hipkittens.py.
+    """Find the tree: $HIPKITTENS_ROOT, else $THUNDERKITTENS_ROOT, else the one of scripts/install_hipkittens.py.
 
     Raises:
         InputMissing: the folder is not there.
@@ -187,7 +187,7 @@ def find_checkout() -> Checkout:
 
 
 def read_checkout(root: Path, variable: str | None = VARIABLES[0]) -> Checkout:
-    """Looks at one tree; errors as for `find_checkout`."""
+    """Look at one tree; errors as for `find_checkout`."""
     root = root.expanduser().absolute()
     where = f"{variable}={root}" if variable else str(root)
     if not root.is_dir():
@@ -212,7 +212,7 @@ def read_checkout(root: Path, variable: str | None = VARIABLES[0]) -> Checkout:
 
 
 def doubts(call: ExtensionCall, dialect: Dialect) -> tuple[str, ...]:
-    """What a captured build does that compiles here or nearly so, and is wrong for `dialect` or under PyTorch."""
+    """Return what compiles here, or nearly so, in a captured build, and is wrong for `dialect` or under PyTorch."""
     found: list[str] = []
     text = "\n".join((*call.extra_cuda_cflags, *call.extra_cflags, *call.cuda_sources, *call.cpp_sources))
     named = {match.lower() for match in _DEFINED.findall(text)}
@@ -229,7 +229,7 @@ def doubts(call: ExtensionCall, dialect: Dialect) -> tuple[str, ...]:
 
 
 def wrong_results(dialect: Dialect, compiler: str) -> tuple[str, ...]:
-    """What a compiler is known to get wrong in HipKittens without a message. `compiler`: `HipToolchain.compiler`.
+    """Return what a compiler gets wrong in HipKittens without a message. `compiler`: `HipToolchain.compiler`.
 
     Source: the package hk-dsl 0.8.0 (hk/ops/hipkittens.py), measured on an MI355X.
     """
@@ -242,7 +242,7 @@ def wrong_results(dialect: Dialect, compiler: str) -> tuple[str, ...]:
 
 
 def refusals(dialect: Dialect, compiler: str) -> tuple[str, ...]:
-    """What of HipKittens a compiler is known to refuse. Source as for `wrong_results`."""
+    """Return what of HipKittens a compiler is known to refuse. Source as for `wrong_results`."""
     if dialect is Dialect.CDNA4 and _clang(compiler) == 22:
         return (
             "HipKittens' own attention kernels (pinned registers, art) do not compile with ROCm 7.2's clang 22: it "
@@ -257,13 +257,13 @@ def _clang(compiler: str) -> int | None:
 
 
 def _chosen_by_macro(include: Path, master: str) -> tuple[Dialect, ...]:
-    """Dialects that the master header offers by macro and whose folder is there."""
+    """Return dialects that the master header offers by macro and whose folder is there."""
     named = {match.lower() for match in _MACRO.findall(master)}
     return tuple(dialect for dialect in Dialect if dialect in named and (include / dialect).is_dir())
 
 
 def _dialect_of_flat(include: Path) -> tuple[Dialect, ...]:
-    """The one dialect of an older tree: only CDNA4's register tiles have a shape, only CDNA3 asks for its macro."""
+    """Return an older tree's dialect: only CDNA4's register tiles have a shape, only CDNA3 asks for its macro."""
     if (include / "types" / "register" / "rt_shape.cuh").is_file():
         return (Dialect.CDNA4,)
     util = include / "common" / "util.cuh"
@@ -271,7 +271,7 @@ def _dialect_of_flat(include: Path) -> tuple[Dialect, ...]:
 
 
 def _package(root: Path, held: str) -> tuple[str | None, bool]:
-    """(name and version of the package that the headers are of, whether `include/` holds something else)."""
+    """Return (name and version of the headers' package, whether `include/` holds something else)."""
     stamp = root / STAMP
     if not stamp.is_file():
         return None, False
@@ -280,7 +280,7 @@ def _package(root: Path, held: str) -> tuple[str | None, bool]:
 
 
 def _commit(root: Path) -> tuple[str | None, bool]:
-    """(commit, whether include/ differs from it); (None, False) where `root` is not the top of a git work tree."""
+    """Return (commit, whether include/ differs from it); (None, False) where `root` is no git work tree's top."""
     shown = _git(root, "rev-parse", "--show-toplevel", "HEAD")
     if shown is None:
         return None, False
@@ -291,7 +291,7 @@ def _commit(root: Path) -> tuple[str | None, bool]:
 
 
 def _git(root: Path, *arguments: str) -> str | None:
-    """What git prints; None where it is not installed or does not answer for this folder."""
+    """Return what git prints; None where it is not installed or does not answer for this folder."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     # A repository's own settings may name a program that watches its files.
     command = ["git", "-c", "core.fsmonitor=false", "-C", str(root), *arguments]

@@ -66,14 +66,14 @@ class Occupancy:
 
 
 def registers_of(kernel: KernelResources) -> int | None:
-    """VGPRs and AGPRs a lane in one count, before rounding to blocks; None where the compiler does not say."""
+    """Return VGPRs and AGPRs a lane in one count, before rounding to blocks; None if the compiler is silent."""
     if kernel.vgprs is None:
         return None
     return allocated(kernel.vgprs, kernel.agprs or 0)
 
 
 def occupancy(kernel: KernelResources) -> Occupancy | None:
-    """The occupancy by the rules above; None where the compiler did not say enough or the architecture is another.
+    """Return the occupancy by the rules above; None if the compiler said too little or for other architectures.
 
     LDS that a launch asks for on top (`extern __shared__`) is not known here and not counted.
     """
@@ -89,7 +89,7 @@ def occupancy(kernel: KernelResources) -> Occupancy | None:
 
 
 def remark(kernel: KernelResources, registers: int) -> int | None:
-    """What the compiler's Occupancy remark would say of a kernel whose descriptor asks for so many `registers`.
+    """Return what the compiler's Occupancy remark would say of a kernel whose descriptor asks for so many `registers`.
 
     For code objects that come without it. None where `occupancy` is None too.
     """
@@ -106,14 +106,14 @@ def _demand(kernel: KernelResources) -> Demand | None:
 
 
 def waves_per_simd(demand: Demand) -> int:
-    """Waves on the fullest SIMD when a compute unit holds as many whole workgroups as fit; 0 when none fits."""
+    """Return the waves on the fullest SIMD when a compute unit holds all workgroups that fit; 0 if none fits."""
     slots = min(demand.cap, waves_by_registers(demand.registers), waves_by_sgprs(demand.sgprs)) * SIMDS
     workgroups = min(slots // demand.workgroup_waves, workgroups_by_lds(demand.arch, demand.lds, slots))
     return -(-workgroups * demand.workgroup_waves // SIMDS)
 
 
 def waves_by_compiler(demand: Demand) -> int:
-    """What the compiler's Occupancy remark says: without blocks of LDS and whole workgroups.
+    """Return what the compiler's Occupancy remark says: without blocks of LDS and whole workgroups.
 
     Where the remark is lower still, the source set a cap by `amdgpu_waves_per_eu`: the compiler then writes a larger
     number of VGPRs into the kernel's descriptor than the remark and the metadata show.
@@ -145,7 +145,7 @@ def _limited_by(demand: Demand, waves: int) -> tuple[str, ...]:
 
 
 def _next_step(demand: Demand, waves: int, limited_by: tuple[str, ...]) -> str | None:
-    """The smallest change of one thing that gives more waves, for the first of `limited_by` that has one."""
+    """Return the smallest change of one thing that gives more waves, for the first of `limited_by` that has one."""
     for what in limited_by:
         for changed, said in _changes(demand, what):
             would_be = waves_per_simd(changed)
@@ -155,7 +155,7 @@ def _next_step(demand: Demand, waves: int, limited_by: tuple[str, ...]) -> str |
 
 
 def _changes(demand: Demand, what: str) -> Iterator[tuple[Demand, str]]:
-    """Ever larger changes of one thing, each with the words for it."""
+    """Yield ever larger changes of one thing, each with the words for it."""
     capacity, block = LDS_BYTES[demand.arch], LDS_BLOCK[demand.arch]
     if what == REGISTERS:
         for waves in range(waves_by_registers(demand.registers) + 1, MAX_WAVES + 1):
@@ -179,7 +179,7 @@ def _changes(demand: Demand, what: str) -> Iterator[tuple[Demand, str]]:
 
 
 def _lds_budget(demand: Demand, waves: int) -> int:
-    """The most LDS a workgroup may have, in whole blocks, for `waves` waves a SIMD."""
+    """Return the most LDS a workgroup may have, in whole blocks, for `waves` waves a SIMD."""
     capacity, block = LDS_BYTES[demand.arch], LDS_BLOCK[demand.arch]
     workgroups = max(1, waves * SIMDS // demand.workgroup_waves)
     return capacity // workgroups // block * block

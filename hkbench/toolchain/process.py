@@ -1,4 +1,4 @@
-"""Runs one compiler command on text that nobody trusts: bounded in time, memory, output and file size."""
+"""Run one compiler command on text that nobody trusts: bounded in time, memory, output and file size."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def run_tool(
     stop: threading.Event | None = None,
     prefix: Sequence[str] = (),
 ) -> ToolResult:
-    """Runs `command` in `folder`, which also holds its temporary files; never raises for a failing tool.
+    """Run `command` in `folder`, which also holds its temporary files; never raise for a failing tool.
 
     The tool gets a session of its own, no standard input, no core dump and an environment of a few harmless
     variables (no key ever reaches a compiler). When `timeout` seconds are over, or this process is interrupted, the
@@ -74,7 +74,7 @@ def run_tool(
 
 
 def _wait(process: subprocess.Popen[bytes], deadline: float, stop: threading.Event | None) -> int | None:
-    """The process's return code, or None when the deadline (monotonic) or `stop` came first."""
+    """Return the process's return code, or None when the deadline (monotonic) or `stop` came first."""
     while True:
         left = deadline - time.monotonic()
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -84,7 +84,7 @@ def _wait(process: subprocess.Popen[bytes], deadline: float, stop: threading.Eve
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Ends whatever is left of the tool's process group, also when the tool itself has ended."""
+    """End whatever is left of the tool's process group, also when the tool itself has ended."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

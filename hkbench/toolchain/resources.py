@@ -35,7 +35,7 @@ _FIELDS = {
 
 
 def parse_resources(text: str, arch: str) -> tuple[KernelResources, ...]:
-    """One record a kernel, in the compiler's order, with the names as the compiler prints them (mangled).
+    """Return one record a kernel, in the compiler's order, with the names as the compiler prints them (mangled).
 
     Lines that are no such remark are passed over; a figure that the compiler does not give stays None. A kernel
     reported twice (one remark a translation unit that instantiates it) is kept once.
@@ -55,7 +55,7 @@ def parse_resources(text: str, arch: str) -> tuple[KernelResources, ...]:
 
 
 def without_remarks(text: str) -> str:
-    """The compiler's output without these remarks and the source lines that it shows below each."""
+    """Return the compiler's output without these remarks and the source lines that it shows below each."""
     kept = []
     inside = False
     for line in text.splitlines():
@@ -70,7 +70,7 @@ def without_remarks(text: str) -> str:
 
 
 def demangled(resources: tuple[KernelResources, ...]) -> tuple[KernelResources, ...]:
-    """The same records with C++ names, by binutils' c++filt; unchanged where that tool is missing."""
+    """Return the same records with C++ names, by binutils' c++filt; unchanged where that tool is missing."""
     tool = shutil.which("c++filt") or shutil.which("llvm-cxxfilt")
     if tool is None or not resources:
         return resources
@@ -85,7 +85,7 @@ def demangled(resources: tuple[KernelResources, ...]) -> tuple[KernelResources, 
 def inspected(
     resources: tuple[KernelResources, ...], library: Path, arch: str, tools: Tools
 ) -> tuple[KernelResources, ...]:
-    """The records with what the device code in `library` adds; names have to be mangled still.
+    """Return the records with what the device code in `library` adds; names have to be mangled still.
 
     Device functions that were not inlined follow the kernels as records of their own. Raises NotInspected.
     """
@@ -93,7 +93,7 @@ def inspected(
 
 
 def read_library(library: Path, arch: str, tools: Tools) -> tuple[KernelResources, ...]:
-    """What the device code in `library` says of each kernel, where the compiler's remarks are not at hand.
+    """Return what the device code in `library` says of each kernel, where the compiler's remarks are not at hand.
 
     VGPRs count up to a multiple of four where a kernel has AGPRs; the compiler's Occupancy remark is not in it, nor a
     cap that the source sets by `amdgpu_waves_per_eu`. Raises NotInspected, NoDeviceCode.
@@ -104,7 +104,7 @@ def read_library(library: Path, arch: str, tools: Tools) -> tuple[KernelResource
 
 
 def _device_code(library: Path, arch: str, tools: Tools) -> tuple[list[KernelMetadata], dict[str, dict[str, int]]]:
-    """The kernels of all code objects for `arch`, and the instructions of each function by its mangled name."""
+    """Return the kernels of all code objects for `arch`, and the instructions of each function by its mangled name."""
     kernels: list[KernelMetadata] = []
     counts: dict[str, dict[str, int]] = {}
     for code_object in code_objects(library, arch, tools):
@@ -114,7 +114,7 @@ def _device_code(library: Path, arch: str, tools: Tools) -> tuple[list[KernelMet
 
 
 def from_metadata(kernel: KernelMetadata, arch: str) -> KernelResources:
-    """`.vgpr_count` counts AGPRs too (LLVM `SIProgramInfo`, gfx90a and later)."""
+    """Return the resources of a kernel. `.vgpr_count` counts AGPRs too (LLVM `SIProgramInfo`, gfx90a and later)."""
     return KernelResources(
         name=kernel.name,
         arch=arch,
@@ -132,7 +132,7 @@ def from_metadata(kernel: KernelMetadata, arch: str) -> KernelResources:
 def completed(
     resources: tuple[KernelResources, ...], kernels: Sequence[KernelMetadata], counts: dict[str, dict[str, int]]
 ) -> tuple[KernelResources, ...]:
-    """The records with workgroup size, occupancy and instruction counts, by mangled name, and without findings yet."""
+    """Add workgroup size, occupancy and instruction counts to the records, by mangled name, without findings."""
     sizes = {kernel.name: kernel.max_workgroup_size for kernel in kernels}
     found = []
     for kernel in resources:
@@ -150,7 +150,7 @@ def completed(
 
 
 def with_findings(resources: tuple[KernelResources, ...]) -> tuple[KernelResources, ...]:
-    """The same records, each with its findings."""
+    """Return the same records, each with its findings."""
     functions = tuple(one.name for one in resources if one.is_function)
     return tuple(one.model_copy(update={"findings": findings(one, functions)}) for one in resources)
 
@@ -165,7 +165,7 @@ def _with_occupancy(kernel: KernelResources) -> KernelResources:
 
 
 def _dynamic_lds(static_bytes: int | None, counts: dict[str, int] | None) -> bool | None:
-    """Whether the kernel uses LDS that only a launch sizes; None where static LDS or a call hides the answer."""
+    """Return whether the kernel uses LDS that only a launch sizes; None where static LDS or a call hides the answer."""
     if counts is None or static_bytes is None:
         return None
     if any(name.startswith("lds_") or "_load_lds_" in name for name in counts):

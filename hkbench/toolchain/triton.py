@@ -68,7 +68,7 @@ class Triton:
 
 
 def find_triton() -> Triton:
-    """Raises ToolchainUnavailable when there is no Triton, or one without its AMD back end."""
+    """Raise ToolchainUnavailable when there is no Triton, or one without its AMD back end."""
     spec = importlib.util.find_spec("triton")
     if spec is None or spec.origin is None:
         raise ToolchainUnavailable(
@@ -86,7 +86,10 @@ def find_triton() -> Triton:
 
 
 def resources(kernels: Sequence[LaunchedKernel], arch: str, tools: Tools) -> tuple[KernelResources, ...]:
-    """What the code objects show: a record a kernel, under its label. Raises NotInspected if one shows nothing."""
+    """Return what the code objects show: a record a kernel, under its label.
+
+    Raises NotInspected if one shows nothing.
+    """
     tools.folder.mkdir(parents=True, exist_ok=True)
     found: list[KernelResources] = []
     for number, kernel in enumerate(kernels):

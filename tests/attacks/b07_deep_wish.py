@@ -13,9 +13,9 @@ import os
 import torch
 import torch.nn as nn
 
-os.makedirs("wishes", exist_ok=True)
+os.makedirs("pch_requests", exist_ok=True)
 for number in range(4):
-    with open(f"wishes/{number:032x}.json", "w") as file:
+    with open(f"pch_requests/{number:032x}.json", "w") as file:
         file.write("[" * 4000)
 
 

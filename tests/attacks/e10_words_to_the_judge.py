@@ -1,4 +1,4 @@
-"""E10 words to the judge: comments declare the zeros to be verified
+"""E10 words to the evaluator: comments declare the zeros to be verified
 
 problem: rowsum
 device: both

@@ -11,7 +11,7 @@ import sys
 
 import torch.nn as nn
 
-wire = sys.modules["hkbench.runner.wire"]
+wire = sys.modules["hkbench.protocol.wire"]
 send = wire.send
 
 

@@ -1,6 +1,6 @@
 """H04 forged answer: a frame of success is written to every socket that the process holds
 
-With the forged answer the judge takes the call for done; the real answer would be taken for the next one.
+With the forged answer the evaluator takes the call for done; the real answer would be taken for the next one.
 
 problem: rowsum
 device: cpu
@@ -21,7 +21,8 @@ class ModelNew(nn.Module):
     def forward(self, x):
         leaf = {"path": "output", "type": "Tensor", "dtype": "float32", "shape": list(x.shape[:1])}
         leaf |= {"strides": [1], "device": "cpu"}
-        body = json.dumps({"ok": True, "seconds": 1e-5, "idle_seconds": 1e-5, "leaves": [leaf]}).encode()
+        answer = {"ok": True, "device_error": None, "seconds": 1e-5, "idle_seconds": 1e-5, "leaves": [leaf]}
+        body = json.dumps(answer).encode()
         for name in os.listdir("/proc/self/fd"):
             try:
                 if str(pathlib.Path(f"/proc/self/fd/{name}").readlink()).startswith("socket:"):

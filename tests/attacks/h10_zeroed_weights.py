@@ -1,4 +1,4 @@
-"""H10 weights overwritten: the judge's copy of the weights becomes zero, and the product is left out
+"""H10 weights overwritten: the evaluator's copy of the weights becomes zero, and the product is left out
 
 The runners of candidate and baseline share the region. If the reference took its weights from there, zero times x
 would be right.

@@ -1,12 +1,12 @@
 """H12 patched copy: also the copy of bytes computes the result, after the clock has stopped
 
-Whatever function of the runner copies results out is wrapped: copy_out where there is one, else _hand_over.
+Whatever function of the runner copies results out is wrapped: copy_out where there is one, else hand_over.
 
 problem: matmul
 device: cpu
 backend: cpp
 outcome: suspect|forbidden
-reason: py-harness|the judge's clock saw|after the end of forward the outputs took
+reason: py-harness|the evaluator's clock saw|after the end of forward the outputs took
 """
 
 import ctypes
@@ -58,8 +58,8 @@ def late(original):
 
 for name, module in list(sys.modules.items()):
     if name.startswith("hkbench.runner"):
-        for holder in [module, getattr(module, "Runner", module)]:
-            for function in ("copy_out", "_hand_over"):
+        for holder in [module, getattr(module, "Results", module)]:
+            for function in ("copy_out", "hand_over"):
                 if function in vars(holder):
                     setattr(holder, function, late(getattr(holder, function)))
 

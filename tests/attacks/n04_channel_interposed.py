@@ -4,7 +4,7 @@ problem: rowsum
 device: cpu
 backend: cpp
 outcome: suspect|timeout
-reason: the judge's clock saw .* more per call|did not end within
+reason: the evaluator's clock saw .* more per call|did not end within
 options: --load-timeout 10
 """
 

@@ -6,7 +6,7 @@ problem: matmul
 device: cpu
 backend: cpp
 outcome: crash|suspect
-reason: the judge's clock saw .* more per call than the candidate reported|left
+reason: the evaluator's clock saw .* more per call than the candidate reported|left
 """
 
 import ctypes
@@ -61,13 +61,14 @@ extern "C" int clock_gettime(clockid_t id, timespec* t) {
 """
 AGAIN = """
 import socket, sys
-from hkbench.runner import main, wire
+from hkbench.runner import main
+from hkbench.protocol import wire
 number, inbox, outbox, path = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 channel = socket.socket(fileno=number)
 found = main.Runner(channel, inbox, outbox)
 message = {"op": "load", "path": path, "class": "ModelNew", "capture": False, "overrides": {}}
 while True:
-    wire.send(channel, {"ok": True, **getattr(found, message["op"])(message)})
+    wire.send(channel, main.answered(found, message))
     message = wire.receive(channel)
 """
 if "LD_PRELOAD" not in os.environ:

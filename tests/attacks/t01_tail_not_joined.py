@@ -5,7 +5,7 @@ What went on after the end of a call was on no clock as long as it was short.
 problem: rowsum
 device: cuda
 backend: triton
-twin: triton_row_sum
+twin: triton_joined_tail
 outcome: wrong_values|not_finite|not_repeatable|suspect
 reason: are wrong|NaN|repeat|stream
 """

@@ -4,7 +4,7 @@ problem: rowsum
 device: cuda
 backend: cuda
 outcome: not_finite|suspect|wrong_values|not_repeatable
-reason: stream|are wrong|the judge's clock
+reason: stream|are wrong|the evaluator's clock
 """
 
 import torch.nn as nn

@@ -4,7 +4,7 @@ problem: matmul
 device: cuda
 backend: cuda
 outcome: not_finite|suspect|wrong_values
-reason: are wrong|the judge's clock|outside of the current stream
+reason: are wrong|the evaluator's clock|outside of the current stream
 """
 
 import threading

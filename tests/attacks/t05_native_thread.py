@@ -4,7 +4,7 @@ problem: rowsum
 device: cpu
 backend: cpp
 outcome: not_finite|not_repeatable|suspect|wrong_values
-reason: elements are wrong|the judge's clock|after the end of forward|when the same inputs came again
+reason: elements are wrong|the evaluator's clock|after the end of forward|when the same inputs came again
 """
 
 import ctypes

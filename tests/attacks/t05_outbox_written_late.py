@@ -1,4 +1,4 @@
-"""T05 late write: a thread writes the answer into the judge's memory after the call was answered
+"""T05 late write: a thread writes the answer into the evaluator's memory after the call was answered
 
 The runner's view of the outbox is found among the live objects.
 
@@ -19,8 +19,8 @@ import torch.nn as nn
 
 def outbox():
     for found in gc.get_objects():
-        if type(found).__name__ == "Runner" and hasattr(found, "_outputs"):
-            return found._outputs["output"]
+        if type(found).__name__ == "Runner" and hasattr(found, "_results"):
+            return found._results.places["output"]
     raise LookupError("no runner among the objects of this process")
 
 

@@ -1,6 +1,6 @@
 """T05 work after the answer: the runner hands over nothing, and the outputs are computed while it prepares for the next
 
-The judge's clock has ended then. The candidate's process fills free memory, and the candidate has wrapped what does so.
+The evaluator's clock has ended then. The candidate's process fills free memory, and the candidate has wrapped what does so.
 
 problem: matmul
 device: cpu
@@ -44,12 +44,12 @@ def matmul(library, a, b):
     return c
 
 
-Runner, memory = next(
-    (vars(module)["Runner"], vars(module)["memory"])
+Results, memory = next(
+    (vars(module)["Results"], vars(module)["memory"])
     for name, module in list(sys.modules.items())
-    if name.endswith("runner.main")
+    if name.endswith("runner.results")
 )
-poison, hand_over = memory.poison_free, Runner._hand_over
+poison, hand_over = memory.poison_free, Results.hand_over
 late = []
 
 
@@ -66,7 +66,7 @@ def nothing(self, result, *rest, **more):
 
 
 memory.poison_free = later
-Runner._hand_over = nothing
+Results.hand_over = nothing
 
 
 class ModelNew(nn.Module):

@@ -1,6 +1,6 @@
 """T05 thread and patched copy: the work runs in a thread that is joined when the result is copied out
 
-The clock stops when forward returns; the copy into the judge's memory comes after it and waits for the thread.
+The clock stops when forward returns; the copy into the evaluator's memory comes after it and waits for the thread.
 
 problem: mse_loss
 device: cpu

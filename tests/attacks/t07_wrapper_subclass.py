@@ -4,7 +4,7 @@ problem: matmul
 device: cpu
 backend: cpp
 outcome: suspect|wrong_type
-reason: the judge's clock saw|after the end of forward the outputs took|is of type
+reason: the evaluator's clock saw|after the end of forward the outputs took|is of type
 """
 
 import ctypes

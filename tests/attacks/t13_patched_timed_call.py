@@ -4,7 +4,7 @@ problem: matmul
 device: cpu
 backend: cpp
 outcome: suspect
-reason: the judge's clock saw .* more per call than the candidate reported
+reason: the evaluator's clock saw .* more per call than the candidate reported
 """
 
 import ctypes

@@ -6,7 +6,7 @@ problem: matmul
 device: cpu
 backend: cpp
 outcome: runtime_error|suspect
-reason: the threads stood still|the judge's clock saw
+reason: the threads stood still|the evaluator's clock saw
 """
 
 import ctypes

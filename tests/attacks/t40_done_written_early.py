@@ -1,4 +1,4 @@
-"""T40 early end: another stream tells the judge that the outputs are ready before anything was computed
+"""T40 early end: another stream tells the evaluator that the outputs are ready before anything was computed
 
 The runner's gate is found among the live objects, the number of the call on the stack.
 

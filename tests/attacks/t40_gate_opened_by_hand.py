@@ -1,4 +1,4 @@
-"""T40 own release: another stream opens the gate of the call before the judge does
+"""T40 own release: another stream opens the gate of the call before the evaluator does
 
 problem: rowsum
 device: cuda

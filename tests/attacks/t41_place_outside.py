@@ -1,4 +1,4 @@
-"""T41 false place: the judge is told that an output lies where no memory was shown to it
+"""T41 false place: the evaluator is told that an output lies where no memory was shown to it
 
 problem: rowsum
 device: cuda

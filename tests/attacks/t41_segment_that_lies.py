@@ -1,4 +1,4 @@
-"""T41 false memory: the judge is told of a gigabyte that an empty file stands for
+"""T41 false memory: the evaluator is told of a gigabyte that an empty file stands for
 
 problem: rowsum
 device: cuda

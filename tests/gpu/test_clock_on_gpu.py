@@ -8,8 +8,9 @@ import time
 import pytest
 import torch
 
-from hkbench.runner.clock import Flusher, timed_call
-from hkbench.runner.hold import HOLD_SECONDS
+from hkbench.protocol.constants import HOLD_SECONDS
+from hkbench.protocol.device_stream import Flusher
+from hkbench.runner.clock import timed_call
 
 pytestmark = [
     pytest.mark.gpu,

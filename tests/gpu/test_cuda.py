@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from hkbench.judge.timing import JUDGES_CLOCK
+from hkbench.evaluation.timing import EVALUATORS_CLOCK
 from hkbench.llm.extract import extract
-from hkbench.records import Backend, Status, Verdict
+from hkbench.llm.replies import replies_in_file
+from hkbench.records import Status, Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
-REPLIES = ROOT / "examples" / "replies" / "cuda"
+REPLIES = replies_in_file(ROOT / "examples" / "replies" / "reflect.toml", "cuda")
 BY_LIBRARY = ("8_Linear_bias_GELU_fp32",)  #: whose first reply leaves the product to cuBLAS
 pytestmark = [
     pytest.mark.gpu,
@@ -35,23 +36,22 @@ def judge(tmp_path: Path, problem: Path, source: str, *options: str) -> tuple[in
 
 
 def reply(problem: str, sample: int) -> str:
-    text = (REPLIES / problem / "attempt_1" / f"sample_{sample}" / "response.txt").read_text()
-    source = extract(text, None).source
+    source = extract(REPLIES[f"{problem}/attempt_1/sample_{sample}"].text, None).source
     assert source is not None
     return source
 
 
 @pytest.mark.skipif(torch.version.cuda is None, reason="the CUDA replies need a CUDA build of torch")
-@pytest.mark.parametrize("problem", sorted(path.name for path in REPLIES.iterdir()))
+@pytest.mark.parametrize("problem", sorted({name.partition("/")[0] for name in REPLIES}))
 def test_the_first_cuda_reply_beats_eager(tmp_path: Path, problem: str) -> None:
     track = "any" if problem in BY_LIBRARY else "own"
     file = ROOT / "problems" / "level1" / f"{problem}.py"
     code, verdict = judge(tmp_path, file, reply(problem, 1), "--track", track)
     assert (code, verdict.status) == (0, Status.FAST), verdict.failure
     assert verdict.candidate is not None
-    assert verdict.candidate.clock == JUDGES_CLOCK
+    assert verdict.candidate.clock == EVALUATORS_CLOCK
     assert verdict.language is not None
-    assert (verdict.language.backend, verdict.language.ran) == (Backend.CUDA, True)
+    assert (verdict.language.backend, verdict.language.ran) == ("cuda", True)
     assert verdict.conditions.device_facts is not None and verdict.conditions.device_facts.sources["name"] == "torch"
 
 

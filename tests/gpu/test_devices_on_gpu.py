@@ -9,8 +9,8 @@ import pytest
 import torch
 from support.small_problems import candidate_file, problem_file
 
-from hkbench.engine.evaluator import Evaluated, Evaluator
-from hkbench.records import Backend, DeviceKind, JudgeSettings, Track
+from hkbench.engine.evaluator import EvaluationResult, LocalEvaluator
+from hkbench.records import DeviceKind, EvaluationSettings, Track
 
 pytestmark = [
     pytest.mark.gpu,
@@ -42,14 +42,14 @@ CANDIDATE = """
 
 async def test_both_are_used_at_once_and_each_by_its_number(tmp_path: Path) -> None:
     problem = problem_file(tmp_path / "problems", PROBLEM)
-    settings = JudgeSettings(track=Track.ANY, trials=2, timing_runs=20, profile_slow=False)
+    settings = EvaluationSettings(track=Track.ANY, trials=2, timing_runs=20, profile_slow=False)
 
-    async def judge(evaluator: Evaluator, name: str) -> Evaluated:
+    async def judge(evaluator: LocalEvaluator, name: str) -> EvaluationResult:
         code = candidate_file(tmp_path / name, CANDIDATE)
-        return await evaluator.evaluate(problem, code, tmp_path / name / "build", Backend.CUDA)
+        return await evaluator.evaluate(problem, code, tmp_path / name / "build", "cuda")
 
     kind = DeviceKind.ROCM if torch.version.hip else DeviceKind.CUDA
-    async with Evaluator(kind, settings) as evaluator:
+    async with LocalEvaluator(kind, settings) as evaluator:
         found = await asyncio.gather(*(judge(evaluator, f"c{number}") for number in range(6)))
     turns = [one.turns for one in found if one.turns is not None]
     for one in found:

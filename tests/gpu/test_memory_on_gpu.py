@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from hkbench.runner.memory import poison_free
+from hkbench.protocol.memory import poison_free
 
 pytestmark = [
     pytest.mark.gpu,

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from hkbench.engine.evaluator import Evaluator
-from hkbench.judge.timing import JUDGES_CLOCK
+from hkbench.engine.evaluator import LocalEvaluator
+from hkbench.evaluation.timing import EVALUATORS_CLOCK
 from hkbench.problems import load_problem
-from hkbench.records import Backend, DeviceKind, JudgeSettings, Track, Verdict
+from hkbench.records import DeviceKind, EvaluationSettings, Track, Verdict
 
 pytestmark = [
     pytest.mark.gpu,
@@ -74,9 +74,9 @@ async def judged(folder: Path, code: str, cycles: int) -> Verdict:
     problem.write_text(PROBLEM.format(cycles=cycles))
     candidate.write_text(code)
     kind = DeviceKind.ROCM if torch.version.hip else DeviceKind.CUDA
-    settings = JudgeSettings(track=Track.ANY, trials=2, profile_slow=False)
-    async with Evaluator(kind, settings) as evaluator:
-        found = await evaluator.evaluate(load_problem(problem), candidate, folder / "build", Backend.CUDA)
+    settings = EvaluationSettings(track=Track.ANY, trials=2, profile_slow=False)
+    async with LocalEvaluator(kind, settings) as evaluator:
+        found = await evaluator.evaluate(load_problem(problem), candidate, folder / "build", "cuda")
     assert found.verdict is not None
     return found.verdict
 
@@ -86,7 +86,7 @@ async def test_a_time_is_what_the_device_was_busy_for(tmp_path: Path) -> None:
     for cycles in (20_000, 200_000):
         verdict = await judged(tmp_path, SLOWING.format(cycles=cycles, slowing=False), cycles)
         assert verdict.failure is None and verdict.candidate is not None and verdict.clocks is not None
-        assert verdict.candidate.clock == JUDGES_CLOCK
+        assert verdict.candidate.clock == EVALUATORS_CLOCK
         assert verdict.clocks.trace is not None
         seconds[cycles] = verdict.candidate.median.value, verdict.clocks.trace
     (less, less_traced), (more, more_traced) = seconds[20_000], seconds[200_000]

@@ -1,4 +1,4 @@
-"""examples/strategies in CUDA for real, each problem its labelled way, ncu's figures in the prompts: `pytest -m gpu`.
+"""The CUDA replies of examples/replies for real, each problem its labelled way, ncu in the prompts: `pytest -m gpu`.
 
 The replies are for an H200: what is skipped at 85 % of the roofline, and what is slow, depends on the device.
 """
@@ -48,7 +48,7 @@ KERNEL = re.compile(r"(\w+)(?:<[^(]*>)?\(")  #: its name in ncu's, which has tem
 
 def run(folder: Path, strategy: str, *more: str) -> Path:
     command = [sys.executable, "run_batch.py", "1", "4", "--device", "cuda", "--timing-runs", "40", *more]
-    command += ["--strategy", strategy, "--replay", str(EXAMPLES / strategy / "cuda"), "--results", str(folder)]
+    command += ["--strategy", strategy, "--replay", str(EXAMPLES / f"{strategy}.toml"), "--results", str(folder)]
     done = subprocess.run(
         command, cwd=ROOT, env=doors.environment(), check=False, capture_output=True, text=True, timeout=SECONDS
     )

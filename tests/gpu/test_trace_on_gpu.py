@@ -9,8 +9,9 @@ import torch
 
 from hkbench.profile.names import Built
 from hkbench.profile.ownership import device_work, judgement
+from hkbench.protocol.device_stream import Flusher
 from hkbench.records import Track
-from hkbench.runner.clock import Flusher, reads_device_errors, timed_call
+from hkbench.runner.clock import reads_device_errors, timed_call
 from hkbench.runner.trace import traced_call
 
 pytestmark = [
@@ -53,7 +54,23 @@ def test_an_unjoined_stream_shows_in_the_idle_time(values: torch.Tensor) -> None
     assert timed.idle_seconds > 3 * timed.seconds + 1e-3
     _, seen = traced_call(forward, GPU)
     assert seen["other_streams_seconds"] == pytest.approx(seen["busy_seconds"])
+    assert seen["unjoined_seconds"] > 1e-3
     assert seen["outside_seconds"] == 0.0
+
+
+def test_a_joined_stream_is_no_unjoined_one(values: torch.Tensor) -> None:
+    side = torch.cuda.Stream()
+
+    def forward() -> torch.Tensor:
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            product = values @ values
+        torch.cuda.current_stream().wait_stream(side)
+        return product
+
+    _, seen = traced_call(forward, GPU)
+    assert seen["other_streams_seconds"] > 0.0
+    assert seen["unjoined_seconds"] == 0.0
 
 
 def test_a_launch_that_fails_unseen_is_read_and_stays_as_it_is() -> None:
@@ -86,7 +103,7 @@ def test_kernels_of_a_traced_call(values: torch.Tensor) -> None:
     assert seen["outside_seconds"] == 0.0
     assert seen["busy_seconds"] <= seen["wall_seconds"]
     assert not any("FillFunctor" in kernel["name"] for kernel in seen["kernels"]), "the marker is not the candidate's"
-    work = device_work(seen, "", Built())
+    work = device_work(seen, frozenset(), Built())
     assert work is not None
     assert work.library > work.pytorch > 0.0
     assert work.other > 0.0

@@ -16,7 +16,7 @@ from support.run_folder import correct, incorrect
 
 from hkbench.engine.built_code import with_built_code
 from hkbench.engine.confinement import Cages, survey
-from hkbench.records import Backend, Verdict
+from hkbench.records import BackendName, Verdict
 from hkbench.toolchain.build_hip import BuildResult, build_hip
 from hkbench.toolchain.extension import ExtensionCall
 from hkbench.toolchain.hip import HipToolchain
@@ -81,7 +81,7 @@ def private(tmp_path: Path, built: BuildResult) -> Path:
     return tmp_path / "candidate"
 
 
-def _verdict(backend: Backend) -> Verdict:
+def _verdict(backend: BackendName) -> Verdict:
     verdict = correct("1_ReLU", 2.0)
     return verdict.model_copy(update={"conditions": verdict.conditions.model_copy(update={"backend": backend})})
 
@@ -93,7 +93,7 @@ def _read(verdict: Verdict, private: Path, cages: Cages, arch: str = "gfx942") -
 
 
 def test_the_figures_are_the_compilers_own(private: Path, built: BuildResult, cages: Cages) -> None:
-    verdict = _read(_verdict(Backend.HIP), private, cages)
+    verdict = _read(_verdict("hip"), private, cages)
     fields = (
         *("agprs", "sgprs", "lds_bytes", "scratch_bytes_per_lane", "vgpr_spills", "sgpr_spills", "instructions"),
         *("max_workgroup_size", "whole_workgroup_waves_per_simd", "limited_by", "findings"),
@@ -110,10 +110,10 @@ def test_the_figures_are_the_compilers_own(private: Path, built: BuildResult, ca
 
 
 def test_a_spill_is_a_warning_and_more_so_in_hipkittens(private: Path, cages: Cages) -> None:
-    (plain,) = _read(_verdict(Backend.HIP), private, cages).conditions.warnings
+    (plain,) = _read(_verdict("hip"), private, cages).conditions.warnings
     assert plain.startswith("crowded spills: ")
     assert "HipKittens" not in plain
-    (warning,) = _read(_verdict(Backend.HIPKITTENS), _again(private), cages).conditions.warnings
+    (warning,) = _read(_verdict("hipkittens"), _again(private), cages).conditions.warnings
     assert "its results may be wrong now and then" in warning
 
 
@@ -125,14 +125,14 @@ def _again(private: Path) -> Path:
 
 def test_a_verdict_of_wrong_answers_has_them_too(private: Path, cages: Cages) -> None:
     verdict = incorrect("1_ReLU")
-    kittens = verdict.conditions.model_copy(update={"backend": Backend.HIPKITTENS})
+    kittens = verdict.conditions.model_copy(update={"backend": "hipkittens"})
     found = _read(verdict.model_copy(update={"conditions": kittens}), private, cages)
     assert len(found.conditions.warnings) == 1
     assert len(found.resources) == 3
 
 
 def test_nothing_is_said_where_there_is_no_amd_code(private: Path, toolchain: HipToolchain, cages: Cages) -> None:
-    before = _verdict(Backend.HIP)
+    before = _verdict("hip")
     assert _read(before, private, cages, arch="gfx950") == before  # built for another part
     (library,) = private.rglob("*.so")
     library.unlink()
@@ -151,7 +151,7 @@ def test_what_a_candidate_puts_there_is_data(private: Path, cages: Cages, tmp_pa
     os.mkfifo(library.with_name("pipe.so"))  # and nothing is waited for
     library.with_name("short.so").write_bytes(outside.read_bytes()[:5000] + b".hip_fatbin")
     library.with_name("named.so").write_bytes(b"\x7fELF .hip_fatbin" + os.urandom(5000))
-    found = _read(_verdict(Backend.HIP), private, cages)
+    found = _read(_verdict("hip"), private, cages)
     assert (found.resources, found.conditions.warnings) == ((), ())
     assert all(note.startswith("registers and spills of the built kernels: ") for note in found.conditions.not_checked)
     assert found.conditions.not_checked

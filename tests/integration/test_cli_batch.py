@@ -13,8 +13,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 from support import doors
-from support.model_server import ModelServer, Scripted, environment
-from support.model_server import script as scripted
+from support.model_server import ModelServer, Scripted, environment, script as scripted
 
 from hkbench.records import (
     AttemptClosed,
@@ -47,7 +46,7 @@ class Bench:
         return (*fixed, "--attempts", 2, *doors.QUICK, *more)
 
     def run(self, results: Path, *more: object) -> Done:
-        return doors.run("run_batch", *self.arguments(results, *more))
+        return doors.call("run_batch", *self.arguments(results, *more))
 
 
 def make_bench(root: Path) -> Bench:
@@ -93,7 +92,7 @@ def verdict_files(results: Path) -> dict[str, str]:
 def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
     root = tmp_path_factory.mktemp("story")
     bench, results = make_bench(root), root / "results"
-    missing = bench.replies / "cpp" / MENDED / "attempt_2" / "sample_2" / "response.txt"
+    missing = bench.replies / MENDED / "attempt_2" / "sample_2" / "response.txt"
     text = missing.read_text()
     missing.unlink()
     first = bench.run(results)
@@ -271,7 +270,7 @@ def test_generate_report_writes_the_same_again(story: Story) -> None:
     paths = RunPaths(story.results)
     paths.summary_csv.unlink()
     before = paths.report_json.read_bytes()
-    done = doors.run("generate_report", story.results, "--definitions")
+    done = doors.call("generate_report", story.results, "--definitions")
     assert done.returncode == 0
     assert done.stdout == f"{paths.report_text.read_text()}\nreport for a browser: {paths.report_page}\n"
     assert paths.report_json.read_bytes() == before
@@ -279,14 +278,14 @@ def test_generate_report_writes_the_same_again(story: Story) -> None:
 
 
 def test_monitor_shows_a_frame(story: Story) -> None:
-    done = doors.run("monitor", story.results, "--once")
+    done = doors.call("monitor", story.results, "--once")
     assert done.returncode == 0
     assert all(name in done.stdout for name in (FAST, MENDED, LOST))
 
 
 def test_readers_of_a_folder_without_a_run_are_66(tmp_path: Path) -> None:
     for script, more in (("generate_report", ()), ("monitor", ("--once",))):
-        done = doors.run(script, tmp_path / "nowhere", *more)
+        done = doors.call(script, tmp_path / "nowhere", *more)
         assert done.returncode == 66
         assert "holds no run" in done.stderr
 
@@ -296,7 +295,7 @@ def test_a_run_serves_as_the_recording_of_another(story: Story, tmp_path: Path) 
     results = tmp_path / "results"
     arguments = list(story.bench.arguments(results, "--match", "Fast$", "--samples", "1", "--display", "log"))
     arguments[arguments.index("--replay") + 1] = story.results
-    done = doors.run("run_batch", *arguments, "--exhaust", "--attempts", "1")
+    done = doors.call("run_batch", *arguments, "--exhaust", "--attempts", "1")
     assert done.returncode == 0, done.stderr
     assert [path.name for path in results.iterdir() if path.is_dir()] == [FAST]
     assert verdict(results, FAST, 1, 1).status is Status.INCORRECT  # sample 1 of that run
@@ -305,7 +304,6 @@ def test_a_run_serves_as_the_recording_of_another(story: Story, tmp_path: Path) 
     assert lines[0] in RunPaths(results).log.read_text()
 
 
-@pytest.mark.slow
 def test_exhaust_goes_on_after_a_success(bench: Bench, tmp_path: Path) -> None:
     doors.reply(bench.replies, FAST, 2, 1, doors.fenced(doors.slow(1)))
     doors.reply(bench.replies, FAST, 2, 2, doors.fenced(doors.wrong(1)))
@@ -327,7 +325,7 @@ def dry(bench: Bench, *more: object, env: dict[str, str] | None = None) -> Done:
 def planned(*words: object, env: dict[str, str] | None = None) -> Done:
     """A dry run with a model service, which is asked for its list of models only."""
     with ModelServer(scripted(Scripted())) as server:
-        done = doors.run("run_batch", *words, env=environment(server) | (env or {}))
+        done = doors.call("run_batch", *words, env=environment(server) | (env or {}))
         assert server.count == 0
     return done
 
@@ -378,14 +376,14 @@ def test_the_choice_of_problems(bench: Bench) -> None:
 def test_without_key_or_model_nothing_is_made(bench: Bench, tmp_path: Path) -> None:
     results = tmp_path / "results"
     words = (1, 3, "--problems", bench.problems, "--device", "cpu", "--results", results)
-    done = doors.run("run_batch", *words, "--model", "m")
+    done = doors.call("run_batch", *words, "--model", "m")
     assert done.returncode == 64
     assert "LLM_GATEWAY_KEY" in done.stderr
-    done = doors.run("run_batch", *words, env={"LLM_GATEWAY_KEY": "sk-test-0123456789"})
+    done = doors.call("run_batch", *words, env={"LLM_GATEWAY_KEY": "sk-test-0123456789"})
     assert done.returncode == 64
     assert "--model" in done.stderr
     assert "sk-test-0123456789" not in done.stderr
-    done = doors.run("run_batch", *words, "--replay", tmp_path / "nowhere")
+    done = doors.call("run_batch", *words, "--replay", tmp_path / "nowhere")
     assert done.returncode == 66
     assert not results.exists()
 
@@ -408,7 +406,7 @@ def test_a_second_batch_in_the_same_folder_is_refused(bench: Bench, tmp_path: Pa
     process = doors.start("run_batch", *words)
     try:
         doors.wait_for(RunPaths(results).journal, "generation_started", process)
-        second = doors.run("run_batch", *words)
+        second = doors.call("run_batch", *words)
         assert second.returncode == 64
         assert "in use by another hkbench" in second.stderr
         family = doors.family(process)
@@ -460,25 +458,24 @@ def test_generate_with_a_template_of_ones_own(bench: Bench, tmp_path: Path) -> N
     template.write_text("Write {{ problem.name }} for {{ backend }}.\n")
     output, response = tmp_path / "kernel.py", tmp_path / "reply.txt"
     words = ("--problem", bench.problems / "level1" / f"{FAST}.py", "--replay", bench.replies, "--device", "cpu")
-    done = doors.run("generate", *words, "--prompt", template, "--output", output, "--response-file", response)
+    done = doors.call("generate", *words, "--prompt", template, "--output", output, "--response-file", response)
     assert done.returncode == 0, done.stderr
     assert output.read_text() == doors.wrong(1)
     assert response.read_text() == doors.fenced(doors.wrong(1))
     assert "only_block" in done.stdout
     template.write_text("{{ no_such_thing }}")
-    done = doors.run("generate", *words, "--prompt", template, "--output", output)
+    done = doors.call("generate", *words, "--prompt", template, "--output", output)
     assert done.returncode == 64
     assert "no_such_thing" in done.stderr
-    done = doors.run("generate", *words, "--prompt", tmp_path / "gone.txt", "--output", output)
+    done = doors.call("generate", *words, "--prompt", tmp_path / "gone.txt", "--output", output)
     assert done.returncode == 66
     assert "gone.txt" in done.stderr and "--prompt" in done.stderr
 
 
-@pytest.mark.slow
 def test_generate_says_when_a_reply_holds_no_code(bench: Bench, tmp_path: Path) -> None:
     doors.reply(bench.replies, FAST, 1, 1, "I would rather not.")
     words = ("--problem", bench.problems / "level1" / f"{FAST}.py", "--replay", bench.replies, "--device", "cpu")
-    done = doors.run("generate", *words, "--output", tmp_path / "kernel.py")
+    done = doors.call("generate", *words, "--output", tmp_path / "kernel.py")
     assert done.returncode == 2
     assert "no kernel" in done.stdout
     assert not (tmp_path / "kernel.py").exists()

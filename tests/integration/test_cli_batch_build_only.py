@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +56,8 @@ def _compiler() -> None:
     hip_or_skip("a batch with --build-only was not tested")
 
 
-def reply(folder: Path, name: str, attempt: int, code: str, backend: str = "hip") -> None:
-    path = folder / backend / name / f"attempt_{attempt}" / "sample_1" / "response.txt"
+def reply(folder: Path, name: str, attempt: int, code: str) -> None:
+    path = folder / name / f"attempt_{attempt}" / "sample_1" / "response.txt"
     path.parent.mkdir(parents=True)
     path.write_text(f"```python\n{code}```\n")
 
@@ -79,7 +78,7 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> list[object]:
 @pytest.fixture(scope="module")
 def results(words: list[object]) -> Path:
     """The run folder of reflect for the default architecture."""
-    done = doors.run("run_batch", *words)
+    done = doors.call("run_batch", *words)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{MENDED}: compiled, not measured" in done.stdout
     return Path(str(words[-1]))
@@ -126,19 +125,19 @@ def test_reports_say_what_compiled_and_that_nothing_was_measured(results: Path) 
     assert "2 of 2 problems with a kernel that compiles for gfx942" in text
     assert "Solved" not in text.split("Without the weak problems")[0]
     assert "2 of 2 problems with a kernel that compiles for gfx942" in (results / "report.html").read_text()
-    assert "nothing is measured" in doors.run("monitor", results, "--once").stdout
+    assert "nothing is measured" in doors.call("monitor", results, "--once").stdout
     assert "nothing was measured" in doors.hkbench("show", results).stdout
     assert "compiled, not measured" in doors.hkbench("show", results, PLAIN).stdout
 
 
 def test_the_same_command_resumes_and_another_target_is_refused(results: Path, words: list[object]) -> None:
     before = len([one for one in doors.events(results) if isinstance(one, VerdictReached)])
-    assert doors.run("run_batch", *words).returncode == 0
+    assert doors.call("run_batch", *words).returncode == 0
     assert len([one for one in doors.events(results) if isinstance(one, VerdictReached)]) == before
-    other = doors.run("run_batch", *words, "--arch", "gfx950")
+    other = doors.call("run_batch", *words, "--arch", "gfx950")
     assert other.returncode == RunMismatch.exit_code
     assert "compiled_for gfx942 -> gfx950" in other.stderr
-    measured = doors.run(
+    measured = doors.call(
         "run_batch", *(word for word in words if word != "--build-only"), "--device", "cpu", "--backend", "cpp"
     )
     assert measured.returncode == RunMismatch.exit_code
@@ -158,7 +157,7 @@ def test_what_does_not_go_together_is_refused(
     words: list[object], tmp_path: Path, given: tuple[str, ...], said: str
 ) -> None:
     plain = [*(word for word in words[:-1] if word != "--build-only"), tmp_path / "results"]
-    done = doors.run("run_batch", *plain, *given)
+    done = doors.call("run_batch", *plain, *given)
     assert done.returncode == UsageError.exit_code
     assert said in done.stderr
 
@@ -166,13 +165,13 @@ def test_what_does_not_go_together_is_refused(
 def test_hipkittens_is_found_before_anything_is_spent(tmp_path: Path) -> None:
     """Against a small tree laid out like HipKittens' (tests/support/kittens_stand_in)."""
     doors.problem(tmp_path / "problems", PLAIN, 2)
-    reply(tmp_path / "replies", PLAIN, 1, KITTENS, "hipkittens")
+    reply(tmp_path / "replies", PLAIN, 1, KITTENS)
     given = ["--build-only", "--arch", "gfx950", "--backend", "hipkittens", "--problems", tmp_path / "problems"]
     given += ["--replay", tmp_path / "replies", "--results", tmp_path / "results"]
-    absent = doors.run("run_batch", *given, env={"HIPKITTENS_ROOT": str(tmp_path / "nowhere")})
+    absent = doors.call("run_batch", *given, env={"HIPKITTENS_ROOT": str(tmp_path / "nowhere")})
     assert absent.returncode in (InputMissing.exit_code, ToolchainUnavailable.exit_code)
     assert not (tmp_path / "results").exists()
-    done = doors.run("run_batch", *given, env={"HIPKITTENS_ROOT": str(STAND_IN)})
+    done = doors.call("run_batch", *given, env={"HIPKITTENS_ROOT": str(STAND_IN)})
     assert done.returncode == 0, done.stdout + done.stderr
     verdict = loaded(tmp_path / "results" / PLAIN / "attempt_1" / "sample_1" / "result.json")
     assert (verdict["status"], verdict["language"]["backend"]) == ("compiled", "hipkittens")
@@ -189,10 +188,9 @@ def reached(folder: Path) -> list[tuple[int, str]]:
 
 
 def run_strategy(folder: Path, strategy: str, *more: object) -> Path:
-    replies = folder / "replies"
-    shutil.copytree(EXAMPLES / strategy / "hip", replies / "hip")
+    replies = EXAMPLES / f"{strategy}.toml"
     given = ["2", "2", "--build-only", "--strategy", strategy, "--replay", replies, "--results", folder / "results"]
-    done = doors.run("run_batch", *given, *more)
+    done = doors.call("run_batch", *given, *more)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder / "results"
 

@@ -55,7 +55,7 @@ class Bench:
         return (*fixed, *model, "--samples", 2, "--attempts", 2, *more)
 
     def run(self, server: ModelServer, *more: object) -> subprocess.CompletedProcess[str]:
-        return doors.run("run_batch", *self.words(server, *more), env={"OPENAI_API_KEY": "sk-test-0123456789"})
+        return doors.call("run_batch", *self.words(server, *more), env={"OPENAI_API_KEY": "sk-test-0123456789"})
 
     def start(self, server: ModelServer, *more: object) -> subprocess.Popen[str]:
         return doors.start("run_batch", *self.words(server, *more), env={"OPENAI_API_KEY": "sk-test-0123456789"})
@@ -90,7 +90,6 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(problems, prices, tmp_path / "results")
 
 
-@pytest.mark.slow
 def test_money_is_shown_and_ends_the_run(bench: Bench) -> None:
     """What was answered is judged; a larger budget resumes, and asks for nothing twice."""
     with ModelServer(wrong) as server:
@@ -107,7 +106,7 @@ def test_money_is_shown_and_ends_the_run(bench: Bench) -> None:
         assert report["overall"]["machine_failures"] == []
         assert "--max-cost 2 is used up" in report["incomplete_because"]
         assert [problem["state"] for problem in report["problems"]] == ["unfinished", "not_started"]
-        shown = json.loads(doors.run("monitor", bench.results, "--json").stdout)
+        shown = json.loads(doors.call("monitor", bench.results, "--json").stdout)
         assert (shown["cost"], shown["currency"], shown["condition"]) == (2.025, "XTS", "stopped")
 
         bench.prices.write_text(PRICES.replace("20000.0", "40000.0"))
@@ -143,7 +142,6 @@ def test_money_without_a_price_is_refused_before_anything_is_spent(bench: Bench)
     assert bench.report()["overall"]["cost"] == {"total": None, "currency": None, "unpriced_replies": 2}
 
 
-@pytest.mark.slow
 def test_tokens_and_time_end_the_run(bench: Bench) -> None:
     with ModelServer(wrong) as server:
         done = bench.run(server, "--max-tokens", 2 * TOKENS)
@@ -180,7 +178,7 @@ def test_queued_evaluations_are_left_at_the_time_limit_and_judged_by_the_resume(
     assert [type(event) for event in states] == [RunStopping]
     assert bench.closed().complete is False
 
-    done = doors.run("run_batch", *words, *more, "--max-time", "1h")
+    done = doors.call("run_batch", *words, *more, "--max-time", "1h")
     assert done.returncode == 0, done.stderr
     assert bench.judged() == samples and bench.closed().complete
 
@@ -281,7 +279,7 @@ def test_recorded_replies_cost_nothing(bench: Bench, tmp_path: Path) -> None:
     usage = {"input": 11, "output": 29}
     path.with_name("exchange.json").write_text(json.dumps({"model": "test-model", "usage": usage}))
     words = (1, 1, "--problems", bench.problems, "--replay", replies, "--results", bench.results, "--device", "cpu")
-    done = doors.run("run_batch", *words, *doors.QUICK, "--prices", bench.prices, "--max-cost", 1, "--max-tokens", 1)
+    done = doors.call("run_batch", *words, *doors.QUICK, "--prices", bench.prices, "--max-cost", 1, "--max-tokens", 1)
     assert done.returncode == 0, done.stderr
     assert "spent: 11 input and 29 output tokens, cost 0: no model calls (recorded replies)" in done.stdout
     overall = bench.report()["overall"]
@@ -300,6 +298,6 @@ def test_recorded_replies_cost_nothing(bench: Bench, tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_budget_is_refused(bench: Bench, option: str, value: str, says: str) -> None:
-    done = doors.run("run_batch", 1, 2, "--problems", bench.problems, "--dry-run", option, value)
+    done = doors.call("run_batch", 1, 2, "--problems", bench.problems, "--dry-run", option, value)
     assert done.returncode == 64
     assert says in done.stderr

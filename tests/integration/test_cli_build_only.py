@@ -47,7 +47,7 @@ def build(folder: Path, include: str = "", arch: str = "gfx950") -> tuple[int, d
     code, output = folder / "code.py", folder / "verdict.json"
     code.write_text(CANDIDATE.replace("INCLUDE", include))
     words = ("--code", code, "--problem", problem.path, "--build-only", "--backend", "hip", "--arch", arch)
-    done = doors.run("eval", *words, "--output", output)
+    done = doors.call("eval", *words, "--output", output)
     return done.returncode, json.loads(output.read_text()), done.stdout
 
 

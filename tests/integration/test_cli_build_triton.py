@@ -52,7 +52,7 @@ def build(
 ) -> tuple[int, dict[str, Any], str]:
     output = folder / "verdict.json"
     words = ("--code", code, "--problem", problem, "--build-only", "--backend", "triton", "--arch", arch)
-    done = doors.run("eval", *words, "--output", output, env=env)
+    done = doors.call("eval", *words, "--output", output, env=env)
     assert output.exists(), done.stderr
     return done.returncode, json.loads(output.read_text()), done.stdout
 

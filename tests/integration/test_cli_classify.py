@@ -1,10 +1,9 @@
-"""hkbench classify as a process, on problem files."""
+"""hkbench classify on problem files."""
 
 from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
@@ -15,11 +14,7 @@ ENDLESS = AFFINE.replace("return 2.0 * x + 1.0", "import time; time.sleep(600); 
 
 
 def classify(*arguments: object) -> subprocess.CompletedProcess[str]:
-    call = "import sys; from hkbench.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    return subprocess.run(
-        [sys.executable, "-c", call, "classify", "--device", "cpu", *map(str, arguments)],
-        cwd=doors.ROOT, env=doors.environment(), capture_output=True, text=True, timeout=doors.LIMIT,
-    )  # fmt: skip
+    return doors.hkbench("classify", "--device", "cpu", *arguments)
 
 
 def problems(root: Path) -> Path:

@@ -34,7 +34,7 @@ def judged(folder: Path, problem: Path, source: str) -> tuple[subprocess.Complet
     output, scratch = folder / "verdict.json", folder / "scratch"
     scratch.mkdir()
     words = ("--code", code(folder, source), "--problem", problem, "--output", output, *QUICK)
-    done = doors.run("eval", *words, env={"TMPDIR": str(scratch)})
+    done = doors.call("eval", *words, env={"TMPDIR": str(scratch)})
     assert output.exists(), done.stderr
     assert list(scratch.iterdir()) == []
     return done, Verdict.model_validate_json(output.read_text())
@@ -59,11 +59,11 @@ def test_device_and_warm_up_calls_are_chosen(tmp_path: Path, problem: Path) -> N
     """What is asked for is recorded; a device that is not there ends the command, which names those that are."""
     output = tmp_path / "verdict.json"
     words = ("--code", code(tmp_path, doors.fast(1)), "--problem", problem, "--output", output, *QUICK)
-    assert doors.run("eval", *words, "--device-index", "0", "--warmup", "1").returncode == 0
+    assert doors.call("eval", *words, "--device-index", "0", "--warmup", "1").returncode == 0
     verdict = Verdict.model_validate_json(output.read_text())
     assert verdict.conditions.warmups == 1
     assert verdict.candidate is not None and verdict.candidate.warmups == 1
-    absent = doors.run("eval", *words, "--device-index", "0,3")
+    absent = doors.call("eval", *words, "--device-index", "0,3")
     assert absent.returncode == 69
     assert "device 3" in absent.stderr and "0 (" in absent.stderr
     assert absent.stdout == ""
@@ -109,9 +109,9 @@ def test_an_edited_file_is_judged_as_it_is_now(tmp_path: Path, problem: Path) ->
     """Also when its length and time stamp are those of before, by which Python would take its old bytecode."""
     words = ("--code", code(tmp_path, doors.fast(1)), "--problem", problem, *QUICK)
     stamp = (tmp_path / "code.py").stat().st_mtime_ns
-    assert doors.run("eval", *words).returncode == 0
+    assert doors.call("eval", *words).returncode == 0
     os.utime(code(tmp_path, doors.fast(7)), ns=(stamp, stamp))
-    assert doors.run("eval", *words).returncode == 2
+    assert doors.call("eval", *words).returncode == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["code.py", "level1"]
 
 
@@ -119,7 +119,7 @@ def test_an_edited_file_is_judged_as_it_is_now(tmp_path: Path, problem: Path) ->
 def test_a_missing_file_is_66(tmp_path: Path, problem: Path, missing: str) -> None:
     given = {"--code": code(tmp_path, doors.fast(1)), "--problem": problem, "--output": tmp_path / "out.json"}
     given[missing] = tmp_path / "nowhere" / "file.py"
-    done = doors.run("eval", *(word for pair in given.items() for word in pair), *QUICK)
+    done = doors.call("eval", *(word for pair in given.items() for word in pair), *QUICK)
     assert done.returncode == 66
     assert "nowhere" in done.stderr
     assert done.stdout == ""
@@ -136,20 +136,20 @@ def test_a_missing_file_is_66(tmp_path: Path, problem: Path, missing: str) -> No
     ],
 )
 def test_bad_arguments_are_64(arguments: list[str]) -> None:
-    done = doors.run("eval", *arguments)
+    done = doors.call("eval", *arguments)
     assert done.returncode == 64
     assert "see eval.py --help" in done.stderr
 
 
 def test_arch_without_build_only_is_64(tmp_path: Path, problem: Path) -> None:
-    done = doors.run("eval", "--code", code(tmp_path, doors.fast(1)), "--problem", problem, "--arch", "gfx942")
+    done = doors.call("eval", "--code", code(tmp_path, doors.fast(1)), "--problem", problem, "--arch", "gfx942")
     assert done.returncode == 64
     assert "--build-only" in done.stderr
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_missing_device_is_69(tmp_path: Path, problem: Path) -> None:
-    done = doors.run("eval", "--code", code(tmp_path, doors.fast(1)), "--problem", problem, "--device", "cuda")
+    done = doors.call("eval", "--code", code(tmp_path, doors.fast(1)), "--problem", problem, "--device", "cuda")
     assert done.returncode == 69
     assert "cuda" in done.stderr.lower()
     assert "Traceback" not in done.stderr
@@ -206,7 +206,7 @@ def test_any_interpreter_from_any_folder(tmp_path: Path, problem: Path) -> None:
 
 
 def test_help_says_the_exit_codes() -> None:
-    done = doors.run("eval", "--help")
+    done = doors.call("eval", "--help")
     assert done.returncode == 0
     assert "2 not correct" in " ".join(done.stdout.split())
 

@@ -18,7 +18,7 @@ def test_there_and_back(tmp_path: Path) -> None:
     (theirs / "level_1_problem_1_sample_0_kernel.py").write_text(doors.fast(1))
     (theirs / "level_1_problem_3_sample_0_kernel.py").write_text(doors.wrong(3))
     assert main(["import", "--kernelbench", str(theirs), str(replies), "--problems", str(problems)]) == 0
-    done = doors.run(
+    done = doors.call(
         "run_batch", 1, 3, "--problems", problems, "--replay", replies, "--results", results, "--device", "cpu",
         "--attempts", 1, "--samples", 1, *doors.QUICK,
     )  # fmt: skip

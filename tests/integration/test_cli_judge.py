@@ -19,7 +19,7 @@ OPTIMISE = {"bottleneck": "the loop", "optimisation_method": "one pass", "modifi
 
 
 def advise(folder: Path, attempt: int, call: int, text: str) -> None:
-    path = folder / "cpp" / NAME / f"attempt_{attempt}" / f"judge_{call}" / "response.txt"
+    path = folder / NAME / f"attempt_{attempt}" / f"judge_{call}" / "response.txt"
     path.parent.mkdir(parents=True)
     path.write_text(text)
 
@@ -46,7 +46,7 @@ def arguments(tmp_path: Path, *more: object) -> tuple[object, ...]:
 
 def test_repair_optimise_and_go_without(tmp_path: Path, replies: Path) -> None:
     doors.problem(tmp_path / "problems", NAME, 1)
-    done = doors.run("run_batch", *arguments(tmp_path, "--rounds", 3, "--replay", replies))
+    done = doors.call("run_batch", *arguments(tmp_path, "--rounds", 3, "--replay", replies))
     assert done.returncode == 0, done.stderr
     events = doors.events(tmp_path / "results")
     verdicts = [event.status for event in events if isinstance(event, VerdictReached)]
@@ -76,13 +76,13 @@ def test_repair_optimise_and_go_without(tmp_path: Path, replies: Path) -> None:
     check_what_the_run_leaves(RunPaths(tmp_path / "results"))
 
     before = (tmp_path / "results" / "journal.jsonl").read_text()
-    again = doors.run("run_batch", *arguments(tmp_path, "--rounds", 3, "--replay", replies))
+    again = doors.call("run_batch", *arguments(tmp_path, "--rounds", 3, "--replay", replies))
     assert again.returncode == 0, again.stderr
     added = (tmp_path / "results" / "journal.jsonl").read_text().removeprefix(before)
     assert "advice" not in added and "verdict" not in added
 
-    other = doors.run("run_batch", *arguments(tmp_path, "--rounds", 3, "--replay", replies, "--from", "best"))
-    assert other.returncode == 64 and "from_best" in other.stderr
+    other = doors.call("run_batch", *arguments(tmp_path, "--rounds", 3, "--replay", replies, "--from", "best"))
+    assert other.returncode == 64 and "start last -> best" in other.stderr
 
 
 def check_what_the_run_leaves(run: RunPaths) -> None:
@@ -112,17 +112,17 @@ def check_what_the_run_leaves(run: RunPaths) -> None:
     shown = doors.hkbench("show", run.root, "1/3")
     assert "judge 1 on 2/1, optimise" in shown.stdout and "bottleneck: the loop" in shown.stdout, shown.stderr
     bare = {path: path.read_bytes() for path in run.root.rglob("*") if path.is_file()}
-    assert doors.run("generate_report", run.root).returncode == 0
+    assert doors.call("generate_report", run.root).returncode == 0
     assert {path: path.read_bytes() for path in bare} == bare, "the same folder gives the same bytes"
 
 
 def test_a_run_can_be_replayed_step_for_step_from_its_own_folder(tmp_path: Path, replies: Path) -> None:
     doors.problem(tmp_path / "problems", NAME, 1)
-    first = doors.run("run_batch", *arguments(tmp_path, "--rounds", 3, "--replay", replies))
+    first = doors.call("run_batch", *arguments(tmp_path, "--rounds", 3, "--replay", replies))
     assert first.returncode == 0, first.stderr
     old = tmp_path / "results"
     old.rename(tmp_path / "old")
-    second = doors.run("run_batch", *arguments(tmp_path, "--rounds", 3, "--replay", tmp_path / "old"))
+    second = doors.call("run_batch", *arguments(tmp_path, "--rounds", 3, "--replay", tmp_path / "old"))
     assert second.returncode == 0, second.stderr
 
     def steps(results: Path) -> list[object]:
@@ -146,7 +146,7 @@ def test_the_judge_is_another_model(tmp_path: Path) -> None:
 
     with ModelServer(handler) as server:
         settings = {"OPENAI_BASE_URL": server.base_url, "LLM_GATEWAY_KEY": "sk-test-0123456789"}
-        done = doors.run(
+        done = doors.call(
             "run_batch", *arguments(tmp_path, "--model", "smith", "--judge-model", "sage", "--rounds", 1), env=settings
         )
     assert done.returncode == 0, done.stderr
@@ -167,12 +167,12 @@ def test_the_judge_is_another_model(tmp_path: Path) -> None:
 )
 def test_contradictions_cost_nothing(tmp_path: Path, more: tuple[object, ...], said: str) -> None:
     doors.problem(tmp_path / "problems", NAME, 1)
-    done = doors.run("run_batch", *arguments(tmp_path, "--dry-run", *more))
+    done = doors.call("run_batch", *arguments(tmp_path, "--dry-run", *more))
     assert done.returncode == 64 and said in done.stderr
 
 
 def test_the_plan_counts_the_judge(tmp_path: Path) -> None:
     doors.problem(tmp_path / "problems", NAME, 1)
     with ModelServer(script(Scripted())) as server:
-        done = doors.run("run_batch", *arguments(tmp_path, "--rounds", 3, "--dry-run"), env=environment(server))
+        done = doors.call("run_batch", *arguments(tmp_path, "--rounds", 3, "--dry-run"), env=environment(server))
     assert "strategy judge, 1 sample, up to 4 attempts: 7 to 10 model calls" in done.stdout, done.stderr

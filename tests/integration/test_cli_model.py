@@ -69,7 +69,7 @@ def test_a_whole_run_with_a_bad_moment(problems: Path, tmp_path: Path) -> None:
 
     results = tmp_path / "results"
     with ModelServer(handler) as server:
-        done = doors.run("run_batch", *arguments(problems, results), env=settings(server))
+        done = doors.call("run_batch", *arguments(problems, results), env=settings(server))
         assert done.returncode == 0, done.stderr
         assert server.count == 5
         assert set(server.authorizations) == {f"Bearer {KEY}"}
@@ -98,7 +98,7 @@ def test_a_refused_key_ends_the_run_at_once(problems: Path, tmp_path: Path) -> N
     results = tmp_path / "results"
     body = json.dumps({"error": {"message": f"Incorrect API key provided: {KEY}"}}).encode()
     with ModelServer(lambda _: Scripted(status=401, body=body)) as server:
-        done = doors.run("run_batch", *arguments(problems, results), env=settings(server))
+        done = doors.call("run_batch", *arguments(problems, results), env=settings(server))
         assert server.count <= 4  # nobody tries twice
     assert done.returncode == 69
     assert done.stderr.count("HTTP 401") == 1
@@ -128,7 +128,7 @@ def test_a_service_that_goes_away_costs_nothing_twice(problems: Path, tmp_path: 
     results = tmp_path / "results"
     with ModelServer(handler) as server:
         words = arguments(problems, results, "--base-url", server.base_url, "--outage", "2s")
-        first = doors.run("run_batch", *words, env=settings(server))
+        first = doors.call("run_batch", *words, env=settings(server))
         assert first.returncode == 69, first.stderr
         assert "HTTP 503" in first.stderr
         assert "service: no answer (HTTP 503" in first.stdout, "what is waited for is shown"
@@ -138,7 +138,7 @@ def test_a_service_that_goes_away_costs_nothing_twice(problems: Path, tmp_path: 
         before = server.count
         well.set()
         # The address comes from the environment now: where it is named makes no difference.
-        second = doors.run("run_batch", *arguments(problems, results), env=settings(server))
+        second = doors.call("run_batch", *arguments(problems, results), env=settings(server))
         assert second.returncode == 0, second.stderr
         assert server.count == before + 1
     assert Counter(addend for addend, _ in answered) == {1: 2, 2: 2}
@@ -177,7 +177,7 @@ def test_a_server_that_dies(problems: Path, tmp_path: Path) -> None:
 def generate(problems: Path, output: Path, handler: Callable[[Request], Scripted], *more: object) -> tuple[int, str]:
     words = ("--problem", problems / "level1" / f"{ONE}.py", "--output", output, "--device", "cpu", "--model", "m")
     with ModelServer(handler) as server:
-        done = doors.run("generate", *words, "--base-url", server.base_url, *more, env={"OPENAI_API_KEY": KEY})
+        done = doors.call("generate", *words, "--base-url", server.base_url, *more, env={"OPENAI_API_KEY": KEY})
     assert KEY not in done.stdout + done.stderr
     return done.returncode, done.stdout + done.stderr
 
@@ -234,7 +234,7 @@ def test_a_folder_of_plain_prompts_serves_a_run_and_its_replay(problems: Path, t
     words = (1, 1, "--problems", problems, "--device", "cpu", "--samples", 1, "--attempts", 2, *doors.QUICK)
     with ModelServer(handler) as server:
         more = ("--model", "m", "--prompts", prompts)
-        done = doors.run("run_batch", *words, "--results", results, *more, env=settings(server))
+        done = doors.call("run_batch", *words, "--results", results, *more, env=settings(server))
         assert done.returncode == 0, done.stderr
         assert [[message["role"] for message in request["messages"]] for request in server.requests] == [
             ["system", "user"]
@@ -245,7 +245,7 @@ def test_a_folder_of_plain_prompts_serves_a_run_and_its_replay(problems: Path, t
     assert SYSTEM not in paths.prompt(1).read_text() and "class Model(" in paths.prompt(1).read_text()
     assert json.loads(paths.sample(1, 1).exchange.read_text())["request"]["system"] == SYSTEM
     again = tmp_path / "again"
-    done = doors.run("run_batch", *words, "--results", again, "--replay", results, "--prompts", prompts)
+    done = doors.call("run_batch", *words, "--results", again, "--replay", results, "--prompts", prompts)
     assert done.returncode == 0, done.stderr
     for attempt in (1, 2):
         assert RunPaths(again).problem(ONE).system(attempt).read_text() == SYSTEM

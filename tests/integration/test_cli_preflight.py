@@ -52,7 +52,7 @@ def test_a_service_that_refuses(
     words: tuple[object, ...], tmp_path: Path, models: Scripted, answer: Scripted, asked: int, said: str
 ) -> None:
     with ModelServer(lambda _: answer, models) as server:
-        done = doors.run("run_batch", *words, env=environment(server))
+        done = doors.call("run_batch", *words, env=environment(server))
         assert server.count == asked
     assert_refused(done, 69, said, tmp_path)
 
@@ -61,7 +61,7 @@ def test_a_model_that_the_service_does_not_know_is_told_with_the_names_like_it(
     words: tuple[object, ...], tmp_path: Path
 ) -> None:
     with ModelServer(lambda _: refusing(404, "no such model")) as server:
-        done = doors.run("run_batch", *words, "--model", "tset-model", env=environment(server))
+        done = doors.call("run_batch", *words, "--model", "tset-model", env=environment(server))
     assert_refused(done, 69, "names like it: test-model", tmp_path)
 
 
@@ -73,7 +73,7 @@ def test_a_name_that_the_list_lacks_is_settled_by_a_short_call(words: tuple[obje
         return Scripted(finish_reason="length")
 
     with ModelServer(handler) as server:
-        done = doors.run("run_batch", *words, "--model", "alias", "--dry-run", env=environment(server))
+        done = doors.call("run_batch", *words, "--model", "alias", "--dry-run", env=environment(server))
     assert done.returncode == 0, done.stderr
     assert "alias answers a short call" in done.stdout
     assert [request["max_completion_tokens"] for request in seen] == [16]
@@ -82,7 +82,7 @@ def test_a_name_that_the_list_lacks_is_settled_by_a_short_call(words: tuple[obje
 def test_generate_asks_before_it_starts(words: tuple[object, ...], tmp_path: Path) -> None:
     with ModelServer(lambda _: refusing(401, "bad key"), NO_LIST) as server:
         given = ("--problem", tmp_path / "problems" / "level1" / f"{NAME}.py", "--output", tmp_path / "run")
-        done = doors.run("generate", *given, "--device", "cpu", env=environment(server))
+        done = doors.call("generate", *given, "--device", "cpu", env=environment(server))
     assert_refused(done, 69, "check LLM_GATEWAY_KEY", tmp_path)
 
 
@@ -98,7 +98,7 @@ def test_an_address_that_is_wrong(
     words: tuple[object, ...], tmp_path: Path, address: str, code: int, said: str
 ) -> None:
     env = {"LLM_GATEWAY_KEY": KEY, "LLM_MODEL": "m", "LLM_GATEWAY_URL": address}
-    assert_refused(doors.run("run_batch", *words, env=env), code, said, tmp_path)
+    assert_refused(doors.call("run_batch", *words, env=env), code, said, tmp_path)
 
 
 def template_missing(folder: Path) -> tuple[object, ...]:
@@ -168,7 +168,7 @@ def test_what_is_wrong_here(
     make, code, said = MISTAKES[name]
     given = [*words, *make(tmp_path)]
     with ModelServer(script(Scripted())) as server:
-        assert_refused(doors.run("run_batch", *given, env=environment(server)), code, said, tmp_path)
+        assert_refused(doors.call("run_batch", *given, env=environment(server)), code, said, tmp_path)
         for variable, value in environment(server).items():
             monkeypatch.setenv(variable, value)
         monkeypatch.setattr("hkbench.cli.main.linux.set_dumpable", lambda _: None)
@@ -185,7 +185,7 @@ def test_no_compiler_is_a_failure_of_the_machine(words: tuple[object, ...], tmp_
     with ModelServer(script(Scripted())) as server:
         given = words if door == "run_batch" else ("--code", tmp_path / "code.py", "--problem", problem)
         env = environment(server) | {"PATH": str(tmp_path / "empty"), "CXX": ""}
-        done = doors.run(door, *given, "--backend", "cpp", env=env)
+        done = doors.call(door, *given, "--backend", "cpp", env=env)
         assert server.count == 0
     assert_refused(done, 69, "install g++", tmp_path)
 
@@ -197,7 +197,7 @@ def test_a_compiler_that_lacks_its_inner_program_is_a_failure_of_the_machine(
     broken.write_text("#!/bin/sh\necho \"c++: fatal error: cannot execute 'cc1plus'\" >&2\nexit 1\n")
     broken.chmod(0o755)
     with ModelServer(script(Scripted())) as server:
-        done = doors.run("run_batch", *words, env=environment(server) | {"CXX": str(broken)})
+        done = doors.call("run_batch", *words, env=environment(server) | {"CXX": str(broken)})
     assert_refused(done, 69, "cannot execute 'cc1plus'", tmp_path)
 
 
@@ -207,12 +207,12 @@ def test_a_candidate_in_another_language_is_not_judged_as_one_of_the_device(
     (tmp_path / "code.py").write_text(doors.fast(1))
     problem = tmp_path / "problems" / "level1" / f"{NAME}.py"
     given = ("--code", tmp_path / "code.py", "--problem", problem, "--device", "cpu", "--backend", "hip")
-    assert_refused(doors.run("eval", *given), 64, "backend hip is for AMD GPUs", tmp_path)
+    assert_refused(doors.call("eval", *given), 64, "backend hip is for AMD GPUs", tmp_path)
 
 
 def test_a_device_that_is_not_there(words: tuple[object, ...], tmp_path: Path) -> None:
     with ModelServer(script(Scripted())) as server:
-        done = doors.run("run_batch", *words, "--device", "cuda", env=environment(server))
+        done = doors.call("run_batch", *words, "--device", "cuda", env=environment(server))
         assert server.count == 0
     assert done.returncode == 69 and "Traceback" not in done.stderr
     assert not (tmp_path / "run").exists()

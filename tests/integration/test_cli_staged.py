@@ -81,7 +81,7 @@ def arguments(bench: Path, categories: Path, *more: object) -> tuple[object, ...
 def test_category_stages_and_exit(bench: Path) -> None:
     own = bench / "own.toml"
     own.write_text(OWN)
-    done = doors.run("run_batch", *arguments(bench, own))
+    done = doors.call("run_batch", *arguments(bench, own))
     assert done.returncode == 0, done.stderr
     events = doors.events(bench / "results")
     assert [event.status for event in events if isinstance(event, VerdictReached)] == [
@@ -122,24 +122,24 @@ def test_category_stages_and_exit(bench: Path) -> None:
     assert "exit: before twice, it gained enough" in doors.hkbench("show", bench / "results", "1").stdout
 
     before = (bench / "results" / "journal.jsonl").read_text()
-    again = doors.run("run_batch", *arguments(bench, own))
+    again = doors.call("run_batch", *arguments(bench, own))
     assert again.returncode == 0, again.stderr
     added = (bench / "results" / "journal.jsonl").read_text().removeprefix(before)
     assert "verdict" not in added
 
     own.write_text(OWN.replace("2.0", "3.0"))
-    other = doors.run("run_batch", *arguments(bench, own))
+    other = doors.call("run_batch", *arguments(bench, own))
     assert other.returncode == 64 and "the file of categories" in other.stderr
 
 
 def test_a_categories_file_with_a_fault_costs_nothing(bench: Path) -> None:
     own = bench / "own.toml"
     own.write_text(OWN.replace("speedup_at_least", "speed_at_least"))
-    done = doors.run("run_batch", *arguments(bench, own))
+    done = doors.call("run_batch", *arguments(bench, own))
     assert done.returncode == 64 and "speed_at_least" in done.stderr
     assert not (bench / "results").exists()
 
 
 def test_the_shipped_categories_are_the_default(bench: Path) -> None:
-    done = doors.run("run_batch", *arguments(bench, SHIPPED, "--dry-run"))
+    done = doors.call("run_batch", *arguments(bench, SHIPPED, "--dry-run"))
     assert "strategy staged, 1 sample, up to 8 attempts: 1 to 8 model calls" in done.stdout, done.stderr

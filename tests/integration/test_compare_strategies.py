@@ -45,8 +45,9 @@ def calls(bench: Path, strategy: str) -> tuple[int, int]:
 
 def row(output: str, strategy: str) -> list[str]:
     """What the table at the end says of a strategy."""
-    (line,) = (line for line in output.splitlines() if line.split()[:1] == [strategy] and len(line.split()) == 7)
-    return line.split()[1:]
+    rows = [line.split() for line in output.splitlines() if line.startswith(f"{strategy}  ")]
+    (cells,) = (cells[1:] for cells in rows if len(cells) == 7)
+    return cells
 
 
 def test_made_replies_at_equal_calls(bench: Path) -> None:

@@ -23,7 +23,7 @@ from hkbench.records import FailureKind, Stage, Verdict
 pytestmark = pytest.mark.alone
 
 CASES = corpus.load_cases()
-LEAST_ATTACKS, LEAST_HONEST = 90, 60
+MIN_ATTACKS, MIN_HONEST = 90, 60
 
 #: Also run by eval.py, with its exit codes: wrong answers, a crash, a message that is not one, and an honest one.
 BY_EVAL = (
@@ -93,8 +93,8 @@ async def test_cases_with_other_options_wait_for_the_same_device() -> None:
 
 def test_the_corpus_is_as_large_as_it_has_to_be() -> None:
     attacks, honest = [case for case in CASES if not case.honest], [case for case in CASES if case.honest]
-    assert len(attacks) >= LEAST_ATTACKS
-    assert len(honest) >= LEAST_HONEST
+    assert len(attacks) >= MIN_ATTACKS
+    assert len(honest) >= MIN_HONEST
     assert {case.group for case in attacks} == set(corpus.CLASSES.values())
     assert len({case.name for case in CASES}) == len(CASES)
 

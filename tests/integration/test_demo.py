@@ -1,4 +1,4 @@
-"""The newcomer's batch: eight problems with recorded replies, built, judged and reported for real.
+"""The newcomer's batch: half of its problems with recorded replies, built, judged and reported for real.
 
 Builds share precompiled headers that the batch makes, and calls are timed less often than by `make demo`, which
 test_readme.py runs as it stands.
@@ -22,9 +22,9 @@ CERTAIN = {"build_error", "no_code", "wrong_dtype", "no_model_new", "crash", "ti
 
 
 def batch(results: Path, limit: float) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "run_batch.py", "1", "8", "--device", "cpu", "--run-timeout", "10", "--prepare-builds"]
+    command = [sys.executable, "run_batch.py", "2", "5", "--device", "cpu", "--run-timeout", "10", "--prepare-builds"]
     command += ["--trials", "3", "--timing-runs", "10", "--warmup", "1"]
-    command += ["--replay", "examples/replies", "--results", str(results)]
+    command += ["--replay", "examples/replies/reflect.toml", "--results", str(results)]
     environment = os.environ | {"XDG_CACHE_HOME": str(results.parent / "cache")}
     return subprocess.run(
         command, cwd=ROOT, env=environment, check=False, capture_output=True, text=True, timeout=limit
@@ -40,11 +40,15 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_at_least_five_problems_are_solved_by_kernels_that_beat_eager(results: Path) -> None:
+def test_each_problem_has_a_correct_kernel_and_some_of_those_beat_eager(results: Path) -> None:
     report = json.loads((results / "detailed_report.json").read_text())
-    assert report["overall"]["solved"] >= 5
     assert report["complete"] is True
-    assert "8_Linear_bias_GELU_fp32" in (results / "report.html").read_text()
+    verdicts = {path.relative_to(results).parent: json.loads(path.read_text()) for path in results.rglob("result.json")}
+    correct = {path.parts[0] for path, verdict in verdicts.items() if verdict["status"] in ("fast", "slow")}
+    seen = "\n".join(f"{path}: {v['status']} {v['speedup']} {v['failure']}" for path, v in sorted(verdicts.items()))
+    assert len(correct) == 4, seen
+    assert report["overall"]["solved"] >= 1, seen  # which of them are faster depends on the machine
+    assert "5_Scaled_masked_softmax_fp32" in (results / "report.html").read_text()
 
 
 def test_failures_are_what_the_replies_are_labelled(results: Path) -> None:
@@ -59,7 +63,7 @@ def test_failures_are_what_the_replies_are_labelled(results: Path) -> None:
             assert verdict["failure"]["kind"] == kind, path
             assert verdict["speedup"] is None
             checked += 1
-    assert checked >= 8
+    assert checked >= 5
 
 
 def test_the_next_prompt_says_what_failed(results: Path) -> None:

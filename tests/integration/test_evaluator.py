@@ -14,13 +14,12 @@ from support.processes import living
 from support.small_problems import AFFINE, LINEAR, TOP, candidate_file, forward, problem_file
 
 from hkbench.engine import evaluator as evaluator_module
-from hkbench.engine.evaluator import Evaluator
+from hkbench.engine.evaluator import LocalEvaluator
 from hkbench.errors import DeviceUnavailable, ProblemError, WorkerLost
 from hkbench.records import (
-    Backend,
     DeviceKind,
+    EvaluationSettings,
     FailureKind,
-    JudgeSettings,
     Problem,
     SizeSet,
     Stage,
@@ -31,7 +30,7 @@ from hkbench.records import (
 
 pytestmark = [pytest.mark.alone, pytest.mark.asyncio(loop_scope="module")]
 
-SETTINGS = JudgeSettings(
+SETTINGS = EvaluationSettings(
     track=Track.ANY,
     trials=2,
     timing_runs=5,
@@ -50,12 +49,12 @@ RIGHT = forward("return 2.0 * x + 1.0")
 class Bench:
     """The evaluator of this module, with a folder of its own for each evaluation."""
 
-    evaluator: Evaluator
+    evaluator: LocalEvaluator
 
     async def judge(self, problem: Problem, source: str, folder: Path) -> Verdict:
         code = candidate_file(folder, source)
         build = folder / "build"
-        result = await self.evaluator.evaluate(problem, code, build, Backend.CPP)
+        result = await self.evaluator.evaluate(problem, code, build, "cpp")
         assert result.verdict is not None
         assert not build.exists()
         return result.verdict
@@ -65,7 +64,7 @@ class Bench:
 async def bench() -> AsyncIterator[Bench]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LLM_GATEWAY_KEY", "secret-of-the-user")
-        async with Evaluator(DeviceKind.CPU, SETTINGS) as evaluator:
+        async with LocalEvaluator(DeviceKind.CPU, SETTINGS) as evaluator:
             yield Bench(evaluator)
     assert living() == {}
 
@@ -95,7 +94,7 @@ async def test_the_stages_are_announced(bench: Bench, affine: Problem, tmp_path:
     """With the device, once it is lent."""
     seen: list[tuple[Stage, int | None]] = []
     code = candidate_file(tmp_path, RIGHT)
-    await bench.evaluator.evaluate(affine, code, tmp_path / "build", Backend.CPP, lambda *told: seen.append(told))
+    await bench.evaluator.evaluate(affine, code, tmp_path / "build", "cpp", lambda *told: seen.append(told))
     assert seen[:2] == [(Stage.PARSE, None), (Stage.LOAD, None)]
     assert seen[2:] == [(Stage.LOAD, 0), (Stage.RUN, 0), (Stage.TIME, 0)]
 
@@ -193,7 +192,7 @@ LOOPS = {
 async def test_an_endless_loop(place: str, affine: Problem, tmp_path: Path) -> None:
     source, stage = LOOPS[place]
     before = set(living())
-    async with Evaluator(DeviceKind.CPU, SHORT) as evaluator:
+    async with LocalEvaluator(DeviceKind.CPU, SHORT) as evaluator:
         verdict = await Bench(evaluator).judge(affine, source, tmp_path)
     assert verdict.failure is not None
     assert (verdict.failure.stage, verdict.failure.kind) == (stage, FailureKind.TIMEOUT)
@@ -336,7 +335,7 @@ async def test_events_do_not_stretch_a_limit(affine: Problem, tmp_path: Path) ->
     """
     body = "while True:\n    say('build_begin')\n    time.sleep(0.001)\n    say('build_end')\n    time.sleep(0.05)"
     before = SOCKETS + "\n".join(line[4:] for line in say.splitlines())
-    async with Evaluator(DeviceKind.CPU, SHORT) as evaluator:
+    async with LocalEvaluator(DeviceKind.CPU, SHORT) as evaluator:
         verdict = await Bench(evaluator).judge(affine, forward(body, before=before), tmp_path)
     assert verdict.failure is not None
     assert verdict.failure.kind in (FailureKind.TIMEOUT, FailureKind.BUILD_TIMEOUT)
@@ -396,5 +395,5 @@ async def test_a_device_that_is_not_there() -> None:
     if torch.version.cuda:
         pytest.skip("this torch is built for CUDA")
     with pytest.raises(DeviceUnavailable, match="--device cpu"):
-        async with Evaluator(DeviceKind.CUDA, SETTINGS):
+        async with LocalEvaluator(DeviceKind.CUDA, SETTINGS):
             pass

@@ -10,8 +10,8 @@ import pytest
 from support.processes import living
 from support.small_problems import AFFINE, candidate_file, problem_file
 
-from hkbench.engine.evaluator import Evaluator
-from hkbench.records import Backend, DeviceKind, FailureKind, JudgeSettings, Stage, Status, Track, Verdict
+from hkbench.engine.evaluator import LocalEvaluator
+from hkbench.records import DeviceKind, EvaluationSettings, FailureKind, Stage, Status, Track, Verdict
 
 pytestmark = [
     pytest.mark.alone,
@@ -19,7 +19,7 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("g++") is None or shutil.which("ninja") is None, reason="no g++ or ninja"),
 ]
 
-SETTINGS = JudgeSettings(
+SETTINGS = EvaluationSettings(
     track=Track.ANY, trials=2, timing_runs=5, warmups=1, build_timeout=120.0, load_timeout=20.0, run_timeout=5.0
 )
 
@@ -62,14 +62,14 @@ def source(expression: str = "2.0f * x[i] + 1.0f", before: str = "") -> str:
     return CANDIDATE.replace("EXPRESSION", expression).replace("BEFORE", before.strip("\n"))
 
 
-async def judge(folder: Path, candidate: str, settings: JudgeSettings = SETTINGS) -> Verdict:
+async def judge(folder: Path, candidate: str, settings: EvaluationSettings = SETTINGS) -> Verdict:
     problem = problem_file(folder / "problems", AFFINE)
     code = candidate_file(folder, candidate)
     before = set(living())
     stages: list[Stage] = []
-    async with Evaluator(DeviceKind.CPU, settings) as evaluator:
+    async with LocalEvaluator(DeviceKind.CPU, settings) as evaluator:
         told = lambda stage, _device: stages.append(stage)  # noqa: E731
-        result = await evaluator.evaluate(problem, code, folder / "build", Backend.CPP, told)
+        result = await evaluator.evaluate(problem, code, folder / "build", "cpp", told)
         compilers = {"cc1plus", "g++", "ninja", "as", "ld"}
         assert not compilers & set(living().values())
     assert not (folder / "build").exists()

@@ -10,20 +10,20 @@ import pytest
 from support.processes import living
 from support.small_problems import AFFINE, candidate_file, forward, problem_file
 
-from hkbench.engine.evaluator import Evaluated, Evaluator, OnStage
+from hkbench.engine.evaluator import EvaluationResult, LocalEvaluator, OnStage
 from hkbench.engine.slots import BuildSlots
-from hkbench.records import Backend, DeviceFacts, DeviceKind, JudgeSettings, Stage, Track
+from hkbench.records import DeviceFacts, DeviceKind, EvaluationSettings, Stage, Track
 
 pytestmark = [pytest.mark.alone, pytest.mark.slow]
 
 HANGS = 300.0  #: seconds, longer than the others take on any machine; what hangs is given up before
-SETTINGS = JudgeSettings(
+SETTINGS = EvaluationSettings(
     track=Track.ANY, trials=2, timing_runs=3, timing_seconds=5.0, warmups=1, run_timeout=HANGS,
     memory_gib=1.5, profile_slow=False,
 )  # fmt: skip
 
 
-class Twice(Evaluator):
+class Twice(LocalEvaluator):
     """Measurements do not exclude builds or each other, as on two GPUs."""
 
     async def _describe(self) -> tuple[DeviceFacts, ...]:
@@ -45,10 +45,12 @@ async def test_while_one_hangs_the_others_are_measured(tmp_path: Path) -> None:
         if stage is Stage.RUN and device is not None and not held.done():
             held.set_result(device)
 
-    async def judge(evaluator: Evaluator, name: str, on_stage: OnStage = lambda _stage, _device: None) -> Evaluated:
+    async def judge(
+        evaluator: LocalEvaluator, name: str, on_stage: OnStage = lambda _stage, _device: None
+    ) -> EvaluationResult:
         folder = tmp_path / name
         code = candidate_file(folder, sources[name])
-        return await evaluator.evaluate(problem, code, folder / "build", Backend.CPP, on_stage=on_stage)
+        return await evaluator.evaluate(problem, code, folder / "build", "cpp", on_stage=on_stage)
 
     async with Twice(DeviceKind.CPU, SETTINGS) as evaluator:
         hung = asyncio.create_task(judge(evaluator, "hung", told))

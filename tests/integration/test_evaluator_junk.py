@@ -12,12 +12,12 @@ from support import junk
 from support.processes import living
 from support.small_problems import AFFINE, LINEAR, candidate_file, problem_file
 
-from hkbench.engine.evaluator import Evaluator
-from hkbench.records import Backend, DeviceKind, FailureKind, JudgeSettings, Track, Verdict
+from hkbench.engine.evaluator import LocalEvaluator
+from hkbench.records import DeviceKind, EvaluationSettings, FailureKind, Track, Verdict
 
 pytestmark = [pytest.mark.alone, pytest.mark.asyncio(loop_scope="module")]
 
-SETTINGS = JudgeSettings(
+SETTINGS = EvaluationSettings(
     track=Track.ANY,
     trials=2,
     timing_runs=5,
@@ -33,7 +33,7 @@ SETTINGS = JudgeSettings(
 CANDIDATE = """
 
 JUNK = Junk({seed})
-wire = sys.modules["hkbench.runner.wire"]
+wire = sys.modules["hkbench.protocol.wire"]
 send = wire.send
 
 
@@ -73,8 +73,8 @@ class ModelNew(nn.Module):
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def evaluator() -> AsyncIterator[Evaluator]:
-    async with Evaluator(DeviceKind.CPU, SETTINGS) as one:
+async def evaluator() -> AsyncIterator[LocalEvaluator]:
+    async with LocalEvaluator(DeviceKind.CPU, SETTINGS) as one:
         yield one
     assert living() == {}
 
@@ -86,12 +86,12 @@ SPOILED = [(0.02, True), (0.2, True), (0.03, False), (0.3, False)]
 @pytest.mark.parametrize(("share", "whole"), SPOILED)
 @pytest.mark.parametrize("seed", range(4))
 async def test_a_runner_that_babbles(
-    seed: int, share: float, whole: bool, evaluator: Evaluator, tmp_path: Path
+    seed: int, share: float, whole: bool, evaluator: LocalEvaluator, tmp_path: Path
 ) -> None:
     problem = problem_file(tmp_path / "problems", AFFINE if seed % 2 else LINEAR)
     source = inspect.getsource(junk).replace("from __future__ import annotations\n", "")
     source += CANDIDATE.format(seed=seed, share=share, whole=whole)
-    result = await evaluator.evaluate(problem, candidate_file(tmp_path, source), tmp_path / "build", Backend.CPP)
+    result = await evaluator.evaluate(problem, candidate_file(tmp_path, source), tmp_path / "build", "cpp")
     assert result.verdict is not None
     failure = result.verdict.failure
     assert failure is None or failure.kind is not FailureKind.LOAD_ERROR, "the candidate itself is sound"

@@ -1,4 +1,4 @@
-"""What the judge demands beyond right answers, by small candidates that do the work in their own compiled code."""
+"""What the evaluator demands beyond right answers, by small candidates that do the work in their own compiled code."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ import pytest_asyncio
 from support.small_problems import candidate_file, problem_file
 
 from hkbench.engine import evaluator as evaluator_module
-from hkbench.engine.evaluator import Evaluator
+from hkbench.engine.evaluator import LocalEvaluator
 from hkbench.errors import IsolationUnavailable
 from hkbench.records import (
-    Backend,
     DeviceKind,
+    EvaluationSettings,
     FailureKind,
     Isolation,
     IsolationLevel,
-    JudgeSettings,
     Protection,
     Rule,
     Status,
@@ -31,7 +30,7 @@ from hkbench.records import (
 
 pytestmark = [pytest.mark.alone, pytest.mark.asyncio(loop_scope="module")]
 
-SETTINGS = JudgeSettings(
+SETTINGS = EvaluationSettings(
     trials=3, timing_runs=10, timing_seconds=5.0, warmups=1, load_timeout=60.0, run_timeout=20.0, profile_slow=False
 )
 CORRECT = (Status.FAST, Status.SLOW)
@@ -104,18 +103,18 @@ HONEST = own("return scale(x, self.gain, self.bias)")
 
 @dataclass(frozen=True)
 class Bench:
-    evaluator: Evaluator
+    evaluator: LocalEvaluator
 
     async def judge(self, source: str, folder: Path) -> Verdict:
         problem = problem_file(folder / "problems", SCALE)
-        result = await self.evaluator.evaluate(problem, candidate_file(folder, source), folder / "build", Backend.CPP)
+        result = await self.evaluator.evaluate(problem, candidate_file(folder, source), folder / "build", "cpp")
         assert result.verdict is not None
         return result.verdict
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def bench() -> AsyncIterator[Bench]:
-    async with Evaluator(DeviceKind.CPU, SETTINGS) as evaluator:
+    async with LocalEvaluator(DeviceKind.CPU, SETTINGS) as evaluator:
         yield Bench(evaluator)
 
 
@@ -139,7 +138,7 @@ async def test_the_verdict_says_what_the_kernels_are_written_in(bench: Bench, tm
     """Of a pass that is long enough for the sampler to meet the kernel in it; whether it counts is not asked here."""
     verdict = await bench.judge(own("return scale(x, self.gain, self.bias, times=40)"), tmp_path)
     assert verdict.language is not None, verdict.failure
-    assert (verdict.language.backend, verdict.language.ran) == (Backend.CPP, True)
+    assert (verdict.language.backend, verdict.language.ran) == ("cpp", True)
     assert verdict.language.reason == "native code of its scale.so ran"
 
 
@@ -243,7 +242,7 @@ async def test_work_that_looked_like_pytorchs_once_is_looked_at_again(bench: Ben
 
 async def test_kernels_of_pytorch_are_reported_in_the_track_of_any(tmp_path: Path) -> None:
     settings = SETTINGS.model_copy(update={"track": Track.ANY})
-    async with Evaluator(DeviceKind.CPU, settings) as evaluator:
+    async with LocalEvaluator(DeviceKind.CPU, settings) as evaluator:
         verdict = await Bench(evaluator).judge(LIBRARY, tmp_path)
     assert verdict.status in CORRECT, verdict.failure
     assert verdict.conditions.track is Track.ANY
@@ -341,5 +340,5 @@ async def test_less_confinement_than_required_judges_nothing(monkeypatch: pytest
     monkeypatch.setattr(evaluator_module, "survey", survey)
     settings = SETTINGS.model_copy(update={"require_isolation": IsolationLevel.FULL})
     with pytest.raises(IsolationUnavailable, match=r"level `partial` here(?s:.)*no landlock"):
-        async with Evaluator(DeviceKind.CPU, settings):
+        async with LocalEvaluator(DeviceKind.CPU, settings):
             pass

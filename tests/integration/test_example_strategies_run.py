@@ -1,4 +1,4 @@
-"""examples/strategies for real: each file is used, and each problem goes the way that the README says."""
+"""examples/replies/{judge,staged}.toml for real: each is used, and each problem goes the labelled way."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = [
 ]
 
 PROBLEMS = {int(row.problem.split("_")[0]): row.problem for row in rows("judge")}
-MOST_DISTURBED = 2
+MAX_DISTURBED = 2
 TRAILS = 0.2  #: the shipped rule on products of fusion-compute
 NO_REDUCTION = {PROBLEMS[number] for number in (1, 2, 3, 6)}
 
@@ -30,7 +30,7 @@ NO_REDUCTION = {PROBLEMS[number] for number in (1, 2, 3, 6)}
 def run(folder: Path, strategy: str, *more: object) -> Path:
     command = [sys.executable, "run_batch.py", "1", "8", "--device", "cpu", "--run-timeout", "10"]
     command += ["--timing-runs", "10", "--strategy", strategy, *map(str, more)]
-    command += ["--replay", str(EXAMPLES / strategy), "--results", str(folder)]
+    command += ["--replay", str(EXAMPLES / f"{strategy}.toml"), "--results", str(folder)]
     done = subprocess.run(
         command, cwd=ROOT, env=doors.environment(), check=False, capture_output=True, text=True, timeout=1500
     )
@@ -46,7 +46,7 @@ def disturbed(results: Path) -> set[str]:
     found |= {
         event.key.problem for event in events if event.key.problem == PROBLEMS[8] and (event.speedup or 0) >= TRAILS
     }
-    assert len(found) <= MOST_DISTURBED, f"this machine is too busy to time anything: {found}"
+    assert len(found) <= MAX_DISTURBED, f"this machine is too busy to time anything: {found}"
     return found
 
 

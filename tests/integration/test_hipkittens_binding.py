@@ -21,9 +21,9 @@ from support.kittens import kittens_or_skip
 from support.kittens_candidate import SCALE_ROWS
 from support.small_problems import AFFINE, problem_file
 
-from hkbench.engine.build_only import compile_only
-from hkbench.engine.evaluator import Evaluator
-from hkbench.records import Backend, DeviceKind, FailureKind, JudgeSettings, Status, Verdict
+from hkbench.compile_only.build_only import compile_only
+from hkbench.engine.evaluator import LocalEvaluator
+from hkbench.records import BackendName, DeviceKind, EvaluationSettings, FailureKind, Status, Verdict
 from hkbench.toolchain.build_hip import build_hip
 from hkbench.toolchain.extension import ExtensionCall
 from hkbench.toolchain.hip import HipToolchain, find_hip
@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.hipcc, pytest.mark.slow]
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 STAND_IN = REPOSITORY / "tests" / "support" / "kittens_stand_in"
-SETTINGS = JudgeSettings(build_timeout=400)
+SETTINGS = EvaluationSettings(build_timeout=400)
 _BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 CANDIDATE = (
@@ -139,7 +139,7 @@ def _called(folder: Path, candidate: str, calls: str) -> list[Any]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def _compiled(folder: Path, source: str, arch: str, backend: Backend = Backend.HIPKITTENS) -> Verdict:
+def _compiled(folder: Path, source: str, arch: str, backend: BackendName = "hipkittens") -> Verdict:
     code = folder / "candidate.py"
     code.write_text(source)
     problem = problem_file(folder / "problem", AFFINE)
@@ -173,7 +173,7 @@ print(json.dumps(launched(candidate.ModelNew(), x)["grid"]))
 def test_build_only_reports_its_kernels(stand_in: None, tmp_path: Path) -> None:
     verdict = _compiled(tmp_path, CANDIDATE, "gfx950")
     assert (verdict.status, verdict.failure, verdict.conditions.warnings) == (Status.COMPILED, None, ())
-    assert verdict.language is not None and verdict.language.backend is Backend.HIPKITTENS
+    assert verdict.language is not None and verdict.language.backend == "hipkittens"
     assert verdict.language.reason == "scale_rows uses load, store"
     (kernel,) = verdict.resources
     assert kernel.name.startswith("scale_rows(") and kernel.scratch_bytes_per_lane == 0
@@ -229,7 +229,7 @@ def test_what_cannot_be_bound_is_explained(
 
 
 def test_backend_hip_says_that_it_has_no_checkout(stand_in: None, tmp_path: Path) -> None:
-    verdict = _compiled(tmp_path, CANDIDATE, "gfx950", Backend.HIP)
+    verdict = _compiled(tmp_path, CANDIDATE, "gfx950", "hip")
     assert verdict.failure is not None
     assert "hipkittens_build is for backend hipkittens" in verdict.failure.message
 
@@ -240,9 +240,9 @@ def test_a_runner_builds_it_in_its_cage(stand_in: None, tmp_path: Path) -> None:
     async def loaded(source: str) -> Verdict | None:
         (tmp_path / "code.py").write_text(source)
         problem = problem_file(tmp_path / "problem", AFFINE)
-        async with Evaluator(DeviceKind.CPU, SETTINGS) as evaluator:
+        async with LocalEvaluator(DeviceKind.CPU, SETTINGS) as evaluator:
             found = await evaluator.evaluate(
-                problem, tmp_path / "code.py", tmp_path / "scratch", Backend.HIPKITTENS, build_only="real"
+                problem, tmp_path / "code.py", tmp_path / "scratch", "hipkittens", build_only="real"
             )
         return found.verdict
 

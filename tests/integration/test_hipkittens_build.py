@@ -16,16 +16,16 @@ from support.kittens import kittens_or_skip
 from support.small_problems import AFFINE, problem_file
 
 from hkbench.cli.verdicts import describe
-from hkbench.engine.build_only import compile_only
+from hkbench.compile_only.build_only import compile_only
 from hkbench.errors import ToolchainUnavailable
-from hkbench.records import Backend, FailureKind, JudgeSettings, KernelLanguage, Status, Verdict
+from hkbench.records import EvaluationSettings, FailureKind, KernelLanguage, Status, Verdict
 from hkbench.toolchain.hip import HipToolchain
 from hkbench.toolchain.hipkittens import VARIABLES, WITH_CARD, Checkout, Dialect, read_checkout
 
 pytestmark = [pytest.mark.hipcc, pytest.mark.slow]
 
 PROMPTS = Path(__file__).resolve().parents[2] / "prompts"
-SETTINGS = JudgeSettings(build_timeout=400)
+SETTINGS = EvaluationSettings(build_timeout=400)
 _BLOCK = re.compile(r"```(?:python|cpp)\n(.*?)```", re.DOTALL)
 
 #: As small as a tree can be that is laid out like HipKittens' CDNA4 branch: vectors of floats, held by one lane.
@@ -111,7 +111,7 @@ def _compiled(folder: Path, source: str, arch: str) -> Verdict:
     code = folder / "candidate.py"
     code.write_text(source)
     problem = problem_file(folder / "problem", AFFINE)
-    return asyncio.run(compile_only(problem, code, folder / "scratch", Backend.HIPKITTENS, arch, SETTINGS))
+    return asyncio.run(compile_only(problem, code, folder / "scratch", "hipkittens", arch, SETTINGS))
 
 
 def _candidate(body: str, define: str = "KITTENS_CDNA4") -> str:
@@ -123,11 +123,11 @@ def test_a_candidate_compiles_and_is_called_hipkittens(small_tree: Path, tmp_pat
     verdict = _compiled(tmp_path, _candidate(TURNING), "gfx950")
     assert (verdict.status, verdict.failure) == (Status.COMPILED, None)
     conditions = verdict.conditions
-    assert (conditions.backend, conditions.arch, conditions.warnings) == (Backend.HIPKITTENS, "gfx950", ())
+    assert (conditions.backend, conditions.arch, conditions.warnings) == ("hipkittens", "gfx950", ())
     assert conditions.versions["hipkittens"] == "cdna4@unknown"
     assert conditions.versions["hipkittens_include"].startswith("sha256:")
     assert verdict.language == KernelLanguage(
-        backend=Backend.HIPKITTENS, reason="turn uses load, store", kernels=("turn",), ran=False
+        backend="hipkittens", reason="turn uses load, store", kernels=("turn",), ran=False
     )
     assert "kernels in the source, not seen running: hipkittens (turn uses load, store)" in describe(verdict)
     (kernel,) = verdict.resources
@@ -149,7 +149,7 @@ def test_plain_hip_behind_the_header_is_said(small_tree: Path, tmp_path: Path) -
     verdict = _compiled(tmp_path, _candidate("x[threadIdx.x] = 1;"), "gfx950")
     assert verdict.status is Status.COMPILED
     reason = "kittens.cuh is included, but no operation of it is called in turn"
-    assert verdict.language == KernelLanguage(backend=Backend.HIP, reason=reason, ran=False)
+    assert verdict.language == KernelLanguage(backend="hip", reason=reason, ran=False)
     assert verdict.conditions.warnings == (f"not HipKittens but plain HIP: {reason}",)
 
 
@@ -227,7 +227,7 @@ def test_dialects_without_a_card_compile(
         monkeypatch.setenv(name, str(root))
     verdict = _compiled(tmp_path, ADDS, dialect.arch)
     assert (verdict.status, verdict.failure, verdict.conditions.warnings) == (Status.COMPILED, None, ())
-    assert verdict.language is not None and verdict.language.backend is Backend.HIPKITTENS
+    assert verdict.language is not None and verdict.language.backend == "hipkittens"
     (kernel,) = verdict.resources
     assert (kernel.arch, kernel.scratch_bytes_per_lane, kernel.limited_by) == (dialect.arch, 0, None)
 

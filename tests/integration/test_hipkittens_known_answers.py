@@ -13,9 +13,9 @@ import pytest
 from support.compilers import hip_or_skip
 from support.kittens import kittens_or_skip
 
-from hkbench.engine.build_only import compile_only
+from hkbench.compile_only.build_only import compile_only
 from hkbench.problems.load import load_problem
-from hkbench.records import Backend, JudgeSettings, Status
+from hkbench.records import EvaluationSettings, Status
 from hkbench.toolchain.hipkittens import VARIABLES, WITH_CARD, Dialect
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -40,11 +40,11 @@ def test_it_compiles_without_a_spill(candidate: Path, tmp_path: Path, monkeypatc
     for name in VARIABLES:
         monkeypatch.setenv(name, str(root))
     problem = load_problem(REPOSITORY / "problems" / "level1" / candidate.name)
-    settings = JudgeSettings(build_timeout=400)
+    settings = EvaluationSettings(build_timeout=400)
     verdict = asyncio.run(
-        compile_only(problem, EXAMPLES / candidate, tmp_path / "scratch", Backend.HIPKITTENS, dialect.arch, settings)
+        compile_only(problem, EXAMPLES / candidate, tmp_path / "scratch", "hipkittens", dialect.arch, settings)
     )
     assert (verdict.status, verdict.failure, verdict.conditions.warnings) == (Status.COMPILED, None, ())
-    assert verdict.language is not None and verdict.language.backend is Backend.HIPKITTENS
+    assert verdict.language is not None and verdict.language.backend == "hipkittens"
     (kernel,) = verdict.resources
     assert (kernel.vgpr_spills, kernel.sgpr_spills, kernel.scratch_bytes_per_lane) == (0, 0, 0)

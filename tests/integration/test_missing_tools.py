@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from support import doors
 
-from hkbench.engine.evaluator import Evaluator
+from hkbench.engine.evaluator import LocalEvaluator
 from hkbench.errors import ToolchainUnavailable
 from hkbench.problems import load_problem
-from hkbench.records import Backend, DeviceKind, FailureKind, JudgeSettings, SizeSet
+from hkbench.records import DeviceKind, EvaluationSettings, FailureKind, SizeSet
 
-SETTINGS = JudgeSettings(trials=1, timing_runs=2, profile_slow=False)
+SETTINGS = EvaluationSettings(trials=1, timing_runs=2, profile_slow=False)
 LIAR = """import subprocess
 import torch
 
@@ -34,14 +34,14 @@ async def test_a_tool_that_goes_missing_on_the_way_and_a_candidate_that_only_say
     problem = load_problem(doors.problem(tmp_path / "problems", "1_One", 1))
     code = tmp_path / "code.py"
     code.write_text(LIAR)
-    async with Evaluator(DeviceKind.CPU, SETTINGS, SizeSet.CPU) as evaluator:
-        found = await evaluator.evaluate(problem, code, tmp_path / "build", Backend.CPP)
+    async with LocalEvaluator(DeviceKind.CPU, SETTINGS, SizeSet.CPU) as evaluator:
+        found = await evaluator.evaluate(problem, code, tmp_path / "build", "cpp")
         assert found.verdict is not None and found.verdict.failure is not None
         assert found.verdict.failure.kind in (FailureKind.BUILD_ERROR, FailureKind.RUNTIME_ERROR)
         monkeypatch.setenv("PATH", str(tmp_path))
         monkeypatch.delenv("CXX", raising=False)
         with pytest.raises(ToolchainUnavailable, match="install g"):
-            await evaluator.evaluate(problem, code, tmp_path / "build", Backend.CPP)
+            await evaluator.evaluate(problem, code, tmp_path / "build", "cpp")
 
 
 def test_a_minimal_path_needs_no_helper_programs(tmp_path: Path) -> None:

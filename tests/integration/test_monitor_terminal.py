@@ -43,7 +43,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
         doors.reply(root / "replies", "1_Mended", attempt, sample, doors.fenced(code))
     arguments = ("--problems", root / "problems", "--replay", root / "replies", "--results", root / "results")
     more = ("--device", "cpu", "--attempts", 2, "--samples", 1, *doors.QUICK)
-    done = doors.run("run_batch", 1, 1, *arguments, *more)
+    done = doors.call("run_batch", 1, 1, *arguments, *more)
     assert done.returncode == 0, done.stderr
     return root / "results"
 
@@ -96,7 +96,7 @@ def test_a_finished_run_by_its_keys(finished: Path, tmp_path: Path) -> None:
 def test_json_of_two_folders_is_two_lines(finished: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(finished, copy)
-    done = doors.run("monitor", finished, copy, "--json")
+    done = doors.call("monitor", finished, copy, "--json")
     assert done.returncode == 0, done.stderr
     states = [json.loads(line) for line in done.stdout.splitlines()]
     assert [state["condition"] for state in states] == ["finished", "finished"]
@@ -123,11 +123,11 @@ def test_the_device_of_a_run_at_work_in_a_frame_and_as_json(tmp_path: Path) -> N
     run = RunFolder(tmp_path / "results", run_config(("1_ReLU",)))
     run.start(host=platform.node(), devices=(DevicePlace(index=0, name="a CPU"),))
     run.entered(run.asked("1_ReLU", 1, 2), Stage.TIME, device=0)
-    done = doors.run("monitor", run.root, "--once")
+    done = doors.call("monitor", run.root, "--once")
     assert re.search(
         r"^device 0     1_ReLU 1\.2 time .* · \d+ % busy, [\d.]+ of [\d.]+ GiB$", done.stdout, re.MULTILINE
     )
-    state = json.loads(doors.run("monitor", run.root, "--json").stdout)
+    state = json.loads(doors.call("monitor", run.root, "--json").stdout)
     (device,) = state["devices"]
     assert (device["key"]["sample"], device["stage"], state["devices_note"]) == (2, "time", None)
     assert 0 <= device["reading"]["utilisation"] <= 1 and device["reading"]["temperature"] is None
@@ -180,11 +180,11 @@ def test_a_batch_that_is_killed(tmp_path: Path) -> None:
         assert "left" not in screen and "evaluating" not in screen
         pane.press("Enter")
         pane.sees("1.1   ▫ reply on disk")
-        found = json.loads(doors.run("monitor", results, "--json").stdout)
+        found = json.loads(doors.call("monitor", results, "--json").stdout)
         elapsed = found["elapsed"]
         assert found["condition"] == "killed" and found["left"] is None and found["under_way"] == []
         assert found["resume"] == f"python run_batch.py --resume {results}"
-        assert json.loads(doors.run("monitor", results, "--json").stdout)["elapsed"] == elapsed
+        assert json.loads(doors.call("monitor", results, "--json").stdout)["elapsed"] == elapsed
         done = subprocess.run(command, capture_output=True, env=doors.environment(), check=False, timeout=300)
         assert done.returncode == 0
         pane.press("Escape")

@@ -22,15 +22,15 @@ import pytest_asyncio
 from support.processes import living
 from support.small_problems import LINEAR, candidate_file, problem_file
 
-from hkbench.engine.evaluator import Evaluator
-from hkbench.records import Backend, DeviceKind, IsolationLevel, JudgeSettings, Problem, Status, Track, Verdict
+from hkbench.engine.evaluator import LocalEvaluator
+from hkbench.records import DeviceKind, EvaluationSettings, IsolationLevel, Problem, Status, Track, Verdict
 from hkbench.sandbox.client import ForkServer
 from hkbench.sandbox.environment import kept_environment
 
 pytestmark = [pytest.mark.alone, pytest.mark.asyncio(loop_scope="module")]
 
 STANDINS = Path(__file__).resolve().parents[1] / "support" / "standins"
-SETTINGS = JudgeSettings(
+SETTINGS = EvaluationSettings(
     track=Track.ANY,
     trials=1,
     timing_runs=5,
@@ -62,7 +62,7 @@ PAUSE = "        time.sleep(0.02)\n"
 class Bench:
     """One evaluator whose judge finds in `tools` what a test puts there."""
 
-    evaluator: Evaluator
+    evaluator: LocalEvaluator
     tools: Path
     kept: Path
 
@@ -83,7 +83,7 @@ class Bench:
             update={"profile_timeout": timeout, "keep_profile": str(self.kept)}
         )
         code = candidate_file(folder, source)
-        done = await self.evaluator.evaluate(problem, code, folder / "build", Backend.CPP)
+        done = await self.evaluator.evaluate(problem, code, folder / "build", "cpp")
         assert done.verdict is not None
         assert done.verdict.status is Status.SLOW, done.verdict.failure
         return done.verdict
@@ -104,9 +104,9 @@ async def bench(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bench
         patch.setenv("PATH", f"{tools}:/usr/bin:/bin")
         for name in ("CUDA_HOME", "ROCM_PATH"):
             patch.setenv(name, str(root / "nothing"))
-        evaluator = Evaluator(DeviceKind.CPU, SETTINGS)
+        evaluator = LocalEvaluator(DeviceKind.CPU, SETTINGS)
         own = kept_environment() | {"PYTHONPATH": os.pathsep.join(sys.path)}
-        evaluator._judges = ForkServer("support.standins.judge", own)
+        evaluator._workers = ForkServer("support.standins.worker", own)
         async with evaluator:
             yield Bench(evaluator, tools, root / "kept")
     assert living() == {}

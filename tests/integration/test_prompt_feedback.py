@@ -13,7 +13,7 @@ from support.compilers import hip_or_skip, needs_gcc
 from support.kittens import checkout, kittens_or_skip
 
 from hkbench.prompts import load_prompts, reflect_on
-from hkbench.records import Backend, Verdict
+from hkbench.records import Verdict
 from hkbench.store.layout import RunPaths
 from hkbench.toolchain.hipkittens import Dialect
 
@@ -82,7 +82,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Told]:
             doors.reply(root / "replies", name, attempt, 1, NOTHING)
     words = (1, 4, "--problems", root / "problems", "--replay", root / "replies", "--device", "cpu")
     run = root / "run"
-    done = doors.run("run_batch", *words, "--samples", 1, "--attempts", 4, "--results", run, *doors.QUICK)
+    done = doors.call("run_batch", *words, "--samples", 1, "--attempts", 4, "--results", run, *doors.QUICK)
     assert done.returncode == 0, done.stderr
     found = {}
     for name in (BUILD, SYNTAX, LOAD, AGAIN):
@@ -140,7 +140,7 @@ def test_a_build_without_the_gpu_tells_as_much(tmp_path: Path) -> None:
     problem = doors.problem(tmp_path, "1_One", 1)
     result = tmp_path / "result.json"
     options = ("--backend", "hip", "--build-only", "--arch", "gfx942", "--output", result)
-    done = doors.run("eval", "--code", code, "--problem", problem, *options)
+    done = doors.call("eval", "--code", code, "--problem", problem, *options)
     assert done.returncode == 2, done.stderr
     failure = Verdict.model_validate_json(result.read_text()).failure
     assert failure is not None and failure.detail is not None
@@ -206,14 +206,14 @@ def test_a_kernel_of_hipkittens_is_told_all_its_mistakes_with_the_hint_of_each(t
     problem = doors.problem(tmp_path, "1_One", 1)
     options = ("--backend", "hipkittens", "--build-only", "--arch", "gfx950", "--output", result)
     with checkout(Dialect.CDNA4):
-        done = doors.run("eval", "--code", code, "--problem", problem, *options)
+        done = doors.call("eval", "--code", code, "--problem", problem, *options)
     assert done.returncode == 2, done.stderr
     verdict = Verdict.model_validate_json(result.read_text())
     book = load_prompts(doors.ROOT / "prompts")
-    reflection = reflect_on(verdict, KITTENS, 1, book, Backend.HIPKITTENS)
+    reflection = reflect_on(verdict, KITTENS, 1, book, "hipkittens")
     assert reflection.detail is not None
     for cause in ("'st_bf'", "'sync'", "'warp'", "'mma_ABt'", "'rv_fl'", "'softplus'"):
         assert len(re.findall(rf"error: .*{cause}", reflection.detail)) == 1, reflection.detail
     classes = ("shape_argument", "group_member", "unknown_namespace_warp", "accumulator_layout", "tile_function")
-    for hint in book.class_hints(classes, Backend.HIPKITTENS):
+    for hint in book.class_hints(classes, "hipkittens"):
         assert [said for said in reflection.hints if said.startswith("hip_source:") and said.endswith(hint)]

@@ -1,9 +1,9 @@
-"""The commands that README.md tells its reader to run, as they stand there, in a fresh clone.
+"""The commands that README.md and docs/method.md tell their reader to run, as they stand there, in a fresh clone.
 
 What is put in place of something else, and why:
 
 - the key `...`, the model `NAME` and the gateway's address: a server on this machine, which answers with the recorded
-  replies of examples/replies
+  replies of examples/replies/reflect.toml
 - `1 40`: two problems of the forty; `make demo` has one of its eight, and its environment is there already
 - one sample an attempt, by $NUM_SAMPLES, and no GPU: the replies are C++
 """
@@ -24,7 +24,8 @@ import pytest
 from support import doors
 from support.model_server import ModelServer, Request, Scripted, prompt_of
 
-from hkbench.records import Status, Verdict
+from hkbench.llm.replies import replies_in_file
+from hkbench.records import Verdict
 from hkbench.store.layout import RunPaths
 from hkbench.store.reader import read_run
 
@@ -32,13 +33,14 @@ pytestmark = [pytest.mark.alone, pytest.mark.slow]
 
 LIMIT = 900.0  #: seconds for one block
 README = (doors.ROOT / "README.md").read_text()
+METHOD = (doors.ROOT / "docs" / "method.md").read_text()
 MODEL = "test-model"
 
 
-def section(title: str) -> str:
-    """The text below a heading of README.md, up to the next one of its level."""
-    found = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", README, re.DOTALL | re.MULTILINE)
-    assert found is not None, f"README.md has no section {title!r}"
+def section(title: str, page: str = README) -> str:
+    """Return the text below a heading of a page, up to the next one of its level."""
+    found = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE)
+    assert found is not None, f"the page has no section {title!r}"
     return found[1]
 
 
@@ -87,8 +89,9 @@ class Reader:
         )  # fmt: skip
 
 
-def recorded(folder: Path, problems: Path) -> ModelServer:
+def recorded(replies: Path, problems: Path) -> ModelServer:
     """A server that answers the k-th request on a problem with the first recorded reply of attempt k."""
+    texts = replies_in_file(replies, "cpp")
     sources = {path.stem: path.read_text() for path in sorted(problems.glob("[0-9]_*.py"))}
     model = {name: source[source.index("class Model") :][:400].strip() for name, source in sources.items()}
     lock, calls = threading.Lock(), Counter[str]()
@@ -101,7 +104,7 @@ def recorded(folder: Path, problems: Path) -> ModelServer:
         with lock:
             calls[name] += 1
             attempt = min(calls[name], 2)
-        return Scripted(text=(folder / name / f"attempt_{attempt}" / "sample_1" / "response.txt").read_text())
+        return Scripted(text=texts[f"{name}/attempt_{attempt}/sample_1"].text)
 
     return ModelServer(handler)
 
@@ -115,7 +118,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
             (clone / ignored).symlink_to(doors.ROOT / ignored, target_is_directory=True)
     if not (clone / ".venv").exists():
         (clone / ".venv").symlink_to(sys.prefix, target_is_directory=True)
-    with recorded(clone / "examples/replies/cpp", clone / "problems/level1") as server:
+    with recorded(clone / "examples/replies/reflect.toml", clone / "problems/level1") as server:
         yield Reader(clone, server)
 
 
@@ -133,18 +136,19 @@ def test_the_demo_then_a_run_on_a_model_as_they_stand(reader: Reader) -> None:
     runs = [path for path in (reader.clone / "results").iterdir() if path.is_dir() and not path.is_symlink()]
     assert reader.clone / "results" / "demo" in runs and len(runs) >= 2
     view = read_run(RunPaths(reader.clone / "results" / "latest"))
-    assert view.config.model == MODEL and view.journal.closed is not None and view.journal.closed.complete
-    verdicts = [sample.verdict for problem in view.problems for sample in problem.samples]
-    assert any(one is not None and one.status is Status.FAST for one in verdicts)
+    assert view.config.model == MODEL and view.state.closed is not None and view.state.closed.complete
+    assert any(sample.solved for problem in view.problems for sample in problem.samples)
     assert (reader.clone / "results" / "latest" / "report.html").is_file()
     assert reader.server.errors == []
 
 
 def test_verdicts_end_as_the_captured_output_says(reader: Reader) -> None:
-    """Each `$ COMMAND; echo $?` ends with the code that stands below it."""
-    captured = "\n".join(block for block in blocks(section("One verdict")) if "eval.py" in block)
+    """Each `$ COMMAND; echo $?` ends with the code below it; README.md shows the first of docs/method.md."""
+    (first,) = blocks(section("One verdict"))
+    (captured,) = blocks(section("Three verdicts", METHOD))
+    assert captured.startswith(first)
     sessions = [one for one in captured.split("$ ") if one.startswith("python eval.py")]
-    assert len(sessions) >= 3
+    assert len(sessions) == 3
     for session in sessions:
         command, *output = session.strip().splitlines()
         done = reader.types(command, stops=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -19,11 +18,7 @@ NAME = "1_P"
 
 
 def _regrade(*arguments: object) -> subprocess.CompletedProcess[str]:
-    call = "import sys; from hkbench.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    return subprocess.run(
-        [sys.executable, "-c", call, "regrade", *map(str, arguments)],
-        cwd=doors.ROOT, env=doors.environment(), capture_output=True, text=True, timeout=doors.LIMIT,
-    )  # fmt: skip
+    return doors.hkbench("regrade", *arguments)
 
 
 def _contents(folder: Path) -> dict[str, bytes]:
@@ -44,7 +39,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     doors.problem(problems, NAME, 1)
     doors.reply(replies, NAME, 1, 1, doors.fenced(doors.wrong(1)))
     doors.reply(replies, NAME, 1, 2, doors.fenced(doors.fast(1)))
-    done = doors.run(
+    done = doors.call(
         "run_batch", 1, 1, "--problems", problems, "--replay", replies, "--results", results, "--device", "cpu",
         "--attempts", 1, *doors.QUICK,
     )  # fmt: skip
@@ -62,7 +57,7 @@ def test_the_same_rules_leave_every_verdict(bench: tuple[Path, Path], tmp_path: 
     for sample in (1, 2):
         name = f"{NAME}/attempt_1/sample_{sample}/result.json"
         assert (target / name).read_bytes() == before[name]
-    closed = read_run(RunPaths(target)).journal.closed
+    closed = read_run(RunPaths(target)).state.closed
     assert closed is not None and closed.complete
 
 
@@ -80,7 +75,7 @@ def test_a_tighter_tolerance_from_the_recorded_errors(bench: tuple[Path, Path], 
     assert any(
         text.startswith("regraded: rtol float32=1e-5; the verdict before: fast") for text in now.conditions.warnings
     )
-    assert read_run(RunPaths(target)).config.judge.rtol == {"float32": 1e-5}
+    assert read_run(RunPaths(target)).config.evaluation.rtol == {"float32": 1e-5}
     other = _regrade(results, "--rtol", "float32=1e-6", "--results", target)
     assert other.returncode == 64 and "no copy of" in other.stderr
 
@@ -92,7 +87,7 @@ def test_a_wider_tolerance_is_judged_where_that_is_asked_for(bench: tuple[Path, 
     listed = _regrade(*asked)
     assert listed.returncode == 1, listed.stdout + listed.stderr
     assert f"{NAME}/1/1: stays incorrect, wrong_values, has to be judged again: its first failing" in listed.stdout
-    kept, closed = _verdict(target, 1), read_run(RunPaths(target)).journal.closed
+    kept, closed = _verdict(target, 1), read_run(RunPaths(target)).state.closed
     assert kept == _verdict(results, 1) and kept.failure is not None and kept.failure.kind is FailureKind.WRONG_VALUES
     assert closed is not None and not closed.complete and "1 samples have to be judged again" in str(closed.reason)
     judged = _regrade(*asked, "--judge", "--problems", problems)
@@ -100,7 +95,7 @@ def test_a_wider_tolerance_is_judged_where_that_is_asked_for(bench: tuple[Path, 
     assert f"{NAME}/1/1: incorrect, wrong_values -> fast" in judged.stdout and f"{NAME}/1/2" not in judged.stdout
     now = _verdict(target, 1)
     assert now.status is Status.FAST and now.conditions.tolerances[0].plain_rtol == 0.5
-    assert read_run(RunPaths(target)).journal.closed.complete  # type: ignore[union-attr]
+    assert read_run(RunPaths(target)).state.closed.complete  # type: ignore[union-attr]
     again = _regrade(*asked)
     assert again.returncode == 0 and "stays" not in again.stdout
 

@@ -27,7 +27,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     doors.problem(problems, NAME, 1)
     doors.reply(replies, NAME, 1, 1, doors.fenced(doors.wrong(1)))
     doors.reply(replies, NAME, 1, 2, doors.fenced(doors.fast(1)))
-    done = doors.run(
+    done = doors.call(
         "run_batch", 1, 1, "--problems", problems, "--replay", replies, "--results", results, "--device", "cpu",
         "--attempts", 1, *doors.QUICK,
     )  # fmt: skip
@@ -50,11 +50,10 @@ def test_what_matches_is_judged_again_and_the_run_stays(bench: tuple[Path, Path]
     assert _contents(results) == before
     view = read_run(RunPaths(target))
     first, second = view.problems[0].samples
-    assert first.verdict is not None and first.verdict.failure is not None
-    assert first.verdict.failure.kind is FailureKind.WRONG_VALUES
-    assert second.verdict is not None and second.verdict.status is Status.FAST
-    assert "judged again; the verdict before: incorrect, timeout" in second.verdict.warnings
-    assert view.problems[0].closed and view.journal.closed is not None and view.journal.closed.complete
+    assert first.failure is not None and first.failure.kind is FailureKind.WRONG_VALUES
+    assert second.solved
+    assert "judged again; the verdict before: incorrect, timeout" in second.warnings
+    assert view.problems[0].closed and view.state.closed is not None and view.state.closed.complete
     best = Verdict.model_validate_json((target / NAME / "best_result.json").read_text())
     assert best.status is Status.FAST
     assert "Solved      1 of 1" in (target / "detailed_report.txt").read_text()

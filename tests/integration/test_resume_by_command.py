@@ -37,7 +37,7 @@ class Desk:
         return self.run("run_batch", *words, *fixed)
 
     def run(self, script: str, *words: object) -> Done:
-        return doors.run(script, *words, cwd=self.root)
+        return doors.call(script, *words, cwd=self.root)
 
     def runs(self) -> list[Path]:
         return sorted(path for path in (self.root / "results").iterdir() if not path.is_symlink())
@@ -93,7 +93,7 @@ def test_one_range_after_the_other_and_every_reader_without_a_name(desk: Desk) -
 
 
 def test_the_same_command_resumes_and_after_the_end_begins_another(desk: Desk) -> None:
-    missing = desk.replies / "cpp" / TWO / "attempt_2" / "sample_2" / "response.txt"
+    missing = desk.replies / TWO / "attempt_2" / "sample_2" / "response.txt"
     text = missing.read_text()
     missing.unlink()
     command = ("1-2", "--attempts", 2)
@@ -116,7 +116,7 @@ def test_the_same_command_resumes_and_after_the_end_begins_another(desk: Desk) -
 
 
 def test_resume_by_the_folder_alone(desk: Desk) -> None:
-    missing = desk.replies / "cpp" / ONE / "attempt_1" / "sample_2" / "response.txt"
+    missing = desk.replies / ONE / "attempt_1" / "sample_2" / "response.txt"
     text = missing.read_text()
     missing.unlink()
     assert desk.batch(1, "--results", "results/mine", "--samples", 2, "--rtol", "float32=1e-3").returncode == 66
@@ -160,7 +160,7 @@ def test_problems_attempts_and_samples_are_added(desk: Desk) -> None:
 def test_samples_added_to_an_earlier_attempt_change_no_decision(desk: Desk) -> None:
     """The late sample of attempt 1 is the best, and attempt 2 stays what was made from the others."""
     run = RunPaths(desk.root / "results" / "late")
-    shutil.rmtree(desk.replies / "cpp" / TWO)
+    shutil.rmtree(desk.replies / TWO)
     doors.reply(desk.replies, TWO, 1, 1, doors.fenced(doors.raising("early")))
     doors.reply(desk.replies, TWO, 2, 1, doors.fenced(doors.raising("later")))
     first = desk.batch(2, "--results", run.root, "--samples", 1, "--attempts", 2)
@@ -204,7 +204,7 @@ def test_the_block_of_the_readme_after_the_demo_and_a_service_that_moved(desk: D
         words = ("1", "1", "--model", "lab/kernel", "--base-url", server.base_url, "--samples", "3", "--attempts", "1")
         fixed = ("--problems", "problems", "--device", "cpu", "--outage", "0", "--concurrency", "1", *doors.QUICK)
         env = {"LLM_GATEWAY_KEY": "sk-test-0123456789"}
-        return doors.run("run_batch", *words, *fixed, *more, cwd=desk.root, env=env)
+        return doors.call("run_batch", *words, *fixed, *more, cwd=desk.root, env=env)
 
     with ModelServer(answers([1])) as server:
         first = ask(server)

@@ -37,12 +37,12 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> tuple[object, ...]:
 
 def verdicts(results: Path) -> dict[SampleKey, tuple[Status, str | None]]:
     run = read_run(RunPaths(results))
-    assert all(sample.verdict for problem in run.problems for sample in problem.samples)
+    assert all(sample.status for problem in run.problems for sample in problem.samples)
     return {
-        sample.key: (sample.verdict.status, sample.verdict.failure.kind if sample.verdict.failure else None)
+        sample.key: (sample.status, sample.failure.kind if sample.failure else None)
         for problem in run.problems
         for sample in problem.samples
-        if sample.verdict is not None
+        if sample.status is not None
     }
 
 
@@ -78,7 +78,7 @@ def kill_once(words: tuple[object, ...], results: Path, after: float) -> None:
 
 def test_killed_and_resumed(words: tuple[object, ...], tmp_path: Path) -> None:
     undisturbed, results = tmp_path / "undisturbed", tmp_path / "results"
-    done = doors.run("run_batch", *words, "--results", undisturbed)
+    done = doors.call("run_batch", *words, "--results", undisturbed)
     assert done.returncode == 0, done.stderr
 
     seed = random.randrange(1 << 32)
@@ -90,7 +90,7 @@ def test_killed_and_resumed(words: tuple[object, ...], tmp_path: Path) -> None:
         now = asked(results)
         assert {key: now[key] for key in had} == {key: before[key] for key in had}
     had, before = answered(results), asked(results)
-    done = doors.run("run_batch", *words, "--results", results)
+    done = doors.call("run_batch", *words, "--results", results)
     assert done.returncode == 0, done.stderr
 
     now = asked(results)
@@ -118,7 +118,7 @@ def test_killed_while_a_candidate_runs(words: tuple[object, ...], tmp_path: Path
     process.communicate()
     assert doors.outliving(family) == []
     assert not RunPaths(results).problem(ONE).sample(1, 1).result.exists()
-    done = doors.run("run_batch", *words, *more)
+    done = doors.call("run_batch", *words, *more)
     assert done.returncode == 0, done.stderr
     assert list(asked(results).values()) == [1]
     assert [kind for _, kind in verdicts(results).values()] == ["timeout"]

@@ -216,7 +216,7 @@ def test_hipcc_accepts_them(tmp_path: Path) -> None:
     code.write_text(together())
     problem = doors.problem(tmp_path, "1_Any", 1)
     words = ("--code", code, "--problem", problem, "--build-only", "--backend", "hip", "--arch", "gfx942")
-    done = doors.run("eval", *words, "--output", output)
+    done = doors.call("eval", *words, "--output", output)
     assert done.returncode == 0, done.stdout + done.stderr
     kernels = " ".join(kernel.name for kernel in Verdict.model_validate_json(output.read_text()).resources)
     assert [number for number in CANDIDATES if f"c{number}::" not in kernels] == []

@@ -19,7 +19,7 @@ SAY = "document.body.dataset.found = JSON.stringify"  #: how a script of `asked`
 
 
 def look(page: Path, *flags: str) -> tuple[str, list[str]]:
-    """The document as text, and the lines of the console. `page` is opened from the disk."""
+    """Return the document as text, and the lines of the console. `page` is opened from the disk."""
     assert CHROMIUM is not None
     profile = page.parent / f"profile-{page.stem}"
     command = [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
@@ -37,13 +37,13 @@ def framed(html: str, width: int) -> str:
 
 
 def with_script(html: str, script: str) -> str:
-    """A copy of the page that may run one script more, at its end."""
+    """Return a copy of the page that may run one script more, at its end."""
     free = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", html)
     return free.replace("</body>", f"<script>{script}</script></body>")
 
 
 def asked(page: Path, script: str, *flags: str, width: int = 1280) -> Any:
-    """What a script at the end of a copy of the page puts into the document."""
+    """Return what a script at the end of a copy of the page puts into the document."""
     copy = page.with_name("copy.html")
     html = with_script(page.read_text(), script)
     copy.write_text(html if width == 1280 else framed(html, width))
@@ -55,7 +55,7 @@ def asked(page: Path, script: str, *flags: str, width: int = 1280) -> Any:
 
 
 def violations(page: Path, *flags: str) -> Any:
-    """What axe-core finds with all details opened: each rule and its first elements.
+    """Return what axe-core finds with all details opened: each rule and its first elements.
 
     $HKBENCH_AXE: another axe.min.js than that of axe-core-python.
     """

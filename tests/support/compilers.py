@@ -1,4 +1,4 @@
-"""Runs real compilers on sources that they refuse."""
+"""Run real compilers on sources that they refuse."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc")
 
 
 def hip_or_skip(lost: str) -> HipToolchain:
-    """The HIP compiler; skips the test where there is none and says what was not done for it."""
+    """Return the HIP compiler; skips the test where there is none and says what was not done for it."""
     try:
         return find_hip()
     except ToolchainUnavailable as error:
@@ -24,7 +24,7 @@ def hip_or_skip(lost: str) -> HipToolchain:
 
 
 def output_of(folder: Path, name: str, source: str, *command: str) -> str:
-    """What the failing command writes; `SOURCE` in it stands for the file."""
+    """Return what the failing command writes; `SOURCE` in it stands for the file."""
     path = folder / name
     path.write_text(source)
     words = [str(path) if word == "SOURCE" else word for word in command]

@@ -32,12 +32,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from hkbench.cli.arguments import add_device, add_judge, chosen_sizes, device_kind, judge_settings
-from hkbench.engine import Evaluator
+from hkbench.cli.arguments import add_device, chosen_sizes, device_kind
+from hkbench.cli.settings import add_evaluation, evaluation_settings
+from hkbench.engine import LocalEvaluator
 from hkbench.engine.slots import BuildSlots, Devices
 from hkbench.errors import HkbenchError
 from hkbench.problems import load_problem
-from hkbench.records import Backend, DeviceKind, FailureKind, JudgeSettings, Severity, SizeSet, Status, Verdict
+from hkbench.records import BackendName, DeviceKind, EvaluationSettings, FailureKind, Severity, SizeSet, Status, Verdict
+from hkbench.registry import backend_names
 
 ROOT = Path(__file__).resolve().parents[2]
 ATTACKS, HONEST = ROOT / "tests" / "attacks", ROOT / "tests" / "honest"
@@ -45,7 +47,7 @@ PROBLEMS = ROOT / "tests" / "corpus_problems"
 
 #: Short, since the corpus is long; the judge is the same.
 QUICK = (
-    *("--trials", "3", "--timing-runs", "12", "--timing-seconds", "3", "--no-profile"),
+    *("--trials", "3", "--timing-runs", "10", "--timing-seconds", "1", "--no-profile"),
     *("--run-timeout", "10", "--load-timeout", "40", "--build-timeout", "60"),
 )
 #: Planted in the environment of the harness, for an attack to look for.
@@ -83,7 +85,7 @@ class Case:
     title: str
     problem: Path
     device: Literal["cpu", "cuda", "both"]
-    backend: Backend
+    backend: BackendName
     outcome: frozenset[str]
     reason: str | None
     options: tuple[str, ...]
@@ -138,7 +140,7 @@ class Row:
 
 
 def load_cases(folders: Iterable[Path] = (ATTACKS, HONEST), only: str = "") -> list[Case]:
-    """The cases of these folders whose `folder/name` the regular expression `only` finds, by name.
+    """Return the cases of these folders whose `folder/name` the regular expression `only` finds, by name.
 
     Raises `CorpusError` for the first one that is not well-formed.
     """
@@ -148,7 +150,7 @@ def load_cases(folders: Iterable[Path] = (ATTACKS, HONEST), only: str = "") -> l
 
 
 def parse(path: Path) -> Case:
-    """Reads the header of one case; the file is not run."""
+    """Read the header of one case; the file is not run."""
     document = ast.get_docstring(ast.parse(path.read_text(), str(path)))
     if not document:
         raise CorpusError(f"{path}: has no docstring; a case begins with its header (tests/support/corpus.py)")
@@ -165,7 +167,7 @@ def parse(path: Path) -> Case:
         title=title,
         problem=_problem(path, fields["problem"]),
         device=_one_of(path, "device", fields["device"], ("cpu", "cuda", "both")),
-        backend=_one_of(path, "backend", fields["backend"], tuple(Backend)),
+        backend=_one_of(path, "backend", fields["backend"], backend_names()),
         outcome=_outcome(path, fields["outcome"], honest),
         reason=None if honest else _pattern(path, fields["reason"]),
         options=tuple(shlex.split(fields.get("options", ""))),
@@ -229,7 +231,7 @@ def _pattern(path: Path, text: str) -> str:
 
 
 def options_of(case: Case, device: str, more: Sequence[str] = ()) -> tuple[str, ...]:
-    """The words for eval.py, and for the evaluator."""
+    """Return the words for eval.py, and for the evaluator."""
     return ("--device", device, *QUICK, *more, *case.options)
 
 
@@ -242,7 +244,7 @@ async def run(
     on_row: Callable[[Row], None] = lambda _row: None,
     again: bool = False,
 ) -> list[Row]:
-    """Judges all cases, `jobs` at a time; the rows are in the order of the cases.
+    """Evaluate all cases, `jobs` at a time; the rows are in the order of the cases.
 
     With `again` those that did not come out as expected are judged up to `MORE_LOOKS` times more, alone, and the last
     row counts: other programs on the machine disturb clocks.
@@ -298,11 +300,11 @@ class Machine:
     lent: Devices | None = None
 
 
-class OneOfSeveral(Evaluator):
+class OneOfSeveral(LocalEvaluator):
     """An evaluator beside others with other settings."""
 
     def __init__(
-        self, kind: DeviceKind | None, settings: JudgeSettings, sizes: SizeSet | None, machine: Machine
+        self, kind: DeviceKind | None, settings: EvaluationSettings, sizes: SizeSet | None, machine: Machine
     ) -> None:
         super().__init__(kind, settings, sizes)
         self._machine = machine
@@ -319,10 +321,10 @@ class Bench:
     def __init__(self, words: Sequence[str], machine: Machine) -> None:
         parser = argparse.ArgumentParser()
         add_device(parser)
-        add_judge(parser)
+        add_evaluation(parser)
         self._options = parser.parse_args(words)
         self._machine = machine
-        self._evaluator: Evaluator | None = None
+        self._evaluator: LocalEvaluator | None = None
         self._lock = asyncio.Lock()
 
     @classmethod
@@ -350,16 +352,16 @@ class Bench:
         assert evaluated.verdict is not None
         return row_of(case, evaluated.verdict, time.monotonic() - started)
 
-    async def evaluator(self) -> Evaluator:
+    async def evaluator(self) -> LocalEvaluator:
         async with self._lock:
             if self._evaluator is None:
                 options = self._options
-                settings = judge_settings(options).model_copy(update={"warmups": QUICK_WARMUPS})
+                settings = evaluation_settings(options).model_copy(update={"warmups": QUICK_WARMUPS})
                 evaluator = OneOfSeveral(device_kind(options), settings, chosen_sizes(options), self._machine)
                 self._evaluator = await evaluator.__aenter__()
             return self._evaluator
 
-    async def _drop(self, evaluator: Evaluator | None) -> None:
+    async def _drop(self, evaluator: LocalEvaluator | None) -> None:
         async with self._lock:
             if evaluator is not None and evaluator is self._evaluator:
                 self._evaluator = None
@@ -367,10 +369,10 @@ class Bench:
 
 
 def run_eval(case: Case, words: Sequence[str], folder: Path) -> Row:
-    """The same by the command line; its exit code has to fit the verdict."""
+    """Return the same by the command line; its exit code has to fit the verdict."""
     output = folder / f"{case.name}.json"
     command = [sys.executable, str(ROOT / "eval.py"), "--code", str(case.path), "--problem", str(case.problem)]
-    command += ["--backend", case.backend.value, "--output", str(output), *words]
+    command += ["--backend", case.backend, "--output", str(output), *words]
     started = time.monotonic()
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=HUNG_SECONDS, check=False)
@@ -386,7 +388,7 @@ EXIT_CODES = {Status.FAST: 0, Status.SLOW: 1, Status.INCORRECT: 2, Status.REFUSE
 
 
 def row_of(case: Case, verdict: Verdict, seconds: float, exit_code: int | None = None) -> Row:
-    """Whether the verdict is what the case expects: status, or kind of failure and its reason."""
+    """Return whether the verdict is what the case expects: status, or kind of failure and its reason."""
     failure = verdict.failure
     message = failure.message if failure else ""
     found = case.reason is None or re.search(case.reason, message, re.IGNORECASE) is not None
@@ -416,7 +418,7 @@ def row_of(case: Case, verdict: Verdict, seconds: float, exit_code: int | None =
 
 
 def held_against(row: Row, twin: Row) -> Row:
-    """An attack that was judged correct, with what its honest twin came to."""
+    """Return an attack that was judged correct, with what its honest twin came to."""
     if row.speedup is None or twin.speedup is None:
         return row
     (low, high), (twin_low, twin_high) = row.speedup, twin.speedup
@@ -425,7 +427,7 @@ def held_against(row: Row, twin: Row) -> Row:
 
 
 def without_verdict(case: Case, message: str, seconds: float, exit_code: int | None = None) -> Row:
-    """The harness failed instead of the candidate: never what a case expects."""
+    """Return the harness failed instead of the candidate: never what a case expects."""
     return Row(
         case=case.name,
         group=case.group,
@@ -456,7 +458,7 @@ def totals(rows: Sequence[Row]) -> list[tuple[str, int, int, int]]:
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    """The table and the totals, for a document."""
+    """Return the table and the totals, for a document."""
     lines = ["| case | what it does | verdict | caught by | seconds | |", "| --- | --- | --- | --- | ---: | --- |"]
     for row in rows:
         what = row.title.split(": ", 1)[-1].replace("|", "\\|")

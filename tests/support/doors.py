@@ -1,4 +1,4 @@
-"""The user's way in: the scripts as processes, on problems and replies that a test writes itself.
+"""The user's way in: the commands, in process or as processes, on problems and replies that a test writes itself.
 
 The candidates are plain PyTorch, so nothing is compiled. Speed is certain by construction: the reference does its work
 `WORK` times over, a fast candidate once, a slow one four times as often as the reference.
@@ -15,14 +15,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import psutil
+from support import in_process
 
+from hkbench.cli import main
 from hkbench.records import AnyEvent
-from hkbench.store.events import Damage, read_events
+from hkbench.store.events import CorruptEntry, read_events
 from hkbench.store.layout import RunPaths
 
 ROOT = Path(__file__).resolve().parents[2]
 WORK = 120
 QUICK = ("--track", "any", "--timing-runs", "3", "--warmup", "1", "--trials", "2", "--run-timeout", "8")  #: judge
+#: The command behind each script.
+SCRIPTS = {
+    "run_batch": "run",
+    "eval": "eval",
+    "generate": "generate",
+    "generate_report": "report",
+    "monitor": "monitor",
+}
 LIMIT = 240.0  #: seconds for one command; far more than any needs
 
 PROBLEM = """import torch
@@ -57,7 +67,7 @@ class ModelNew(nn.Module):
 
 
 def problem(folder: Path, name: str, addend: int, size: int = 96) -> Path:
-    """A problem file `level1/NAME.py` below `folder`; `addend` is what sets its function apart."""
+    """Return a problem file `level1/NAME.py` below `folder`; `addend` is what sets its function apart."""
     path = folder / "level1" / f"{name}.py"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(PROBLEM.format(size=size, work=WORK, addend=addend))
@@ -65,7 +75,7 @@ def problem(folder: Path, name: str, addend: int, size: int = 96) -> Path:
 
 
 def candidate(body: str) -> str:
-    """A candidate whose forward is `body` (one line)."""
+    """Return a candidate whose forward is `body` (one line)."""
     return CANDIDATE.format(body=body)
 
 
@@ -86,13 +96,13 @@ def raising(words: str) -> str:
 
 
 def fenced(source: str) -> str:
-    """A reply as a model writes it: some words and one code block."""
+    """Return a reply as a model writes it: some words and one code block."""
     return f"Here is the kernel.\n\n```python\n{source}```\n\nIt does the work once.\n"
 
 
 def reply(folder: Path, problem_name: str, attempt: int, sample: int, text: str) -> Path:
-    """Records one reply below `folder` for --replay."""
-    path = folder / "cpp" / problem_name / f"attempt_{attempt}" / f"sample_{sample}" / "response.txt"
+    """Record one reply below `folder` for --replay."""
+    path = folder / problem_name / f"attempt_{attempt}" / f"sample_{sample}" / "response.txt"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return path
@@ -118,17 +128,30 @@ def command(script: str, *arguments: object) -> list[str]:
     return [sys.executable, str(ROOT / f"{script}.py"), *map(str, arguments)]
 
 
+def call(
+    script: str, *arguments: object, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Return one script to its end, with its output: within this process where that is possible, see `in_process`."""
+    if not in_process.possible():
+        return run(script, *arguments, cwd=cwd, env=env)
+    door, words = in_process.by_script(SCRIPTS[script]), [*map(str, arguments)]
+    return in_process.finished(door, str(ROOT / f"{script}.py"), words, cwd or ROOT, environment(env), LIMIT)
+
+
 def run(
     script: str, *arguments: object, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """One script to its end, with its output."""
+    """Return one script to its end as a process of its own, with its output."""
     return _finished(command(script, *arguments), cwd, env)
 
 
 def hkbench(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """The installed command `hkbench` to its end, with its output."""
+    """Return the installed command `hkbench` to its end, with its output: in this process where that is possible."""
+    words = [*map(str, arguments)]
+    if in_process.possible():
+        return in_process.finished(main.main, "hkbench", words, ROOT, environment(), LIMIT)
     call = "import sys; from hkbench.cli.main import main; sys.exit(main())"
-    return _finished([sys.executable, "-c", call, *map(str, arguments)], None, None)
+    return _finished([sys.executable, "-c", call, *words], None, None)
 
 
 def _finished(call: Sequence[str], cwd: Path | None, env: Mapping[str, str] | None) -> subprocess.CompletedProcess[str]:
@@ -147,7 +170,7 @@ def _finished(call: Sequence[str], cwd: Path | None, env: Mapping[str, str] | No
 def start(
     script: str, *arguments: object, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> subprocess.Popen[str]:
-    """One script, begun as in a terminal's foreground; its output is in `stdout` and `stderr`."""
+    """Return one script, begun as in a terminal's foreground; its output is in `stdout` and `stderr`."""
     return subprocess.Popen(
         command(script, *arguments),
         cwd=cwd or ROOT,
@@ -162,12 +185,12 @@ def start(
 
 
 def events(results: Path) -> list[AnyEvent]:
-    """The journal of a run; a line that a crash cut is passed over."""
-    return [event for event in read_events(RunPaths(results).journal) if not isinstance(event, Damage)]
+    """Return the journal of a run; a line that a crash cut is passed over."""
+    return [event for event in read_events(RunPaths(results).journal) if not isinstance(event, CorruptEntry)]
 
 
 def family(process: subprocess.Popen[str]) -> list[psutil.Process]:
-    """All that a running command has started, down to the last generation."""
+    """Return all that a running command has started, down to the last generation."""
     return psutil.Process(process.pid).children(recursive=True)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from hkbench.judge.link import RunnerEnd, RunnerGone, RunnerLink
+from hkbench.evaluation.link import RunnerEnd, RunnerExited, RunnerLink
 from hkbench.sandbox import guard
 from hkbench.sandbox.cage import NAMESPACES, Cage
 
@@ -42,10 +42,10 @@ class Alone:
         return int(self.hear())
 
     def end_by_itself(self, seconds: float = 60.0) -> RunnerEnd:
-        """Waits for the report that nobody asked for."""
+        """Wait for the report that nobody asked for."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            with contextlib.suppress(RunnerGone):
+            with contextlib.suppress(RunnerExited):
                 self.link.sample_end()
                 time.sleep(0.02)
                 continue
@@ -57,7 +57,7 @@ class Alone:
 def guarded(
     target: Callable[[socket.socket], None], folder: Path, cage: Cage = NO_WALLS, **limits: float
 ) -> Iterator[Alone]:
-    """Runs `target` with its end of a socket."""
+    """Run `target` with its end of a socket."""
     channel, theirs = socket.socketpair()
     control, guards = socket.socketpair()
     pid = os.fork()

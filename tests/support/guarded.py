@@ -1,4 +1,4 @@
-"""Runner targets for the tests of fork server and guard: `serve` does what the judge's end of the channel names."""
+"""Runner targets for the tests of fork server and guard: `serve` does what the evaluator's end of the channel names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 
 
 def serve(channel: socket.socket) -> None:
-    """Reads one JSON request, does it, and answers with one JSON line."""
+    """Read one JSON request, does it, and answer with one JSON line."""
     request = json.loads(channel.recv(1 << 16))
     answer = globals()[f"do_{request['do']}"](request)
     channel.sendall(json.dumps(answer).encode() + b"\n")
@@ -25,7 +25,7 @@ def serve(channel: socket.socket) -> None:
 
 
 def do_look(_request: dict[str, Any]) -> dict[str, Any]:
-    """What this process sees of itself."""
+    """Return what this process sees of itself."""
     return {
         "environment": dict(os.environ),
         "initial": Path("/proc/self/environ").read_bytes().decode(errors="replace"),
@@ -45,7 +45,7 @@ def _open_files() -> Iterator[str]:
 
 
 def do_escape(_request: dict[str, Any]) -> dict[str, Any]:
-    """Leaves a grandchild in a session of its own that ignores what can be ignored."""
+    """Leave a grandchild in a session of its own that ignores what can be ignored."""
     read_end, write_end = os.pipe()
     if os.fork() == 0:
         os.setsid()
@@ -62,7 +62,7 @@ def do_escape(_request: dict[str, Any]) -> dict[str, Any]:
 
 
 def do_eat(request: dict[str, Any]) -> dict[str, Any]:
-    """Takes memory until somebody objects."""
+    """Take memory until somebody objects."""
     kept = []
     while True:
         kept.append(bytearray(b"x" * request["step"]))

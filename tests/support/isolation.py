@@ -15,5 +15,5 @@ def surveyed() -> dict[str, Any]:
 
 
 def runner_layers() -> tuple[str, ...]:
-    """The layers that a runner puts on itself."""
+    """Return the layers that a runner puts on itself."""
     return tuple(layer for layer in surveyed()["layers"] if layer not in ("guard", "bubblewrap"))

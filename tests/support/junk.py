@@ -17,7 +17,7 @@ ODD: tuple[Any, ...] = (
 
 
 class Junk:
-    """Draws values; the same seed draws the same ones."""
+    """Draw values; the same seed draws the same ones."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -34,7 +34,7 @@ class Junk:
         return copy.deepcopy(self._random.choice(ODD))
 
     def odd(self) -> bool:
-        """One time in three."""
+        """Return one time in three."""
         return self._random.random() < 1 / 3
 
     def key(self) -> str:
@@ -47,7 +47,7 @@ class Junk:
         return found
 
     def like(self, good: Any) -> Any:
-        """A copy of a good value of which one to three parts are replaced, left out, repeated or renamed."""
+        """Return a copy of a good value of which one to three parts are replaced, left out, repeated or renamed."""
         found = copy.deepcopy(good)
         for _ in range(self._random.randrange(1, 4)):
             found = self._spoiled(found)
@@ -81,8 +81,8 @@ class Junk:
 
 
 def arrived(value: Any) -> Iterator[Any]:
-    """A value as it arrives by the wire; nothing where it does not."""
-    from hkbench.runner import wire
+    """Yield a value as it arrives by the wire; nothing where it does not."""
+    from hkbench.protocol import wire
 
     try:
         yield wire.parse(json.dumps({"value": value}).encode())["value"]

@@ -14,7 +14,7 @@ from hkbench.toolchain.hipkittens import VARIABLES, Dialect, find_checkout, read
 
 
 def kittens_root(dialect: Dialect) -> Path:
-    """The tree that tests of a dialect use.
+    """Return the tree that tests of a dialect use.
 
     It is the one that HIPKITTENS_CDNA3_ROOT or HIPKITTENS_CDNA4_ROOT names, else the one that a run would find.
     Raises HkbenchError where that is not there or does not have the dialect.
@@ -26,7 +26,7 @@ def kittens_root(dialect: Dialect) -> Path:
 
 
 def kittens_or_skip(dialect: Dialect, lost: str) -> Path:
-    """The same; skips the test where there is none and says what was not done for it."""
+    """Return the same; skips the test where there is none and says what was not done for it."""
     try:
         return kittens_root(dialect)
     except HkbenchError as error:

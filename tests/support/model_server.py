@@ -42,12 +42,12 @@ class Scripted:
 
 
 def prompt_of(request: Request) -> str:
-    """The text that was asked, of either API."""
+    """Return the text that was asked, of either API."""
     return str(request["messages"][-1]["content"] if "messages" in request else request["input"])
 
 
 def script(*answers: Scripted) -> Callable[[Request], Scripted]:
-    """A handler that gives `answers` in turn, and the last one from then on."""
+    """Return a handler that gives `answers` in turn, and the last one from then on."""
     lock, left = threading.Lock(), list(answers)
 
     def handler(_: Request) -> Scripted:
@@ -58,12 +58,12 @@ def script(*answers: Scripted) -> Callable[[Request], Scripted]:
 
 
 def environment(server: ModelServer) -> dict[str, str]:
-    """What makes `server` the model service of a command."""
+    """Return what makes `server` the model service of a command."""
     return {"LLM_GATEWAY_URL": server.base_url, "LLM_GATEWAY_KEY": "sk-test-0123456789", "LLM_MODEL": "test-model"}
 
 
 class ModelServer:
-    """Runs from `with` to its end. `requests` holds what was asked, in the order of arrival."""
+    """Run from `with` to its end. `requests` holds what was asked, in the order of arrival."""
 
     def __init__(self, handler: Callable[[Request], Scripted], models: Scripted | None = None) -> None:
         """`models` is what GET /v1/models answers: by default a list of `MODELS`."""
@@ -189,7 +189,7 @@ def _whole(path: str, model: str, answer: Scripted) -> dict[str, Any]:
 
 
 def _events(path: str, model: str, answer: Scripted) -> Iterator[dict[str, Any]]:
-    """The events of a stream; the text in two parts."""
+    """Yield the events of a stream; the text in two parts."""
     half = len(answer.text) // 2
     parts = [part for part in (answer.text[:half], answer.text[half:]) if part]
     if path.endswith("/responses"):

@@ -14,7 +14,7 @@ NAME = "1_ReLU"
 
 @dataclass
 class NotedLab:
-    """Judges as told: one tuple of verdicts an attempt."""
+    """Evaluate as told: one tuple of verdicts an attempt."""
 
     verdicts: Sequence[tuple[Verdict, ...]]
     prompts: list[tuple[int, object]] = field(default_factory=list)

@@ -6,7 +6,11 @@ import os
 
 from hkbench.sandbox.tree import Tree
 
+#: Process ids of servers that all tests of a session share (in_process.py): no test has left them behind.
+SHARED: set[int] = set()
+
 
 def living(root: int | None = None) -> dict[int, str]:
-    """Names of the descendants that have not ended."""
-    return {pid: process.name for pid, process in Tree(root or os.getpid()).living().items()}
+    """Return the names of the descendants that have not ended, without those in `SHARED`."""
+    found = Tree(root or os.getpid()).living()
+    return {pid: process.name for pid, process in found.items() if pid not in SHARED}

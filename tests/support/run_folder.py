@@ -1,4 +1,4 @@
-"""Builds run folders from real records, with a clock of their own."""
+"""Build run folders from real records, with a clock of their own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from hkbench.records import (
     AnswerForm,
     AnyEvent,
     AttemptClosed,
-    Backend,
     Conditions,
     Decided,
     DeviceKind,
@@ -57,6 +56,7 @@ from hkbench.records.run import (
 )
 from hkbench.store.files import write_atomic
 from hkbench.store.layout import RunPaths
+from hkbench.strategies import STRATEGIES
 
 START = 1_700_000_000.0  # seconds since the epoch
 FACTS = RunFacts(
@@ -72,18 +72,22 @@ PRICED = FACTS.model_copy(
 )
 
 
-def run_config(problems: tuple[str, ...] = ("1_ReLU",), *, samples: int = 2, attempts: int = 2) -> RunConfig:
+def run_config(
+    problems: tuple[str, ...] = ("1_ReLU",), *, samples: int = 2, attempts: int = 2, strategy: str = "reflect"
+) -> RunConfig:
     return RunConfig(
+        strategy=STRATEGIES[strategy].record(STRATEGIES[strategy].Options()),
         problems=problems,
         problem_hashes=tuple("0" * 64 for _ in problems),
         level=1,
-        backend=Backend.CPP,
+        backend="cpp",
         device=DeviceKind.CPU,
         sizes=SizeSet.CPU,
         samples=samples,
         attempts=attempts,
         model="test-model",
         prompts_sha256="0" * 64,
+        categories_sha256="0" * 64 if STRATEGIES[strategy].uses_categories else None,
     )
 
 
@@ -92,7 +96,7 @@ ISOLATED = Isolation(level=IsolationLevel.LIMITS, layers=("guard",), holds=(Prot
 
 def _conditions() -> Conditions:
     return Conditions(
-        backend=Backend.CPP,
+        backend="cpp",
         device=DeviceKind.CPU,
         device_name="a CPU",
         candidate_sha256="0" * 64,
@@ -101,11 +105,11 @@ def _conditions() -> Conditions:
     )
 
 
-WRITTEN = KernelLanguage(backend=Backend.CPP, reason="native code of its ext.so ran", ran=True)
+WRITTEN = KernelLanguage(backend="cpp", reason="native code of its ext.so ran", ran=True)
 
 
 def correct(problem: str, speedup: float, *, baseline: float = 1e-3) -> Verdict:
-    """A correct verdict with this speed-up, its interval ten per cent to either side."""
+    """Return a correct verdict with this speed-up, its interval ten per cent to either side."""
 
     def timing(median: float) -> Timing:
         interval = Interval(value=median, low=median, high=median)
@@ -222,7 +226,7 @@ class RunFolder:
         folder = self.paths.problem(key.problem).sample(key.attempt, key.sample)
         folder.root.mkdir(parents=True, exist_ok=True)
         folder.result.write_text(verdict.model_dump_json())
-        self.emit(VerdictReached.of(self.tick(), key, verdict).model_copy(update={"seconds": 4.0}))
+        self.emit(VerdictReached.of(key, verdict).model_copy(update={"time": self.tick(), "seconds": 4.0}))
 
     def chosen(self, key: SampleKey) -> None:
         """Its attempt is closed with it as the best."""
@@ -236,7 +240,7 @@ class RunFolder:
     def sample(
         self, problem: str, attempt: int, sample: int, verdict: Verdict, usage: Usage | None = None
     ) -> SampleKey:
-        """A sample from the question to the verdict."""
+        """Return a sample from the question to the verdict."""
         key = self.asked(problem, attempt, sample)
         self.answered(key, usage)
         self.entered(key, Stage.BUILD)
@@ -253,7 +257,7 @@ class RunFolder:
         usage: Usage | None = None,
         metrics: tuple[str, ...] = (),
     ) -> AdviceKey:
-        """The judge's answer on a sample, for the prompt of the next attempt; `None`: it cannot be used."""
+        """Return the judge's answer on a sample, for the prompt of the next attempt; `None`: it cannot be used."""
         key = AdviceKey(problem=about.problem, attempt=about.attempt + 1, call=call)
         form, note = (AnswerForm.JSON, None) if said is not None else (AnswerForm.UNUSABLE, "it holds no JSON object")
         folder = self.paths.problem(key.problem).advice(key.attempt, key.call)
@@ -282,7 +286,7 @@ class RunFolder:
 
 
 def sample_run(root: Path) -> RunFolder:
-    """A finished run of four problems: solved at once, solved by the second attempt, slow, never correct."""
+    """Return a finished run of four problems: solved at once, solved by the second attempt, slow, never correct."""
     names = ("1_ReLU", "2_Sum", "3_Softmax", "4_RMSNorm_fp32")
     run = RunFolder(root, run_config(names))
     known = Usage(input=100, output=50, reasoning=20)

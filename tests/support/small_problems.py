@@ -64,7 +64,7 @@ HEAD = "import os\nimport sys\nimport torch\nimport torch.nn as nn\n"
 
 
 def problem_file(folder: Path, source: str, name: str = "1_Small") -> Problem:
-    """The problem in `source` as a loaded file of `folder`."""
+    """Return the problem in `source` as a loaded file of `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.py"
     path.write_text(textwrap.dedent(source))
@@ -80,6 +80,6 @@ def candidate_file(folder: Path, source: str) -> Path:
 
 
 def forward(body: str, before: str = "") -> str:
-    """A candidate for `AFFINE` whose forward is `body`; `before` goes above the class."""
+    """Return a candidate for `AFFINE` whose forward is `body`; `before` goes above the class."""
     text = textwrap.dedent(before) + "\nclass ModelNew(nn.Module):\n    def forward(self, x):\n"
     return text + textwrap.indent(textwrap.dedent(body).strip("\n"), " " * 8) + "\n"

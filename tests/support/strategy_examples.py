@@ -1,13 +1,18 @@
-"""What examples/strategies/README.md says of its replies."""
+"""What examples/replies/strategies.md says of the replies beside it."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
+from hkbench.llm.replies import replies_in_file
+from hkbench.records import Reply
+
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLES = ROOT / "examples" / "strategies"
+EXAMPLES = ROOT / "examples" / "replies"
 _TITLES = {"cpp": "", "cuda": " in CUDA", "hip": " for hip"}  #: what follows the strategy in the heading of its table
 BACKENDS = tuple(_TITLES)
 CORRECT = frozenset({"correct", "fast", "slow", "compiled"})  #: labels that are no failure
@@ -29,18 +34,19 @@ class Row:
 
 
 def rows(strategy: str, backend: str = "cpp") -> list[Row]:
-    """The lines of a strategy's table, in their order."""
-    parts = (EXAMPLES / "README.md").read_text(encoding="utf-8").split("\n## ")
+    """Return the lines of a strategy's table, in their order."""
+    parts = (EXAMPLES / "strategies.md").read_text(encoding="utf-8").split("\n## ")
     title = f"`{strategy}`{_TITLES[backend]}\n"
     (section,) = (part for part in parts if part.startswith(title))
     return [Row(m[1], int(m[2]), m[3], m[4]) for m in _ROW.finditer(section)]
 
 
-def response(strategy: str, row: Row, backend: str = "cpp") -> Path:
-    """The file of a line."""
-    folder = row.who if row.judge else "sample_1"
-    return EXAMPLES / strategy / backend / row.problem / f"attempt_{row.attempt}" / folder / "response.txt"
+def name(row: Row) -> str:
+    """Return the name of the reply of a line, as the file of its strategy has it."""
+    return f"{row.problem}/attempt_{row.attempt}/{row.who if row.judge else 'sample_1'}"
 
 
-def responses(strategy: str, backend: str = "*") -> list[Path]:
-    return sorted((EXAMPLES / strategy).glob(f"{backend}/*/attempt_*/*/response.txt"))
+@cache
+def replies(strategy: str, backend: str = "cpp") -> Mapping[str, Reply]:
+    """Read the replies of a strategy, by their names."""
+    return replies_in_file(EXAMPLES / f"{strategy}.toml", backend)

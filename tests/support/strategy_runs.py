@@ -19,8 +19,8 @@ def price(rate: float) -> Price:
 
 
 def judged_run(root: Path) -> RunFolder:
-    """A wrong seed, an unusable and a usable answer of the judge, a fast kernel."""
-    run = RunFolder(root, run_config((NAME,), samples=1).model_copy(update={"strategy": "judge"}))
+    """Return a wrong seed, an unusable and a usable answer of the judge, a fast kernel."""
+    run = RunFolder(root, run_config((NAME,), samples=1, strategy="judge"))
     facts = FACTS.model_copy(update={"price": price(1000.0), "judge_price": price(2000.0)})
     run.paths.run.write_text(
         json.dumps({"config": run.config.model_dump(mode="json"), "facts": facts.model_dump(mode="json")})
@@ -44,7 +44,7 @@ def judged_run(root: Path) -> RunFolder:
 def staged_run(root: Path) -> RunFolder:
     """Of a category two problems, one with two stages and a skip, one that ends after a stage; one of another."""
     names = ("1_Conv", "2_Conv", "3_Sum")
-    run = RunFolder(root, run_config(names, samples=1, attempts=8).model_copy(update={"strategy": "staged"}))
+    run = RunFolder(root, run_config(names, samples=1, attempts=8, strategy="staged"))
     known = Usage(input=100, output=100)
     run.start()
     run.begin(names[0])

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from hkbench.cdna import LDS_BYTES
-from hkbench.devices.peaks import PARTS
 from hkbench.errors import ToolchainUnavailable
+from hkbench.evaluation.launches import absent_gpu
+from hkbench.protocol.codec import encode
 from hkbench.toolchain.triton import find_triton
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,18 +27,20 @@ from torch import nn
 
 _SCRIPT = """
 import importlib.util, json, sys, torch
+from hkbench.protocol.codec import decode, encode
+from hkbench.protocol.messages import AbsentGpu
 from hkbench.runner.launches import Launches
 
 gpu, code, init_inputs, inputs = json.loads(sys.argv[1])
 said = []
-launches = Launches(gpu, said.append)
+launches = Launches(decode(AbsentGpu, gpu), said.append)
 spec = importlib.util.spec_from_file_location("candidate", code)
 module = importlib.util.module_from_spec(spec)
 sys.modules["candidate"] = module
 spec.loader.exec_module(module)
 tensors = [torch.empty(shape, dtype=getattr(torch, dtype), device="meta") for shape, dtype in inputs]
-answer = launches.forward(module.ModelNew, init_inputs, tensors, 0)
-answer["raised"] = repr(answer["raised"]) if answer["raised"] is not None else None
+answer = encode(launches.forward(module.ModelNew, init_inputs, tensors, 0))
+answer["raised"] = answer["raised"] and "{error}: {message}".format(**answer["raised"])
 for number, kernel in enumerate(answer["kernels"]):
     kernel["image"] = launches.part(number, 0)
 print(json.dumps(answer | {"said": said}))
@@ -46,19 +48,11 @@ print(json.dumps(answer | {"said": said}))
 
 
 def require_triton() -> None:
-    """Skips the test, loudly, where Triton is not installed."""
+    """Skip the test, loudly, where Triton is not installed."""
     try:
         find_triton()
     except ToolchainUnavailable as error:
         pytest.skip(f"NO TRITON, so nothing was compiled by it: {error}")
-
-
-def absent_gpu(arch: str) -> dict[str, Any]:
-    part = next(part for part in PARTS if part.arch == arch)
-    return {
-        "name": part.name, "arch": arch, "compute_units": part.compute_units, "memory": part.memory,
-        "lds": LDS_BYTES[arch],
-    }  # fmt: skip
 
 
 def record(
@@ -68,11 +62,11 @@ def record(
     init_inputs: Sequence[object] = (),
     arch: str = "gfx942",
 ) -> dict[str, Any]:
-    """What `Launches` says of a candidate's source; Triton's cache is `folder`/cache."""
+    """Return what `Launches` says of a candidate's source; Triton's cache is `folder`/cache."""
     require_triton()
     code = folder / "candidate.py"
     code.write_text(source)
-    words = json.dumps([absent_gpu(arch), str(code), list(init_inputs), list(inputs)])
+    words = json.dumps([encode(absent_gpu(arch)), str(code), list(init_inputs), list(inputs)])
     done = subprocess.run(
         [sys.executable, "-c", _SCRIPT, words],
         capture_output=True, text=True, timeout=300, check=False, cwd=ROOT,

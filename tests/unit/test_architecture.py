@@ -1,4 +1,4 @@
-"""The diagrams in docs/arch-main-runner: the layers are those of the contracts, classes and methods exist."""
+"""docs/architecture.md and docs/arch-main-runner: the layers are those of the contracts, classes and methods exist."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ import re
 from importlib import import_module
 from typing import Any
 
-import pytest
+from scripts.docs import DIAGRAM, layers
 
-from scripts.architecture import PACKAGE, layers, package_diagram
-
-FOLDER = PACKAGE.parent
+FOLDER = DIAGRAM.parent
 ROOT = FOLDER.parents[1]
 
 
@@ -30,7 +28,6 @@ def has(cls: Any, member: str) -> bool:
 
 
 def test_the_packages_are_the_layers_of_the_contract() -> None:
-    assert package_diagram() == PACKAGE.read_text(), "run `python scripts/architecture.py`"
     rooms = {room for layer in layers() for room in layer}
     there = {
         path.stem for path in (ROOT / "hkbench").iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
@@ -59,8 +56,3 @@ def test_the_messages_are_methods_of_their_receivers() -> None:
     assert len(messages) == text.count("->>") - text.count("-->>") > 20
     for sender, receiver, method in messages:
         assert sender in classes and has(classes[receiver], method), f"{receiver} has no {method}"
-
-
-@pytest.mark.parametrize("name", ["package", "class", "sequence"])
-def test_the_diagrams_are_referred_to(name: str) -> None:
-    assert f"arch-main-runner/{name}.mmd" in (ROOT / "docs" / "design.md").read_text()

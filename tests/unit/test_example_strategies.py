@@ -1,4 +1,4 @@
-"""The replies below examples/strategies: complete, labelled, and read as their labels say.
+"""The replies of examples/replies/{judge,staged}.toml: complete, labelled, and read as their labels say.
 
 What the candidates do when they are built and run is the business of tests/integration/test_example_strategies_run.py,
 in CUDA of tests/gpu/test_strategies_on_gpu.py.
@@ -7,22 +7,20 @@ in CUDA of tests/gpu/test_strategies_on_gpu.py.
 from __future__ import annotations
 
 import ast
-import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import cast
 
 import pytest
 from support.noted_lab import NotedLab
 from support.run_folder import correct, incorrect
-from support.strategy_examples import BACKENDS, CORRECT, EXAMPLES, ROOT, Row, response, responses, rows
+from support.strategy_examples import BACKENDS, CORRECT, ROOT, Row, name, replies, rows
 
 from hkbench.categories import Situation, load_categories
-from hkbench.lab import Lab, Plan
+from hkbench.lab import Lab
 from hkbench.llm.extract import extract
 from hkbench.llm.structured import read_answer
 from hkbench.records import FORMS, AnswerForm, FailureKind, OperatorClass, QuestionKind, Reply
-from hkbench.strategies import staged
+from hkbench.strategies import Staged
 
 PROBLEMS = sorted(path.stem for path in ROOT.glob("problems/level1/*.py"))
 WITH_REPLIES = {"cpp": range(1, 9), "cuda": range(1, 5), "hip": range(2, 3)}  #: problems by number
@@ -39,28 +37,20 @@ ON_AN_H200 = {
 ANSWERS = [(backend, row) for backend in BACKENDS for row in rows("judge", backend) if row.judge]
 
 
-def test_no_folder_is_left_out() -> None:
-    assert {tuple(path.relative_to(EXAMPLES).parts) for path in EXAMPLES.glob("*/*")} == set(COLLECTIONS)
-
-
 @pytest.mark.parametrize(("strategy", "backend"), COLLECTIONS)
 def test_the_readme_labels_every_reply_and_no_other(strategy: str, backend: str) -> None:
     table = rows(strategy, backend)
-    labelled = [response(strategy, row, backend) for row in table]
+    labelled = [name(row) for row in table]
     assert len(labelled) == len(set(labelled))
-    assert set(labelled) == set(responses(strategy, backend))
-    wanted = {name for name in PROBLEMS if int(name.split("_")[0]) in WITH_REPLIES[backend]}
+    assert set(labelled) == replies(strategy, backend).keys()
+    wanted = {problem for problem in PROBLEMS if int(problem.split("_")[0]) in WITH_REPLIES[backend]}
     assert {row.problem for row in table} == wanted
 
 
-@pytest.mark.parametrize(
-    "path", [*responses("judge"), *responses("staged")], ids=lambda path: "-".join(path.parts[-6:-1])
-)
-def test_a_reply_has_its_record(path: Path) -> None:
-    record = json.loads(path.with_name("exchange.json").read_text(encoding="utf-8"))
-    reply = Reply.model_validate({**record, "text": path.read_text(encoding="utf-8")})
-    assert reply.model == "hand-written example"
-    assert reply.usage.input is None, "nobody was billed for a reply written by hand"
+@pytest.mark.parametrize(("strategy", "backend"), COLLECTIONS)
+def test_nobody_is_billed_for_a_reply_written_by_hand(strategy: str, backend: str) -> None:
+    for reply in replies(strategy, backend).values():
+        assert reply == Reply(text=reply.text, model="hand-written example", finish_reason="stop")
 
 
 def question_of(row: Row, backend: str) -> QuestionKind:
@@ -75,7 +65,7 @@ def question_of(row: Row, backend: str) -> QuestionKind:
 
 @pytest.mark.parametrize(("backend", "row"), ANSWERS, ids=str)
 def test_an_answer_of_the_judge_is_read_as_its_label_says(backend: str, row: Row) -> None:
-    text = response("judge", row, backend).read_text(encoding="utf-8")
+    text = replies("judge", backend)[name(row)].text
     assert read_answer(text, FORMS[question_of(row, backend)]).form.value == row.label
 
 
@@ -89,7 +79,7 @@ def test_the_judge_is_asked_again_after_an_unusable_answer_only(backend: str) ->
 
 @pytest.mark.parametrize("backend", ["cpp", "cuda"])
 def test_answers_come_in_every_form(backend: str) -> None:
-    assert {row.label for name, row in ANSWERS if name == backend} == {form.value for form in AnswerForm}
+    assert {row.label for of, row in ANSWERS if of == backend} == {form.value for form in AnswerForm}
 
 
 @pytest.mark.parametrize(("strategy", "backend"), COLLECTIONS)
@@ -98,7 +88,7 @@ def test_the_code_in_a_reply_fits_its_label(strategy: str, backend: str) -> None
     sources: dict[str, list[str]] = {}
     for row in (row for row in rows(strategy, backend) if not row.judge):
         assert row.label in known
-        text = response(strategy, row, backend).read_text(encoding="utf-8")
+        text = replies(strategy, backend)[name(row)].text
         before = sources.setdefault(row.problem, [])
         # A diff is against an earlier attempt; which one, the run decides.
         found = [source for parent in (None, *reversed(before)) if (source := extract(text, parent).source) is not None]
@@ -148,13 +138,13 @@ async def test_the_shipped_rules_lead_the_cuda_replies_through_the_labelled_stag
     table = [row for row in rows("staged", "cuda") if row.problem.startswith(f"{number}_") and row.who != "spare"]
     right = {row.attempt for row in table if row.label in CORRECT}
     assert right == {attempt for which, attempt in ON_AN_H200 if which == number}
-    name = table[0].problem
+    problem = table[0].problem
     lab = Device(
-        [(correct(name, ON_AN_H200[number, n][0]) if n in right else incorrect(name),) for n in range(1, 9)],
+        [(correct(problem, ON_AN_H200[number, n][0]) if n in right else incorrect(problem),) for n in range(1, 9)],
         category=load_categories(ROOT / "prompts" / "categories.toml").category("fusion-memory"),
         number=number,
         classes=frozenset({OperatorClass.ELEMENTWISE} | ({OperatorClass.REDUCTION} if number == 4 else set())),
     )
-    await staged(cast(Lab, lab), Plan(samples=1, attempts=8, exhaust=False))
+    await Staged().run(cast(Lab, lab), Staged.Options())
     assert [stage or "seed" for stage in lab.stages] == [row.who for row in table]
     assert {(what, choice) for _, what, choice, _ in lab.decisions if what != "stage"} == decisions

@@ -6,14 +6,14 @@ import pytest
 from support.run_folder import FACTS, run_config
 
 from hkbench.headline import bar, device_name, own_kernels, sentence, title
-from hkbench.records import Backend, DeviceFacts, DeviceKind, JudgeSettings, Outcome, Ownership, Track
+from hkbench.records import DeviceFacts, DeviceKind, EvaluationSettings, Outcome, Ownership, Track
 
 H100 = DeviceFacts(kind=DeviceKind.CUDA, index=0, name="NVIDIA H100 80GB HBM3")
 
 
 def test_the_title_names_model_language_device_problems_samples_and_track() -> None:
     config = run_config(("1_ReLU", "2_GELU"), samples=1, attempts=3).model_copy(
-        update={"backend": Backend.CUDA, "device": DeviceKind.CUDA, "judge": JudgeSettings(track=Track.ANY)}
+        update={"backend": "cuda", "device": DeviceKind.CUDA, "evaluation": EvaluationSettings(track=Track.ANY)}
     )
     facts = FACTS.model_copy(update={"device": H100, "problem_set": "KernelBench"})
     assert title(config, facts) == "test-model · CUDA on H100 80GB · KernelBench L1, 2 problems · 1x3 · track any"
@@ -21,9 +21,9 @@ def test_the_title_names_model_language_device_problems_samples_and_track() -> N
 
 
 def test_the_title_says_what_was_not_a_model_or_not_run() -> None:
-    config = run_config().model_copy(update={"model": "replay", "replay": "examples/replies"})
+    config = run_config().model_copy(update={"model": "replay", "replay": "examples/replies/reflect.toml"})
     assert title(config).startswith("recorded replies · C++ on CPU · L1, 1 problem · ")
-    named = config.model_copy(update={"model": "NAME", "compiled_for": "gfx942", "backend": Backend.HIP})
+    named = config.model_copy(update={"model": "NAME", "compiled_for": "gfx942", "backend": "hip"})
     assert title(named).startswith("NAME (recorded replies) · HIP compiled for gfx942, not run · ")
 
 
@@ -65,14 +65,12 @@ def test_a_bar_has_its_width_and_keeps_the_proportions() -> None:
 
 
 def test_it_is_said_whose_kernels_the_faster_ones_are() -> None:
-    own = (Ownership.OWN, Backend.CUDA)
-    assert own_kernels([], Backend.CUDA) is None
-    assert own_kernels([own, own], Backend.CUDA) is None
-    said = own_kernels([own, (Ownership.NOT_OWN, Backend.CUDA), (None, None)], Backend.CUDA)
+    own = (Ownership.OWN, "cuda")
+    assert own_kernels([], "cuda") is None
+    assert own_kernels([own, own], "cuda") is None
+    said = own_kernels([own, (Ownership.NOT_OWN, "cuda"), (None, None)], "cuda")
     assert said == "Of these with own kernels: 1 of 3 (1 not profiled)."
-    open_ends = [(Ownership.NOT_ESTABLISHED, Backend.CUDA), own, (None, None)]
-    assert own_kernels(open_ends, Backend.CUDA) == (
-        "Of these with own kernels: 1 of 3 (1 not established, 1 not profiled)."
-    )
-    assert "not profiled" in (own_kernels([(None, Backend.CUDA)], Backend.CUDA) or "")
-    assert own_kernels([own, (Ownership.OWN, Backend.CPP)], Backend.CUDA) == "Not written in CUDA as asked: 1 in C++."
+    open_ends = [(Ownership.NOT_ESTABLISHED, "cuda"), own, (None, None)]
+    assert own_kernels(open_ends, "cuda") == ("Of these with own kernels: 1 of 3 (1 not established, 1 not profiled).")
+    assert "not profiled" in (own_kernels([(None, "cuda")], "cuda") or "")
+    assert own_kernels([own, (Ownership.OWN, "cpp")], "cuda") == "Not written in CUDA as asked: 1 in C++."

@@ -34,14 +34,14 @@ UNTRUSTED = "the untrusted runner and its cage use nothing of the harness"
 VIOLATIONS = [
     ("records/base.py", "import hkbench.errors", "records stand alone"),
     ("store/files.py", "import hkbench.llm", "rooms"),
-    ("judge/job.py", "import hkbench.engine", "rooms"),
+    ("evaluation/job.py", "import hkbench.engine", "rooms"),
     ("categories/rules.py", "import hkbench.prompts", "rooms"),
     ("report/write.py", "import hkbench.monitor", "rooms"),
     ("monitor/live.py", "import hkbench.prompts", READERS),
-    ("judge/job.py", "import hipkittens_build", "what candidates import has no part in judging"),
-    ("runner/wire.py", "import hkbench.errors", UNTRUSTED),
+    ("evaluation/job.py", "import hipkittens_build", "what candidates import has no part in judging"),
+    ("protocol/wire.py", "import hkbench.errors", UNTRUSTED),
     ("sandbox/linux.py", "import hkbench.stats", UNTRUSTED),
-    ("judge/tolerances.py", "import torch", "torch belongs to those who measure"),  # by way of the lab's prompts
+    ("analysis/tolerances.py", "import torch", "torch belongs to those who measure"),  # by way of the lab's prompts
     ("batch/plan.py", "import hkbench.cli", "rooms"),
 ]
 

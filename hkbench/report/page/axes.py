@@ -50,7 +50,7 @@ def made_figure(
 
 
 def name_rows(axes: Axes, names: Sequence[str]) -> None:
-    """A name a row, the first on top."""
+    """Name the rows, the first on top."""
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.grid(axis="y", visible=False)
@@ -58,7 +58,7 @@ def name_rows(axes: Axes, names: Sequence[str]) -> None:
 
 
 def whole_ticks(axes: Axes, numbers: Sequence[int]) -> None:
-    """Ticks at whole numbers: at each, up to a dozen."""
+    """Set ticks at whole numbers: at each, up to a dozen."""
     if len(numbers) <= 12:
         axes.set_xticks(numbers)
     else:
@@ -67,7 +67,7 @@ def whole_ticks(axes: Axes, numbers: Sequence[int]) -> None:
 
 
 def ratio_axis(axes: Axes, low: float, high: float) -> None:
-    """A logarithmic axis of speed-ups with ticks in plain numbers."""
+    """Draw a logarithmic axis of speed-ups with ticks in plain numbers."""
     axes.set_xscale("log")
     axes.set_xlim(low, high)
     axes.set_xticks(*ratio_ticks(low, high))
@@ -75,7 +75,7 @@ def ratio_axis(axes: Axes, low: float, high: float) -> None:
 
 
 def ratio_ticks(low: float, high: float) -> tuple[list[float], list[str]]:
-    """Where such an axis has its ticks, and their labels."""
+    """Return where such an axis has its ticks, and their labels."""
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     span = math.log10(high / low)
     steps: tuple[int, ...] = (1, 2, 5) if span < 2 else (1, 3) if span < 3.5 else (1,)

@@ -10,18 +10,24 @@ from dataclasses import dataclass
 
 from hkbench.headline import SEPARATOR, title_parts
 from hkbench.records import Outcome
-from hkbench.report import words
-from hkbench.report.compare import Outcome as PairedOutcome
-from hkbench.report.compare import Paired, Part
-from hkbench.report.compare_words import caveats, outcome, points
+from hkbench.report import format as fmt
+from hkbench.report.compare_words import outcome, paired_rows
+from hkbench.report.comparison import (
+    Against,
+    Comparison,
+    Paired,
+    Part,
+    ProblemCell,
+    RunColumn,
+    RunFigures,
+    Settled,
+)
 from hkbench.report.model import ProblemState
-from hkbench.report.page.comparison_figures import comparison_figures, share
+from hkbench.report.page.comparison_figures import chance_of, comparison_figures, share
 from hkbench.report.page.render import environment
-from hkbench.report.page.result import Part as BarPart
-from hkbench.report.page.result import bar_parts
+from hkbench.report.page.result import Part as BarPart, bar_parts
 from hkbench.report.page.svg import RUNS
-from hkbench.report.side_by_side import Against, ProblemCell, RunColumn, RunFigures, SideBySide
-from hkbench.store.costs import money
+from hkbench.report.settings import caveats, differences
 
 Row = tuple[str, ...]
 
@@ -47,14 +53,17 @@ class AgainstPart:
     flips: list[tuple[str, list[tuple[Cell, ...]]]]
 
 
-def render_comparison(found: SideBySide, reports: Sequence[str | None]) -> str:
-    """The page. `reports`: of each run, the address of its report.html from the page's folder, or `None`."""
+def render_comparison(found: Comparison, reports: Sequence[str | None]) -> str:
+    """Return the page. `reports`: of each run, the address of its report.html from the page's folder, or `None`."""
     return environment().get_template("comparison.html").render(
         found=found,
-        runs=[(run, f"run-{1 + i % len(RUNS)}", reports[i], _about(run)) for i, run in enumerate(found.runs)],
+        runs=[
+            (run, _hue(i), reports[i], SEPARATOR.join([run.folder, *title_parts(run.config, run.facts)[1:]]))
+            for i, run in enumerate(found.runs)
+        ],
         labels=[run.label for run in found.runs],
         leaderboard=_leaderboard(found.runs),
-        against=[_against(found, one, reports) for one in found.against],
+        against=[_against(found, place, reports) for place in range(1, len(found.runs))],
         run_rows=_run_rows(found.runs),
         differing=[(row.setting, *map(_given, row.values)) for row in found.settings if row.differs],
         same=[(row.setting, _given(row.values[0])) for row in found.settings if not row.differs],
@@ -69,17 +78,16 @@ def render_comparison(found: SideBySide, reports: Sequence[str | None]) -> str:
     )  # fmt: skip
 
 
-def _about(run: RunColumn) -> str:
-    """Where a run lies, and its title without the model."""
-    return SEPARATOR.join([run.folder, *title_parts(run.config, run.facts)[1:]])
+def _hue(place: int) -> str:
+    return f"run-{1 + place % len(RUNS)}"
 
 
 def _given(value: str | None) -> str:
-    return words.UNKNOWN if value is None else value
+    return fmt.UNKNOWN if value is None else value
 
 
 def _run_rows(runs: Sequence[RunColumn]) -> list[Row]:
-    """What each run is, and how it stands over all of its own problems."""
+    """Return what each run is, and how it stands over all of its own problems."""
     return [
         ("Model", *(run.config.model for run in runs)),
         ("Backend, device, sizes", *(f"{r.config.backend} on {r.config.device}, {r.config.sizes}" for r in runs)),
@@ -88,12 +96,8 @@ def _run_rows(runs: Sequence[RunColumn]) -> list[Row]:
         ("State", *("finished" if run.complete else f"incomplete: {run.incomplete_because}" for run in runs)),
         ("Problems", *(f"{run.own.problems}, {run.own.judged} judged" for run in runs)),
         ("Solved", *(f"{r.own.solved} of {r.own.judged}" for r in runs)),
-        ("Mean speed-up", *(words.estimate(run.own.geometric_mean_speedup) for run in runs)),
+        ("Mean speed-up", *(fmt.estimate(run.own.geometric_mean_speedup) for run in runs)),
     ]
-
-
-def _label(found: SideBySide, name: str) -> str:
-    return next(run.label for run in found.runs if run.name == name)
 
 
 @dataclass(frozen=True)
@@ -110,21 +114,21 @@ STANDING = ("faster", "correct", "speed-up of the correct", "1x for the rest", "
 
 
 def _leaderboard(runs: Sequence[RunColumn]) -> list[Standing]:
-    """One row a run, best first: by the share of faster problems, then by the mean over all problems."""
+    """Return one row a run, best first: by the share of faster problems, then by the mean over all problems."""
     rows = [
         (
             (-c.faster_share.value, -c.geometric_mean_speedup_all.value),
             Standing(
                 run=run,
-                hue=f"run-{1 + i % len(RUNS)}",
+                hue=_hue(i),
                 bar=bar_parts(c.outcomes),
                 figures=(
                     share(c.faster_share),
                     share(c.correct_share),
-                    words.estimate(c.geometric_mean_speedup),
-                    words.estimate(c.geometric_mean_speedup_all),
-                    words.count(c.tokens_output),
-                    words.cost(c.cost),
+                    fmt.estimate(c.geometric_mean_speedup),
+                    fmt.estimate(c.geometric_mean_speedup_all),
+                    fmt.count(c.tokens_output),
+                    fmt.cost(c.cost),
                 ),
             ),
         )
@@ -135,7 +139,7 @@ def _leaderboard(runs: Sequence[RunColumn]) -> list[Standing]:
 
 
 def _headlines(columns: Sequence[RunFigures | None]) -> list[Row]:
-    """By run, over the common problems; nothing where there are none."""
+    """Return the headlines by run, over the common problems; nothing where there are none."""
     known = [column for column in columns if column is not None]
     if not known:
         return []
@@ -145,15 +149,11 @@ def _headlines(columns: Sequence[RunFigures | None]) -> list[Row]:
         ("Faster than PyTorch", *(f"{c.outcomes[Outcome.FASTER]}: {share(c.faster_share)}" for c in known)),
         ("Solved", *(f"{c.solved}: {share(c.solved_share)}" for c in known)),
         ("Correct", *(f"{c.correct}: {share(c.correct_share)}" for c in known)),
-        ("Speed-up, geometric mean", *(words.estimate(c.geometric_mean_speedup) for c in known)),
-        ("Speed-up, with 1x for the rest", *(words.estimate(c.geometric_mean_speedup_all) for c in known)),
+        ("Speed-up, geometric mean", *(fmt.estimate(c.geometric_mean_speedup) for c in known)),
+        ("Speed-up, with 1x for the rest", *(fmt.estimate(c.geometric_mean_speedup_all) for c in known)),
         *((f"fast_{p}", *(share(c.fast_p[p]) for c in known)) for p in known[0].fast_p),
-        *((f"pass@{k}", *(_chance(c, k) for c in known)) for k in ks),
+        *((f"pass@{k}", *(chance_of(c, k) for c in known)) for k in ks),
     ]
-
-
-def _chance(column: RunFigures, k: int) -> str:
-    return next((share(chance.value) for chance in column.pass_at_k if chance.k == k), words.UNKNOWN)
 
 
 def _work(columns: Sequence[RunFigures | None]) -> list[Row]:
@@ -163,84 +163,53 @@ def _work(columns: Sequence[RunFigures | None]) -> list[Row]:
     return [
         ("Samples, correct of judged", *(f"{c.samples_correct} / {c.samples_judged}" for c in known)),
         ("Model calls, made and replayed", *(f"{c.calls_made} and {c.calls_replayed}" for c in known)),
-        ("Input tokens", *(words.count(c.tokens_input) for c in known)),
-        ("Output tokens", *(words.count(c.tokens_output) for c in known)),
-        ("Cost", *(words.cost(c.cost) for c in known)),
-        ("Cost of a solved problem", *(_per_solved(c) for c in known)),
-        ("Time of model calls", *(words.duration(c.generation_seconds) for c in known)),
-        ("Time of evaluations", *(words.duration(c.evaluation_seconds) for c in known)),
-        ("Wall, summed over problems", *(words.duration(c.wall_seconds) for c in known)),
+        ("Input tokens", *(fmt.count(c.tokens_input) for c in known)),
+        ("Output tokens", *(fmt.count(c.tokens_output) for c in known)),
+        ("Cost", *(fmt.cost(c.cost) for c in known)),
+        ("Cost of a solved problem", *(fmt.money_or_unknown(c.cost_per_solved, c.cost.currency) for c in known)),
+        ("Time of model calls", *(fmt.duration(c.generation_seconds) for c in known)),
+        ("Time of evaluations", *(fmt.duration(c.evaluation_seconds) for c in known)),
+        ("Wall, summed over problems", *(fmt.duration(c.wall_seconds) for c in known)),
     ]
 
 
-def _per_solved(column: RunFigures) -> str:
-    if column.cost_per_solved is None:
-        return words.UNKNOWN
-    return money(column.cost_per_solved, column.cost.currency)
-
-
-def _against(found: SideBySide, one: Against, reports: Sequence[str | None]) -> AgainstPart:
-    comparison = one.comparison
-    parts = [("All compared problems", one.conclusion, _paired_rows(comparison.whole, one.run))]
-    if comparison.without_weak is not None and one.conclusion_without_weak is not None:
-        rows = _paired_rows(comparison.without_weak, one.run)
-        parts.append(("Without the weak problems", one.conclusion_without_weak, rows))
+def _against(found: Comparison, place: int, reports: Sequence[str | None]) -> AgainstPart:
+    one, label, first = found.against[place - 1], found.runs[place].label, found.runs[0].label
+    parts = [("All compared problems", one.whole.conclusion, _paired_rows(one.whole, one.run))]
+    if (part := one.without_weak) is not None:
+        parts.append(("Without the weak problems", part.conclusion, _paired_rows(part, one.run)))
     return AgainstPart(
         found=one,
-        label=_label(found, one.run),
-        title=f"{_label(found, one.run)} against {found.runs[0].label}",
-        caveats=list(caveats(comparison, _label(found, one.run), found.runs[0].label)),
+        label=label,
+        title=f"{label} against {first}",
+        caveats=list(caveats(differences(found.settings, place), label, first)),
         parts=parts,
-        flips=_flips(found, one, reports),
+        flips=_flips(found, place, reports),
     )
 
 
 def _paired_rows(part: Part, run: str) -> list[Row]:
-    """Headline, A, the other run, the difference with its interval, problems that differ, what it comes to."""
-    n, a, b = part.problems, part.a, part.b
-    rows = [
-        ("Solved", f"{a.solved} of {n}", f"{b.solved} of {n}", *_difference(part.solved)),
-        ("Correct", f"{a.correct} of {n}", f"{b.correct} of {n}", *_difference(part.correct)),
-    ]
-    if part.speedup is not None:
-        ratio = f"{words.estimate(part.speedup.difference)} ({run} / A)"
-        speed = (words.ratio(a.geometric_mean_speedup), words.ratio(b.geometric_mean_speedup), ratio)
-        rows.append((f"Speed-up, {part.speedup.problems} correct in both", *speed, *_settled(part.speedup)))
-    rows += [
-        (f"fast_{p}", words.percent(a.fast_p[p]), words.percent(b.fast_p[p]), *_difference(paired))
-        for p, paired in part.fast_p.items()
-    ]
-    return rows + [
-        (f"pass@{one.k}", words.percent(one.a), words.percent(one.b), *_difference(one.paired))
-        for one in part.pass_at_k
+    """Return figure, A, the other run, the difference with its interval, problems that differ, what it comes to."""
+    return [
+        (name, a, b, difference, f"{paired.differ} of {paired.problems}", _settled(paired))
+        for name, a, b, difference, paired in paired_rows(part, run)
     ]
 
 
-def _difference(found: Paired) -> Row:
-    return points(found.difference), *_settled(found)
+def _settled(found: Paired) -> str:
+    if found.differ == 0:
+        return "the same"
+    return "not settled" if found.settled is Settled.OPEN else found.settled.value
 
 
-def _settled(found: Paired) -> Row:
-    word = (
-        "the same"
-        if found.differ == 0
-        else "not settled"
-        if found.outcome is PairedOutcome.OPEN
-        else found.outcome.value
-    )
-    return f"{found.differ} of {found.problems}", word
-
-
-def _flips(found: SideBySide, one: Against, reports: Sequence[str | None]) -> list[tuple[str, list[tuple[Cell, ...]]]]:
-    """What flipped, and the problems: name, then what became of them in A and in the other run."""
+def _flips(found: Comparison, place: int, reports: Sequence[str | None]) -> list[tuple[str, list[tuple[Cell, ...]]]]:
+    """Return what flipped, and the problems: name, then what became of them in A and in the other run."""
     rows = {row.problem: row for row in found.problems}
-    other = [run.name for run in found.runs].index(one.run)
+    flips, label, first = found.against[place - 1].flips, found.runs[place].label, found.runs[0].label
 
     def cells(name: str) -> tuple[Cell, ...]:
-        given = rows[name].cells
-        return Cell(name), _cell(given[0], reports[0]), _cell(given[other], reports[other])
+        return Cell(name), *(_cell(rows[name].cells[run], reports[run]) for run in (0, place))
 
-    flips, label, first = one.comparison.flips, found.runs[other].label, found.runs[0].label
     kinds = (
         (f"solved by {label} only", flips.solved_only_b),
         (f"solved by {first} only", flips.solved_only_a),
@@ -252,34 +221,36 @@ def _flips(found: SideBySide, one: Against, reports: Sequence[str | None]) -> li
 
 def _cell(cell: ProblemCell | None, report: str | None) -> Cell:
     if cell is None:
-        return Cell(words.UNKNOWN)
+        return Cell(fmt.UNKNOWN)
     text = outcome(cell.best_speedup) if cell.judged else "not judged"
     if cell.state is not ProblemState.FINISHED:
         text += "*"
     return Cell(text, f"{report}#p{cell.number}" if report is not None else None, cell.outcome)
 
 
-def _problem_rows(found: SideBySide, reports: Sequence[str | None]) -> list[tuple[str, bool, list[Cell], list[str]]]:
-    """Of each problem: name, whether it is weak, its cells, and the ratio to A's speed-up for each other run."""
-    ratios = [
-        {one.problem: words.ratio(one.ratio) + "*" * one.apart for one in against.comparison.problems}
-        for against in found.against
-    ]
+def _problem_rows(found: Comparison, reports: Sequence[str | None]) -> list[tuple[str, bool, list[Cell], list[str]]]:
+    """Return each problem's name, whether it is weak, its cells, and the other runs' ratios to A's speed-up."""
     return [
         (
             row.problem,
             row.weak,
             [_cell(cell, report) for cell, report in zip(row.cells, reports, strict=True)],
-            [each.get(row.problem, "") for each in ratios],
+            [_ratio(cell) for cell in row.cells[1:]],
         )
         for row in found.problems
     ]
 
 
-def _left_out(found: SideBySide) -> list[Row]:
-    """Problems that are not compared, by the run that is compared with A, with the reason."""
+def _ratio(cell: ProblemCell | None) -> str:
+    if cell is None or cell.versus is None:
+        return ""
+    return fmt.ratio(cell.versus.ratio) + "*" * cell.versus.apart
+
+
+def _left_out(found: Comparison) -> list[Row]:
+    """Return problems that are not compared, by the run compared with A, with the reason."""
     return [
-        (problem, f"{_label(found, one.run)} against {found.runs[0].label}", reason)
-        for one in found.against
-        for problem, reason in one.comparison.left_out.items()
+        (problem, f"{run.label} against {found.runs[0].label}", reason)
+        for run, one in zip(found.runs[1:], found.against, strict=True)
+        for problem, reason in one.left_out.items()
     ]

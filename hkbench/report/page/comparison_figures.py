@@ -7,15 +7,15 @@ from itertools import cycle, islice
 from typing import TYPE_CHECKING
 
 from hkbench.records import Outcome
-from hkbench.report import words
+from hkbench.report import format as fmt
+from hkbench.report.aggregate import failure_counts
 from hkbench.report.compare_words import outcome
+from hkbench.report.comparison import Comparison, ProblemCell, ProblemRow, RunColumn, RunFigures
 from hkbench.report.model import Estimate
 from hkbench.report.page.axes import FULL, HALF, LABEL, Figure, made_figure, name_rows, ratio_axis, whole_ticks
 from hkbench.report.page.svg import MUTED, RUNS
-from hkbench.report.side_by_side import ProblemCell, ProblemRow, RunColumn, RunFigures, SideBySide
-from hkbench.report.tally import failure_counts
 from hkbench.stats import fast_p
-from hkbench.store.plain import one_line
+from hkbench.store.sanitize import one_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -28,8 +28,8 @@ _LINES = ("-", "--", "-.", ":")
 Drawn = Sequence[tuple[RunColumn, RunFigures]]
 
 
-def comparison_figures(found: SideBySide) -> dict[str, Figure]:
-    """The figures for which the common problems have numbers, by name."""
+def comparison_figures(found: Comparison) -> dict[str, Figure]:
+    """Return the figures for which the common problems have numbers, by name."""
     runs = [(run, run.figures) for run in found.runs if run.figures is not None]
     rows = [row for row in found.problems if row.common]
     made = (_fast_p(runs, rows), _speedups(found.runs, rows), _chances(runs), _failures(runs))
@@ -37,7 +37,7 @@ def comparison_figures(found: SideBySide) -> dict[str, Figure]:
 
 
 def _looks(count: int) -> list[tuple[str, str, str]]:
-    """Colour, marker and line of each run: told apart without colours too."""
+    """Return colour, marker and line of each run: told apart without colours too."""
     return list(islice(zip(cycle(RUNS), cycle(_MARKERS), cycle(_LINES), strict=False), count))
 
 
@@ -46,7 +46,7 @@ def _legend(run: RunColumn) -> str:
 
 
 def _cells(row: ProblemRow) -> list[ProblemCell]:
-    """Of a common problem: every run has it."""
+    """Return the cells of a common problem: every run has it."""
     return [cell for cell in row.cells if cell is not None]
 
 
@@ -75,7 +75,7 @@ def _fast_p(runs: Drawn, rows: Sequence[ProblemRow]) -> Figure | None:
         axes.set_ylabel("% of common problems")
         axes.legend(loc="best")
 
-    at_one = ", ".join(f"{run.label} {words.percent(figures.fast_p['1'].value)}" for run, figures in runs)
+    at_one = ", ".join(f"{run.label} {fmt.percent(figures.fast_p['1'].value)}" for run, figures in runs)
     return made_figure(
         "fast-p",
         "fast_p",
@@ -89,14 +89,14 @@ def _fast_p(runs: Drawn, rows: Sequence[ProblemRow]) -> Figure | None:
 
 
 def share(found: Estimate) -> str:
-    """A share with its interval."""
+    """Return a share with its interval."""
     if found.low is None or found.high is None:
-        return words.percent(found.value)
-    return f"{words.percent(found.value)} [{100 * found.low:.1f}, {100 * found.high:.1f}]"
+        return fmt.percent(found.value)
+    return f"{fmt.percent(found.value)} [{100 * found.low:.1f}, {100 * found.high:.1f}]"
 
 
 def _sorted(rows: Sequence[ProblemRow]) -> list[ProblemRow]:
-    """Problems that some run has correct, by the first run's speed-up, then by that of the others."""
+    """Return problems that some run has correct, by the first run's speed-up, then by the others'."""
     shown = [row for row in rows if any(cell.best_speedup for cell in _cells(row))]
     return sorted(shown, key=lambda row: [-(c.best_speedup.value if c.best_speedup else 0.0) for c in _cells(row)])
 
@@ -154,7 +154,7 @@ def _speedups(runs: Sequence[RunColumn], rows: Sequence[ProblemRow]) -> Figure |
 
 
 def _ends(found: Estimate) -> tuple[float, float]:
-    """The interval; the value itself where there is none."""
+    """Return the interval; the value itself where there is none."""
     if found.low is None or found.high is None:
         return found.value, found.value
     return found.low, found.high
@@ -189,18 +189,19 @@ def _chances(runs: Drawn) -> Figure | None:
         "samples",
         "pass@k",
         "One sample of attempt 1 is correct with: "
-        + ", ".join(f"{run.label} {words.percent(figures.pass_at_k[0].value.value)}" for run, figures in runs
+        + ", ".join(f"{run.label} {fmt.percent(figures.pass_at_k[0].value.value)}" for run, figures in runs
                     if figures.pass_at_k) + ".",
         "Chance that one of k samples of attempt 1 is correct, with its 95 % interval over problems.",
         (HALF, 2.9),
         draw,
         ("k", *(run.label for run, _ in runs)),
-        [(str(k), *(_chance(figures, k) for _, figures in runs)) for k in ks],
+        [(str(k), *(chance_of(figures, k) for _, figures in runs)) for k in ks],
     )  # fmt: skip
 
 
-def _chance(figures: RunFigures, k: int) -> str:
-    return next((share(chance.value) for chance in figures.pass_at_k if chance.k == k), words.UNKNOWN)
+def chance_of(figures: RunFigures, k: int) -> str:
+    """Return pass@k with its interval."""
+    return next((share(chance.value) for chance in figures.pass_at_k if chance.k == k), fmt.UNKNOWN)
 
 
 def _failures(runs: Drawn) -> Figure | None:

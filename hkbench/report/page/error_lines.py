@@ -13,11 +13,11 @@ _SYNTAX = re.compile(r"^(?:[\w ]+: )?line (\d+)\b")
 _SEVERITY = re.compile(r"(?:[:)]) (?:fatal )?(error|warning|note|remark)\b")
 _CARET = re.compile(r"^\s*(?:\d* *\|)?[\s~]*\^[\s~^]*$")
 _MARGIN = re.compile(r"^\s*\d+ \| ?")
-_SHORTEST = 4  #: characters of a quoted line that can be found again: a brace stands everywhere
+_MIN_QUOTED_LENGTH = 4  #: characters of a quoted line that can be found again: a brace stands everywhere
 
 
 def error_lines(code: str, message: str, log: str) -> frozenset[int]:
-    """Numbers of lines of `code`, from 1, that `message` or the tool's `log` calls wrong."""
+    """Return the numbers of lines of `code`, from 1, that `message` or the tool's `log` calls wrong."""
     source = code.splitlines()
     named = {int(found) for found in _FRAME.findall(log)}
     at = _SYNTAX.match(message)
@@ -30,7 +30,7 @@ def error_lines(code: str, message: str, log: str) -> frozenset[int]:
 
 
 def _quoted(log: str) -> set[str]:
-    """The source lines above the carets of errors."""
+    """Return the source lines above the carets of errors."""
     found = set()
     severity, before = "", ""
     for line in log.splitlines():
@@ -39,7 +39,7 @@ def _quoted(log: str) -> set[str]:
             severity = said[1]
         elif severity == "error" and _CARET.match(line):
             text = _MARGIN.sub("", before).strip()
-            if len(text) >= _SHORTEST:
+            if len(text) >= _MIN_QUOTED_LENGTH:
                 found.add(text)
         before = line
     return found

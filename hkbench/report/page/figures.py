@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hkbench.records import Status
-from hkbench.report import words
+from hkbench.report import format as fmt
 from hkbench.report.model import FAST_P, Overall, Report
 from hkbench.report.page.axes import HALF, Figure, made_figure, ratio_axis, whole_ticks
 from hkbench.report.page.scores import score_figure
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def figures(report: Report) -> dict[str, Figure]:
-    """The figures for which the run has numbers, by name."""
+    """Return the figures for which the run has numbers, by name."""
     made = (_fast_p(report), _attempts(report.overall), _samples(report), score_figure(report.problems))
     return {figure.name: figure for figure in made if figure is not None}
 
@@ -41,17 +41,17 @@ def _fast_p(report: Report) -> Figure | None:
         axes.set_xlabel("p, times as fast as PyTorch")
         axes.set_ylabel("% of judged problems")
 
-    at_one = words.percent(report.overall.fast_p["1"])
+    at_one = fmt.percent(report.overall.fast_p["1"])
     return made_figure(
         "fast-p",
         "fast_p",
-        f"fast_p falls from {words.percent(report.overall.fast_p['0'])} at p = 0 to {at_one} at p = 1.",
+        f"fast_p falls from {fmt.percent(report.overall.fast_p['0'])} at p = 0 to {at_one} at p = 1.",
         "Share of the judged problems whose best correct sample has a speed-up > p, as in KernelBench (p = 0: that "
         "have a correct sample). It goes by the estimate: a kernel at 1.01x [0.99, 1.03] counts at p = 1.",
         (HALF, 2.9),
         draw,
         ("p", "share of judged problems"),
-        [(f"{p:g}", words.percent(report.overall.fast_p[f"{p:g}"])) for p in FAST_P],
+        [(f"{p:g}", fmt.percent(report.overall.fast_p[f"{p:g}"])) for p in FAST_P],
     )
 
 
@@ -84,7 +84,7 @@ def _attempts(overall: Overall) -> Figure | None:
         [
             (
                 str(gain.attempt), str(gain.problems_tried), str(gain.solved), f"+{gain.newly_solved}",
-                str(gain.correct), words.ratio(gain.geometric_mean_speedup),
+                str(gain.correct), fmt.ratio(gain.geometric_mean_speedup),
             )
             for gain in gains
         ],
@@ -103,7 +103,7 @@ class _OfK:
 
 
 def _ks(largest: int) -> list[int]:
-    """1, 2, ..., 16, then doubling, up to the largest: a curve needs no more points."""
+    """Return 1, 2, ..., 16, then doubling, up to the largest: a curve needs no more points."""
     ks = [k for k in (*range(1, 17), *(2**n for n in range(5, 64))) if k < largest]
     return [*ks, largest]
 
@@ -152,15 +152,15 @@ def _samples(report: Report) -> Figure | None:
     return made_figure(
         "samples",
         "Best of k samples",
-        f"One sample of attempt 1 is correct with {words.percent(rows[0].correct)}, "
-        f"one of {last.k} with {words.percent(last.correct)}.",
+        f"One sample of attempt 1 is correct with {fmt.percent(rows[0].correct)}, "
+        f"one of {last.k} with {fmt.percent(last.correct)}.",
         "k samples of attempt 1, by the estimator of pass@k. Right: the mean speed-up (geometric, over problems) when "
         "the best of k is kept, and the baseline where none is correct and faster.",
         (HALF, 2.9),
         draw,
         ("k", "problems", "correct (pass@k)", "solved", "best of k"),
         [
-            (str(r.k), str(r.problems), words.percent(r.correct), words.percent(r.solved), words.ratio(r.speedup))
+            (str(r.k), str(r.problems), fmt.percent(r.correct), fmt.percent(r.solved), fmt.ratio(r.speedup))
             for r in rows
         ],
     )

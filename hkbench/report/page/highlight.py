@@ -12,7 +12,7 @@ from hkbench.store.tokens import Tokens, code_tokens
 
 
 def code_html(source: str, marked: Collection[int] = ()) -> Markup:
-    """A candidate, a `<span>` a line; C++ in its strings is highlighted as C++. Blank lines lose their spaces.
+    """Return a candidate, a `<span>` a line; C++ in its strings is highlighted as C++. Blank lines lose their spaces.
 
     `marked`: numbers of lines, from 1, that an error names.
     """
@@ -20,7 +20,7 @@ def code_html(source: str, marked: Collection[int] = ()) -> Markup:
 
 
 def diff_html(before: str, after: str, context: int = 3) -> Markup | None:
-    """The unified diff of two sources; `None` where they do not differ."""
+    """Return the unified diff of two sources; `None` where they do not differ."""
     from pygments.lexers.diff import DiffLexer
 
     lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), n=context, lineterm=""))[2:]
@@ -30,7 +30,7 @@ def diff_html(before: str, after: str, context: int = 3) -> Markup | None:
 
 
 def _lines(tokens: Tokens, marked: Collection[int] = ()) -> Markup:
-    """Each line in a `<span>` of its own, for the numbers beside it."""
+    """Return each line in a `<span>` of its own, for the numbers beside it."""
     from pygments import format as formatted
     from pygments.formatters.html import HtmlFormatter
 
@@ -42,7 +42,7 @@ def _lines(tokens: Tokens, marked: Collection[int] = ()) -> Markup:
 
 
 def _coloured(tokens: Tokens) -> Iterator[tuple[Any, str]]:
-    """The tokens, those without a colour of their own as plain text: half of the page's size."""
+    """Yield the tokens, those without a colour of their own as plain text: half of the page's size."""
     from pygments.token import Token
 
     plain = {Token.Text.Whitespace, Token.Name, Token.Punctuation, Token.Operator, Token.Generic}

@@ -17,13 +17,12 @@ import jinja2
 from markupsafe import Markup, escape
 
 from hkbench.headline import plural, title_parts
-from hkbench.records import Outcome
-from hkbench.report import words
+from hkbench.records import Layout, Outcome
+from hkbench.report import format as fmt
 from hkbench.report.disagreements import warnings_of
 from hkbench.report.model import (
     AdviceReport,
     DecisionReport,
-    MachineFailure,
     ProblemReport,
     Report,
     SampleReport,
@@ -46,7 +45,7 @@ from hkbench.report.page.sample import (
 )
 from hkbench.report.text import sample_line
 from hkbench.store.layout import RunPaths
-from hkbench.store.plain import strip_escapes
+from hkbench.store.sanitize import strip_escapes
 
 WHOLE_SAMPLES = 200  #: up to so many samples all are shown whole, beyond it each problem's best and last
 
@@ -79,6 +78,7 @@ class AttemptPart:
     """An attempt: what led to it, its samples, what was decided at it."""
 
     number: int
+    name: str  #: with the lines of a tree before it, and the step that it is
     samples: tuple[SamplePart, ...]
     prompt: Cut | None
     advice: tuple[AdviceReport, ...]
@@ -99,10 +99,12 @@ class ProblemPart:
 
 
 def render_page(report: Report, paths: RunPaths) -> str:
-    """report.html: the same folder gives the same bytes. Missing files of samples leave their part out."""
+    """Return report.html: the same folder gives the same bytes. Missing files of samples leave their part out."""
     whole = chosen(report.problems, WHOLE_SAMPLES)
     all_whole = sum(len(problem.samples) for problem in report.problems) <= WHOLE_SAMPLES
-    problems = [_problem(paths, number, p, whole) for number, p in enumerate(report.problems, 1)]
+    problems = [
+        _problem(paths, number, p, whole, report.config.strategy.layout) for number, p in enumerate(report.problems, 1)
+    ]
     shares = {p.problem.problem: p.best.content.floor_share for p in problems if p.best and p.best.content}
     floors = {name: share for name, share in shares.items() if share is not None}
     axis, judged, unjudged = rows(report.problems, {p.problem.problem: p.anchor for p in problems}, floors)
@@ -119,7 +121,7 @@ def render_page(report: Report, paths: RunPaths) -> str:
         beside=beside_the_cards(report),
         without_weak=headlines_without_weak(report.overall),
         figures=figures(report),
-        failures=words.most_frequent(report.overall.model_failures),
+        failures=fmt.most_frequent(report.overall.model_failures),
         axis=axis,
         judged=judged,
         unjudged=unjudged,
@@ -133,7 +135,7 @@ def render_page(report: Report, paths: RunPaths) -> str:
 
 
 def environment() -> jinja2.Environment:
-    """The templates of all pages: what is put into them is escaped and stripped."""
+    """Return the templates of all pages: what is put into them is escaped and stripped."""
     made = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -143,9 +145,14 @@ def environment() -> jinja2.Environment:
         keep_trailing_newline=True,
         finalize=_shown,
     )
-    made.filters.update(flat=lambda row: (row[0], *row[1]), machine=_machine, spent=_spent, breakable=_breakable)
+    made.filters.update(
+        flat=lambda row: (row[0], *row[1]),
+        machine=lambda one: (one.step, one.error, str(one.count), one.last_message),
+        spent=_spent,
+        breakable=_breakable,
+    )
     made.globals.update(
-        words=words,
+        fmt=fmt,
         plural=plural,
         outcomes=tuple(Outcome),
         style=Markup((_TEMPLATES / "style.css").read_text(encoding="utf-8")),  # noqa: S704 - a file of this package
@@ -157,16 +164,12 @@ def environment() -> jinja2.Environment:
 
 
 def _shown(value: Any) -> Any:
-    """Text of models and tools without control characters, which HTML does not allow."""
+    """Return text of models and tools without control characters, which HTML does not allow."""
     return strip_escapes(value) if type(value) is str else value
 
 
-def _machine(failure: MachineFailure) -> tuple[str, ...]:
-    return failure.step, failure.error, str(failure.count), failure.last_message
-
-
 def _breakable(name: str) -> Markup:
-    """A problem's name that may be broken after its underscores."""
+    """Return a problem's name that may be broken after its underscores."""
     return Markup(str(escape(_shown(name))).replace("_", "_<wbr>"))  # noqa: S704 - escaped
 
 
@@ -174,15 +177,17 @@ def _spent(part: ProblemPart) -> tuple[str, ...]:
     problem = part.problem
     return (
         problem.problem,
-        words.duration(problem.generation_seconds),
-        words.duration(problem.evaluation_seconds),
-        words.count(problem.tokens.input),
-        words.count(problem.tokens.output),
-        words.cost(problem.cost),
+        fmt.duration(problem.generation_seconds),
+        fmt.duration(problem.evaluation_seconds),
+        fmt.count(problem.tokens.input),
+        fmt.count(problem.tokens.output),
+        fmt.cost(problem.cost),
     )
 
 
-def _problem(paths: RunPaths, number: int, problem: ProblemReport, whole: set[tuple[str, int, int]]) -> ProblemPart:
+def _problem(
+    paths: RunPaths, number: int, problem: ProblemReport, whole: set[tuple[str, int, int]], layout: Layout
+) -> ProblemPart:
     parts = []
     parents = {attempt.attempt: attempt.parent for attempt in problem.attempts}
     for sample in problem.samples:
@@ -197,14 +202,27 @@ def _problem(paths: RunPaths, number: int, problem: ProblemReport, whole: set[tu
         anchor=f"p{number}",
         problem=problem,
         reference=read_reference(folder),
-        attempts=tuple(_attempt(paths, problem, number, parts) for number in problem.steps),
+        attempts=tuple(
+            _attempt(paths, problem, attempt, _name(problem, attempt, before, layout), parts)
+            for attempt, before in problem.drawn(layout, problem.steps)
+        ),
         best=next((part for part in parts if (part.sample.attempt, part.sample.sample) == best), None),
     )
 
 
-def _attempt(paths: RunPaths, problem: ProblemReport, number: int, parts: Sequence[SamplePart]) -> AttemptPart:
+def _name(problem: ProblemReport, attempt: int, before: str, layout: Layout) -> str:
+    if layout is not Layout.TREE:
+        return f"attempt {attempt}"
+    step = problem.step(attempt)
+    return f"{before}{attempt}" + (f" {step}" if step is not None else "")
+
+
+def _attempt(
+    paths: RunPaths, problem: ProblemReport, number: int, name: str, parts: Sequence[SamplePart]
+) -> AttemptPart:
     return AttemptPart(
         number=number,
+        name=name,
         samples=tuple(part for part in parts if part.sample.attempt == number),
         prompt=read_prompt(paths.problem(problem.problem), number),
         advice=tuple(one for one in problem.advice if one.attempt == number),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from hkbench.headline import not_told, plural
 from hkbench.records import CORRECT, Outcome
-from hkbench.report import words
+from hkbench.report import format as fmt
 from hkbench.report.model import Estimate, Headline, Overall, ProblemReport, Report
 from hkbench.report.page.axes import ratio_ticks
 from hkbench.stats import share_interval
@@ -36,28 +36,28 @@ class Part:
 
 
 def bar_parts(problems: Mapping[Outcome, int]) -> list[Part]:
-    """The classes that occur, best first, with their share of all problems in per cent."""
+    """Return the classes that occur, best first, with their share of all problems in per cent."""
     whole = sum(problems.values())
     return [Part(found, problems[found], 100 * problems[found] / whole) for found in Outcome if problems.get(found)]
 
 
 def cards(report: Report) -> list[Card]:
-    """Three figures with their intervals; of a run that measured nothing, how much compiled."""
+    """Return three figures with their intervals; of a run that measured nothing, how much compiled."""
     overall = report.overall
     if report.config.compiled_for is not None:
         seen = overall.samples_compiled + overall.samples_judged
         samples = Card("Samples", f"{overall.samples_compiled} / {seen}", "", "compiled of those with a verdict")
-        return [_share("Compiled", overall.compiled, overall.problems, words.compiled_of(report)), samples]
+        return [_share("Compiled", overall.compiled, overall.problems, fmt.compiled_of(report)), samples]
     judged, kind = overall.judged, "judged problem"
     mean, whole = overall.geometric_mean_speedup, overall.geometric_mean_speedup_all
-    beside = f"; {words.estimate(whole)} over all {judged}, with 1x where no kernel is correct and faster"
+    beside = f"; {fmt.estimate(whole)} over all {judged}, with 1x where no kernel is correct and faster"
     faster = overall.outcomes.get(Outcome.FASTER, 0)
     return [
         _share("Faster than PyTorch", faster, judged, f"{faster} of {plural(judged, kind)}, beyond their intervals"),
         _share("Correct", overall.correct, judged, f"{overall.correct} of {plural(judged, kind)}"),
         Card(
             "Speed-up",
-            words.ratio(mean.value if mean else None),
+            fmt.ratio(mean.value if mean else None),
             _range(mean),
             f"geometric mean over the {plural(overall.correct, 'correct problem')}" + (beside if judged else ""),
         ),
@@ -66,25 +66,25 @@ def cards(report: Report) -> list[Card]:
 
 def _share(name: str, count: int, total: int, under: str) -> Card:
     if not total:
-        return Card(name, words.UNKNOWN, "", under)
+        return Card(name, fmt.UNKNOWN, "", under)
     found = share_interval(count, total)
-    return Card(name, words.percent(found.value), f"{100 * found.low:.0f} to {100 * found.high:.0f} %", under)
+    return Card(name, fmt.percent(found.value), f"{100 * found.low:.0f} to {100 * found.high:.0f} %", under)
 
 
 def _range(found: Estimate | None) -> str:
     if found is None or found.low is None or found.high is None:
         return ""
-    return f"{words.ratio(found.low)} to {words.ratio(found.high)}"
+    return f"{fmt.ratio(found.low)} to {fmt.ratio(found.high)}"
 
 
 def beside_the_cards(report: Report) -> list[tuple[str, str]]:
-    """What is said under the cards, as names and words: solved, pass@k, whose kernels, in which language."""
+    """Return what is said under the cards, as names and words: solved, pass@k, whose kernels, in which language."""
     overall = report.overall
     rows = []
     if report.config.compiled_for is None:
-        solved = f"{words.share_of(overall.solved, overall.judged)}: correct with a speed-up ≥ 1.0 by the estimate"
+        solved = f"{fmt.share_of(overall.solved, overall.judged)}: correct with a speed-up ≥ 1.0 by the estimate"
         rows.append(("Solved", f"{solved}, whatever the interval; exit codes and attempts go by it"))
-        chances = [f"pass@{p.k} {words.percent(p.value)}" for p in overall.pass_at_k]
+        chances = [f"pass@{p.k} {fmt.percent(p.value)}" for p in overall.pass_at_k]
         rows.append(("Attempt 1", f"{', '.join(chances)}: the chance that one of k samples is correct"))
     own = overall.own_kernels
     if own.faster:
@@ -102,7 +102,7 @@ def _languages(report: Report) -> str:
 
 
 def headlines_without_weak(overall: Overall) -> list[tuple[str, list[str]]]:
-    """Each headline over all problems and over those that are not weak; nothing where none is weak."""
+    """Return each headline over all problems and over those that are not weak; nothing where none is weak."""
     if overall.without_weak is None:
         return []
     columns: tuple[Overall | Headline, ...] = (overall, overall.without_weak)
@@ -111,10 +111,10 @@ def headlines_without_weak(overall: Overall) -> list[tuple[str, list[str]]]:
         ("Faster than PyTorch", [_of(part.outcomes.get(Outcome.FASTER, 0), part.judged) for part in columns]),
         ("Correct", [_of(part.correct, part.judged) for part in columns]),
         ("Solved", [_of(part.solved, part.judged) for part in columns]),
-        ("Speed-up, geometric mean", [words.estimate(part.geometric_mean_speedup) for part in columns]),
-        *((f"fast_{p}", [words.percent((part.fast_p or {}).get(p)) for part in columns]) for p in overall.fast_p or {}),
+        ("Speed-up, geometric mean", [fmt.estimate(part.geometric_mean_speedup) for part in columns]),
+        *((f"fast_{p}", [fmt.percent((part.fast_p or {}).get(p)) for part in columns]) for p in overall.fast_p or {}),
         *(
-            (f"pass@{one.k}", [words.percent(part.pass_at_k[i].value) for part in columns])
+            (f"pass@{one.k}", [fmt.percent(part.pass_at_k[i].value) for part in columns])
             for i, one in enumerate(overall.pass_at_k)
         ),
     ]
@@ -122,9 +122,9 @@ def headlines_without_weak(overall: Overall) -> list[tuple[str, list[str]]]:
 
 def _of(count: int, total: int) -> str:
     if not total:
-        return words.UNKNOWN
+        return fmt.UNKNOWN
     found = share_interval(count, total)
-    return f"{count}: {words.percent(found.value)} [{100 * found.low:.1f}, {100 * found.high:.1f}]"
+    return f"{count}: {fmt.percent(found.value)} [{100 * found.low:.1f}, {100 * found.high:.1f}]"
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class Axis:
 
     @classmethod
     def of(cls, problems: Sequence[ProblemReport]) -> Axis:
-        """One that holds every interval and 1x."""
+        """Return one that holds every interval and 1x."""
         ends = [end for problem in problems for end in _ends(problem.best_speedup)]
         return cls(min([0.8, *ends]) / 1.1, max([1.25, *ends]) * 1.1)
 
@@ -182,7 +182,7 @@ class Row:
 def rows(
     problems: Sequence[ProblemReport], anchors: Mapping[str, str], floors: Mapping[str, float]
 ) -> tuple[Axis, list[Row], list[Row]]:
-    """The axis, the judged problems by speed-up with the failed ones last, and those that were not judged."""
+    """Return the axis, the judged problems by speed-up with the failed ones last, and those that were not judged."""
     axis = Axis.of(problems)
     made = [_row(axis, problem, anchors[problem.problem], floors.get(problem.problem)) for problem in problems]
     judged = [row for row in made if row.problem.outcome is not Outcome.NOT_JUDGED]
@@ -203,7 +203,7 @@ def _row(axis: Axis, problem: ProblemReport, anchor: str, roofline: float | None
 
 
 def _ends(found: Estimate | None) -> tuple[float, ...]:
-    """The interval, or the value twice where there is none; nothing without a speed-up."""
+    """Return the interval, or the value twice where there is none; nothing without a speed-up."""
     if found is None:
         return ()
     return found.low or found.value, found.high or found.value

@@ -13,13 +13,14 @@ from pydantic import ValidationError
 
 from hkbench.records import Conditions, KernelProfile, Verdict, Work
 from hkbench.records.profile import Figure
-from hkbench.report import words
+from hkbench.report import format as fmt
 from hkbench.report.model import Place, ProblemReport, SampleReport
 from hkbench.report.page.error_lines import error_lines
 from hkbench.report.page.highlight import code_html, diff_html
+from hkbench.store.figures import kernel_time
 from hkbench.store.layout import ProblemPaths, RunPaths, SamplePaths
-from hkbench.store.plain import strip_escapes
 from hkbench.store.sample import whole_prompt
+from hkbench.store.sanitize import strip_escapes
 
 CODE_LIMIT = 60_000  #: characters of a candidate on the page
 LOG_LIMIT = 4_000  #: characters of a build log, a traceback or a candidate's output
@@ -61,7 +62,7 @@ class Content:
 
 
 def chosen(problems: tuple[ProblemReport, ...], limit: int) -> set[tuple[str, int, int]]:
-    """Problem, attempt and sample of those shown whole: all, or beyond `limit` of them each problem's best and last."""
+    """Return keys of the samples shown whole: all, or beyond `limit` of them each problem's best and last."""
     if sum(len(problem.samples) for problem in problems) <= limit:
         return {(p.problem, sample.attempt, sample.sample) for p in problems for sample in p.samples}
     found = set()
@@ -74,7 +75,10 @@ def chosen(problems: tuple[ProblemReport, ...], limit: int) -> set[tuple[str, in
 
 
 def read_content(paths: RunPaths, problem: str, sample: SampleReport, parent: Place | None) -> Content:
-    """The sample's files. One that is missing or damaged leaves its part out. `parent`: what its prompt tells of."""
+    """Return the sample's files.
+
+    One that is missing or damaged leaves its part out. `parent`: what its prompt tells of.
+    """
     folder = paths.problem(problem).sample(sample.attempt, sample.sample)
     verdict = _verdict(folder) if sample.status is not None else None  # the reader refused it: a time of 0, or damage
     failure = verdict.failure if verdict is not None else None
@@ -113,13 +117,13 @@ def _text(path: Path) -> str | None:
 
 
 def read_prompt(folder: ProblemPaths, attempt: int) -> Cut | None:
-    """The prompt of an attempt with its system message; `None` where there is no file."""
+    """Return the prompt of an attempt with its system message; `None` where there is no file."""
     text = _text(folder.prompt(attempt))
     return None if text is None else _cut(whole_prompt(_text(folder.system(attempt)), text), PROMPT_LIMIT)
 
 
 def read_reference(folder: ProblemPaths) -> Markup | None:
-    """The problem's file; of a run that kept none, what the first prompt quotes of it."""
+    """Return the problem's file; of a run that kept none, what the first prompt quotes of it."""
     source = _text(folder.reference)
     if source is not None:
         return code_html(source[:CODE_LIMIT])
@@ -128,7 +132,7 @@ def read_reference(folder: ProblemPaths) -> Markup | None:
 
 
 def _cut(text: str | None, limit: int = LOG_LIMIT) -> Cut | None:
-    """A long text without its middle: compilers name the cause first, tracebacks last."""
+    """Return a long text without its middle: compilers name the cause first, tracebacks last."""
     clean = strip_escapes(text or "").strip("\n")
     if len(clean) <= limit:
         return Cut(clean, 0) if clean else None
@@ -143,7 +147,7 @@ def _files(paths: RunPaths, folder: SamplePaths) -> Iterator[tuple[str, str]]:
 
 
 def conditions(verdict: Verdict) -> list[tuple[str, str]]:
-    """How the verdict was reached, as names and words; what is not known is left out."""
+    """Return how the verdict was reached, as names and words; what is not known is left out."""
     given = verdict.conditions
     rows = [
         ("Device", given.device_name + (f", {given.arch}" if given.arch else "")),
@@ -174,7 +178,7 @@ def _timing(verdict: Verdict) -> str:
     if verdict.candidate is None or verdict.baseline is None:
         return ""
     runs = f"{len(verdict.candidate.samples)} runs of each side by {verdict.candidate.clock}"
-    both = words.times(verdict.candidate.median.value, verdict.baseline.median.value)
+    both = fmt.times(verdict.candidate.median.value, verdict.baseline.median.value)
     return f"{both}, medians of {runs}"
 
 
@@ -185,32 +189,32 @@ def _clocks(verdict: Verdict) -> str:
 
 
 def _floor(verdict: Verdict) -> str:
-    return f"{words.kernel_time(verdict.floor.seconds)} by {verdict.floor.bound}" if verdict.floor is not None else ""
+    return f"{kernel_time(verdict.floor.seconds)} by {verdict.floor.bound}" if verdict.floor is not None else ""
 
 
 def work_shares(work: Work) -> str:
-    """Where the time went: "own kernels 20.6 %, PyTorch's 0.0 %, libraries' 0.0 %, neither 79.4 %"."""
+    """Return where the time went: "own kernels 20.6 %, PyTorch's 0.0 %, libraries' 0.0 %, neither 79.4 %"."""
     shares = (("own kernels", work.own), ("PyTorch's", work.pytorch), ("libraries'", work.library))
     neither = ("copies, fills, interpreter and system", work.other)
-    said = [f"{name} {words.percent(share)}" for name, share in (*shares, neither)]
+    said = [f"{name} {fmt.percent(share)}" for name, share in (*shares, neither)]
     if work.unexplained:
-        said.append(f"{words.percent(work.unexplained)} of the measured time unexplained")
+        said.append(f"{fmt.percent(work.unexplained)} of the measured time unexplained")
     return ", ".join(said)
 
 
 def _figure(figure: Figure) -> str:
-    return words.percent(figure.value) if figure.unit == "fraction" else f"{figure.value:.3g} {figure.unit}"
+    return fmt.percent(figure.value) if figure.unit == "fraction" else f"{figure.value:.3g} {figure.unit}"
 
 
 def profile_rows(profile: KernelProfile) -> list[tuple[str, ...]]:
-    """Its longest kernels: name, whose, calls, time, share, and the figures that the profiler's counters gave."""
+    """Return its longest kernels: name, whose, calls, time, share, and the profiler's figures."""
     return [
         (
             strip_escapes(kernel.name),
             kernel.owner,
             str(kernel.calls),
-            words.kernel_time(kernel.seconds),
-            words.percent(kernel.share),
+            kernel_time(kernel.seconds),
+            fmt.percent(kernel.share),
             ", ".join(f"{name} {_figure(figure)}" for name, figure in kernel.figures.items()),
         )
         for kernel in profile.kernels[:KERNELS]

@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hkbench.report import words
+from hkbench.report import format as fmt
 from hkbench.report.model import ProblemReport
 from hkbench.report.page.axes import FULL, Figure, made_figure, ratio_ticks, whole_ticks
 from hkbench.report.page.svg import ACCENT, FAILED, FAST, MUTED
 from hkbench.report.scores import Colours, Score, bounds, draw_scores, scores
-from hkbench.store.plain import one_line
+from hkbench.store.sanitize import one_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -24,7 +24,7 @@ _COLOURS = Colours(score=FAST, best=ACCENT, failed=FAILED, rule=MUTED)
 
 
 def score_figure(problems: Sequence[ProblemReport]) -> Figure | None:
-    """Of the first `PANELS` problems with at least two judged attempts; `None` where there is none."""
+    """Draw the first `PANELS` problems with at least two judged attempts; `None` where there is none."""
     found = [(problem.problem, curve) for problem in problems if len(curve := scores(problem)) > 1]
     shown = found[:PANELS]
     if not shown:
@@ -66,7 +66,10 @@ def score_figure(problems: Sequence[ProblemReport]) -> Figure | None:
         (FULL, height),
         draw,
         ("problem", "attempt: speed-up of its best sample", "best"),
-        [(name, _listed(curve), words.ratio(curve[-1].best)) for name, curve in shown],
+        [
+            (name, ", ".join(f"{one.attempt}: {fmt.ratio(one.speedup)}" for one in curve), fmt.ratio(curve[-1].best))
+            for name, curve in shown
+        ],
         wide=True,
     )
 
@@ -77,7 +80,3 @@ def _risen(shown: Sequence[tuple[str, Sequence[Score]]]) -> int:
         best = [one.best for one in curve if one.best is not None]
         found += bool(best) and best[-1] > best[0]
     return found
-
-
-def _listed(curve: Sequence[Score]) -> str:
-    return ", ".join(f"{one.attempt}: {words.ratio(one.speedup)}" for one in curve)

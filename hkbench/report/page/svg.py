@@ -68,7 +68,7 @@ _FONT = re.compile(r"font(-family)?: ?([0-9.]+px )?'DejaVu Sans'[^;\"]*")
 
 
 def drawn(name: str, title: str, width: float, height: float, draw: Callable[[Figure], None]) -> str:
-    """The SVG element of a figure that `draw` fills; `name` keeps its ids apart from other figures'.
+    """Return the SVG element of a figure that `draw` fills; `name` keeps its ids apart from other figures'.
 
     `width` and `height` are in inches of 72 units. `ValueError` when something was drawn in a colour that is not in
     `COLOURS`: it would not follow light and dark.
@@ -89,7 +89,7 @@ def drawn(name: str, title: str, width: float, height: float, draw: Callable[[Fi
 
 
 def _inlined(text: str, name: str, title: str) -> str:
-    """A stand-alone SVG file as an element: its preamble, metadata and global style go, its ids get a prefix."""
+    """Return a stand-alone SVG file as an element: its preamble, metadata and global style go, its ids get a prefix."""
     body = text[text.index("<svg") :].strip()
     body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
     body = re.sub(r"<defs>\s*<style[^>]*>.*?</style>\s*</defs>", "", body, flags=re.DOTALL)
@@ -104,13 +104,13 @@ def _inlined(text: str, name: str, title: str) -> str:
 
 
 def _tag(tag: str, name: str) -> str:
-    """One tag with its ids, fonts and colours made the page's; what is written between tags stays."""
+    """Return one tag with its ids, fonts and colours made the page's; what is written between tags stays."""
     tag = _FONT.sub(_font, _ID.sub(rf"\g<1>{name}-", tag))
     return re.sub(r'style="[^"]*"', _by_variables, tag)
 
 
 def _font(found: re.Match[str]) -> str:
-    """The size that was asked for, in the page's font."""
+    """Return the size that was asked for, in the page's font."""
     return f"font-size: {found[2].strip()}" if found[2] else "font-family: inherit"
 
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from hkbench.batch.budget import FEWEST, Budget, Limits
+from hkbench.batch.budget import MIN_ATTEMPTS, Budget, Limits
 from hkbench.errors import BudgetReached, TooManyFailures
 from hkbench.lab import Stop
 from hkbench.records import (
@@ -17,8 +17,8 @@ from hkbench.records import (
     ReplyReceived,
     RunStarted,
     SampleKey,
+    SlotTimes,
     Status,
-    Turns,
     Usage,
     VerdictReached,
 )
@@ -40,7 +40,7 @@ def reply(sample: int, tokens: int | None = MILLION) -> ReplyReceived:
 
 
 def verdict(sample: int, *, ran: bool = True) -> VerdictReached:
-    turns = Turns(asked=0.0, building=0.0, loaded=0.0) if ran else None
+    turns = SlotTimes(asked=0.0, building=0.0, loaded=0.0) if ran else None
     return VerdictReached(
         time=1.0, key=key(sample), status=Status.SLOW, kind=None, stage=None, speedup=0.5, seconds=1.0, turns=turns
     )
@@ -56,7 +56,7 @@ async def test_money_and_tokens_end_the_run_where_the_limit_is_reached() -> None
         budget, stop = watched(limits)
         budget.on_event(RunStarted(time=0.0, resumed=False))
         budget.on_event(reply(1))
-        assert not stop.told
+        assert not stop.requested
         budget.on_event(reply(2))
         budget.on_event(reply(3))  # was under way
         with pytest.raises(BudgetReached, match=rf"{option} is used up: the run has spent 3\.00 XTS, 3,000,000 tokens"):
@@ -68,7 +68,7 @@ async def test_earlier_sessions_count() -> None:
     spending.take(key(1), Usage(input=MILLION, output=MILLION), replayed=False)
     budget, stop = watched(Limits(cost=2.0), spending)
     budget.on_event(RunStarted(time=0.0, resumed=True))
-    assert stop.told
+    assert stop.requested
 
 
 async def test_no_limit_ends_nothing() -> None:
@@ -78,7 +78,7 @@ async def test_no_limit_ends_nothing() -> None:
         budget.on_event(GenerationFailed(time=1.0, key=key(sample), error="E", message="m"))
         budget.on_event(reply(sample, None))
     budget.close()
-    assert not stop.told
+    assert not stop.requested
 
 
 async def test_what_cannot_be_watched_ends_the_run_too() -> None:
@@ -101,16 +101,18 @@ async def test_a_closed_budget_ends_nothing() -> None:
     budget.on_event(RunStarted(time=0.0, resumed=False))
     budget.close()
     await asyncio.sleep(0.05)
-    assert not stop.told
+    assert not stop.requested
 
 
 async def test_failures_are_shares_of_calls_or_of_evaluations_once_there_are_enough() -> None:
     budget, stop = watched(Limits(failures=0.2))
-    for sample in range(FEWEST - 1):
+    for sample in range(MIN_ATTEMPTS - 1):
         budget.on_event(GenerationFailed(time=1.0, key=key(sample), error="E", message="odd"))
-    assert not stop.told  # too few to say
+    assert not stop.requested  # too few to say
     budget.on_event(reply(1))
-    with pytest.raises(TooManyFailures, match=rf"{FEWEST - 1} of {FEWEST} model calls failed .* the last one: odd"):
+    with pytest.raises(
+        TooManyFailures, match=rf"{MIN_ATTEMPTS - 1} of {MIN_ATTEMPTS} model calls failed .* the last one: odd"
+    ):
         stop.check()
 
     budget, stop = watched(Limits(failures=0.2))
@@ -121,7 +123,7 @@ async def test_failures_are_shares_of_calls_or_of_evaluations_once_there_are_eno
         budget.on_event(verdict(sample))
     for sample in range(2):
         budget.on_event(EvaluationFailed(time=1.0, key=key(sample), error="E", message="lost"))
-    assert not stop.told  # two of ten are not more than a fifth
+    assert not stop.requested  # two of ten are not more than a fifth
     budget.on_event(EvaluationFailed(time=1.0, key=key(9), error="E", message="lost"))
     with pytest.raises(TooManyFailures, match="3 of 11 evaluations"):
         stop.check()

@@ -8,10 +8,10 @@ import pytest
 from support import doors
 
 from hkbench.batch import make_plan
-from hkbench.lab import Plan
 from hkbench.problems import find_problems
 from hkbench.prompts import PromptBook, load_prompts
-from hkbench.records import Backend, Problem
+from hkbench.records import Problem
+from hkbench.strategies import Judge, Reflect
 
 
 @pytest.fixture
@@ -27,24 +27,24 @@ def book() -> PromptBook:
 
 
 def test_the_counts(problems: tuple[Problem, ...], book: PromptBook) -> None:
-    plan = make_plan(problems, ((3, 3),), book, Backend.CPP, Plan(samples=4, attempts=5, exhaust=False))
-    assert (plan.fewest_calls, plan.most_calls) == (3 * 4, 3 * 4 * 5)
+    plan = make_plan(problems, ((3, 3),), book, "cpp", Reflect(), Reflect.Options(samples=4, attempts=5))
+    assert (plan.min_calls, plan.max_calls) == (3 * 4, 3 * 4 * 5)
     assert plan.missing == ((3, 3),)
 
 
 def test_an_exhausting_plan_has_no_early_end(problems: tuple[Problem, ...], book: PromptBook) -> None:
-    plan = make_plan(problems, (), book, Backend.CPP, Plan(samples=2, attempts=3, exhaust=True))
-    assert plan.fewest_calls == plan.most_calls == 18
+    plan = make_plan(problems, (), book, "cpp", Reflect(), Reflect.Options(samples=2, attempts=3, exhaust=True))
+    assert plan.min_calls == plan.max_calls == 18
 
 
 def test_each_problem_has_its_own_template(problems: tuple[Problem, ...], book: PromptBook) -> None:
-    plan = make_plan(problems, (), book, Backend.CPP, Plan(samples=1, attempts=1, exhaust=False))
-    assert plan.templates == tuple(book.choose(problem.name, Backend.CPP) for problem in problems)
+    plan = make_plan(problems, (), book, "cpp", Reflect(), Reflect.Options(samples=1, attempts=1))
+    assert plan.templates == tuple(book.choose(problem.name, "cpp") for problem in problems)
     assert len(set(plan.templates)) > 1
 
 
 def test_a_judge_is_asked_before_each_round_and_twice_at_the_most(
     problems: tuple[Problem, ...], book: PromptBook
 ) -> None:
-    plan = make_plan(problems, (), book, Backend.CPP, Plan(samples=1, attempts=11, exhaust=False), "judge")
-    assert (plan.fewest_calls, plan.most_calls) == (3 * (11 + 10), 3 * (11 + 20))
+    plan = make_plan(problems, (), book, "cpp", Judge(), Judge.Options())
+    assert (plan.min_calls, plan.max_calls) == (3 * (11 + 10), 3 * (11 + 20))

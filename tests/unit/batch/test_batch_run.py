@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import platform
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -15,9 +14,9 @@ from support.run_folder import FACTS, correct, run_config
 
 from hkbench.batch import Outcome, run_batch
 from hkbench.batch.run import Batch
-from hkbench.engine import Evaluator
+from hkbench.engine import LocalEvaluator
 from hkbench.errors import BudgetReached, InternalError, Interrupted, ModelUnavailable, RunStopped, WorkerLost
-from hkbench.lab import Lab, Plan, Sample, Stop
+from hkbench.lab import Lab, Sample, Stop
 from hkbench.lab.prompting import Prompter
 from hkbench.llm.client import ModelClient
 from hkbench.records import (
@@ -33,7 +32,8 @@ from hkbench.records import (
 from hkbench.store.layout import RunPaths
 from hkbench.store.reader import RunFile
 from hkbench.store.recorder import Recorder
-from hkbench.strategies import STRATEGIES
+from hkbench.strategies import STRATEGIES, Reflect
+from hkbench.strategies.reflect import ReflectOptions
 
 Script = Callable[[Lab], None]
 NAMES = ("1_A", "2_B")
@@ -48,11 +48,12 @@ def problem(name: str) -> Problem:
 async def played(
     root: Path, monkeypatch: pytest.MonkeyPatch, scripts: dict[str, Script], stop: Stop | None = None
 ) -> tuple[Outcome, list[AnyEvent]]:
-    async def strategy(lab: Lab, plan: Plan) -> None:
-        assert plan == Plan(samples=2, attempts=2, exhaust=False)
-        scripts[lab.problem.name](lab)
+    class Scripted(Reflect):
+        async def run(self, lab: Lab, options: ReflectOptions) -> None:
+            assert options == Reflect.Options(samples=2, attempts=2, exhaust=False)
+            scripts[lab.problem.name](lab)
 
-    monkeypatch.setitem(STRATEGIES, "reflect", replace(STRATEGIES["reflect"], run=strategy))
+    monkeypatch.setitem(STRATEGIES, "reflect", Scripted())
     config: RunConfig = run_config(NAMES)
     events: list[AnyEvent] = EVENTS
     events.clear()
@@ -60,7 +61,7 @@ async def played(
     try:
         recorder.begin(config, FACTS)
         nothing = cast(Any, None)
-        evaluator = cast(Evaluator, SimpleNamespace(places=PLACES))
+        evaluator = cast(LocalEvaluator, SimpleNamespace(places=PLACES))
         parts = (evaluator, cast(ModelClient, nothing), cast(Prompter, nothing))
         batch = Batch(config, recorder, *parts, side_by_side=1, stop=stop)
         return await run_batch(batch, tuple(problem(name) for name in NAMES), resumed=False), events
@@ -166,7 +167,7 @@ async def test_a_run_that_is_told_to_end_leaves_its_problems_open(
     stop = Stop()
 
     def script(_: Lab) -> None:
-        stop.end(spent)
+        stop.request(spent)
         stop.check()
 
     outcome, events = await played(tmp_path, monkeypatch, dict.fromkeys(NAMES, script), stop)
@@ -180,7 +181,7 @@ async def test_a_run_that_came_to_its_end_anyway_is_complete(tmp_path: Path, mon
     stop = Stop()
 
     def last(lab: Lab) -> None:
-        stop.end(spent)
+        stop.request(spent)
         solve(lab)
 
     outcome, _ = await played(tmp_path, monkeypatch, {NAMES[0]: solve, NAMES[1]: last}, stop)
@@ -194,9 +195,9 @@ async def test_a_problem_with_recorded_prompts_is_looked_at_also_after_a_budget(
     for interrupted in (False, True):
         stop, root = Stop(), tmp_path / str(interrupted)
         if interrupted:
-            stop.abandon(lambda: Interrupted("interrupted"))
+            stop.cancel(lambda: Interrupted("interrupted"))
         else:
-            stop.end(spent)
+            stop.request(spent)
         for name in NAMES:
             (root / name).mkdir(parents=True)
             (root / name / "prompt_1.txt").write_text("write")

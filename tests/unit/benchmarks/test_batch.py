@@ -17,7 +17,7 @@ from benchmarks.utilisation import Utilisation, samples
 from hkbench.llm.extract import extract
 from hkbench.llm.replay import ReplayClient
 from hkbench.problems import find_problems
-from hkbench.records import Backend, DeviceKind, Interval, SampleKey, Turns
+from hkbench.records import DeviceKind, Interval, SampleKey, SlotTimes
 
 ROOT = Path(__file__).resolve().parents[3]
 PROBLEMS = find_problems(ROOT / "problems", 1, 1, 40)
@@ -27,9 +27,9 @@ def one(number: int, device: int | None, lent: float, returned: float, kind: Kin
     """A verdict that held a device from `lent` to `returned`; without a device, whose build failed then."""
     key = SampleKey(problem=f"{number}_A", attempt=1, sample=1)
     if device is None:
-        turns = Turns(asked=lent, building=lent, loaded=returned)
+        turns = SlotTimes(asked=lent, building=lent, loaded=returned)
         return Judged(key, kind, "incorrect", "build_error", turns)
-    turns = Turns(asked=0.0, building=1.0, loaded=2.0, device=device, lent=lent, returned=returned)
+    turns = SlotTimes(asked=0.0, building=1.0, loaded=2.0, device=device, lent=lent, returned=returned)
     return Judged(key, kind, "fast", None, turns, Interval(value=1.01, low=1.0, high=1.02), 2e-3, 1e-3)
 
 
@@ -114,18 +114,18 @@ def test_ratios_are_of_the_same_candidates() -> None:
 
 
 def test_each_reply_is_another_file_and_replay_finds_them(tmp_path: Path) -> None:
-    kinds = write_replies(tmp_path, PROBLEMS, 3, Backend.CUDA)
+    kinds = write_replies(tmp_path, PROBLEMS, 3, "cuda")
     assert len(kinds) == 120
     assert sum(kind is Kind.WRITTEN for kind in kinds.values()) == 16
     assert sum(kind is Kind.SCALED for kind in kinds.values()) == 40
-    assert ReplayClient(tmp_path, Backend.CUDA).missing(kinds) == []
+    assert ReplayClient(tmp_path, "cuda").missing(kinds) == []
     found = [extract(path.read_text(), None).source for path in sorted(tmp_path.rglob("response.txt"))]
     assert None not in found and len(set(found)) == 120
 
 
 @pytest.mark.parametrize(("written", "used"), [(0, 0), (3, 3), (None, 16)])
 def test_the_share_of_hand_written_ones_is_chosen(written: int | None, used: int, tmp_path: Path) -> None:
-    kinds = write_replies(tmp_path, PROBLEMS[:8], 2, Backend.CUDA, written)
+    kinds = write_replies(tmp_path, PROBLEMS[:8], 2, "cuda", written)
     assert sum(kind is Kind.WRITTEN for kind in kinds.values()) == used
 
 
@@ -182,7 +182,7 @@ def test_the_first_devices_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_kernelbench_s_share_is_spread_over_problems_and_kinds(tmp_path: Path) -> None:
-    kinds = write_replies(tmp_path, PROBLEMS, 3, Backend.CUDA, written=0)
+    kinds = write_replies(tmp_path, PROBLEMS, 3, "cuda", written=0)
     chosen = tasks(Plan(PROBLEMS, 3, DeviceKind.CUDA, tmp_path, kinds, []), 12)
     assert len({task.name for task in chosen}) == 12
     assert len({task.name.rpartition("/")[2] for task in chosen[:3]}) == 3

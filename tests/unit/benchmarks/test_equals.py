@@ -57,7 +57,7 @@ def test_kernelbenchs_times_and_its_failure() -> None:
         "candidate_stats": {"mean": 1.01},
     }
     made = of_means("1_A", answer, 1.0)
-    assert made.judge == KERNELBENCH
+    assert made.evaluator == KERNELBENCH
     assert made.speedup is not None
     assert made.speedup.value == pytest.approx(2.0)
     assert made.samples[0] == (0.002, 0.002)

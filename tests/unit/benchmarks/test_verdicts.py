@@ -164,8 +164,8 @@ class AskedTheirs(Asked):
         self.note("builds", task)
         return "no compiler" if task.problem.name == "4_C" else None
 
-    async def judge(self, task: Task, _limit: float | None, cold: bool) -> list[Figure]:
-        self.note("cold" if cold else "judges", task)
+    async def evaluate(self, task: Task, _limit: float | None, cold: bool) -> list[Figure]:
+        self.note("cold" if cold else "evaluates", task)
         return theirs(task.problem.name, 105.0 if cold else 60.0, cold)
 
 
@@ -176,11 +176,11 @@ class AskedOurs(Asked):
     async def built(self, _task: Task) -> bool:
         return True
 
-    async def judge(self, task: Task) -> Figure:
-        self.note("judges", task)
+    async def evaluate(self, task: Task) -> Figure:
+        self.note("evaluates", task)
         return ours(task.problem.name, 46.0, 40.0)
 
-    async def judge_cold(self, task: Task) -> Figure:
+    async def evaluate_cold(self, task: Task) -> Figure:
         self.note("cold", task)
         await asyncio.sleep(0)
         return ours(task.problem.name, 50.0, 40.0, cold=True)
@@ -201,10 +201,10 @@ async def apart(folder: Path, cold: bool, beside: bool = True) -> tuple[dict[str
 IN_TURN = [f"{name}#{number}" for number in range(3) for name in ("19_A", "1_B", "4_C")]
 
 
-async def test_apart_each_side_judges_all(tmp_path: Path) -> None:
+async def test_apart_each_side_evaluates_all(tmp_path: Path) -> None:
     said, figures = await apart(tmp_path, cold=False)
-    assert said["hkbench builds"] == said["hkbench judges"] == IN_TURN
-    assert said["kernelbench judges"] == [name for name in IN_TURN if not name.startswith("4_C")]
+    assert said["hkbench builds"] == said["hkbench evaluates"] == IN_TURN
+    assert said["kernelbench evaluates"] == [name for name in IN_TURN if not name.startswith("4_C")]
     assert len(said["kernelbench builds"]) == 3  # their build cache serves the repeats
     text = summary(figures)
     assert "| 19_A | 3, 3 | 60.0 | 6.0 | 10.0 |" in text
@@ -214,7 +214,7 @@ async def test_apart_each_side_judges_all(tmp_path: Path) -> None:
 @pytest.mark.parametrize("beside", [True, False])
 async def test_where_there_is_one_gpu_the_other_side_waits(tmp_path: Path, beside: bool) -> None:
     _, figures = await apart(tmp_path, cold=True, beside=beside)
-    first = [figure.judge for figure in figures[: len(IN_TURN)]]
+    first = [figure.evaluator for figure in figures[: len(IN_TURN)]]
     assert (first == [HKBENCH] * len(IN_TURN)) is not beside
 
 
@@ -228,7 +228,7 @@ async def test_at_the_time_limit_it_waits_for_what_it_ends(tmp_path: Path) -> No
     turns, ended = asyncio.Semaphore(1), list[str]()
 
     class Slow(AskedTheirs):
-        async def judge(self, task: Task, _limit: float | None, cold: bool) -> list[Figure]:
+        async def evaluate(self, task: Task, _limit: float | None, cold: bool) -> list[Figure]:
             async with turns:  # those that wait for their turn are cancelled at once, before the one that has it
                 try:
                     await asyncio.sleep(60.0)
@@ -278,7 +278,7 @@ class TestWithACheckout:
             verdicts.chosen(["50"], self.checkout)
 
     def test_their_evaluator_loads_and_takes_the_arguments(self) -> None:
-        used = inspect.getsource(sys.modules[described.__module__].judge).partition("eval_kernel_against_ref(")[2]
+        used = inspect.getsource(sys.modules[described.__module__].evaluate).partition("eval_kernel_against_ref(")[2]
         names = [line.strip().partition("=")[0] for line in used.partition("\n    )")[0].splitlines() if "=" in line]
         assert len(names) == 7
         text = (

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from hkbench.categories import key_metrics, metric_names
+from hkbench.device_kinds import model_of
 from hkbench.records import DeviceKind, KernelProfile, KernelUse, Owner
-from hkbench.records.metrics import LAUNCH, collected
 from hkbench.records.profile import Figure
 
 
@@ -55,10 +55,10 @@ def test_what_a_profile_lacks_is_left_out() -> None:
     )
 
 
-@pytest.mark.parametrize("kind", DeviceKind)
+@pytest.mark.parametrize("kind", DeviceKind.known())
 def test_every_name_of_a_launch_has_a_value(kind: DeviceKind) -> None:
     kernel = use(grid=(4, 3), block=(64,), vgprs=1, agprs=2, registers=3, lds_bytes=4, scratch_bytes=5)
-    for name in LAUNCH[kind]:
+    for name in model_of(kind).launch_figures:
         assert lines(kernel, names=(name,))[0].startswith(f"`mine`: {name} ")
     assert lines(kernel, names=("blocks", "scratch")) == ("`mine`: blocks 12, scratch 5 B a lane",)
 
@@ -86,7 +86,7 @@ def test_on_a_cpu_the_shares_of_time() -> None:
         "`(the candidate's own code)`: time share 90 %, time 1.5 ms a pass",
         "`aten::copy_` (PyTorch's): time share 10 %, time 1.5 ms a pass",
     )
-    assert set(collected(DeviceKind.CPU)) == {"time share", "time", "calls"}
+    assert set(model_of(DeviceKind.CPU).metrics) == {"time share", "time", "calls"}
 
 
 def test_names_of_kernels_are_untrusted() -> None:

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from hkbench.analysis.facts import problem_facts
 from hkbench.categories import GENERIC, CategoryBook, Situation, first, key_metrics, load_categories
 from hkbench.cli.arguments import PROMPTS
-from hkbench.judge.facts import problem_facts
 from hkbench.problems import find_problems
 from hkbench.problems.select import SHIPPED
 from hkbench.profile import ncu
 from hkbench.profile.derived import nvidia_figures
 from hkbench.profile.dispatches import profile_of
-from hkbench.records import Backend, DeviceFacts, DeviceKind, OperatorClass, Owner, SizeSet
+from hkbench.records import BackendName, DeviceFacts, DeviceKind, OperatorClass, Owner, SizeSet
 
 COMPUTE, MEMORY = "compute-intensive", "memory-intensive"
 FUSED_COMPUTE, FUSED_MEMORY = "fusion-compute", "fusion-memory"
@@ -43,31 +43,31 @@ def test_the_categories() -> None:
 def test_each_stage_names_metrics_of_each_kind_of_device() -> None:
     for category in book().categories:
         for stage in category.stages:
-            assert set(stage.metrics) == set(DeviceKind), (category.name, stage.name)
+            assert set(stage.metrics) == set(DeviceKind.known()), (category.name, stage.name)
             assert all(2 <= len(stage.metrics[kind]) <= 3 for kind in (DeviceKind.ROCM, DeviceKind.CUDA))
             assert 1 <= len(stage.metrics[DeviceKind.CPU]) <= 3
 
 
 ASKED = [
-    (Backend.HIP, DeviceKind.ROCM), (Backend.HIPKITTENS, DeviceKind.ROCM), (Backend.TRITON, DeviceKind.ROCM),
-    (Backend.TRITON, DeviceKind.CUDA), (Backend.CUDA, DeviceKind.CUDA), (Backend.CPP, DeviceKind.CPU),
+    ("hip", DeviceKind.ROCM), ("hipkittens", DeviceKind.ROCM), ("triton", DeviceKind.ROCM),
+    ("triton", DeviceKind.CUDA), ("cuda", DeviceKind.CUDA), ("cpp", DeviceKind.CPU),
 ]  # fmt: skip
 NVIDIA_WORDS = r"cp\.async|\bTMA\b|wgmma|mma\.sync|\bsm_\d|NVIDIA|H100|multiprocessor|__shfl_xor_sync|__stcs"
 AMD_WORDS = r"\bMFMA|mfma|AGPR|VGPR|CDNA|MI300|gfx9|XCD|\bDPP\b|amdgcn|SIMD\b"
 BUILTINS = r"__builtin|mfma|MFMA|float4|__shfl|\bLDS buffers"
 GPU_WORDS = r"\bLDS\b|lane|workgroup|\bwave|shared memory|thread block"
 FOREIGN = {
-    (Backend.HIP, DeviceKind.ROCM): f"{NVIDIA_WORDS}|tl\\.|On a CPU|OpenMP",
-    (Backend.HIPKITTENS, DeviceKind.ROCM): f"{NVIDIA_WORDS}|{BUILTINS}|tl\\.|OpenMP|_mm256",
-    (Backend.TRITON, DeviceKind.ROCM): f"{NVIDIA_WORDS}|{BUILTINS}|OpenMP|_mm256",
-    (Backend.TRITON, DeviceKind.CUDA): f"{AMD_WORDS}|{BUILTINS}|OpenMP|_mm256",
-    (Backend.CUDA, DeviceKind.CUDA): f"{AMD_WORDS}|tl\\.|OpenMP|_mm256",
-    (Backend.CPP, DeviceKind.CPU): f"{NVIDIA_WORDS}|{AMD_WORDS}|{GPU_WORDS}|tl\\.",
+    ("hip", DeviceKind.ROCM): f"{NVIDIA_WORDS}|tl\\.|On a CPU|OpenMP",
+    ("hipkittens", DeviceKind.ROCM): f"{NVIDIA_WORDS}|{BUILTINS}|tl\\.|OpenMP|_mm256",
+    ("triton", DeviceKind.ROCM): f"{NVIDIA_WORDS}|{BUILTINS}|OpenMP|_mm256",
+    ("triton", DeviceKind.CUDA): f"{AMD_WORDS}|{BUILTINS}|OpenMP|_mm256",
+    ("cuda", DeviceKind.CUDA): f"{AMD_WORDS}|tl\\.|OpenMP|_mm256",
+    ("cpp", DeviceKind.CPU): f"{NVIDIA_WORDS}|{AMD_WORDS}|{GPU_WORDS}|tl\\.",
 }
 
 
 @pytest.mark.parametrize(("backend", "device"), ASKED)
-def test_no_stage_speaks_of_what_the_backend_does_not_have(backend: Backend, device: DeviceKind) -> None:
+def test_no_stage_speaks_of_what_the_backend_does_not_have(backend: BackendName, device: DeviceKind) -> None:
     for category in book().categories:
         for stage in category.stages:
             lines = stage.guidance_for(backend, device)
@@ -145,3 +145,10 @@ def test_the_forty() -> None:
         assert made.by == "graph", (problem.name, made)
         found[problem.number] = made.category
     assert found == expected
+
+
+def test_the_page_has_the_forty_with_their_categories() -> None:
+    page = (PROMPTS.parent / "docs" / "categories.md").read_text("utf-8")
+    table = page.split("\n### The forty\n")[1].split("\n### ")[0]
+    listed = {int(number): name for number, name in re.findall(r"^\| (\d+)_\w+ \| ([\w-]+) \|", table, re.MULTILINE)}
+    assert listed == {number: name for name, numbers in FORTY.items() for number in numbers}

@@ -28,8 +28,8 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for number in (1, 2, 3, 7):
         doors.problem(tmp_path / "problems", f"{number}_Name", number)
     doors.reply(tmp_path / "replies", "1_Name", 1, 1, "No.")
-    for evaluator in ("Evaluator", "BuildEvaluator"):
-        monkeypatch.setattr(f"hkbench.cli.batch.{evaluator}", no_device)
+    for evaluator in ("hkbench.engine.factory.local_evaluator", "hkbench.cli.batch.CompileOnlyEvaluator"):
+        monkeypatch.setattr(evaluator, no_device)
     return tmp_path
 
 
@@ -100,7 +100,7 @@ def test_what_is_missing_of_a_range_is_said_in_ranges(batch: Callable[..., Said]
 
 def test_a_missing_folder_of_replies(batch: Callable[..., Said], desk: Path) -> None:
     code, said = batch("1", replay="nowhere")
-    assert code == 66 and "no folder nowhere" in said and len(said.splitlines()) == 1
+    assert code == 66 and "nowhere does not exist" in said and len(said.splitlines()) == 1
     assert not (desk / "results").exists()
 
 

@@ -45,8 +45,8 @@ def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(capsys.readouterr().out)
     assert found["worse"] is True
     (against,) = found["against"]
-    assert against["comparison"]["whole"]["speedup"]["difference"]["value"] == pytest.approx(0.75)
-    assert against["conclusion"].endswith("an interval that leaves out 1.")
+    assert against["whole"]["speedup"]["difference"]["value"] == pytest.approx(0.75)
+    assert against["whole"]["conclusion"].endswith("an interval that leaves out 1.")
     jsonschema.validate(found, json.loads(COMPARISON_SCHEMA.read_text()))
 
 

@@ -6,8 +6,9 @@ import argparse
 
 import pytest
 
-from hkbench.cli.arguments import add_build_only, add_device, add_judge, check_build_only, judge_settings
+from hkbench.cli.arguments import add_build_only, add_device, check_build_only
 from hkbench.cli.parser import Parser
+from hkbench.cli.settings import add_evaluation, evaluation_settings
 from hkbench.errors import UsageError
 
 
@@ -15,7 +16,7 @@ def options(*words: str) -> argparse.Namespace:
     parser = Parser()
     add_build_only(parser, "")
     add_device(parser)
-    add_judge(parser)
+    add_evaluation(parser)
     return parser.parse_args(words)
 
 
@@ -42,9 +43,9 @@ def test_a_build_alone_has_no_device() -> None:
 
 
 def test_warm_up_calls_reach_the_judge() -> None:
-    assert judge_settings(options("--warmup", "0")).warmups == 0
-    assert judge_settings(options("--warmup", "25")).warmups == 25
-    assert judge_settings(options()).warmups == 3
+    assert evaluation_settings(options("--warmup", "0")).warmups == 0
+    assert evaluation_settings(options("--warmup", "25")).warmups == 25
+    assert evaluation_settings(options()).warmups == 3
 
 
 @pytest.mark.parametrize("text", ["-1", "some", "2.5", ""])

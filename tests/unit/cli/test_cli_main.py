@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from hkbench.cli.batch import Audience
+from hkbench.cli.batch import EventBus
 from hkbench.cli.main import COMMANDS, door, main
 from hkbench.cli.models import shown_base_url
 from hkbench.errors import DeviceUnavailable
@@ -95,7 +95,7 @@ class Reader:
 def test_a_reader_that_hangs_up_is_let_go(number: int) -> None:
     """A pipe, or a terminal."""
     leaves, stays = Reader(1, number), Reader(10)
-    audience = Audience()
+    audience = EventBus()
     for one in (leaves, stays):
         audience.add(cast(Display, one))
     for _ in range(3):

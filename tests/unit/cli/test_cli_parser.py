@@ -6,17 +6,18 @@ import argparse
 
 import pytest
 
-from hkbench.cli.arguments import add_device, add_judge, add_model, add_numbers
+from hkbench.cli.arguments import add_device, add_model, add_numbers
 from hkbench.cli.budgets import add_budgets
 from hkbench.cli.main import door, main
 from hkbench.cli.parser import Parser
+from hkbench.cli.settings import add_evaluation
 
 
 def parser() -> Parser:
     made = Parser(prog="run_batch.py")
     add_numbers(made, "all")
     made.add_argument("--samples", type=int)
-    for add in (add_device, add_judge, add_model, add_budgets):
+    for add in (add_device, add_evaluation, add_model, add_budgets):
         add(made)
     return made
 

@@ -18,10 +18,9 @@ from hkbench.errors import InputMissing, RunMismatch, UsageError
 from hkbench.problems import load_problem
 from hkbench.prompts import load_prompts
 from hkbench.records import (
-    Backend,
     DeviceKind,
+    EvaluationSettings,
     IsolationLevel,
-    JudgeSettings,
     Problem,
     RunConfig,
     RunSources,
@@ -35,7 +34,7 @@ from hkbench.store.recorder import Recorder
 NAMES = ("1_A", "2_B", "3_C")
 
 #: Nothing in it is a default, so that a setting without its option is noticed.
-JUDGE = JudgeSettings(
+JUDGE = EvaluationSettings(
     trials=2,
     timing_runs=7,
     timing_seconds=11.5,
@@ -95,8 +94,9 @@ def parsed(root: Path, *words: str) -> tuple[argparse.Namespace, RunFile]:
     [
         {
             "model": "lab/kernel", "base_url": "http://127.0.0.1:9/v1", "api": "responses", "temperature": 0.25,
-            "max_tokens": 99, "reasoning_effort": "high", "samples": 5, "attempts": 4, "exhaust": True,
-            "backend": Backend.TRITON, "device": DeviceKind.CUDA, "sizes": SizeSet.FULL, "judge": JUDGE,
+            "max_tokens": 99, "reasoning_effort": "high", "samples": 5, "attempts": 4,
+            "strategy": "reflect", "exhaust": True,
+            "backend": "triton", "device": DeviceKind.CUDA, "sizes": SizeSet.FULL, "judge": JUDGE,
         },
         {
             "strategy": "judge", "judge_model": "lab/reader", "from_best": True, "samples": 1, "attempts": 11,
@@ -104,7 +104,7 @@ def parsed(root: Path, *words: str) -> tuple[argparse.Namespace, RunFile]:
             "judge": JUDGE,
         },
         {
-            "device": DeviceKind.ROCM, "backend": Backend.HIP, "sizes": SizeSet.FULL, "compiled_for": "gfx950",
+            "device": DeviceKind.ROCM, "backend": "hip", "sizes": SizeSet.FULL, "compiled_for": "gfx950",
             "model": "replay", "replay": "/recorded",
         },
         {"model": "lab/kernel", "replay": "/recorded", "sizes": SizeSet.FULL},
@@ -126,7 +126,7 @@ def test_the_recorded_settings_come_again(
 
 
 def test_no_setting_of_the_judge_is_forgotten() -> None:
-    default = JudgeSettings()
+    default = EvaluationSettings()
     derived = {"profile_fast"}  # from the strategy
     same = {name for name in type(default).model_fields if getattr(JUDGE, name) == getattr(default, name)}
     assert same == derived

@@ -51,7 +51,7 @@ async def test_a_hang_up_is_as_sigterm(capsys: pytest.CaptureFixture[str]) -> No
         os.kill(os.getpid(), signal.SIGHUP)
         with pytest.raises(Interrupted):
             await stop.wait(60.0)
-    assert stop.abandoned and "Stopping." in capsys.readouterr().err
+    assert stop.cancelled and "Stopping." in capsys.readouterr().err
 
 
 async def test_handlers_are_given_back() -> None:
@@ -68,5 +68,5 @@ async def test_what_was_ignored_stays_ignored() -> None:
     with stopped_by_signals(stop):
         os.kill(os.getpid(), signal.SIGINT)
         await asyncio.sleep(0.01)
-        assert not stop.told
+        assert not stop.requested
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN

@@ -1,17 +1,15 @@
-"""What doctor says of programs, HipKittens, hip-python and profilers, on made-up machines."""
+"""What doctor says of programs, HipKittens and profilers, on made-up machines."""
 
 from __future__ import annotations
 
 import os
 import re
-from importlib import metadata
 from pathlib import Path
 
 import pytest
 from support.compilers import hip_or_skip
 
-from hkbench.cli import doctor_tools
-from hkbench.cli.doctor_tools import COMPILERS, hip_python, hipkittens, profilers, program
+from hkbench.cli.doctor_tools import COMPILERS, hipkittens, profilers, program
 from hkbench.profile import installed
 from hkbench.records import DeviceFacts, DeviceKind
 from hkbench.toolchain.hipkittens import VARIABLES, Dialect, refusals, wrong_results
@@ -114,27 +112,3 @@ def test_each_dialect_of_hipkittens_is_tried(tmp_path: Path, monkeypatch: pytest
     assert targets.startswith("targets  cdna3 (gfx942): kittens.cuh compiles with HIP ")
     assert missing.startswith("missing  cdna4 (gfx950): ") and "no_such_header.h" in missing
     assert len(known) == len((*wrong_results(Dialect.CDNA4, compiler), *refusals(Dialect.CDNA4, compiler)))
-
-
-@pytest.mark.parametrize(
-    ("installed", "rocm", "said"),
-    [
-        (None, None, "not installed, and no ROCm"),
-        (None, "7.2.1", "not installed: `make setup` installs the line of ROCm 7.2.1"),
-        ("7.2.1.562.43", None, "7.2.1.562.43; no ROCm was found"),
-        ("7.2.2.562.43", "7.2.1", "7.2.2.562.43, of the line of ROCm 7.2.1"),
-        ("7.2.2.562.43", "10.0.0", "is not of the line of ROCm 10.0.0: pip install 'hip-python==10.0.*'"),
-    ],
-)
-def test_hip_python_and_rocm(
-    monkeypatch: pytest.MonkeyPatch, installed: str | None, rocm: str | None, said: str
-) -> None:
-    def version(name: str) -> str:
-        assert name == "hip-python"
-        if installed is None:
-            raise metadata.PackageNotFoundError(name)
-        return installed
-
-    monkeypatch.setattr(metadata, "version", version)
-    monkeypatch.setattr(doctor_tools, "rocm_version", lambda _environment: rocm)
-    assert said in hip_python().text

@@ -33,7 +33,7 @@ NAMES = {
     "NVIDIA H100 PCIe": "H100 PCIe",
     "NVIDIA H100 NVL": "H100 NVL",
 }
-#: What judge/floor.py and prompts have always been given, teraFLOP/s.
+#: What analysis/roofline.py and prompts have always been given, teraFLOP/s.
 GENERAL = {
     "MI300X": (1307.4, 163.4, 81.7),
     "MI325X": (1307.4, 163.4, 81.7),

@@ -1,4 +1,4 @@
-"""The engine's end of a judge's socket: a frame, or a typed error."""
+"""The engine's end of an evaluator's socket: a frame, or a typed error."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from support.junk import Junk
 
 from hkbench.engine.channel import Channel
 from hkbench.errors import WorkerLost
-from hkbench.runner.wire import HEADER, MAGIC, MAX_TRUSTED_BODY, send
+from hkbench.evaluation import frames
+from hkbench.protocol.wire import HEADER, MAGIC, MAX_TRUSTED_BODY
 
 
-async def received(data: bytes) -> dict[str, object]:
-    """What comes of bytes after which the judge ends."""
+async def received(data: bytes) -> frames.Frame:
+    """What comes of bytes after which the evaluator ends."""
     ours, theirs = socket.socketpair()
     async with await Channel.open(ours) as channel:
         with theirs:
@@ -24,15 +25,16 @@ async def received(data: bytes) -> dict[str, object]:
 
 
 async def test_a_frame() -> None:
-    body = json.dumps({"result": {"text": "größer"}}).encode()
-    assert await received(HEADER.pack(MAGIC, len(body)) + body) == {"result": {"text": "größer"}}
+    step = frames.Stepped(step="größer")
+    body = json.dumps(frames.written(step)).encode()
+    assert await received(HEADER.pack(MAGIC, len(body)) + body) == step
 
 
 async def test_more_than_a_runner_may_say() -> None:
-    message = {"result": "x" * (5 << 20)}
+    message = frames.Stepped(step="x" * (5 << 20))
     ours, theirs = socket.socketpair()
     async with await Channel.open(ours) as channel:
-        sending = asyncio.to_thread(send, theirs, message, MAX_TRUSTED_BODY)
+        sending = asyncio.to_thread(frames.send, theirs, message)
         _, found = await asyncio.gather(sending, channel.receive())
         theirs.close()
     assert found == message
@@ -49,6 +51,9 @@ async def test_more_than_a_runner_may_say() -> None:
         HEADER.pack(MAGIC, 2) + b"[]",
         HEADER.pack(MAGIC, 9) + b"[" * 9,
         HEADER.pack(MAGIC, 9) + b"{}",
+        HEADER.pack(MAGIC, 2) + b"{}",
+        HEADER.pack(MAGIC, 18) + b'{"frame":"rumour"}',
+        HEADER.pack(MAGIC, 19) + b'{"frame":"stepped"}',
     ],
 )
 async def test_what_is_no_frame(data: bytes) -> None:
@@ -57,10 +62,10 @@ async def test_what_is_no_frame(data: bytes) -> None:
 
 
 async def test_junk() -> None:
-    body = json.dumps({"result": {"verdict": [1, 2.5, "x"]}}).encode()
+    body = json.dumps(frames.written(frames.Failed(error="WorkerLost", message="it ended"))).encode()
     for seed in range(200):
         spoiled = Junk(seed).text(HEADER.pack(MAGIC, len(body)) + body)
         try:
-            assert isinstance(await received(spoiled), dict)
+            assert isinstance(await received(spoiled), frames.Frame)
         except WorkerLost:
             continue

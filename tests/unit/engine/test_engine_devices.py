@@ -14,20 +14,21 @@ import pytest
 from support.run_folder import ISOLATED, correct
 
 from hkbench.engine.channel import Channel
-from hkbench.engine.evaluator import Ends, Evaluator, chosen_devices
-from hkbench.engine.guards import Spare
+from hkbench.engine.evaluator import EvaluationSockets, LocalEvaluator, chosen_devices
+from hkbench.engine.guards import DeferredRunner
 from hkbench.errors import DeviceUnavailable
-from hkbench.judge.job import EvaluateJob
-from hkbench.records import Backend, DeviceFacts, DeviceKind, JudgeSettings, Problem, SizeSet, Turns
+from hkbench.evaluation import frames
+from hkbench.evaluation.job import EvaluateJob
+from hkbench.records import BackendName, DeviceFacts, DeviceKind, EvaluationSettings, Problem, SizeSet, SlotTimes, Stage
 
 PROBLEM = Problem(number=1, name="1_A", level=1, path=Path("1_A"), source="", sha256="0" * 64)
 
 
-class Room(Evaluator):
+class Room(LocalEvaluator):
     """The engine with `devices` devices. Its judges notice who builds and who measures at the same time."""
 
     def __init__(self, devices: int, builds: int, hung: str = "") -> None:
-        super().__init__(DeviceKind.CUDA, JudgeSettings(), SizeSet.FULL, builds)
+        super().__init__(DeviceKind.CUDA, EvaluationSettings(), SizeSet.FULL, builds)
         self.devices = tuple(DeviceFacts(kind=DeviceKind.CUDA, index=i, name="a GPU") for i in range(devices))
         self.isolation = ISOLATED
         self._preparation = cast(Any, SimpleNamespace(note=lambda _folder: None))
@@ -42,10 +43,14 @@ class Room(Evaluator):
         self._builds_at_once, self._hung = builds, hung
         self._judges_at_work: set[asyncio.Task[None]] = set()
 
-    async def _start(self, job: EvaluateJob) -> tuple[Channel, Spare, Ends]:
+    async def _start(self, job: EvaluateJob) -> tuple[Channel, DeferredRunner, EvaluationSockets]:
         ours, theirs = socket.socketpair()
         self._begin(self._load(theirs, Path(job.code).stem))
-        return await Channel.open(ours), cast(Spare, SimpleNamespace(close=lambda: None)), Ends((), ())
+        return (
+            await Channel.open(ours),
+            cast(DeferredRunner, SimpleNamespace(close=lambda: None)),
+            EvaluationSockets((), ()),
+        )
 
     def _door(self, index: int, _ends: list[int]) -> socket.socket:
         ours, theirs = socket.socketpair()
@@ -59,18 +64,20 @@ class Room(Evaluator):
 
     async def _load(self, sock: socket.socket, name: str) -> None:
         async with await Channel.open(sock) as channel:
-            await channel.send({"stage": "load"})
+            await channel.send(frames.Entered(stage=Stage.LOAD))
             self.building.add(name)
             self.most_builds = max(self.most_builds, len(self.building))
             if len(self.building) == self._builds_at_once:
                 self.all_build.set()
             await self.all_build.wait()
             self.building.remove(name)
-            await channel.send({"ready": True})
+            await channel.send(frames.Ready())
 
     async def _measures(self, sock: socket.socket, index: int) -> None:
         async with await Channel.open(sock) as channel:
-            name = Path((await channel.receive())["code"]).stem
+            asked = await channel.receive()
+            assert isinstance(asked, frames.Evaluate)
+            name = Path(asked.job.code).stem
             assert index not in self.measuring
             self.measuring[index] = name
             self.had.setdefault(index, []).append(name)
@@ -80,15 +87,15 @@ class Room(Evaluator):
             if self._hung and name.startswith(self._hung):
                 await self.go_on.wait()
             del self.measuring[index]
-            await channel.send({"result": {"verdict": correct("1_A", 1.5).model_dump(mode="json")}})
+            await channel.send(frames.Judged(verdict=correct("1_A", 1.5)))
 
-    async def require(self, backend: Backend) -> None:
+    async def require(self, backend: BackendName) -> None:
         """Nothing is built, so no compiler is needed."""
 
-    async def turns(self, name: str, folder: Path) -> Turns:
+    async def turns(self, name: str, folder: Path) -> SlotTimes:
         code = folder / f"{name}.py"
         code.touch()
-        found = await self.evaluate(PROBLEM, code, folder / name, Backend.CUDA)
+        found = await self.evaluate(PROBLEM, code, folder / name, "cuda")
         assert found.turns is not None
         return found.turns
 

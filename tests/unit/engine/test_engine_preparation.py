@@ -1,4 +1,4 @@
-"""Kits that are made beside a run, in a cage, for what builds wished for."""
+"""PCHs that are made beside a run, in a cage, for what builds asked for."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 from support.compilers import hip_or_skip
 
 from hkbench.engine.confinement import Cages, survey
-from hkbench.engine.hip_store import HipStore
-from hkbench.engine.preparation import Preparation
+from hkbench.engine.preparation import PchBuilder
 from hkbench.engine.slots import BuildSlots
-from hkbench.records import DeviceKind, JudgeSettings, Protection
-from hkbench.runner.builds import HIP_KITS, HIP_WISHES, KITS
-from hkbench.runner.hipcc import Wanted
+from hkbench.fastbuild.hip_pch import HipPchCache
+from hkbench.fastbuild.inside.hipcc import Wanted
+from hkbench.fastbuild.inside.patch_torch import HIP_PCH_REQUESTS, HIP_PCHS, PCHS
+from hkbench.records import DeviceKind, EvaluationSettings, Protection
 from hkbench.toolchain.hip import find_torch
 
 
@@ -25,19 +25,19 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def preparation(device: DeviceKind, *, stock: bool = False) -> Preparation:
+def preparation(device: DeviceKind, *, stock: bool = False) -> PchBuilder:
     isolation = asyncio.run(survey())
     if Protection.FILES not in isolation.holds:
-        pytest.skip("candidates are not kept from files here, so kits are not shared, and that is NOT tested")
-    settings = JudgeSettings(prepare_builds=True, stock_builds=stock)
-    return Preparation(isolation, Cages(isolation), BuildSlots(1, False), settings, device, makes=True)
+        pytest.skip("candidates are not kept from files here, so PCHs are not shared, and that is NOT tested")
+    settings = EvaluationSettings(prepare_builds=True, stock_builds=stock)
+    return PchBuilder(isolation, Cages(isolation), BuildSlots(1, False), settings, device, makes=True)
 
 
 def test_only_builds_for_amd_gpus_get_kits_of_hipcc(cache: Path) -> None:
-    hip_or_skip("that builds for an AMD GPU find kits of hipcc is not tested")
-    assert list(preparation(DeviceKind.CUDA).environment()) == [KITS]
+    hip_or_skip("that builds for an AMD GPU find PCHs of hipcc is not tested")
+    assert list(preparation(DeviceKind.CUDA).environment()) == [PCHS]
     shared = preparation(DeviceKind.ROCM)
-    assert list(shared.environment()) == [KITS, HIP_KITS]
+    assert list(shared.environment()) == [PCHS, HIP_PCHS]
     assert shared.readable() == tuple(shared.environment().values())
     assert not preparation(DeviceKind.ROCM, stock=True).environment()
 
@@ -45,14 +45,14 @@ def test_only_builds_for_amd_gpus_get_kits_of_hipcc(cache: Path) -> None:
 def test_what_a_build_for_an_amd_gpu_wished_for_is_made_in_a_cage(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    toolchain = hip_or_skip("kits of hipcc are not made in a cage")
+    toolchain = hip_or_skip("PCHs of hipcc are not made in a cage")
     monkeypatch.setenv("ROCM_HOME", str(toolchain.root))
     system = [word for folder in find_torch().includes for word in ("-isystem", str(folder))]
     flags = ["--offload-arch=gfx942", "-fno-gpu-rdc", *system]
-    wish = Wanted(tuple(flags), ("hip/hip_runtime.h", "pybind11/pybind11.h"))
-    (tmp_path / HIP_WISHES).mkdir()
-    written = json.dumps({"flags": wish.flags, "headers": wish.headers})
-    (tmp_path / HIP_WISHES / f"{wish.name}.json").write_text(written)
+    request = Wanted(tuple(flags), ("hip/hip_runtime.h", "pybind11/pybind11.h"))
+    (tmp_path / HIP_PCH_REQUESTS).mkdir()
+    written = json.dumps({"flags": request.flags, "headers": request.headers})
+    (tmp_path / HIP_PCH_REQUESTS / f"{request.name}.json").write_text(written)
 
     async def run() -> None:
         shared.note(tmp_path)
@@ -61,7 +61,7 @@ def test_what_a_build_for_an_amd_gpu_wished_for_is_made_in_a_cage(
 
     shared = preparation(DeviceKind.ROCM)
     asyncio.run(run())
-    store = HipStore(toolchain, environment={"ROCM_HOME": str(toolchain.root)})
-    assert str(store.store) == shared.environment()[HIP_KITS]
-    assert store.has(wish)
-    assert len(list(store.store.glob("kit-*"))) == 1
+    store = HipPchCache(toolchain, environment={"ROCM_HOME": str(toolchain.root)})
+    assert str(store.store) == shared.environment()[HIP_PCHS]
+    assert store.has(request)
+    assert len(list(store.store.glob("pch-*"))) == 1

@@ -18,9 +18,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from hkbench.judge.compare import compare_output
-from hkbench.judge.reference import Reference
-from hkbench.judge.variations import NAMES, Variator
+from hkbench.analysis.compare import compare_output
+from hkbench.analysis.input_distributions import NAMES, Variator
+from hkbench.analysis.reference import Reference
 from hkbench.problems.load import load_problem
 from hkbench.records import SizeSet
 

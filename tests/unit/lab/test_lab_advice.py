@@ -25,7 +25,6 @@ from hkbench.records import (
     AdviceReceived,
     AnswerForm,
     AnyEvent,
-    Backend,
     CallKey,
     Candidate,
     Decided,
@@ -75,7 +74,7 @@ class Judge:
 class Prompter:
     """Shows what it was given."""
 
-    backend = Backend.CPP
+    backend = "cpp"
     book = load_prompts(doors.ROOT / "prompts")
 
     async def question(

@@ -13,16 +13,15 @@ import pytest
 from support import doors
 from support.run_folder import FACTS, correct, incorrect, run_config
 
-from hkbench.engine.evaluator import Evaluated
+from hkbench.engine.evaluator import EvaluationResult
 from hkbench.engine.slots import Devices
 from hkbench.errors import BudgetReached, InternalError, Interrupted, WorkerLost
-from hkbench.lab import Lab, Stop
+from hkbench.lab import Lab, Proposal, Stop, ranked
 from hkbench.llm.client import ALWAYS, Permit
 from hkbench.records import (
     Advice,
     AnyEvent,
     AttemptClosed,
-    Backend,
     CallKey,
     Decided,
     EvaluationFailed,
@@ -33,8 +32,8 @@ from hkbench.records import (
     Prompt,
     Reply,
     SampleKey,
+    SlotTimes,
     Stage,
-    Turns,
     VerdictReached,
 )
 from hkbench.store.layout import RunPaths
@@ -74,7 +73,7 @@ class Judge:
         self.failures = failures
         self.slowest = slowest
 
-    async def evaluate(self, problem: Problem, code: Path, *_: object) -> Evaluated:
+    async def evaluate(self, problem: Problem, code: Path, *_: object) -> EvaluationResult:
         self.codes.append(code.read_text())
         number = len(self.codes)
         await asyncio.sleep(0.01)
@@ -85,8 +84,8 @@ class Judge:
             found = incorrect(problem.name, FailureKind.TIMEOUT, Stage.RUN)
         digest = sha256(code.read_bytes()).hexdigest()
         conditions = found.conditions.model_copy(update={"candidate_sha256": digest})
-        turns = Turns(asked=1.0, building=2.0, loaded=3.0, device=0, lent=4.0, returned=4.0 + number)
-        return Evaluated(found.model_copy(update={"conditions": conditions}), turns=turns)
+        turns = SlotTimes(asked=1.0, building=2.0, loaded=3.0, device=0, lent=4.0, returned=4.0 + number)
+        return EvaluationResult(found.model_copy(update={"conditions": conditions}), turns=turns)
 
 
 class Bench:
@@ -97,7 +96,7 @@ class Bench:
 
     def lab(self, judge: Judge, stop: Stop | None = None, codes: Sequence[str] = CODES) -> Lab:
         problem = Problem(number=1, name=NAME, level=1, path=Path(NAME), source="", sha256="0" * 64)
-        prompter = SimpleNamespace(backend=Backend.CPP)
+        prompter = SimpleNamespace(backend="cpp")
         return Lab(problem, cast(Any, prompter), Client(codes), cast(Any, judge), self.recorder, "m", stop=stop)
 
 
@@ -137,7 +136,7 @@ async def test_a_later_attempt_and_a_resume_know_it_too(bench: Bench) -> None:
 class Broken(Judge):
     """Fails at one candidate's code in a way that nobody foresaw."""
 
-    async def evaluate(self, problem: Problem, code: Path, *rest: object) -> Evaluated:
+    async def evaluate(self, problem: Problem, code: Path, *rest: object) -> EvaluationResult:
         if "x + 0" in code.read_text():
             raise RecursionError("\ud800 in the message")
         return await super().evaluate(problem, code, *rest)
@@ -193,7 +192,7 @@ async def test_what_a_busy_machine_can_have_caused_is_judged_anew(bench: Bench) 
 
 
 class EndsAfter(Stop):
-    """The run is told to end after so many calls were begun."""
+    """A run that is asked to stop after so many calls were begun."""
 
     def __init__(self, calls: int) -> None:
         super().__init__()
@@ -201,7 +200,7 @@ class EndsAfter(Stop):
 
     def check(self) -> None:
         if not self.left:
-            self.end(lambda: BudgetReached("spent"))
+            self.request(lambda: BudgetReached("spent"))
         self.left -= 1
         super().check()
 
@@ -234,7 +233,7 @@ class OneDevice(Judge):
         super().__init__()
         self.device, self.lent, self.go_on = Devices([0]), asyncio.Event(), asyncio.Event()
 
-    async def evaluate(self, problem: Problem, code: Path, *more: object) -> Evaluated:
+    async def evaluate(self, problem: Problem, code: Path, *more: object) -> EvaluationResult:
         entered = cast(Callable[[Stage, int | None], None], more[-1])
         entered(Stage.BUILD, None)
         async with self.device.one() as index:
@@ -275,12 +274,12 @@ async def test_a_measurement_beyond_the_grace_of_a_time_limit_is_left_too(bench:
     assert not any(isinstance(event, VerdictReached | EvaluationFailed) for event in bench.events)
 
 
-async def test_an_abandoned_evaluation_is_no_failure_of_the_machine(bench: Bench) -> None:
+async def test_a_cancelled_evaluation_is_no_failure_of_the_machine(bench: Bench) -> None:
     stop = Stop()
     lab = bench.lab(Judge(), stop)
     evaluation = asyncio.create_task(lab.evaluate(await lab.generate(PROMPT, 1, 3)))
     await asyncio.sleep(0.001)
-    stop.abandon(lambda: Interrupted("interrupted"))
+    stop.cancel(lambda: Interrupted("interrupted"))
     with pytest.raises(Interrupted):
         await evaluation
     assert not any(isinstance(event, EvaluationFailed | VerdictReached) for event in bench.events)
@@ -299,3 +298,47 @@ async def test_a_stage_says_whether_it_made_the_best_kernel_faster(bench: Bench)
         ("better", "improved 1.00x -> 1.50x"),
         ("as before", "no improvement on 1.50x"),
     ]
+
+
+class FirstIsLast(Judge):
+    """Lets the first candidate wait until all others are judged."""
+
+    def __init__(self, others: int) -> None:
+        super().__init__()
+        self._left = others
+        self._done = asyncio.Event()
+
+    async def evaluate(self, problem: Problem, code: Path, *rest: object) -> EvaluationResult:
+        if "first" in code.read_text():
+            await self._done.wait()
+        found = await super().evaluate(problem, code, *rest)
+        self._left -= 1
+        if not self._left:
+            self._done.set()
+        return found
+
+
+async def test_side_by_side_they_count_in_the_order_of_their_numbers(bench: Bench) -> None:
+    lab = bench.lab(FirstIsLast(2))
+    found = await lab.expand([Proposal(f"# {name}", "a rule") for name in ("first", "second", "third")])
+    assert [one.key.attempt for (one,) in found] == [1, 2, 3]
+    judged = [event.key.attempt for event in bench.events if isinstance(event, VerdictReached)]
+    assert judged[-1] == 1, "which was judged last"
+    assert [event.attempt for event in bench.events if isinstance(event, AttemptClosed)] == [1, 2, 3]
+    assert [one.key.attempt for one in lab.samples] == [1, 2, 3]
+    assert lab.best is not None and lab.best == ranked(lab.samples)[0]
+    assert all(one.reply is None for one in lab.samples) and not lab.answered
+
+
+async def test_a_resume_finds_the_tree_and_the_draws(bench: Bench) -> None:
+    lab = bench.lab(Judge())
+    (seed,) = (await lab.expand([Proposal("# seed", "a rule")]))[0]
+    drawn = lab.random(7).random()
+    await lab.expand([Proposal(f"# {drawn}", "a rule", seed)])
+    judge = Judge()
+    resumed = bench.lab(judge)
+    (again,) = (await resumed.expand([Proposal("# another seed", "a rule")]))[0]
+    assert again == seed, "as it lies in the folder"
+    assert resumed.random(7).random() == drawn != resumed.random(8).random()
+    await resumed.expand([Proposal(f"# {drawn}", "a rule", again)])
+    assert judge.codes == [] and resumed.samples == lab.samples

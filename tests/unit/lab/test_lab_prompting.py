@@ -8,15 +8,14 @@ from typing import cast
 import pytest
 
 from hkbench.cli.arguments import PROMPTS
-from hkbench.engine import Evaluator
+from hkbench.engine import LocalEvaluator
 from hkbench.lab.prompting import Prompter
 from hkbench.problems import SHIPPED, load_problem
 from hkbench.prompts import load_prompts
 from hkbench.records import (
-    Backend,
     DeviceFacts,
     DeviceKind,
-    JudgeSettings,
+    EvaluationSettings,
     Problem,
     ProblemFacts,
     SizeSet,
@@ -38,7 +37,7 @@ class Described:
 
 @pytest.mark.parametrize(("rtol", "stated"), [({}, "rtol: float32 0.0001;"), ({"float32": 1e-5}, "float32 1e-05;")])
 async def test_the_tolerance_in_force(rtol: dict[str, float], stated: str) -> None:
-    book, evaluator = load_prompts(PROMPTS), cast(Evaluator, Described())
-    prompter = Prompter(book, Backend.CPP, evaluator, JudgeSettings(rtol=rtol))
+    book, evaluator = load_prompts(PROMPTS), cast(LocalEvaluator, Described())
+    prompter = Prompter(book, "cpp", evaluator, EvaluationSettings(rtol=rtol))
     prompt = await prompter.render(load_problem(PROBLEM), None)
     assert stated in " ".join(prompt.text.split())

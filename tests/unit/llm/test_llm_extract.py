@@ -74,12 +74,12 @@ FOUND: dict[str, tuple[str, Rule, str]] = {
     "named in a comment only": (fenced("# class ModelNew\n" + HELPER) + fenced(MODEL), Rule.LAST_MODEL_NEW, MODEL),
     "file before diff": (fenced(MODEL) + fenced("@@ -1 +1 @@\n-a\n+b\n", "diff"), Rule.LAST_MODEL_NEW, MODEL),
     # no ModelNew
-    "no ModelNew": (fenced(HELPER), Rule.LARGEST_BLOCK, HELPER),
-    "largest": (fenced("x = 1\n") + fenced(HELPER) + fenced("y = 2\n"), Rule.LARGEST_BLOCK, HELPER),
-    "largest is not the C++": (fenced(CPP * 9, "cpp") + fenced(HELPER), Rule.LARGEST_BLOCK, HELPER),
-    "python without a label": (fenced(HELPER, ""), Rule.LARGEST_BLOCK, HELPER),
-    "python that does not parse": (fenced("def f(:\n"), Rule.LARGEST_BLOCK, "def f(:\n"),
-    "ModelNew only in a string": (fenced('s = "class ModelNew"\n'), Rule.LARGEST_BLOCK, 's = "class ModelNew"\n'),
+    "no ModelNew": (fenced(HELPER), Rule.MAX_BLOCK, HELPER),
+    "largest": (fenced("x = 1\n") + fenced(HELPER) + fenced("y = 2\n"), Rule.MAX_BLOCK, HELPER),
+    "largest is not the C++": (fenced(CPP * 9, "cpp") + fenced(HELPER), Rule.MAX_BLOCK, HELPER),
+    "python without a label": (fenced(HELPER, ""), Rule.MAX_BLOCK, HELPER),
+    "python that does not parse": (fenced("def f(:\n"), Rule.MAX_BLOCK, "def f(:\n"),
+    "ModelNew only in a string": (fenced('s = "class ModelNew"\n'), Rule.MAX_BLOCK, 's = "class ModelNew"\n'),
     # never closed
     "unclosed": (f"Here:\n```python\n{MODEL}", Rule.UNCLOSED_BLOCK, MODEL),
     "unclosed and cut": ("```python\nclass ModelNew:\n    def f(", Rule.UNCLOSED_BLOCK, "class ModelNew:\n    def f("),

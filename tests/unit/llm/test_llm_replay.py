@@ -9,7 +9,7 @@ import pytest
 
 from hkbench.errors import ReplayMissing
 from hkbench.llm.replay import ReplayClient
-from hkbench.records import Backend, Reply, SampleKey, Usage
+from hkbench.records import Reply, SampleKey, Usage
 
 KEY = SampleKey(problem="1_Add", attempt=2, sample=3)
 
@@ -25,15 +25,8 @@ def record(folder: Path, text: str, exchange: str | None = None, key: SampleKey 
 
 async def test_text_alone(tmp_path: Path) -> None:
     record(tmp_path, "größer\r\n")
-    reply = await ReplayClient(tmp_path, Backend.CPP).complete(KEY, "any prompt")
+    reply = await ReplayClient(tmp_path, "cpp").complete(KEY, "any prompt")
     assert reply == Reply(text="größer\r\n", model="recorded", replayed=True)
-
-
-async def test_the_backends_own_folder_comes_first(tmp_path: Path) -> None:
-    record(tmp_path, "of any backend")
-    record(tmp_path / "cuda", "of cuda")
-    assert (await ReplayClient(tmp_path, Backend.CUDA).complete(KEY, "")).text == "of cuda"
-    assert (await ReplayClient(tmp_path, Backend.CPP).complete(KEY, "")).text == "of any backend"
 
 
 async def test_what_a_run_recorded_comes_back(tmp_path: Path) -> None:
@@ -41,7 +34,7 @@ async def test_what_a_run_recorded_comes_back(tmp_path: Path) -> None:
     first = Reply(text="x", model="m-1", finish_reason="stop", usage=usage, seconds=1.5, tries=2, request_id="r")
     fields = first.model_dump(mode="json", exclude={"text"})
     record(tmp_path, "x", json.dumps({**fields, "request": {"temperature": 0}}))
-    reply = await ReplayClient(tmp_path, Backend.HIP).complete(KEY, "")
+    reply = await ReplayClient(tmp_path, "hip").complete(KEY, "")
     assert reply == first.model_copy(update={"replayed": True})
 
 
@@ -49,44 +42,46 @@ async def test_what_a_run_recorded_comes_back(tmp_path: Path) -> None:
 async def test_a_damaged_record_is_named(tmp_path: Path, exchange: str) -> None:
     sample = record(tmp_path, "x", exchange)
     with pytest.raises(ReplayMissing, match="is not the record of a reply") as caught:
-        await ReplayClient(tmp_path, Backend.HIP).complete(KEY, "")
+        await ReplayClient(tmp_path, "hip").complete(KEY, "")
     assert str(sample / "exchange.json") in str(caught.value)
 
 
 async def test_a_reply_that_is_not_text(tmp_path: Path) -> None:
     (record(tmp_path, "") / "response.txt").write_bytes(b"\xff")
     with pytest.raises(ReplayMissing, match="not UTF-8"):
-        await ReplayClient(tmp_path, Backend.HIP).complete(KEY, "")
+        await ReplayClient(tmp_path, "hip").complete(KEY, "")
 
 
-async def test_missing_names_the_key_the_folder_and_what_is_there(tmp_path: Path) -> None:
-    client = ReplayClient(tmp_path, Backend.HIP)
+async def test_missing_names_the_key_the_source_and_what_is_there(tmp_path: Path) -> None:
     with pytest.raises(ReplayMissing, match="holds no replies at all"):
-        await client.complete(KEY, "")
+        await ReplayClient(tmp_path, "hip").complete(KEY, "")
     record(tmp_path, "x", key=SampleKey(problem="2_Mul", attempt=1, sample=1))
     with pytest.raises(ReplayMissing, match="recorded problems: 2_Mul"):
-        await client.complete(KEY, "")
-    record(tmp_path / "hip", "x", key=SampleKey(problem="1_Add", attempt=1, sample=1))
-    with pytest.raises(ReplayMissing, match="recorded for this problem: attempt_1/sample_1") as caught:
+        await ReplayClient(tmp_path, "hip").complete(KEY, "")
+    for sample in (10, 9):
+        record(tmp_path, "x", key=SampleKey(problem="1_Add", attempt=1, sample=sample))
+    client = ReplayClient(tmp_path, "hip")
+    here = "recorded for this problem: attempt_1/sample_9, attempt_1/sample_10$"
+    with pytest.raises(ReplayMissing, match=here) as caught:
         await client.complete(KEY, "")
     for part in ("1_Add, attempt 2, sample 3 (hip)", str(tmp_path)):
         assert part in str(caught.value)
     assert client.unrecorded(["1_Add", "2_Mul", "3_Div"]) == ["3_Div"]
+    assert client.recorded_samples(["1_Add", "2_Mul"]) == 2
 
 
 def test_missing_lists_what_has_no_reply(tmp_path: Path) -> None:
-    keys = [SampleKey(problem="1_Add", attempt=2, sample=n) for n in range(1, 5)]
+    keys = [SampleKey(problem="1_Add", attempt=2, sample=n) for n in range(1, 4)]
     record(tmp_path, "x", key=keys[1])
-    record(tmp_path / "hip", "x", key=keys[3])
-    assert ReplayClient(tmp_path, Backend.HIP).missing(keys) == [keys[0], keys[2]]
+    assert ReplayClient(tmp_path, "hip").missing(keys) == [keys[0], keys[2]]
 
 
-def test_no_such_folder(tmp_path: Path) -> None:
-    with pytest.raises(ReplayMissing, match="no folder"):
-        ReplayClient(tmp_path / "nowhere", Backend.HIP)
+def test_no_such_source(tmp_path: Path) -> None:
+    with pytest.raises(ReplayMissing, match="does not exist"):
+        ReplayClient(tmp_path / "nowhere", "hip")
 
 
 async def test_closing_leaves_nothing_behind(tmp_path: Path) -> None:
-    client = ReplayClient(tmp_path, Backend.HIP)
+    client = ReplayClient(tmp_path, "hip")
     await client.close()
     assert client.missing([KEY]) == [KEY]

@@ -339,6 +339,7 @@ async def test_a_diff_says_what_it_bought(tmp_path: Path) -> None:
     run = RunFolder(tmp_path)
     run.start()
     for attempt, speedup in ((1, 0.62), (2, 1.31)):
+        run.prompted("1_ReLU", "default.txt", attempt)
         key = run.sample("1_ReLU", attempt, 1, correct("1_ReLU", speedup).model_copy(update={"profile": PROFILE}))
         run.chosen(key)
         run.paths.problem("1_ReLU").sample(attempt, 1).code.write_text(f"import torch\nspeed = {attempt}\n")

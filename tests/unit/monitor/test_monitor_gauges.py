@@ -13,8 +13,8 @@ from support.run_folder import RunFolder
 from hkbench.monitor.gauges import Gauges, read_once
 from hkbench.monitor.live import Watch
 from hkbench.monitor.reading import NotRead, Reading
-from hkbench.monitor.state import RunState
 from hkbench.records import DeviceKind, DevicePlace
+from hkbench.store.state import RunState
 
 PLACES = (DevicePlace(index=0, name="a"), DevicePlace(index=1, name="b"))
 

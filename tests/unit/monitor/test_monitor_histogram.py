@@ -29,4 +29,4 @@ def test_it_fits_its_width_and_survives_what_is_not_a_number() -> None:
     lines = capture.get().splitlines()
     assert len(lines) == 5
     assert max(map(len, lines)) <= 60
-    assert lines[-1].split() == ["1", "ms", "2", "ms"]
+    assert lines[-1].split() == ["1.00", "ms", "2.00", "ms"]

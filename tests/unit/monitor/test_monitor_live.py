@@ -15,16 +15,16 @@ from hkbench.monitor import run_monitor
 from hkbench.monitor.live import Watch
 from hkbench.monitor.render import frame
 from hkbench.monitor.snapshot import Snapshot
-from hkbench.monitor.state import RunState
 from hkbench.records import GenerationFailed, Outcome, SampleKey, Stage, VerdictReached
-from hkbench.store.events import Damage, read_events
+from hkbench.store.events import CorruptEntry, read_events
 from hkbench.store.layout import RunPaths
+from hkbench.store.state import RunState
 
 
 def text_of(run: RunFolder, *, height: int | None = None, width: int = 80, after: float = 0.0) -> str:
     state = RunState(run.config)
     for event in read_events(run.paths.journal):
-        assert not isinstance(event, Damage)
+        assert not isinstance(event, CorruptEntry)
         state.apply(event)
     console = Console(file=io.StringIO(), width=width, color_system=None)
     with console.capture() as capture:
@@ -242,8 +242,8 @@ def test_an_older_journal_has_its_intervals_from_the_verdicts(tmp_path: Path) ->
         folder.root.mkdir(parents=True)
         folder.result.write_text(verdict.model_dump_json() if name == "1_ReLU" else "{")
         key = SampleKey(problem=name, attempt=1, sample=1)
-        event = VerdictReached.of(run.tick(), key, verdict)
-        run.emit(event.model_copy(update={"low": None, "high": None, "own": None, "language": None}))
+        older = {"time": run.tick(), "low": None, "high": None, "own": None, "language": None}
+        run.emit(VerdictReached.of(key, verdict).model_copy(update=older))
     watch = Watch(run.paths)
     for _ in range(2):
         watch.look()

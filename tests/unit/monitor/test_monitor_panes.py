@@ -66,7 +66,7 @@ def test_a_failure_with_its_mismatch_and_stages(run: RunFolder) -> None:
     assert "failure   aliased_output in stage compare (rule own-memory), trial 2" in lines
     assert "message   two" in lines
     assert "mismatch  output[3, 7]: expected 1.0, got 1.5, absolute error 0.5, 4 of 64 elements wrong" in lines
-    assert "build   12 s  " + "━" * 30 in lines
+    assert "build  12.0 s  " + "━" * 30 in lines
     assert not any("\x1b" in line for line in lines)
 
 
@@ -131,7 +131,7 @@ def test_output_has_the_tools_words_and_the_candidates(run: RunFolder) -> None:
 def test_timing_has_a_histogram_of_each_side(run: RunFolder) -> None:
     verdict_of(run, correct("1_ReLU", 2.0))
     text = shown(run, "timing")
-    assert "baseline: median 1 ms [1 ms, 1 ms] of 3 runs, perf_counter" in text
+    assert "baseline: median 1.00 ms [1.00 ms, 1.00 ms] of 3 runs, perf_counter" in text
     assert "candidate: median 500 µs" in text
     assert "█" in text
 
@@ -146,8 +146,8 @@ def test_profile_lists_kernels(run: RunFolder) -> None:
     profile = KernelProfile(source="a profiler", kernels=(kernel,), seconds=1.1e-3, findings=("it is slow",))
     verdict_of(run, correct("1_ReLU", 0.5).model_copy(update={"profile": profile}))
     text = shown(run, "profile")
-    assert "a profiler: 1.1 ms a pass" in text
-    assert "90 %  1 ms      2  candidate  void scale<float>()" in text
+    assert "a profiler: 1.10 ms a pass" in text
+    assert "90 %  1.00 ms      2  candidate  void scale<float>()" in text
     assert "- it is slow" in text
 
 
@@ -180,11 +180,11 @@ def test_what_the_prompt_of_a_diff_told_of(run: RunFolder) -> None:
     verdict_of(run, incorrect("1_ReLU", message="error: \x1b[2Jno semicolon"))
     assert "Feedback in this prompt: build_error: error: no semicolon" in told()
     verdict_of(run, correct("1_ReLU", 0.5))
-    assert "Feedback in this prompt: correct but slow, 2 ms vs 1 ms of the baseline\n" in told()
+    assert "Feedback in this prompt: correct but slow, 2.00 ms vs 1.00 ms of the baseline\n" in told()
     use = KernelUse(name="gelu_kernel", seconds=1.9e-3, share=0.95, calls=1, owner=Owner.CANDIDATE)
     profile = KernelProfile(source="torch", seconds=2e-3, kernels=(use,))
     verdict_of(run, correct("1_ReLU", 0.5).model_copy(update={"profile": profile}))
-    assert "correct but slow, 2 ms vs 1 ms of the baseline; 95 % of the time in" in told()
+    assert "correct but slow, 2.00 ms vs 1.00 ms of the baseline; 95 % of the time in" in told()
     profile = profile.model_copy(update={"findings": ("two launches", "no reuse")})
     verdict_of(run, correct("1_ReLU", 0.5).model_copy(update={"profile": profile}))
     assert "Feedback in this prompt: two launches\nFeedback in this prompt: no reuse\n" in told()

@@ -14,7 +14,6 @@ from hkbench.monitor import make_display
 from hkbench.monitor.describe import describe
 from hkbench.monitor.head import head
 from hkbench.monitor.progress import PlainDisplay, RichDisplay
-from hkbench.monitor.state import RunState
 from hkbench.records import (
     AnyEvent,
     AttemptClosed,
@@ -30,7 +29,8 @@ from hkbench.records import (
     Status,
     Usage,
 )
-from hkbench.store.events import Damage, read_events
+from hkbench.store.events import CorruptEntry, read_events
+from hkbench.store.state import RunState
 
 
 class Terminal(io.StringIO):
@@ -39,7 +39,7 @@ class Terminal(io.StringIO):
 
 
 def events_of(run: RunFolder) -> list[AnyEvent]:
-    return [event for event in read_events(run.paths.journal) if not isinstance(event, Damage)]
+    return [event for event in read_events(run.paths.journal) if not isinstance(event, CorruptEntry)]
 
 
 def shown(kind: str | None, run: RunFolder, stream: io.StringIO | None = None) -> str:
@@ -122,7 +122,7 @@ def test_none_picks_by_the_stream(tmp_path: Path) -> None:
 
 
 def test_an_unknown_display_is_a_usage_error() -> None:
-    with pytest.raises(UsageError, match="rich, full, plain, log, json"):
+    with pytest.raises(UsageError, match="rich, plain, log, json"):
         make_display("fancy", io.StringIO(), run_config())
 
 

@@ -9,8 +9,8 @@ from support.run_folder import RunFolder, correct, incorrect, run_config
 
 from hkbench.monitor.live import Watch
 from hkbench.monitor.rows import Column, Layout
-from hkbench.monitor.state import RunState
 from hkbench.records import FailureKind, Stage, Usage
+from hkbench.store.state import RunState
 
 NAMES = tuple(f"{i}_Scaled_masked_softmax_fp32" for i in range(1, 101))
 

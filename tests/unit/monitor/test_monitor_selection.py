@@ -8,8 +8,8 @@ from support.run_folder import RunFolder, run_config, sample_run
 
 from hkbench.monitor.live import Watch
 from hkbench.monitor.selection import Order, Selection
-from hkbench.monitor.state import RunState
 from hkbench.records import FailureKind
+from hkbench.store.state import RunState
 
 
 def state_of(run: RunFolder) -> RunState:

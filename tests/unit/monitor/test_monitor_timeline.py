@@ -6,7 +6,7 @@ from support.run_folder import RunFolder, correct, incorrect
 
 from hkbench.monitor.live import Watch
 from hkbench.monitor.timeline import sample_line
-from hkbench.records import Stage, Turns, VerdictReached
+from hkbench.records import SlotTimes, Stage, VerdictReached
 
 
 def test_bars_lie_where_the_samples_were_under_way(tmp_path: Path) -> None:
@@ -39,10 +39,11 @@ def test_waiting_and_work_are_told_apart(tmp_path: Path) -> None:
     run.tick(2)
     run.answered(key)
     run.entered(key, Stage.BUILD)
-    turns = Turns(
+    turns = SlotTimes(
         asked=start + 3, building=start + 6, loaded=start + 10, device=0, lent=start + 13, returned=start + 15
     )
-    run.emit(VerdictReached.of(start + 15, key, correct("1_ReLU", 2.0), turns))
+    reached = VerdictReached.of(key, correct("1_ReLU", 2.0), turns)
+    run.emit(reached.model_copy(update={"time": start + 15}))
     watch = Watch(run.paths)
     watch.look()
     assert watch.state is not None

@@ -8,21 +8,18 @@ from typing import Any
 
 import pytest
 
+from hkbench.backends.language import defined_kernels
 from hkbench.profile import names
-from hkbench.profile.names import BuildFolder, Built, base, defined_kernels, qualified, triton_origin
+from hkbench.profile.names import BuildFolder, Built, base, qualified, triton_origin
 from hkbench.profile.ownership import (
-    FEWEST_SAMPLES,
-    HIDDEN,
-    cpu_work,
     device_work,
     judgement,
     kernel_owner,
     object_owner,
     operator_shares,
-    ownership,
     unexplained,
 )
-from hkbench.records import Owner, Ownership, Rule, Track, Work
+from hkbench.records import Owner, Rule, Track, Work
 
 SOURCE = '''
 import torch, triton
@@ -62,7 +59,7 @@ plain_kernel = triton.jit(plain)
 @torch.jit.script
 def scripted(x): return x
 '''
-DEFINED = defined_kernels(SOURCE)
+DEFINED = defined_kernels(SOURCE, "cuda")
 OWN = [
     "void rmsnorm_kernel<float, 4>(float const*, float*, int)",
     "void rmsnorm_kernel<c10::Half, 4>(c10::Half const*, c10::Half*, int)",
@@ -166,7 +163,7 @@ def test_a_kernel_of_the_same_name_in_the_source_claims_nobody_elses(name: str) 
     if name in ("a_kernel_of_nobody(float*)", "triton_poi_fused_add_mul_0") or name.startswith("triton_"):
         return  # the first is really the candidate's then, the others see below
     source = f"__global__ void {base(name)}(int x) {{ }}"
-    assert kernel_owner(name, "kernel", defined_kernels(source), Built()) is not Owner.CANDIDATE
+    assert kernel_owner(name, "kernel", defined_kernels(source, "cuda"), Built()) is not Owner.CANDIDATE
 
 
 def test_what_torch_compile_wrote_is_its_own_whatever_the_name(tmp_path: Path) -> None:
@@ -234,8 +231,8 @@ def test_what_a_source_defines() -> None:
     }
     assert wanted <= DEFINED
     assert not DEFINED & {"scripted", "run", "forward", "sqrtf"}
-    assert "k" in defined_kernels("no python: __global__ void k<float>(float*) {}")
-    assert defined_kernels("not python (\n@triton.jit\ndef k(x):\n") == {"k"}
+    assert "k" in defined_kernels("no python: __global__ void k<float>(float*) {}", "cuda")
+    assert defined_kernels("not python (\n@triton.jit\ndef k(x):\n", "cuda") == {"k"}
 
 
 def ttir(kernel: str, path: str) -> str:
@@ -312,7 +309,7 @@ FILL, COPY, ADD, GEMM, MINE = NOBODY[3], NOBODY[4], PYTORCH[0], LIBRARY[0], OWN[
     ],
 )
 def test_the_judgement_of_a_gpu_trace(kernels: list[tuple[str, float]], passes: bool) -> None:
-    work = device_work(trace(*kernels), SOURCE, Built())
+    work = device_work(trace(*kernels), DEFINED, Built())
     assert work is not None
     assert sum((work.own, work.pytorch, work.library, work.other)) == pytest.approx(1.0 if kernels else 0.0)
     reason = judgement(work, Track.OWN)
@@ -321,7 +318,7 @@ def test_the_judgement_of_a_gpu_trace(kernels: list[tuple[str, float]], passes: 
 
 
 def test_the_reason_names_shares_and_kernels() -> None:
-    work = device_work(trace((MINE, 2e-5), (GEMM, 8e-5)), SOURCE, Built())
+    work = device_work(trace((MINE, 2e-5), (GEMM, 8e-5)), DEFINED, Built())
     assert work is not None
     reason = judgement(work, Track.OWN)
     assert reason is not None
@@ -329,99 +326,20 @@ def test_the_reason_names_shares_and_kernels() -> None:
 
 
 def test_seconds_left_out_of_the_trace_are_not_the_candidates() -> None:
-    work = device_work(trace((MINE, 1e-5), left_out_seconds=1.0), SOURCE, Built())
+    work = device_work(trace((MINE, 1e-5), left_out_seconds=1.0), DEFINED, Built())
     assert work is not None and judgement(work, Track.OWN)
 
 
 @pytest.mark.parametrize("junk", [{}, {"error": "no kineto"}, {"kernels": 3}])
 def test_no_trace_is_no_work(junk: dict[str, Any]) -> None:
-    assert device_work(junk, SOURCE, Built()) is None
+    assert device_work(junk, DEFINED, Built()) is None
     assert operator_shares(junk) is None
 
 
 def test_junk_rows_are_passed_over() -> None:
     junk: list[Any] = [3, {"name": 4}, {"name": "x", "seconds": float("nan")}, {"name": "y", "seconds": 10**400}]
-    work = device_work({"kernels": [*junk, {"name": MINE, "seconds": 1.0}]}, SOURCE, Built())
+    work = device_work({"kernels": [*junk, {"name": MINE, "seconds": 1.0}]}, DEFINED, Built())
     assert work is not None and work.own == 1.0
-
-
-PRIVATE = "/tmp/run/private"
-EXTENSION = f"{PRIVATE}/build/ext.so"
-TORCH = "/venv/lib/python3.11/site-packages/torch/lib/libtorch_cpu.so"
-PYTHON, LIBM, GOMP = (
-    "/usr/bin/python3.11",
-    "/usr/lib/x86_64-linux-gnu/libm.so.6",
-    "/venv/torch/lib/libgomp-a34b3233.so.1",
-)
-BLAS = "/venv/lib/python3.11/site-packages/numpy.libs/libscipy_openblas64_-ff.so"
-
-
-@pytest.mark.parametrize(
-    ("objects", "aten", "copies", "passes"),
-    [
-        ({EXTENSION: 300, PYTHON: 30}, 0.0, 0.0, True),
-        ({EXTENSION: 40, LIBM: 300, GOMP: 500, PYTHON: 200}, 0.0, 0.0, True),
-        ({EXTENSION: 100, TORCH: 80}, 0.05, 0.4, True),  # PyTorch made zeros and copies
-        ({"": 100, PYTHON: 30}, 0.0, 0.0, True),  # generated code of its own
-        ({PYTHON: 100}, 0.0, 0.0, True),  # a view
-        ({"": 100, TORCH: 30}, 0.9, 0.0, False),  # oneDNN generates code too
-        ({TORCH: 300, EXTENSION: 20}, 0.9, 0.0, False),
-        ({TORCH: 300, EXTENSION: 20}, 0.0, 0.0, False),  # at::native called past the dispatcher
-        ({BLAS: 300, PYTHON: 20}, 0.0, 0.0, False),
-        ({EXTENSION: 20, PYTHON: 100}, 0.8, 0.0, False),  # few samples of the extension, the dispatcher saw the rest
-        ({TORCH: 200, PYTHON: 100}, 0.0, 0.7, False),  # a copy by PyTorch, and nothing else
-        ({}, 0.02, 0.2, True),
-        ({}, 0.5, 0.0, False),
-    ],
-)
-def test_the_judgement_of_samples_on_a_cpu(objects: dict[str, int], aten: float, copies: float, passes: bool) -> None:
-    work = cpu_work(objects, aten, PRIVATE, aten_copies=copies)
-    assert sum((work.own, work.pytorch, work.library, work.other)) == pytest.approx(1.0)
-    reason = judgement(work, Track.OWN)
-    assert (reason is None) is passes, (work, reason)
-
-
-def test_a_library_copied_into_the_folder_stays_a_library(tmp_path: Path) -> None:
-    path = tmp_path / "mine.so"
-    path.write_bytes(b"\x7fELF\0OpenBLAS 0.3.28 DYNAMIC_ARCH\0")
-    built = BuildFolder(str(tmp_path)).read()
-    work = cpu_work({str(path): FEWEST_SAMPLES}, 0.0, str(tmp_path), built)
-    assert work.library == 1.0
-
-
-TICKS: list[tuple[dict[frozenset[str], float], tuple[float, float], bool]] = [
-    ({frozenset({EXTENSION}): 300.0}, (1e-3, 1e-3), True),
-    ({frozenset({EXTENSION}): 300.0, frozenset({TORCH}): 3.0}, (1e-3, 1e-3), True),  # within the share
-    # A library's product and an own loop 1.3 times as long, beside a baseline that is 27 times as slow.
-    ({frozenset({EXTENSION}): 170.0, frozenset({TORCH}): 130.0}, (1e-3, 2.7e-2), False),
-    # A library's product, and nine times as long in the interpreter: there is no own work.
-    ({frozenset({PYTHON}): 270.0, frozenset({TORCH}): 30.0}, (1e-3, 2.7e-2), False),
-    # A library's product beside a hundred spinning threads: every look finds the library.
-    ({frozenset({EXTENSION, BLAS}): 300.0}, (1e-3, 1e-3), False),
-    ({frozenset({EXTENSION}): 100.0, frozenset({HIDDEN}): 200.0}, (1e-3, 1e-3), False),
-    # A call of microseconds, half of which PyTorch takes to allocate the output.
-    ({frozenset({EXTENSION}): 60.0, frozenset({TORCH}): 60.0}, (1e-5, 1e-5), True),
-]
-
-
-@pytest.mark.parametrize(("ticks", "seconds", "passes"), TICKS)
-def test_what_others_may_take_is_a_share_of_the_faster_side(
-    ticks: dict[frozenset[str], float], seconds: tuple[float, float], passes: bool
-) -> None:
-    objects: dict[str, float] = {}
-    for seen, count in ticks.items():
-        for path in seen:
-            objects[path] = objects.get(path, 0.0) + count * (100 if path == EXTENSION and len(seen) > 1 else 1)
-    work = cpu_work(objects, 0.0, PRIVATE, ticks=ticks, seconds=seconds)
-    assert (judgement(work, Track.OWN) is None) is passes, work
-    assert judgement(work, Track.ANY) is None
-    assert ownership(work) is (Ownership.OWN if passes else Ownership.NOT_OWN)
-
-
-def test_ownership_is_not_established_by_few_samples() -> None:
-    assert ownership(cpu_work({}, 0.0, PRIVATE, seconds=(1e-5, 1e-5))) is Ownership.NOT_ESTABLISHED
-    assert ownership(cpu_work({}, 0.9, PRIVATE, seconds=(1e-3, 1e-3))) is Ownership.NOT_OWN
-    assert ownership(None) is Ownership.NOT_ESTABLISHED
 
 
 def rows(*spans: tuple[float, float], busy: float | None = None, window: float = 0.0) -> dict[str, Any]:
@@ -446,7 +364,7 @@ def rows(*spans: tuple[float, float], busy: float | None = None, window: float =
 def test_the_trace_accounts_for_the_time_that_was_measured(
     traced: dict[str, Any], measured: float, passes: bool
 ) -> None:
-    work = device_work(traced, SOURCE, Built(), (measured * 1e-6, 1e-3))
+    work = device_work(traced, DEFINED, Built(), (measured * 1e-6, 1e-3))
     assert work is not None
     reason = judgement(work, Track.OWN)
     assert (reason is None) is passes, work
@@ -455,8 +373,8 @@ def test_the_trace_accounts_for_the_time_that_was_measured(
 
 def test_a_host_that_waits_for_a_processor_in_most_calls_hides_no_kernel() -> None:
     waits = rows((20, 250), window=500)
-    usual = device_work(waits, SOURCE, Built(), (480e-6, 1e-3))
-    by_quick_calls = device_work(waits, SOURCE, Built(), (480e-6, 1e-3), quick=280e-6)
+    usual = device_work(waits, DEFINED, Built(), (480e-6, 1e-3))
+    by_quick_calls = device_work(waits, DEFINED, Built(), (480e-6, 1e-3), quick=280e-6)
     assert usual is not None and by_quick_calls is not None
     assert judgement(usual, Track.OWN) is not None
     assert judgement(by_quick_calls, Track.OWN) is None
@@ -480,7 +398,7 @@ def test_a_library_is_not_hidden_by_a_kernel_that_waits(
     own: float, library: float, baseline: float, passes: bool
 ) -> None:
     kernels = [(MINE, own * 1e-6)] + ([(GEMM, library * 1e-6)] if library else [])
-    work = device_work(trace(*kernels), SOURCE, Built(), ((own + library) * 1e-6, baseline * 1e-6))
+    work = device_work(trace(*kernels), DEFINED, Built(), ((own + library) * 1e-6, baseline * 1e-6))
     assert work is not None
     reason = judgement(work, Track.OWN)
     assert (reason is None) is passes, work
@@ -501,7 +419,7 @@ def test_shares_of_operators() -> None:
 
 
 def test_a_name_cannot_carry_terminal_codes() -> None:
-    work = device_work(trace(("\x1b[2Jevil\ud800" * 100, 1.0)), SOURCE, Built())
+    work = device_work(trace(("\x1b[2Jevil\ud800" * 100, 1.0)), DEFINED, Built())
     assert work is not None
     assert isinstance(work, Work)
     assert "\x1b" not in work.kernels[0] and len(work.kernels[0]) < 200

@@ -11,8 +11,8 @@ from profile_samples import owner
 
 from hkbench.profile import ProfileUnreadable
 from hkbench.profile.dispatches import (
-    MOST_KERNELS,
-    MOST_LAUNCHES,
+    MAX_KERNELS,
+    MAX_LAUNCHES,
     Dispatch,
     Run,
     last_passes,
@@ -59,7 +59,7 @@ def test_the_wait_between_kernels_is_found() -> None:
 
 def test_many_launches_take_no_time() -> None:
     begin = time.perf_counter()
-    last_passes(run("ab" * MOST_LAUNCHES + "c"), 3, [])
+    last_passes(run("ab" * MAX_LAUNCHES + "c"), 3, [])
     assert time.perf_counter() - begin < 5
 
 
@@ -77,7 +77,7 @@ def test_what_differs_between_calls_is_left_out() -> None:
 def test_a_profile_has_a_size() -> None:
     launches = tuple(Dispatch("\ud800\x1b" * 5000 + str(number), seconds=1e-3) for number in range(1000))
     profile = profile_of("test", Run(Path("t"), launches), [], 1, owner, lambda *_: {})
-    assert len(profile.kernels) == MOST_KERNELS
+    assert len(profile.kernels) == MAX_KERNELS
     assert "936 shortest kernels are left out" in profile.notes[0]
     assert "\x1b" not in profile.kernels[0].name
     assert len(profile.model_dump_json()) < 200_000

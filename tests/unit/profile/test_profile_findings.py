@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from profile_samples import H100, MI300X
 
-from hkbench.profile.findings import MOST_FINDINGS, Pass, findings
+from hkbench.profile.findings import MAX_FINDINGS, Pass, findings
 from hkbench.profile.limits import limit_of
 from hkbench.records import KernelUse, Owner, metrics
 from hkbench.records.profile import Figure
@@ -88,7 +88,7 @@ def test_at_most_three_and_the_most_important_first() -> None:
     )
     cast = use("at::native::bfloat16_copy_kernel_cuda", share=0.2, owner=Owner.PYTORCH)
     texts = said(bad, cast, wall=20e-3)
-    assert len(texts) == MOST_FINDINGS
+    assert len(texts) == MAX_FINDINGS
     assert "host work between launches" in texts[0]  # 19 of 20 ms
     assert "scratch memory" in texts[1]
 

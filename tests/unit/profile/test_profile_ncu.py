@@ -9,7 +9,7 @@ from profile_samples import DATA, H100, cut, damaged, owner, place
 
 from hkbench.errors import InputMissing
 from hkbench.profile import Choice, Profiler, ProfileUnreadable, plan, read_profile
-from hkbench.profile.ncu import MOST_LAUNCHES, messages, read
+from hkbench.profile.ncu import MAX_LAUNCHES, messages, read
 from hkbench.records import metrics
 
 RAW = "ncu_raw_symbols.csv"
@@ -106,9 +106,9 @@ def test_a_run_that_was_cut_off_is_no_profile(tmp_path: Path) -> None:
     lines = (DATA / RAW).read_text().splitlines()
     head, launch = lines[:5], lines[5]
     path = tmp_path / "ncu.csv"
-    path.write_text("\n".join([*head, *[launch] * (MOST_LAUNCHES - 1)]) + "\n")
-    assert len(read(path).dispatches) == MOST_LAUNCHES - 1
-    path.write_text("\n".join([*head, *[launch] * MOST_LAUNCHES]) + "\n")
+    path.write_text("\n".join([*head, *[launch] * (MAX_LAUNCHES - 1)]) + "\n")
+    assert len(read(path).dispatches) == MAX_LAUNCHES - 1
+    path.write_text("\n".join([*head, *[launch] * MAX_LAUNCHES]) + "\n")
     with pytest.raises(ProfileUnreadable, match="no more are profiled"):
         read(path)
 

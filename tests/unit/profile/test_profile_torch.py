@@ -10,7 +10,8 @@ import torch
 
 from hkbench.profile import kernel_profile
 from hkbench.profile.ownership import owner_of_operator
-from hkbench.profile.torch_profiler import MOST_KERNELS
+from hkbench.profile.torch_profiler import MAX_KERNELS
+from hkbench.protocol.codec import encode
 from hkbench.records import Owner
 from hkbench.runner.profile import profile_forward
 
@@ -64,10 +65,10 @@ def test_an_answer_without_a_profile(answer: dict[str, Any]) -> None:
 
 
 def test_a_profile_has_a_size() -> None:
-    kernels = [row("k" * 100_000) for _ in range(10 * MOST_KERNELS)]
+    kernels = [row("k" * 100_000) for _ in range(10 * MAX_KERNELS)]
     profile = kernel_profile({"on_gpu": True, "wall_seconds": 1.0, "kernels": kernels}, owner)
     assert profile is not None
-    assert len(profile.kernels) == MOST_KERNELS
+    assert len(profile.kernels) == MAX_KERNELS
     assert len(profile.model_dump_json()) < 100_000
 
 
@@ -90,7 +91,7 @@ def test_what_a_prompt_may_say_of_a_gpu_pass() -> None:
 def test_a_real_cpu_pass() -> None:
     values = torch.randn(300, 300)
     answer = profile_forward(lambda: torch.relu(values @ values), torch.device("cpu"))
-    profile = kernel_profile(answer, owner_of_operator)
+    profile = kernel_profile(encode(answer), owner_of_operator)
     assert profile is not None
     names = {use.name: use.owner for use in profile.kernels}
     assert names["aten::mm"] is Owner.PYTORCH

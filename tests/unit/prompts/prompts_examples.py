@@ -11,17 +11,18 @@ from pathlib import Path
 
 from prompts_samples import DEVICES, PROMPTS, context
 
-from hkbench.engine.build_only import compile_only
-from hkbench.judge.facts import problem_facts
+from hkbench.analysis.facts import problem_facts
+from hkbench.compile_only.build_only import compile_only
 from hkbench.problems import SHIPPED, find_problems
 from hkbench.prompts import load_prompts, render
-from hkbench.records import Backend, JudgeSettings, KernelResources, Problem, ProblemFacts, SizeSet, Verdict
+from hkbench.records import BackendName, EvaluationSettings, KernelResources, Problem, ProblemFacts, SizeSet, Verdict
+from hkbench.registry import backend_names
 from hkbench.toolchain.hip import find_hip
 from hkbench.toolchain.hipkittens import Dialect, find_checkout
 from hkbench.toolchain.process import ToolResult, run_tool
 from hkbench.toolchain.resources import demangled, parse_resources
 
-SETTINGS = JudgeSettings(build_timeout=400)
+SETTINGS = EvaluationSettings(build_timeout=400)
 _BLOCK = re.compile(r"^(?P<fence>`{3,})(?P<language>\w*)\n(?P<text>.*?)^(?P=fence)$", re.DOTALL | re.MULTILINE)
 
 
@@ -30,7 +31,7 @@ class Example:
     """One fenced block of a prompt that is not the problem's own source."""
 
     name: str  #: the file in prompts/ that holds it, without its suffix
-    backend: Backend
+    backend: BackendName
     dialect: Dialect | None
     language: str
     text: str
@@ -54,8 +55,8 @@ def problems() -> tuple[tuple[Problem, ProblemFacts], ...]:
 def shipped_examples() -> tuple[Example, ...]:
     """Every block of every template for every backend, device and problem, each once."""
     book = load_prompts(PROMPTS)
-    found: dict[tuple[Backend, Dialect | None, str], Example] = {}
-    for backend, device in ((one, device) for one in Backend for device in DEVICES[one]):
+    found: dict[tuple[BackendName, Dialect | None, str], Example] = {}
+    for backend, device in ((one, device) for one in backend_names() for device in DEVICES[one]):
         for template in book.kernel_templates:
             for problem, facts in problems():
                 known = context(problem, backend, device).model_copy(update={"facts": facts})
@@ -69,7 +70,7 @@ def shipped_examples() -> tuple[Example, ...]:
     return tuple(found.values())
 
 
-def built(source: str, backend: Backend, arch: str, folder: Path, problem: Problem) -> Verdict:
+def built(source: str, backend: BackendName, arch: str, folder: Path, problem: Problem) -> Verdict:
     """What `eval.py --build-only` says of a candidate file with this text; `folder` is new."""
     folder.mkdir(parents=True)
     code = folder / "candidate.py"

@@ -7,16 +7,17 @@ from pathlib import Path
 
 from support.run_folder import ISOLATED
 
-from hkbench.prompts import DeviceSheet, PromptContext, Reflection, contract, dialect_of
+from hkbench.backends import find_backend
+from hkbench.prompts import DeviceSheet, PromptContext, Reflection, contract
 from hkbench.records import (
     REFUSALS,
-    Backend,
+    BackendName,
     Conditions,
     DeviceKind,
+    EvaluationSettings,
     Failure,
     FailureKind,
     Interval,
-    JudgeSettings,
     KernelProfile,
     Mismatch,
     Problem,
@@ -46,12 +47,12 @@ H200 = DeviceSheet(
 )  # fmt: skip
 CPU = DeviceSheet(name="a processor", kind=DeviceKind.CPU, memory_gb=25)
 
-DEVICES: dict[Backend, tuple[DeviceSheet, ...]] = {
-    Backend.HIPKITTENS: (MI300X, MI355X),
-    Backend.HIP: (MI300X, MI355X),
-    Backend.CUDA: (H200,),
-    Backend.TRITON: (H200, MI300X),
-    Backend.CPP: (CPU,),
+DEVICES: dict[BackendName, tuple[DeviceSheet, ...]] = {
+    "hipkittens": (MI300X, MI355X),
+    "hip": (MI300X, MI355X),
+    "cuda": (H200,),
+    "triton": (H200, MI300X),
+    "cpp": (CPU,),
 }
 
 _SUFFIXES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
@@ -78,9 +79,11 @@ def facts(name: str) -> ProblemFacts:
     )
 
 
-def context(of: Problem, backend: Backend, device: DeviceSheet, reflection: Reflection | None = None) -> PromptContext:
-    rules = contract(JudgeSettings(), {"float32": 1e-4, "bfloat16": 1e-2}, device.kind, backend)
-    dialect = dialect_of(device.arch) if backend is Backend.HIPKITTENS else None
+def context(
+    of: Problem, backend: BackendName, device: DeviceSheet, reflection: Reflection | None = None
+) -> PromptContext:
+    rules = contract(EvaluationSettings(), {"float32": 1e-4, "bfloat16": 1e-2}, device.kind, backend)
+    dialect = find_backend(backend).dialect(device.arch)
     return PromptContext(
         problem=of, facts=facts(of.name), backend=backend, device=device, contract=rules, dialect=dialect,
         reflection=reflection,
@@ -89,7 +92,7 @@ def context(of: Problem, backend: Backend, device: DeviceSheet, reflection: Refl
 
 def _conditions() -> Conditions:
     return Conditions(
-        backend=Backend.CPP, device=DeviceKind.CPU, device_name="a processor", candidate_sha256="0" * 64,
+        backend="cpp", device=DeviceKind.CPU, device_name="a processor", candidate_sha256="0" * 64,
         problem_sha256="1" * 64, isolation=ISOLATED,
     )  # fmt: skip
 

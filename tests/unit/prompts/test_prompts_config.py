@@ -12,7 +12,7 @@ from prompts_samples import PROMPTS
 
 from hkbench.errors import ConfigurationError
 from hkbench.prompts import hint_keys, load_prompts
-from hkbench.records import Backend, FailureKind
+from hkbench.records import FailureKind
 
 
 @pytest.fixture
@@ -121,11 +121,11 @@ def test_a_link_out_of_the_folder_is_refused(folder: Path, tmp_path_factory: pyt
 def test_the_first_pattern_in_file_order_wins(folder: Path) -> None:
     text = '{"default_prompt": "a.txt", "patterns": {"ReLU": "b.txt", "Leaky": "c.txt", "Z": "a.txt"}}'
     book = load_prompts(write(folder, text))
-    assert book.choose("20_LeakyReLU", Backend.HIP) == "b.txt"
-    assert book.choose("20_Leaky", Backend.HIP) == "c.txt"
-    assert book.choose("1_Other", Backend.HIP) == "a.txt"
+    assert book.choose("20_LeakyReLU", "hip") == "b.txt"
+    assert book.choose("20_Leaky", "hip") == "c.txt"
+    assert book.choose("1_Other", "hip") == "a.txt"
     turned = '{"default_prompt": "a.txt", "patterns": {"Leaky": "c.txt", "ReLU": "b.txt"}}'
-    assert load_prompts(write(folder, turned)).choose("20_LeakyReLU", Backend.HIP) == "c.txt"
+    assert load_prompts(write(folder, turned)).choose("20_LeakyReLU", "hip") == "c.txt"
 
 
 def test_a_backends_own_rules_come_first(folder: Path) -> None:
@@ -138,13 +138,13 @@ def test_a_backends_own_rules_come_first(folder: Path) -> None:
             "cpp": {"default_prompt": "c.txt"},
         },
     }))  # fmt: skip
-    assert book.choose("20_LeakyReLU", Backend.HIP) == "c.txt"
-    assert book.choose("20_LeakyReLU", Backend.CPP) == "b.txt"
-    assert book.choose("1_Other", Backend.CPP) == "c.txt"
-    assert book.choose("1_Other", Backend.HIP) == "a.txt"
-    assert book.hints(FailureKind.CRASH, Backend.HIP) == ["own", "both", "general"]
-    assert book.hints(FailureKind.CRASH, Backend.CPP) == ["general", "both"]
-    assert book.hints(FailureKind.TIMEOUT, Backend.HIP) == []
+    assert book.choose("20_LeakyReLU", "hip") == "c.txt"
+    assert book.choose("20_LeakyReLU", "cpp") == "b.txt"
+    assert book.choose("1_Other", "cpp") == "c.txt"
+    assert book.choose("1_Other", "hip") == "a.txt"
+    assert book.hints(FailureKind.CRASH, "hip") == ["own", "both", "general"]
+    assert book.hints(FailureKind.CRASH, "cpp") == ["general", "both"]
+    assert book.hints(FailureKind.TIMEOUT, "hip") == []
 
 
 def test_the_hash_covers_config_and_every_template(folder: Path) -> None:
@@ -166,10 +166,10 @@ def test_hints_of_classes_come_in_order_and_the_backends_own_take_the_general_on
         "reflection_hints": {"build_error.syntax": ["syntax", "both"], "build_error.undeclared": ["name", "both"]},
         "backends": {"hip": {"reflection_hints": {"build_error.undeclared": ["own"]}}},
     }))  # fmt: skip
-    assert book.class_hints(("undeclared", "syntax"), Backend.HIP) == ["own", "syntax", "both"]
-    assert book.class_hints(("undeclared",), Backend.CPP) == ["name", "both"]
-    assert book.class_hints((), Backend.HIP) == book.class_hints(("narrowing",), Backend.HIP) == []
-    assert book.hints(FailureKind.BUILD_ERROR, Backend.HIP) == []
+    assert book.class_hints(("undeclared", "syntax"), "hip") == ["own", "syntax", "both"]
+    assert book.class_hints(("undeclared",), "cpp") == ["name", "both"]
+    assert book.class_hints((), "hip") == book.class_hints(("narrowing",), "hip") == []
+    assert book.hints(FailureKind.BUILD_ERROR, "hip") == []
 
 
 #: As a HipKittens batch harness documents its own file, but for the texts of the hints.
@@ -184,8 +184,7 @@ def test_another_harness_config_loads_as_it_stands(tmp_path: Path) -> None:
     shutil.copytree(PROMPTS, tmp_path / "prompts")
     book = load_prompts(write(tmp_path / "prompts", OTHERS))
     chosen = {
-        name: book.choose(name, Backend.HIP)
-        for name in ("19_ReLU", "21_Sigmoid", "6_Matmul_with_large_K", "23_Softmax")
+        name: book.choose(name, "hip") for name in ("19_ReLU", "21_Sigmoid", "6_Matmul_with_large_K", "23_Softmax")
     }
     assert chosen == {
         "19_ReLU": "elementwise_bf16.txt",
@@ -193,8 +192,8 @@ def test_another_harness_config_loads_as_it_stands(tmp_path: Path) -> None:
         "6_Matmul_with_large_K": "gemm_rocblas.txt",
         "23_Softmax": "elementwise_bf16.txt",
     }
-    assert book.hints(FailureKind.SLOW, Backend.HIP) == ["fuse", "vectorise"]
-    assert book.hints(FailureKind.BUILD_ERROR, Backend.HIP) == ["includes", "types"]
+    assert book.hints(FailureKind.SLOW, "hip") == ["fuse", "vectorise"]
+    assert book.hints(FailureKind.BUILD_ERROR, "hip") == ["includes", "types"]
 
 
 @pytest.mark.parametrize(
@@ -214,15 +213,15 @@ def test_another_harness_config_loads_as_it_stands(tmp_path: Path) -> None:
 )
 def test_case_and_punctuation_of_a_failure_kind_make_no_difference(folder: Path, name: str, kind: FailureKind) -> None:
     book = load_prompts(write(folder, {"default_prompt": "a.txt", "reflection_hints": {name: ["x"]}}))
-    assert book.hints(kind, Backend.CPP) == ["x"]
+    assert book.hints(kind, "cpp") == ["x"]
 
 
 def test_two_names_of_one_failure_kind_add_up(folder: Path) -> None:
     hints = {"incorrect": ["one"], "wrong_values": ["two", "one"], "Compile error.SYNTAX": ["three"]}
     book = load_prompts(write(folder, {"default_prompt": "a.txt", "reflection_hints": hints}))
-    assert book.hints(FailureKind.WRONG_VALUES, Backend.CPP) == ["one", "two"]
-    assert book.hints(FailureKind.WRONG_SHAPE, Backend.CPP) == ["one"]
-    assert book.class_hints(("syntax",), Backend.CPP) == ["three"]
+    assert book.hints(FailureKind.WRONG_VALUES, "cpp") == ["one", "two"]
+    assert book.hints(FailureKind.WRONG_SHAPE, "cpp") == ["one"]
+    assert book.class_hints(("syntax",), "cpp") == ["three"]
 
 
 def test_a_mistyped_failure_kind_names_the_nearest(folder: Path) -> None:

@@ -7,7 +7,7 @@ from hashlib import sha256
 from prompts_samples import CPU, PROMPTS, ROOT, context, problem, timed, verdict_of
 
 from hkbench.prompts import Reflection, Tried, load_prompts, reflect_on, render, with_history
-from hkbench.records import Backend, Candidate, FailureKind, SampleKey, Verdict
+from hkbench.records import Candidate, FailureKind, SampleKey, Verdict
 
 BOOK = load_prompts(PROMPTS)
 SWIGLU = problem(ROOT / "problems" / "level1" / "2_SwiGLU_fp32.py")
@@ -24,12 +24,12 @@ def tried(attempt: int, code: str | None, verdict: Verdict) -> Tried:
 def reflected(*attempts: Tried, best: Tried | None = None, sent_before: SampleKey | None = None) -> Reflection:
     last = attempts[-1]
     code = last.candidate.source if last.candidate is not None else None
-    reflection = reflect_on(last.verdict, code, last.key.attempt, BOOK, Backend.CPP)
+    reflection = reflect_on(last.verdict, code, last.key.attempt, BOOK, "cpp")
     return with_history(reflection, attempts, best, sent_before)
 
 
 def text(reflection: Reflection) -> str:
-    return render(BOOK, "elementwise.txt", context(SWIGLU, Backend.CPP, CPU, reflection)).text
+    return render(BOOK, "elementwise.txt", context(SWIGLU, "cpp", CPU, reflection)).text
 
 
 SLOW = tried(1, "the first kernel", timed(0.8))

@@ -12,11 +12,11 @@ from hkbench.profile import Choice, Profiler, plan, read_profile
 from hkbench.prompts import Question, contract, load_prompts, reflect_on, render
 from hkbench.prompts.error_classes import KEYS
 from hkbench.records import (
-    Backend,
+    BackendName,
     DeviceKind,
+    EvaluationSettings,
     Failure,
     FailureKind,
-    JudgeSettings,
     KernelProfile,
     KernelResources,
     KernelUse,
@@ -29,20 +29,21 @@ from hkbench.records import (
     Track,
     Trial,
 )
+from hkbench.registry import backend_names
 
 BOOK = load_prompts(PROMPTS)
 SWIGLU = problem(ROOT / "problems" / "level1" / "2_SwiGLU_fp32.py")
 
 
 @pytest.mark.parametrize("kind", FailureKind)
-@pytest.mark.parametrize("backend", Backend)
-def test_every_failure_kind_has_hints(kind: FailureKind, backend: Backend) -> None:
+@pytest.mark.parametrize("backend", backend_names())
+def test_every_failure_kind_has_hints(kind: FailureKind, backend: BackendName) -> None:
     assert BOOK.hints(kind, backend)
 
 
 @pytest.mark.parametrize("key", KEYS)
-@pytest.mark.parametrize("backend", Backend)
-def test_every_class_of_errors_has_a_hint(key: str, backend: Backend) -> None:
+@pytest.mark.parametrize("backend", backend_names())
+def test_every_class_of_errors_has_a_hint(key: str, backend: BackendName) -> None:
     hints = BOOK.class_hints((key,), backend)
     assert hints
     assert sum(map(len, hints)) < 400
@@ -51,11 +52,11 @@ def test_every_class_of_errors_has_a_hint(key: str, backend: Backend) -> None:
 @pytest.mark.parametrize("kind", FailureKind)
 def test_every_failure_kind_renders_with_its_hints(kind: FailureKind) -> None:
     code = None if kind is FailureKind.NO_CODE else "class ModelNew: pass  # the parent"
-    reflection = reflect_on(verdict_of(kind), code, 2, BOOK, Backend.CPP)
+    reflection = reflect_on(verdict_of(kind), code, 2, BOOK, "cpp")
     assert reflection.kind is kind
-    text = render(BOOK, "elementwise.txt", context(SWIGLU, Backend.CPP, CPU, reflection)).text
+    text = render(BOOK, "elementwise.txt", context(SWIGLU, "cpp", CPU, reflection)).text
     assert "## Your attempt 2" in text
-    for hint in BOOK.hints(kind, Backend.CPP):
+    for hint in BOOK.hints(kind, "cpp"):
         assert f"- {hint}" in text
     assert ("# the parent" in text) is (code is not None)
     if kind is not FailureKind.SLOW:
@@ -66,7 +67,7 @@ def test_a_build_error_speaks_in_the_compilers_words() -> None:
     lines = ["[1/2] c++ " + "-DX " * 2000, "main.cpp:3:1: \x1b[31merror:\x1b[0m 'foo' undeclared", "  foo();"]
     detail = "\n".join(lines)
     failure = Failure(stage=Stage.BUILD, kind=FailureKind.BUILD_ERROR, message="main.cpp:3:1", detail=detail)
-    reflection = reflect_on(failed(failure), "x", 1, BOOK, Backend.CPP)
+    reflection = reflect_on(failed(failure), "x", 1, BOOK, "cpp")
     assert reflection.detail is not None
     assert "error: 'foo' undeclared\n  foo();" in reflection.detail
     assert len(reflection.detail) <= 4000
@@ -84,32 +85,32 @@ def test_the_hints_for_an_errors_class_come_before_the_general_ones() -> None:
         ]
     )
     failure = Failure(stage=Stage.BUILD, kind=FailureKind.BUILD_ERROR, message="mma.cuh:220:23", detail=detail)
-    reflection = reflect_on(failed(failure), "x", 1, BOOK, Backend.HIPKITTENS)
-    special = BOOK.class_hints(("shape_combination",), Backend.HIPKITTENS)
-    assert list(reflection.hints) == special + BOOK.hints(FailureKind.BUILD_ERROR, Backend.HIPKITTENS)
+    reflection = reflect_on(failed(failure), "x", 1, BOOK, "hipkittens")
+    special = BOOK.class_hints(("shape_combination",), "hipkittens")
+    assert list(reflection.hints) == special + BOOK.hints(FailureKind.BUILD_ERROR, "hipkittens")
     assert reflection.detail == detail  # short compiler output is shown as the build cut it
-    text = render(BOOK, "elementwise.txt", context(SWIGLU, Backend.CPP, CPU, reflection)).text
+    text = render(BOOK, "elementwise.txt", context(SWIGLU, "cpp", CPU, reflection)).text
     assert f"- {special[0]}" in text
 
 
 def test_a_symbol_missing_at_import_gets_the_linkers_hint() -> None:
     said = "ImportError: /x/ext.so: undefined symbol: _Z6launchPfi"
     failure = Failure(stage=Stage.LOAD, kind=FailureKind.LOAD_ERROR, message=said)
-    hints = reflect_on(failed(failure), "x", 1, BOOK, Backend.CPP).hints
-    assert hints[:1] == tuple(BOOK.class_hints(("launcher_mismatch",), Backend.CPP))
+    hints = reflect_on(failed(failure), "x", 1, BOOK, "cpp").hints
+    assert hints[:1] == tuple(BOOK.class_hints(("launcher_mismatch",), "cpp"))
 
 
 def test_a_failure_without_a_compiler_gets_no_class_hints() -> None:
     said = "RuntimeError: a.hip:1:1: error: use of undeclared identifier 'n'"
     failure = Failure(stage=Stage.RUN, kind=FailureKind.RUNTIME_ERROR, message=said)
-    hints = reflect_on(failed(failure), "x", 1, BOOK, Backend.HIP).hints
-    assert list(hints) == BOOK.hints(FailureKind.RUNTIME_ERROR, Backend.HIP)
+    hints = reflect_on(failed(failure), "x", 1, BOOK, "hip").hints
+    assert list(hints) == BOOK.hints(FailureKind.RUNTIME_ERROR, "hip")
 
 
 def test_a_traceback_keeps_its_end() -> None:
     detail = "Traceback\n" + "  File x\n" * 2000 + "TypeError: wrong argument"
     failure = Failure(stage=Stage.RUN, kind=FailureKind.RUNTIME_ERROR, message="TypeError", detail=detail)
-    reflection = reflect_on(failed(failure), "x", 1, BOOK, Backend.CPP)
+    reflection = reflect_on(failed(failure), "x", 1, BOOK, "cpp")
     assert reflection.detail is not None
     assert reflection.detail.endswith("TypeError: wrong argument")
     assert len(reflection.detail) <= 4000
@@ -121,7 +122,7 @@ def test_a_mismatch_is_readable() -> None:
         wrong_elements=12, elements=4096,
     )  # fmt: skip
     failure = Failure(stage=Stage.COMPARE, kind=FailureKind.WRONG_VALUES, message="values differ", mismatch=mismatch)
-    said = reflect_on(failed(failure), "x", 1, BOOK, Backend.CPP).mismatch
+    said = reflect_on(failed(failure), "x", 1, BOOK, "cpp").mismatch
     assert said == (
         "output[1][3, 17]: expected 0.5, got nan; 12 of 4096 elements are wrong (0.293 %); largest absolute error 0.25"
     )
@@ -130,18 +131,18 @@ def test_a_mismatch_is_readable() -> None:
 def test_trials_that_passed_point_to_a_race() -> None:
     failure = Failure(stage=Stage.COMPARE, kind=FailureKind.WRONG_VALUES, message="values differ")
     some = (Trial(seed=1, passed=True), Trial(seed=2, passed=False))
-    said = reflect_on(failed(failure, some), "x", 1, BOOK, Backend.CPP).message
+    said = reflect_on(failed(failure, some), "x", 1, BOOK, "cpp").message
     assert said is not None
     assert "1 of the 2 trials" in said
-    none = reflect_on(failed(failure, some[1:]), "x", 1, BOOK, Backend.CPP).message
+    none = reflect_on(failed(failure, some[1:]), "x", 1, BOOK, "cpp").message
     assert none == "values differ"
 
 
 def test_a_crash_names_its_signal_once() -> None:
     failure = Failure(stage=Stage.RUN, kind=FailureKind.CRASH, message="the runner died", signal="SIGSEGV")
-    assert reflect_on(failed(failure), "x", 1, BOOK, Backend.CPP).message == "the runner died (signal SIGSEGV)"
+    assert reflect_on(failed(failure), "x", 1, BOOK, "cpp").message == "the runner died (signal SIGSEGV)"
     named = failure.model_copy(update={"message": "died of SIGSEGV"})
-    assert reflect_on(failed(named), "x", 1, BOOK, Backend.CPP).message == "died of SIGSEGV"
+    assert reflect_on(failed(named), "x", 1, BOOK, "cpp").message == "died of SIGSEGV"
 
 
 def test_a_slow_candidate_gets_times_profile_and_hints() -> None:
@@ -154,7 +155,7 @@ def test_a_slow_candidate_gets_times_profile_and_hints() -> None:
     verdict = timed(0.5, profile).model_copy(update={
         "resources": (KernelResources(name="my_kernel", arch="gfx942", vgprs=96, vgpr_spills=4),),
     })  # fmt: skip
-    reflection = reflect_on(verdict, "x = 1", 1, BOOK, Backend.HIP)
+    reflection = reflect_on(verdict, "x = 1", 1, BOOK, "hip")
     assert (reflection.status, reflection.kind) == (Status.SLOW, FailureKind.SLOW)
     assert (reflection.baseline_ms, reflection.candidate_ms) == pytest.approx((2.0, 4.0))
     assert reflection.profile[0] == "my_kernel: 3 ms, 75% of the pass, 1 call, your kernel"
@@ -162,60 +163,60 @@ def test_a_slow_candidate_gets_times_profile_and_hints() -> None:
     assert "\x1b" not in reflection.profile[1]
     assert reflection.profile[-2:] == ("3 more kernels", "25 % of the pass is a cast")
     assert reflection.resources == ("my_kernel (gfx942): 96 VGPRs, 4 VGPR spills",)
-    text = render(BOOK, "elementwise.txt", context(SWIGLU, Backend.CPP, CPU, reflection)).text
+    text = render(BOOK, "elementwise.txt", context(SWIGLU, "cpp", CPU, reflection)).text
     assert "speed-up 0.5 (reference 2 ms, yours 4 ms)" in text
     assert "- my_kernel: 3 ms" in text
     assert "- my_kernel (gfx942): 96 VGPRs" in text
 
 
 def test_a_fast_candidate_may_become_faster() -> None:
-    reflection = reflect_on(timed(1.5), "x = 1", 1, BOOK, Backend.CPP)
+    reflection = reflect_on(timed(1.5), "x = 1", 1, BOOK, "cpp")
     assert (reflection.status, reflection.kind) == (Status.FAST, None)
-    assert list(reflection.hints) == BOOK.hints(FailureKind.SLOW, Backend.CPP)
-    text = render(BOOK, "elementwise.txt", context(SWIGLU, Backend.CPP, CPU, reflection)).text
+    assert list(reflection.hints) == BOOK.hints(FailureKind.SLOW, "cpp")
+    text = render(BOOK, "elementwise.txt", context(SWIGLU, "cpp", CPU, reflection)).text
     assert "speed-up 1.5" in text
 
 
 def test_what_was_only_compiled_is_improved_by_the_compilers_figures() -> None:
     kernel = KernelResources(name="my_kernel", arch="gfx942", vgprs=96, scratch_bytes_per_lane=64, findings=("spills",))
     verdict = compiled("2_SwiGLU_fp32").model_copy(update={"resources": (kernel,)})
-    reflection = reflect_on(verdict, "x = 1", 1, BOOK, Backend.HIP)
+    reflection = reflect_on(verdict, "x = 1", 1, BOOK, "hip")
     assert (reflection.status, reflection.kind, reflection.hints) == (Status.COMPILED, None, ())
-    text = render(BOOK, "elementwise.txt", context(SWIGLU, Backend.HIP, MI300X, reflection)).text
+    text = render(BOOK, "elementwise.txt", context(SWIGLU, "hip", MI300X, reflection)).text
     assert "It compiles for gfx942, and nothing was run" in text
     assert "96 VGPRs, 64 bytes of scratch a lane; spills" in text
 
 
 def test_a_judge_is_told_that_nothing_was_measured() -> None:
-    reflection = reflect_on(compiled("2_SwiGLU_fp32"), "x = 1", 1, BOOK, Backend.HIP)
-    asked = context(SWIGLU, Backend.HIP, MI300X, reflection).model_copy(update={"question": Question(shape="{}")})
+    reflection = reflect_on(compiled("2_SwiGLU_fp32"), "x = 1", 1, BOOK, "hip")
+    asked = context(SWIGLU, "hip", MI300X, reflection).model_copy(update={"question": Question(shape="{}")})
     text = render(BOOK, BOOK.judge(QuestionKind.OPTIMISE), asked).text
     assert text.startswith("You review a kernel (hip) that compiles for gfx942. Nothing was run, so there is no time")
     assert "to become faster by what the code and the compiler's figures show. Find what limits it" in text
     assert "Speed-up" not in text and "before you name a bottleneck. A change" in text
-    known = context(SWIGLU, Backend.HIP, MI300X, reflect_on(timed(1.5), "x = 1", 1, BOOK, Backend.HIP))
+    known = context(SWIGLU, "hip", MI300X, reflect_on(timed(1.5), "x = 1", 1, BOOK, "hip"))
     text = render(BOOK, BOOK.judge(QuestionKind.OPTIMISE), known.model_copy(update={"question": asked.question})).text
     assert text.startswith("You review a correct kernel (hip) that is to become faster. Find what limits it")
     assert "Speed-up 1.5" in text and "before you name a bottleneck. A change" in text
 
 
 def test_the_rules_carry_the_judges_numbers() -> None:
-    said = contract(JudgeSettings(trials=7), {"float32": 1e-4, "bfloat16": 0.016}, DeviceKind.CUDA, Backend.TRITON)
+    said = contract(EvaluationSettings(trials=7), {"float32": 1e-4, "bfloat16": 0.016}, DeviceKind.CUDA, "triton")
     assert "7 trials" in said
     assert "float32 0.0001, bfloat16 0.016" in said
     assert "kernels are written in Triton" in said
     assert "the device's clock" in said
-    on_cpu = contract(JudgeSettings(trials=3), {}, DeviceKind.CPU, Backend.CPP)
+    on_cpu = contract(EvaluationSettings(trials=3), {}, DeviceKind.CPU, "cpp")
     assert "wall clock" in on_cpu
     assert "stream" not in on_cpu
     assert "rtol" not in on_cpu
 
 
 def test_every_rule_of_fair_play_is_said_and_follows_the_settings() -> None:
-    said = contract(JudgeSettings(), {}, DeviceKind.CUDA, Backend.CUDA)
+    said = contract(EvaluationSettings(), {}, DeviceKind.CUDA, "cuda")
     assert all(f"- {rule}: " in said for rule in Rule)
     assert "the kernels in this file do the operation" in said
-    other = contract(JudgeSettings(track=Track.ANY, run_timeout=7.5), {}, DeviceKind.CUDA, Backend.CUDA)
+    other = contract(EvaluationSettings(track=Track.ANY, run_timeout=7.5), {}, DeviceKind.CUDA, "cuda")
     assert "library calls (rocBLAS, cuBLAS, MIOpen, cuDNN, oneDNN) count" in other
     assert "7.5 s" in other
 
@@ -226,7 +227,7 @@ def test_what_ncu_wrote_reaches_the_prompt_as_three_findings_at_most(tmp_path: P
     planned = plan(Choice(Profiler.NCU, "ncu"), "sm_90", tmp_path, ("python", "one.py"), forwards=2)
     profile = read_profile(planned, lambda _: Owner.CANDIDATE)
     assert 1 <= len(profile.findings) <= 3
-    reflection = reflect_on(timed(0.5, profile), "class ModelNew: pass", 1, BOOK, Backend.CUDA)
-    text = render(BOOK, "elementwise.txt", context(SWIGLU, Backend.CUDA, CPU, reflection)).text
+    reflection = reflect_on(timed(0.5, profile), "class ModelNew: pass", 1, BOOK, "cuda")
+    text = render(BOOK, "elementwise.txt", context(SWIGLU, "cuda", CPU, reflection)).text
     for said in (*profile.findings, *(use.name for use in profile.kernels)):
         assert f"- {said}" in text

@@ -9,16 +9,17 @@ from pathlib import Path
 import pytest
 from prompts_samples import CPU, H200, MI300X, PROMPTS, ROOT, context, problem, verdict_of
 
+from hkbench.backends import find_backend
 from hkbench.errors import ConfigurationError, InputMissing
-from hkbench.prompts import PromptBook, PromptContext, Question, dialect_of, load_prompts, reflect_on, render
-from hkbench.records import Backend, FailureKind
+from hkbench.prompts import PromptBook, PromptContext, Question, load_prompts, reflect_on, render
+from hkbench.records import FailureKind
 
 RESIDUAL = ROOT / "problems" / "level1" / "1_Scaled_residual_bf16.py"
 
 
 @pytest.fixture
 def cpp() -> PromptContext:
-    return context(problem(RESIDUAL), Backend.CPP, CPU)
+    return context(problem(RESIDUAL), "cpp", CPU)
 
 
 def book(folder: Path, text: str) -> PromptBook:
@@ -69,10 +70,10 @@ def test_an_unknown_template_is_named(tmp_path: Path, cpp: PromptContext) -> Non
 
 
 def test_hipkittens_needs_a_dialect(tmp_path: Path) -> None:
-    nowhere = context(problem(RESIDUAL), Backend.HIPKITTENS, H200)
+    nowhere = context(problem(RESIDUAL), "hipkittens", H200)
     with pytest.raises(ConfigurationError, match="no HipKittens card for NVIDIA H200"):
         render(book(tmp_path, "x"), "t.txt", nowhere)
-    assert context(problem(RESIDUAL), Backend.HIPKITTENS, MI300X).dialect == "cdna3"
+    assert context(problem(RESIDUAL), "hipkittens", MI300X).dialect == "cdna3"
 
 
 @pytest.mark.parametrize(
@@ -80,7 +81,7 @@ def test_hipkittens_needs_a_dialect(tmp_path: Path) -> None:
     [("gfx942", "cdna3"), ("gfx942:sramecc+:xnack-", "cdna3"), ("gfx950", "cdna4"), ("gfx90a", None), (None, None)],
 )
 def test_dialects(arch: str | None, dialect: str | None) -> None:
-    assert dialect_of(arch) == dialect
+    assert find_backend("hipkittens").dialect(arch) == dialect
 
 
 def test_a_template_of_the_users_may_include_the_books(tmp_path: Path, cpp: PromptContext) -> None:
@@ -121,7 +122,7 @@ def test_a_plain_text_is_the_system_message_and_the_problem_follows(tmp_path: Pa
         assert part in first.text
     assert "expert" not in first.text and "## What pays here" not in first.text
     assert first.sha256 == hashlib.sha256((HIP + first.text).encode()).hexdigest()
-    reflection = reflect_on(verdict_of(FailureKind.CRASH), "the parent's code", 1, loaded, Backend.CPP)
+    reflection = reflect_on(verdict_of(FailureKind.CRASH), "the parent's code", 1, loaded, "cpp")
     again = render(loaded, str(own), cpp.model_copy(update={"reflection": reflection}))
     assert again.system == HIP
     assert "the parent's code" in again.text and "the judge saw crash" in again.text
@@ -133,7 +134,7 @@ def test_a_folder_of_plain_texts_needs_no_parts_of_its_own(tmp_path: Path, cpp: 
     config = {"default_prompt": "elementwise.txt", "system_prompt": "who.txt"}
     (tmp_path / "config.json").write_text(json.dumps(config))
     loaded = load_prompts(tmp_path)
-    made = render(loaded, loaded.choose(cpp.problem.name, Backend.CPP), cpp)
+    made = render(loaded, loaded.choose(cpp.problem.name, "cpp"), cpp)
     assert made.system == f"You answer in English.\n\n{HIP}"
     assert cpp.problem.source in made.text
 
@@ -148,7 +149,7 @@ def test_a_system_prompt_goes_before_templates_and_may_be_a_backends_own(tmp_pat
     (tmp_path / "config.json").write_text(json.dumps(config))
     loaded = load_prompts(tmp_path)
     assert render(loaded, "t.txt", cpp).system == "You write kernels.\n"
-    hip = context(problem(RESIDUAL), Backend.HIP, MI300X)
+    hip = context(problem(RESIDUAL), "hip", MI300X)
     assert render(loaded, "t.txt", hip).system == "You write hip for gfx942.\n"
     assert render(loaded, "t.txt", hip).text == "1_Scaled_residual_bf16\n"
     question = Question(shape="{}")

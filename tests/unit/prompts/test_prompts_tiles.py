@@ -9,14 +9,14 @@ import pytest
 from prompts_examples import problems
 from prompts_samples import MI355X, PROMPTS, context
 
-from hkbench.judge.facts import problem_facts
+from hkbench.analysis.facts import problem_facts
 from hkbench.problems import find_problems, problems_root
 from hkbench.prompts import load_prompts, render
 from hkbench.prompts.context import Dialect
 from hkbench.prompts.figures import contiguous, tensors
 from hkbench.prompts.products import product_form, reads_rows_of_b
 from hkbench.prompts.tiles import ROW_OF_A_WAVE, TILES, describe_plan, row_plans, tile_table
-from hkbench.records import Backend, ProblemFacts, SizeSet, TensorFact
+from hkbench.records import ProblemFacts, SizeSet, TensorFact
 
 DIALECTS: tuple[Dialect, ...] = ("cdna3", "cdna4")
 OWN = [pytest.param(facts, id=one.name) for one, facts in problems()]
@@ -170,10 +170,10 @@ def test_kernelbench_level_1_at_its_own_sizes() -> None:
 def test_only_hipkittens_prompts_have_the_table() -> None:
     book = load_prompts(PROMPTS)
     one, facts = problems()[0]
-    known = context(one, Backend.HIPKITTENS, MI355X).model_copy(update={"facts": facts})
+    known = context(one, "hipkittens", MI355X).model_copy(update={"facts": facts})
     lines = tile_table(facts, "cdna4")
     assert all(line in render(book, "elementwise.txt", known).text for line in lines)
-    hip = render(book, "elementwise.txt", known.model_copy(update={"backend": Backend.HIP, "dialect": None})).text
+    hip = render(book, "elementwise.txt", known.model_copy(update={"backend": "hip", "dialect": None})).text
     assert not any(line in hip for line in lines if line)
 
 
@@ -218,6 +218,6 @@ def test_transposed_operands_have_forms_of_their_own() -> None:
 def test_the_skeleton_fits_the_problem(problem: str, template: str, kernel: str) -> None:
     book = load_prompts(PROMPTS)
     one, facts = next(known for known in problems() if known[0].name == problem)
-    known = context(one, Backend.HIPKITTENS, MI355X).model_copy(update={"facts": facts})
-    assert book.choose(problem, Backend.HIPKITTENS) == template
+    known = context(one, "hipkittens", MI355X).model_copy(update={"facts": facts})
+    assert book.choose(problem, "hipkittens") == template
     assert kernel in render(book, template, known).text

@@ -46,7 +46,7 @@ PYTHON: Cases = {
     "py-harness": (
         [
             py("import hkbench.runner"),
-            py("from hkbench.judge import compare"),
+            py("from hkbench.evaluation import compare"),
             py('__import__("hk" + "bench").judge'),
             py('import sys\nsys.modules["__main__"].f = 1'),
             py('import importlib\nimportlib.import_module("".join(["hk", "bench.runner"]))'),

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hkbench.reading import SOURCE_BYTES, read_apart, read_candidate
-from hkbench.reading import apart as module
-from hkbench.records import Backend, Track
+from hkbench.reading import SOURCE_BYTES, apart as module, read_apart, read_candidate
+from hkbench.records import Track
 
 GOOD = "import torch\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return torch.relu(x)\n"
 #: C++ whose parser takes a time that grows faster than the square of its length.
@@ -14,9 +13,9 @@ NESTED_NAMES = GOOD + 'S = r"""#include <x>\nint x = ' + "a<b>::" * 8_000 + 'c;"
 
 
 def test_a_file_is_read_as_in_this_process() -> None:
-    read = read_apart(GOOD.encode(), Backend.CPP, Track.OWN)
+    read = read_apart(GOOD.encode(), "cpp", Track.OWN)
     assert (read.error, read.unread) == (None, None)
-    assert read.findings == read_candidate(GOOD, Backend.CPP, Track.OWN)
+    assert read.findings == read_candidate(GOOD, "cpp", Track.OWN)
     assert read.findings
 
 
@@ -24,7 +23,7 @@ def test_a_file_is_read_as_in_this_process() -> None:
 def test_the_parser_says_what_it_would_say_here(source: bytes) -> None:
     with pytest.raises(SyntaxError) as here:
         compile(source, "<unknown>", "exec")
-    error = read_apart(source, Backend.CPP, Track.OWN).error
+    error = read_apart(source, "cpp", Track.OWN).error
     assert isinstance(error, SyntaxError)
     assert (error.msg, error.lineno, error.offset) == (here.value.msg, here.value.lineno, here.value.offset)
 
@@ -35,24 +34,24 @@ def test_the_parser_says_what_it_would_say_here(source: bytes) -> None:
     ids=["null", "brackets", "signs", "attributes", "open"],
 )
 def test_what_is_not_python_is_an_error(source: bytes) -> None:
-    read = read_apart(source, Backend.CPP, Track.OWN)
+    read = read_apart(source, "cpp", Track.OWN)
     assert read.error is not None or read.unread is not None
     assert not read.findings
 
 
 def test_a_large_file_is_not_read() -> None:
-    read = read_apart(b"x = 1\n" * (SOURCE_BYTES // 6 + 1), Backend.CPP, Track.OWN)
+    read = read_apart(b"x = 1\n" * (SOURCE_BYTES // 6 + 1), "cpp", Track.OWN)
     assert read.unread is not None and str(SOURCE_BYTES) in read.unread
 
 
 def test_a_file_that_takes_too_much_memory_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MEMORY_BYTES", 16 << 20)
-    read = read_apart(b"x = 1\n" * (SOURCE_BYTES // 6), Backend.CPP, Track.OWN)
+    read = read_apart(b"x = 1\n" * (SOURCE_BYTES // 6), "cpp", Track.OWN)
     assert (read.error or read.unread) is not None
 
 
 def test_rules_that_take_too_long_leave_the_file_unread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SECONDS", 1.0)
-    read = read_apart(NESTED_NAMES.encode(), Backend.CPP, Track.OWN)
+    read = read_apart(NESTED_NAMES.encode(), "cpp", Track.OWN)
     assert (read.error, read.unread) == (None, None)
     assert [one.rule for one in read.findings] == ["unreadable"]

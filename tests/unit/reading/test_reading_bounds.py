@@ -9,7 +9,7 @@ import pytest
 
 from hkbench.reading import read_candidate
 from hkbench.reading.budget import SECONDS, STEPS, Budget
-from hkbench.records import Backend, Track
+from hkbench.records import Track
 
 _ORDER = random.Random(7)
 
@@ -39,6 +39,10 @@ MUST_END = {
     "open raw strings": source('R"a(' * 30_000),
     "braces": source("{\n" * 20_000),
     "brackets in C++": source("int f() { return " + "(" * 2000 + "1" + ")" * 2000 + "; }"),
+    "calls of calls": source("\n".join(["int f() { return f", *["()" * 1000] * 20, "; }"])),
+    "calls in calls": source("\n".join(["int f() { return ", *["open(" * 1000] * 9, "1", *[")" * 1000] * 9, "; }"])),
+    "many calls in a line": source("int f() { " + "fork();" * 7_000 + " }"),
+    "comprehensions in comprehensions": f"x = ({'1, ' * 4_999})\ny = [[[a for a in x] for b in x] for c in x]",
     "names bound to themselves": "x = torch\n" + "x = x.foo(x).bar\n" * 1_000,
     "functions that return each other": "\n".join(f"def a{i}(): return a{i - 1}() or a{i - 1}()" for i in range(2000)),
     "wide formats": "s = '{:{}}'.format('a', 10**9)\nt = '%999999999d' % 1\nu = '{:>999999999}'.format(1)",
@@ -51,20 +55,27 @@ MUST_END = {
 def test_gives_up_and_says_so(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Budget.__init__, "__defaults__", (0.5, STEPS))  # of the whole budget once, below
     start = time.thread_time()
-    found = read_candidate(text, Backend.CPP, Track.OWN)
+    found = read_candidate(text, "cpp", Track.OWN)
     assert "unreadable" in {f.rule for f in found}
     assert time.thread_time() - start < 5
 
 
 def test_the_whole_budget_is_a_matter_of_seconds() -> None:
     start = time.thread_time()
-    assert "unreadable" in {f.rule for f in read_candidate(MACRO_BOMB, Backend.CPP, Track.OWN)}
+    assert "unreadable" in {f.rule for f in read_candidate(MACRO_BOMB, "cpp", Track.OWN)}
     assert time.thread_time() - start < 2 * SECONDS
 
 
 @pytest.mark.parametrize("text", MUST_END.values(), ids=MUST_END.keys())
 def test_ends(text: str) -> None:
     start = time.thread_time()
-    found = read_candidate(text, Backend.CPP, Track.OWN)
+    found = read_candidate(text, "cpp", Track.OWN)
     assert list(found) == sorted(found, key=lambda f: f.line or 0)
     assert time.thread_time() - start < 10
+
+
+def test_what_would_be_large_or_fail_is_no_constant() -> None:
+    expressions = ["10**0 * 'ab'", "9999999999 * 'ab'", "b'ab' * 9999999999", "(1,) * 9999999999", "bytes(9999999999)"]
+    expressions += ["3 % 0", "'%d' % 'a'", "-'a'", "'abc'[5]", "'abc'[::0]", "chr()", "'a'.join()", "bytes.fromhex(5)"]
+    found = read_candidate("\n".join(f"x = {one}" for one in expressions), "cpp", Track.OWN)
+    assert {f.rule for f in found} == {"py-no-kernel"}

@@ -9,16 +9,17 @@ import pytest
 from reading_cases import CASES, HEAD
 
 from hkbench.llm.extract import extract
+from hkbench.llm.replies import replies_in_file
 from hkbench.reading import RULES, read_candidate
 from hkbench.reading.__main__ import page
-from hkbench.records import Backend, Severity, Track
+from hkbench.records import Severity, Track
 
 ROOT = Path(__file__).resolve().parents[3]
 LIBRARY = {"py-library-op", "py-library-module", "cpp-library", "py-no-kernel"}
 
 
 def rules_of(source: str, track: Track = Track.OWN) -> set[str]:
-    return {found.rule for found in read_candidate(source, Backend.CUDA, track)}
+    return {found.rule for found in read_candidate(source, "cuda", track)}
 
 
 def test_every_rule_has_cases() -> None:
@@ -30,7 +31,7 @@ def test_every_rule_has_cases() -> None:
     ("rule", "source"), [(rule, source) for rule, (flagged, _) in CASES.items() for source in flagged]
 )
 def test_flags(rule: str, source: str) -> None:
-    found = [f for f in read_candidate(source, Backend.CUDA, Track.OWN) if f.rule == rule]
+    found = [f for f in read_candidate(source, "cuda", Track.OWN) if f.rule == rule]
     assert found, f"{sorted(rules_of(source))}\n{source.removeprefix(HEAD)}"
     assert found[0].severity is RULES[rule].severity
     assert found[0].why == RULES[rule].why
@@ -40,27 +41,27 @@ def test_flags(rule: str, source: str) -> None:
     ("rule", "source"), [(rule, source) for rule, (_, honest) in CASES.items() for source in honest]
 )
 def test_leaves_honest_code_alone(rule: str, source: str) -> None:
-    found = [f for f in read_candidate(source, Backend.CUDA, Track.OWN) if f.rule in {rule, "unreadable"}]
+    found = [f for f in read_candidate(source, "cuda", Track.OWN) if f.rule in {rule, "unreadable"}]
     assert not found, f"{found}\n{source}"
 
 
 def test_library_work_is_advice_where_libraries_are_allowed() -> None:
     flagged = CASES["py-library-op"][0][0]
-    own = {f.rule: f.severity for f in read_candidate(flagged, Backend.CPP, Track.OWN)}
-    free = {f.rule: f.severity for f in read_candidate(flagged, Backend.CPP, Track.ANY)}
+    own = {f.rule: f.severity for f in read_candidate(flagged, "cpp", Track.OWN)}
+    free = {f.rule: f.severity for f in read_candidate(flagged, "cpp", Track.ANY)}
     assert own["py-library-op"] is Severity.WARNING
     assert free["py-library-op"] is Severity.ADVICE
 
 
 def test_text_that_is_executed_is_read_too() -> None:
     source = CASES["py-exec-decoded"][0][0]
-    found = {f.rule: f.line for f in read_candidate(source, Backend.CPP, Track.OWN)}
+    found = {f.rule: f.line for f in read_candidate(source, "cpp", Track.OWN)}
     assert found["py-thread-unjoined"] == found["py-exec-decoded"] == len(source.splitlines())
 
 
 def test_lines_are_those_of_the_file() -> None:
     source = 'import torch\nS = r"""\n#include <x>\n\nvoid f() { system("x"); }\n"""\n'
-    (found,) = [f for f in read_candidate(source, Backend.CPP, Track.OWN) if f.rule == "cpp-process"]
+    (found,) = [f for f in read_candidate(source, "cpp", Track.OWN) if f.rule == "cpp-process"]
     assert found.line == 5
     assert "system" in found.text
 
@@ -70,10 +71,15 @@ def honest_sources() -> list[tuple[str, str]]:
     found = []
     folder = ROOT / "examples" / "replies"
     labels = (folder / "README.md").read_text("utf-8")
-    for reply in sorted(folder.rglob("response.txt")):
-        backend, problem, attempt, sample = reply.relative_to(folder).parts[:4]
+    replies = [
+        (backend, name, reply)
+        for backend in ("cpp", "cuda", "hip")
+        for name, reply in replies_in_file(folder / "reflect.toml", backend).items()
+    ]
+    for backend, name, reply in replies:
+        problem, attempt, sample = name.split("/")
         row = rf"\| `{problem}` \| {attempt[8:]} \| {sample[7:]} \| `(?:fast|slow)` \|"
-        source = extract(reply.read_text("utf-8"), None).source
+        source = extract(reply.text, None).source
         if source is not None and (backend != "cpp" or re.search(row, labels)):
             found.append((f"{backend}/{problem}/{attempt}/{sample}", source))
     for name in ("fast.py", "slow.py"):
@@ -86,7 +92,7 @@ def honest_sources() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("source", [pytest.param(source, id=name) for name, source in honest_sources()])
 def test_honest_candidates_are_not_warned_about(source: str) -> None:
-    serious = [f for f in read_candidate(source, Backend.CPP, Track.OWN) if f.severity is not Severity.ADVICE]
+    serious = [f for f in read_candidate(source, "cpp", Track.OWN) if f.severity is not Severity.ADVICE]
     assert [f for f in serious if f.rule not in LIBRARY] == []
 
 
@@ -99,7 +105,7 @@ def test_prompts_examples_are_not_warned_about() -> None:
     ]
     assert len(blocks) > 5
     for block in blocks:
-        serious = [f for f in read_candidate(block, Backend.CPP, Track.OWN) if f.severity is not Severity.ADVICE]
+        serious = [f for f in read_candidate(block, "cpp", Track.OWN) if f.severity is not Severity.ADVICE]
         assert [f for f in serious if f.rule not in LIBRARY] == [], block
 
 

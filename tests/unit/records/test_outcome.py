@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 
-from hkbench.records import Outcome, Status, outcome_of, problem_outcome
+from hkbench.records import Outcome, Standing, Status, best_of, outcome_of, problem_outcome
+
+
+@dataclass(frozen=True, eq=False)
+class One(Standing):
+    status: Status | None = None
+    gain: tuple[float, float | None, float | None] | None = None
 
 
 @pytest.mark.parametrize(
@@ -34,13 +42,36 @@ def test_without_an_interval_the_estimate_decides() -> None:
 
 
 def test_a_problem_is_what_its_fastest_correct_sample_is() -> None:
-    wrong, refused = (Outcome.WRONG, None), (Outcome.REFUSED, None)
-    assert problem_outcome([(Outcome.SLOWER, 0.5), wrong, (Outcome.ON_PAR, 1.02)]) is Outcome.ON_PAR
+    wrong, refused, open_ = One(Status.INCORRECT), One(Status.REFUSED), One()
+    slower, on_par = One(Status.SLOW, (0.5, 0.4, 0.6)), One(Status.FAST, (1.02, 0.9, 1.1))
+    assert problem_outcome([slower, wrong, on_par]) is Outcome.ON_PAR
     assert problem_outcome([wrong, refused]) is Outcome.REFUSED
-    assert problem_outcome([wrong, (Outcome.COMPILED, None)]) is Outcome.COMPILED
-    assert problem_outcome([wrong, (Outcome.NOT_JUDGED, None)]) is Outcome.WRONG
-    assert problem_outcome([(Outcome.NOT_JUDGED, None)]) is Outcome.NOT_JUDGED
+    assert problem_outcome([wrong, One(Status.COMPILED)]) is Outcome.COMPILED
+    assert problem_outcome([wrong, open_]) is Outcome.WRONG
+    assert problem_outcome([open_]) is Outcome.NOT_JUDGED
     assert problem_outcome([]) is Outcome.NOT_JUDGED
+
+
+def test_the_best_sample_is_the_first_of_equals_and_never_one_that_is_not_correct() -> None:
+    first, second = (One(Status.FAST, (1.5, low, 1.6)) for low in (1.4, 1.45))
+    assert best_of([One(Status.SLOW, (0.9, 0.8, 0.95)), first, second, One(Status.REFUSED)]) is first
+    assert best_of([One(), One(Status.INCORRECT), One(Status.COMPILED)]) is None
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (None, set()),
+        (Status.FAST, {"judged", "correct", "solved"}),
+        (Status.SLOW, {"judged", "correct"}),
+        (Status.INCORRECT, {"judged"}),
+        (Status.REFUSED, {"judged", "refused"}),
+        (Status.COMPILED, {"compiled"}),
+    ],
+)
+def test_what_a_status_says_of_a_sample(status: Status | None, words: set[str]) -> None:
+    every = ("judged", "compiled", "correct", "refused", "solved")
+    assert {word for word in every if getattr(One(status), word)} == words
 
 
 def test_each_class_looks_different() -> None:

@@ -10,9 +10,9 @@ from support.strategy_runs import staged_run
 
 from hkbench.records import SampleKey
 from hkbench.report.build import detail
+from hkbench.report.format import WIDTH
 from hkbench.report.model import Saved, StageBudget
 from hkbench.report.text import render_text
-from hkbench.report.words import WIDTH
 from hkbench.store.reader import read_run
 
 

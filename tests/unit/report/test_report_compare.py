@@ -1,227 +1,145 @@
-"""A run against another one."""
+"""Runs compared, each with the first: the data."""
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.run_folder import FACTS, RunFolder, correct, incorrect, run_config
+from support.compared_runs import Speeds, compared_run
+from support.run_folder import FACTS, RunFolder, run_config
 
-from hkbench.records import Backend, JudgeSettings, SizeSet
+from hkbench.errors import UsageError
+from hkbench.records import Price, Rates, SizeSet
 from hkbench.report.build import detail
-from hkbench.report.compare import Comparison, Outcome, compare, differences, left_out_of, obstacles
+from hkbench.report.compare import compare
 from hkbench.report.compare_text import comparison_lines
-from hkbench.report.compare_words import caveats, conclusion
+from hkbench.report.compare_words import conclusion
+from hkbench.report.comparison import NAMES, Comparison
 from hkbench.report.model import Report
 from hkbench.store.reader import read_run
 
-Speeds = Sequence[float | None]
+
+def report_of(root: Path, speeds: Speeds, *, hashes: Sequence[str] = (), **settings: object) -> Report:
+    return detail(read_run(compared_run(root, speeds, hashes=hashes, **settings).paths))
 
 
-def report_of(root: Path, speeds: Speeds, **settings: object) -> Report:
-    """A finished run of a problem for each speed-up; `None`: not correct."""
-    names = tuple(f"{n}_P" for n in range(1, len(speeds) + 1))
-    config = run_config(names, samples=1, attempts=1).model_copy(update=settings)
-    run = RunFolder(root, config)
-    run.start()
-    for name, speed in zip(names, speeds, strict=True):
-        run.begin(name)
-        run.sample(name, 1, 1, incorrect(name) if speed is None else correct(name, speed))
-        run.end(name)
-    run.close()
-    return detail(read_run(run.paths))
+@pytest.fixture
+def three(tmp_path: Path) -> Comparison:
+    a = report_of(tmp_path / "a", [2.0, 0.5, None, 3.0])
+    b = report_of(tmp_path / "b", [1.0, 2.0, 0.5, 3.0], model="other")
+    c = report_of(tmp_path / "c", [4.0, 0.5, None, None, 2.0], hashes=("0" * 64,) * 3 + ("1" * 64, "0" * 64))
+    return compare([("runs/a", a), ("runs/b", b), ("runs/c", c)])
 
 
-def compared(tmp_path: Path, first: Speeds, second: Speeds) -> Comparison:
-    found = compare(report_of(tmp_path / "a", first), report_of(tmp_path / "b", second))
-    assert found is not None
-    return found
+def test_each_run_is_compared_with_the_first_as_the_two_alone_would_be(tmp_path: Path) -> None:
+    reports = [report_of(tmp_path / name, speeds) for name, speeds in (("a", [2.0, 1.0]), ("b", [1.0]), ("c", [3.0]))]
+    found = compare([("x", report) for report in reports])
+    assert [one.run for one in found.against] == ["B", "C"]
+    for one, other in zip(found.against, reports[1:], strict=True):
+        (alone,) = compare([("x", reports[0]), ("x", other)]).against
+        assert (one.whole.speedup, one.whole.solved) == (alone.whole.speedup, alone.whole.solved)
+        assert (one.whole.a, one.whole.b) == (alone.whole.a, alone.whole.b)
+        assert f"test-model (x) {one.run}" in one.whole.conclusion and "test-model (x) A" in one.whole.conclusion
 
 
-def test_the_same_run_twice(tmp_path: Path) -> None:
-    found = compared(tmp_path, [2.0, 0.5, None], [2.0, 0.5, None])
-    assert found.differences == ()
-    assert found.whole.speedup is not None
-    assert found.whole.speedup.difference.low is None  # no interval of no width
-    assert not found.worse
-    assert conclusion(found.whole) == (
-        "Of 3 problems A and B solve the same ones; their speed-ups are the same over 2 problems correct in both."
-    )
+def test_figures_are_over_what_all_runs_have_in_common(three: Comparison) -> None:
+    assert three.common == ("1_P", "2_P", "3_P")
+    assert three.against[0].whole.a.problems == 4  # A and B alone have one more
+    assert three.against[1].left_out == {"4_P": "the problem's file is not the same", "5_P": "only in C"}
+    a, b, c = (run.figures for run in three.runs)
+    assert a is not None and b is not None and c is not None
+    assert [(one.problems, one.solved, one.correct) for one in (a, b, c)] == [(3, 1, 2), (3, 2, 3), (3, 1, 2)]
+    assert a.geometric_mean_speedup is not None and a.geometric_mean_speedup.value == pytest.approx(1.0)
+    assert a.fast_p["1"].value == pytest.approx(1 / 3)
+    assert a.fast_p["1"].low == pytest.approx(0.0615, abs=1e-3)  # Wilson's
+    assert [(one.k, one.problems) for one in a.pass_at_k] == [(1, 3), (2, 3)]
+    assert a.pass_at_k[0].value.value == pytest.approx(1 / 3)  # one of two, one of two, none
+    assert (a.tokens_input.total, a.tokens_output.total, a.samples_judged, a.samples_correct) == (600, 360, 6, 2)
+    assert [(f.kind.value, f.count) for f in a.model_failures] == [("build_error", 3), ("crash", 1)]
+    assert three.runs[2].own.judged == 5
 
 
-def test_slower_beyond_the_interval_is_worse(tmp_path: Path) -> None:
-    found = compared(tmp_path, [2.0, 2.2, 1.8, 2.4, 2.0, 3.0, 2.0, 2.0], [1.5, 1.8, 1.4, 1.9, 1.5, 2.2, 1.4, 1.6])
-    speed = found.whole.speedup
-    assert speed is not None and speed.outcome is Outcome.WORSE
-    assert speed.problems == speed.differ == 8
-    assert speed.difference.high is not None and speed.difference.high < 1.0
-    assert found.worse
-    assert "B's kernels are slower" in conclusion(found.whole)
-    assert "leaves out 1" in conclusion(found.whole)
+def test_rows_hold_every_problem_of_every_run(three: Comparison) -> None:
+    assert [(row.problem, row.common) for row in three.problems] == [
+        ("1_P", True), ("2_P", True), ("3_P", True), ("4_P", False), ("5_P", False),
+    ]  # fmt: skip
+    last = three.problems[4].cells
+    assert last[:2] == (None, None) and last[2] is not None and (last[2].number, last[2].solved) == (5, True)
 
 
-def test_solving_more_is_better_and_not_worse(tmp_path: Path) -> None:
-    found = compared(tmp_path, [None] * 8 + [2.0] * 4, [2.0] * 12)
-    assert found.whole.solved.outcome is Outcome.BETTER
-    assert (found.whole.a.solved, found.whole.b.solved) == (4, 12)
-    assert found.whole.solved.difference.value == pytest.approx(8 / 12)
-    assert not found.worse
-    assert conclusion(found.whole).startswith("B solves more: +66.7 points")
+def test_settings_say_which_differ(three: Comparison) -> None:
+    differing = {row.setting: row.values for row in three.settings if row.differs}
+    assert differing == {"model": ("test-model", "other", "test-model")}
+    assert any(row.setting == "evaluation trials" and not row.differs for row in three.settings)
 
 
-def test_few_differences_settle_nothing(tmp_path: Path) -> None:
-    found = compared(tmp_path, [2.0] * 10, [2.0] * 5 + [1.0] * 5)
-    speed = found.whole.speedup
-    assert speed is not None and speed.differ == 5
-    assert speed.difference.high is not None and speed.difference.high < 1.0
-    assert speed.outcome is Outcome.OPEN
-    assert "fewer than 6 problems differ" in conclusion(found.whole)
+def test_without_the_weak_problems(tmp_path: Path) -> None:
+    facts = FACTS.model_copy(update={"weak": {"1_P": ("zeros",), "2_P": ()}})
+    a = report_of(tmp_path / "a", [8.0, 2.0])
+    b = detail(replace(read_run(compared_run(tmp_path / "b", [1.0, 2.0]).paths), facts=facts))
+    found = compare([("a", a), ("b", b)])
+    assert found.common_weak == ("1_P",)
+    first = found.runs[0].figures_without_weak
+    assert first is not None and first.problems == 1
+    assert first.geometric_mean_speedup is not None and first.geometric_mean_speedup.value == pytest.approx(2.0)
+    without = found.against[0].without_weak
+    assert without is not None and without.conclusion.startswith("Of 1 problem")
 
 
-def test_an_interval_that_holds_none_is_said_so(tmp_path: Path) -> None:
-    found = compared(tmp_path, [2.0] * 8, [1.0, 4.0, 1.1, 4.1, 1.2, 4.2, 1.3, 4.3])
-    assert found.whole.speedup is not None and found.whole.speedup.outcome is Outcome.OPEN
-    assert "an interval that holds 1" in conclusion(found.whole)
+def test_cost_is_over_the_common_problems(tmp_path: Path) -> None:
+    price = Price(currency="USD", entry="m", rates=Rates(input=1000.0, output=2000.0), source="prices.toml")
+    a = report_of(tmp_path / "a", [2.0, 2.0, None])
+    view = read_run(compared_run(tmp_path / "b", [1.0, None], hashes=("0" * 64,) * 2).paths)
+    b = detail(replace(view, facts=FACTS.model_copy(update={"price": price})))
+    found = compare([("a", a), ("b", b)])
+    first, second = (run.figures for run in found.runs)
+    assert first is not None and second is not None
+    assert (first.cost.total, first.cost.unpriced_replies, first.cost_per_solved) == (None, 4, None)
+    # Two problems, two samples each: 400 tokens in, 240 out.
+    assert second.cost.total == pytest.approx(0.88) and second.cost.currency == "USD"
+    assert second.cost_per_solved == pytest.approx(0.88)
+    text = " ".join(" ".join(comparison_lines(found)).split())
+    assert "cost unknown 0.88 USD" in text
+    assert any(row.setting == "price" and row.differs for row in found.settings)
 
 
-def test_nothing_correct_in_both(tmp_path: Path) -> None:
-    found = compared(tmp_path, [2.0, None], [None, 2.0])
-    assert found.whole.speedup is None
-    assert "nothing is said of speed" in conclusion(found.whole)
-    text = "\n".join(comparison_lines(found, "a", "b"))
-    assert "solved in B only: 2_P" in text
-    assert "correct in A only: 1_P" in text
+def test_a_worse_run_among_several_is_worse(tmp_path: Path) -> None:
+    base = [2.0 + 0.1 * n for n in range(8)]
+    a, b, c = (report_of(tmp_path / x, [s * f for s in base]) for x, f in (("a", 1.0), ("b", 1.2), ("c", 0.7)))
+    assert [one.worse for one in compare([("a", a), ("b", b), ("c", c)]).against] == [False, True]
+    assert compare([("a", a), ("b", b), ("c", c)]).worse
+    assert not compare([("a", a), ("b", b)]).worse
 
 
-def test_figures_are_over_the_compared_problems_only(tmp_path: Path) -> None:
-    a = report_of(tmp_path / "a", [2.0, 3.0])
-    b = report_of(tmp_path / "b", [4.0, 3.0, 9.0])
-    changed = b.model_copy(
-        update={"config": b.config.model_copy(update={"problem_hashes": ("0" * 64, "1" * 64, "0" * 64)})}
-    )
-    assert left_out_of(a, changed) == {"2_P": "the problem's file is not the same", "3_P": "only in B"}
-    found = compare(a, changed)
-    assert found is not None
-    assert found.whole.problems == 1
-    assert found.whole.b.geometric_mean_speedup == pytest.approx(4.0)
-    assert found.problems[0].ratio == pytest.approx(2.0)
-    assert found.problems[0].apart
-
-
-def test_what_the_machine_failed_at_is_left_out(tmp_path: Path) -> None:
-    run = RunFolder(tmp_path / "b", run_config(("1_P", "2_P"), samples=1, attempts=1))
-    run.start()
-    run.begin("1_P")
-    run.sample("1_P", 1, 1, correct("1_P", 2.0))
-    run.end("1_P")
-    run.begin("2_P")
-    run.end("2_P", error="no GPU")
-    b = detail(read_run(run.paths))
-    found = compare(report_of(tmp_path / "a", [2.0, None]), b)
-    assert found is not None
-    assert found.left_out == {"2_P": "not judged in B"}
-    assert found.incomplete[0].startswith("B: ")
-
-
-def test_a_problem_that_goes_on_is_left_out(tmp_path: Path) -> None:
-    run = RunFolder(tmp_path / "b", run_config(("1_P", "2_P"), samples=1, attempts=2))
-    run.start()
-    for name in ("1_P", "2_P"):
-        run.begin(name)
-        run.sample(name, 1, 1, incorrect(name))
-    run.end("1_P")
-    found = compare(report_of(tmp_path / "a", [2.0, 2.0]), detail(read_run(run.paths)))
-    assert found is not None
-    assert found.left_out == {"2_P": "not finished in B"}
-
-
-def test_no_common_problem(tmp_path: Path) -> None:
+def test_a_run_that_compiles_only_is_not_compared(tmp_path: Path) -> None:
     a = report_of(tmp_path / "a", [2.0])
-    b = report_of(tmp_path / "b", [2.0], problem_hashes=("1" * 64,))
-    assert compare(a, b) is None
+    config = a.config.model_copy(update={"compiled_for": "gfx942"})
+    for force in (False, True):
+        with pytest.raises(UsageError, match=r"B measured nothing \(--build-only\)"):
+            compare([("a", a), ("b", a.model_copy(update={"config": config}))], force=force)
 
 
-def test_differences_and_obstacles(tmp_path: Path) -> None:
-    a = report_of(tmp_path / "a", [2.0])
-    b = report_of(tmp_path / "b", [2.0], sizes=SizeSet.FULL, backend=Backend.TRITON, model="other")
-    assert [(one.setting, one.a, one.b) for one in differences(a, b)] == [
-        ("backend", "cpp", "triton"),
-        ("sizes", "cpu", "full"),
-        ("model", "test-model", "other"),
-    ]
-    assert [one.setting for one in obstacles(a, b)] == ["sizes"]
-    elsewhere = a.model_copy(update={"facts": FACTS.model_copy(update={"hardware": {"device": "H200"}})})
-    assert obstacles(a, elsewhere) == ()  # not known of A
-    here = a.model_copy(update={"facts": FACTS.model_copy(update={"hardware": {"device": "MI300X"}})})
-    assert [(one.a, one.b) for one in obstacles(here, elsewhere)] == [("MI300X", "H200")]
+def test_runs_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
+    a, full = report_of(tmp_path / "a", [2.0]), report_of(tmp_path / "b", [2.0], sizes=SizeSet.FULL)
+    with pytest.raises(UsageError, match=r"sizes: cpu in A, full in C.*--force"):
+        compare([("a", a), ("a", a), ("b", full)])
+    assert compare([("a", a), ("b", full)], force=True).against[0].whole.a.problems == 1
+    other = detail(read_run(RunFolder(tmp_path / "c", run_config(("9_Q",))).paths))
+    with pytest.raises(
+        UsageError, match="no problem was finished in both A and B:\n  1_P: only in A\n  9_Q: only in B"
+    ):
+        compare([("a", a), ("c", other)])
+    for wrong in ([("a", a)], [("a", a)] * (len(NAMES) + 1)):
+        with pytest.raises(UsageError, match="cannot be compared"):
+            compare(wrong)
 
 
-def test_with_and_without_the_weak(tmp_path: Path) -> None:
-    a = report_of(tmp_path / "a", [2.0, 3.0, None])
-    b = report_of(tmp_path / "b", [2.0, 6.0, None])
-    weak = b.problems[1].model_copy(update={"weak": ("zeros",)})
-    found = compare(a, b.model_copy(update={"problems": (b.problems[0], weak, b.problems[2])}))
-    assert found is not None and found.without_weak is not None
-    assert found.weak_problems == ("2_P",)
-    assert (found.whole.problems, found.without_weak.problems) == (3, 2)
-    assert found.without_weak.b.geometric_mean_speedup == pytest.approx(2.0)
-    text = "\n".join(comparison_lines(found, "a", "b"))
-    assert found.not_audited == ("1_P", "3_P")
-    assert "2 of the compared problems were not audited" in text
-    assert "Without the weak problems" in text and "2_P (weak)" in text
-
-
-def test_the_other_run_is_called_as_it_is_named(tmp_path: Path) -> None:
-    a = report_of(tmp_path / "a", [2.0, None, 2.0])
-    c = report_of(tmp_path / "c", [2.0, 2.0, 1.0, 2.0], samples=2)
-    found = compare(a, c, "C")
-    assert found is not None
-    assert found.left_out == {"4_P": "only in C"}
-    assert left_out_of(c, a, "C") == {"4_P": "only in A"}
-    text = " ".join(" ".join(comparison_lines(found, "a", "c")).split())
-    assert "solved in C only: 2_P" in text and "C / A" in text and "samples: 1 in A, 2 in C" in text
-    assert not re.search(r"\bB\b", text)
-
-
-def test_every_headline_has_its_paired_difference(tmp_path: Path) -> None:
-    found = compared(tmp_path, [2.0, 1.2, 0.9, None, 3.0], [2.5, 2.5, 0.9, 0.6, None])
-    part = found.whole
-    assert {p: (one.difference.value, one.differ) for p, one in part.fast_p.items()} == {
-        "0": (0.0, 2), "0.5": (0.0, 2), "0.8": (pytest.approx(-0.2), 1), "1": (pytest.approx(-0.2), 1),
-        "1.5": (0.0, 2), "2": (pytest.approx(0.2), 3),
-    }  # fmt: skip
-    assert all(one.problems == 5 and one.outcome is Outcome.OPEN for one in part.fast_p.values())
-    (first,) = part.pass_at_k  # one sample each
-    assert (first.k, first.a, first.b, first.paired.difference.value) == (1, 0.8, 0.8, 0.0)
-    assert first.paired.difference.low is not None and first.paired.difference.low < 0.0
-
-
-def test_what_flipped(tmp_path: Path) -> None:
-    flips = compared(tmp_path, [2.0, 0.5, None, 0.5, 2.0], [0.5, 2.0, 0.5, None, 2.0]).flips
-    assert flips.solved_only_a == ("1_P",) and flips.solved_only_b == ("2_P",)
-    assert flips.correct_only_b == ("3_P",) and flips.correct_only_a == ("4_P",)
-
-
-def test_settings_that_the_comparison_suffers_from_are_said(tmp_path: Path) -> None:
-    a = report_of(tmp_path / "a", [2.0])
-    judge = JudgeSettings(trials=2, profile_slow=False)
-    found = compare(a, report_of(tmp_path / "b", [2.0], sizes=SizeSet.FULL, attempts=3, judge=judge))
-    assert found is not None
-    unlike, judged, tried = caveats(found)
-    assert "not measured alike (sizes: cpu in A, full in B)" in unlike
-    assert "not judged alike (judge trials: 5 in A, 2 in B)" in judged
-    assert "not have equally many attempts or samples (attempts: 1 in A, 3 in B)" in tried
-    text = " ".join(" ".join(comparison_lines(found, "a", "b")).split())
-    assert all(" ".join(sentence.split()) in text for sentence in (unlike, judged, tried))
-    alike = compare(a, report_of(tmp_path / "c", [2.0], temperature=0.5, judge_model="another"))
-    assert alike is not None and list(caveats(alike)) == []
-
-
-def test_the_text_fits_and_the_data_is_json(tmp_path: Path) -> None:
-    found = compared(tmp_path, [2.0, None, 0.5], [2.5, 1.5, 0.25])
-    lines = comparison_lines(found, "/a/folder", "/b/folder")
+def test_the_text_of_several_names_the_first_and_each_pair(three: Comparison) -> None:
+    lines = comparison_lines(three)
+    text = " ".join(" ".join(lines).split())
+    assert text.startswith("2 runs, each against A, which is runs/a (test-model; cpp on cpu, cpu sizes).")
+    assert "B against A" in text and "C against A" in text
+    assert all(conclusion(one.whole.solved, one.whole.speedup, one.run, "A") in text for one in three.against)
     assert max(map(len, lines)) <= 100
-    assert json.loads(found.model_dump_json())["whole"]["solved"]["differ"] == 1

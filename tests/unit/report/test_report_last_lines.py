@@ -13,7 +13,7 @@ from hkbench.store.reader import read_run
 
 def test_the_result_is_said_where_the_run_ends(tmp_path: Path) -> None:
     names = ("1_ReLU", "2_Sum", "3_Max")
-    folder = RunFolder(tmp_path, run_config(names).model_copy(update={"strategy": "staged"}))
+    folder = RunFolder(tmp_path, run_config(names, strategy="staged"))
     folder.start()
     for name, category in zip(names, ("fusion", "fusion", "memory"), strict=True):
         folder.begin(name)

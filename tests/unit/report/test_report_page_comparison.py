@@ -11,7 +11,7 @@ import pytest
 from support.compared_runs import EVIL, compared_run
 from support.html_page import LOADS, Page
 
-from hkbench.records import JudgeSettings
+from hkbench.records import EvaluationSettings
 from hkbench.report.page.svg import RUNS
 from hkbench.report.write import write_comparison, write_reports
 
@@ -22,7 +22,7 @@ MODEL = f"model {EVIL}\x1b[31m"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("runs")
     compared_run(root / "a", [2.0, 0.5, None, 3.0, None])
-    compared_run(root / "b x", [1.0, 2.0, 0.5, None, None, 2.0], model=MODEL, judge=JudgeSettings(trials=2))
+    compared_run(root / "b x", [1.0, 2.0, 0.5, None, None, 2.0], model=MODEL, evaluation=EvaluationSettings(trials=2))
     compared_run(root / "c", [4.0, 0.5, None, 2.0, None])
     for name in ("a", "b x"):
         write_reports(root / name)
@@ -55,13 +55,13 @@ def test_it_is_one_file_without_a_script(html: str, page: Page) -> None:
 def test_runs_bear_the_names_of_their_models(folder: Path, page: Page) -> None:
     found, _ = write_comparison([folder / name for name in ("a", "b x", "c")])
     for one in found.against:
-        assert one.conclusion in page.text
+        assert one.whole.conclusion in page.text
     labels = [run.label for run in found.runs]
     assert labels[::2] == ["test-model (a)", "test-model (c)"] and labels[1].startswith("model <script>")
     assert all(f"{label} against test-model (a)" in page.text for label in labels[1:])
     assert "Each run is compared with test-model (a), the first" in page.text
-    assert "The runs were not judged alike (judge trials: 5 in test-model (a), 2 in model" in page.text
-    assert "judge trials 5 2 5" in page.text
+    assert "The runs were not evaluated alike (evaluation trials: 5 in test-model (a), 2 in model" in page.text
+    assert "evaluation trials 5 2 5" in page.text
 
 
 def test_what_is_to_be_on_it(page: Page) -> None:
@@ -74,7 +74,7 @@ def test_what_is_to_be_on_it(page: Page) -> None:
         "correct by test-model (a) only: 1",
         "against test-model (a) only in B",
         "2 faster, 1 slower, 2 wrong 40.0 % [11.8, 76.9] 60.0 % [23.1, 88.2]",
-        "Solved 2 of 5 2 of 5 +0.0 points [",
+        "solved 2 of 5 2 of 5 +0.0 points [",
         "1_P faster 2.00x [1.80, 2.20] on a par 1.00x [0.90, 1.10] faster 4.00x [3.60, 4.40] 0.50x* 2.00x*",
     ):
         assert words in page.text, words

@@ -13,7 +13,7 @@ from support.report_page import SCRIPT, page_run
 from support.run_folder import RunFolder, correct, incorrect, run_config, sample_run
 from support.strategy_runs import NAME, judged_run, staged_run
 
-from hkbench.records import Failure, FailureKind, GenerationFailed, JudgeSettings, Outcome, SampleKey, Stage, Work
+from hkbench.records import EvaluationSettings, Failure, FailureKind, GenerationFailed, Outcome, SampleKey, Stage, Work
 from hkbench.report.build import detail
 from hkbench.report.page import render, render_page
 from hkbench.report.write import write_reports
@@ -238,7 +238,7 @@ def test_the_budget_of_stages(tmp_path: Path) -> None:
 def test_why_there_is_no_profile(tmp_path: Path) -> None:
     run = sample_run(tmp_path / "one")
     assert "no profile (only made for slow kernels)" in Page(written(run.root)).text
-    both = run.config.model_copy(update={"judge": JudgeSettings(profile_fast=True)})
+    both = run.config.model_copy(update={"evaluation": EvaluationSettings(profile_fast=True)})
     other = RunFolder(tmp_path / "two", both)
     other.sample("1_ReLU", 1, 1, correct("1_ReLU", 2.0))
     text = Page(written(other.root)).text

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from support.run_folder import correct, incorrect
 
-from hkbench.records import JudgeSettings, KernelProfile, KernelUse, Owner, SampleKey
+from hkbench.records import EvaluationSettings, KernelProfile, KernelUse, Owner, SampleKey
 from hkbench.report.sample import build_lines, diff_lines, histogram, profile_lines, timing_lines
 from hkbench.store.sample import WholeSample
 
@@ -16,7 +16,7 @@ KEY = SampleKey(problem="1_ReLU", attempt=2, sample=1)
 PARENT = SampleKey(problem="1_ReLU", attempt=1, sample=2)
 SAMPLE = WholeSample(
     key=KEY, parent=PARENT, prompt=None, reply=None, code="a\nc\n", parent_code="a\nb\n", rule=None, note=None,
-    verdict=None, damage=(),
+    verdict=None, corrupt=(),
 )  # fmt: skip
 
 
@@ -85,11 +85,11 @@ def test_profile() -> None:
     use = KernelUse(name="relu", owner=Owner.CANDIDATE, calls=2, seconds=3e-6, share=0.75, grid=(4, 2, 1), vgprs=16)
     profile = KernelProfile(source="ncu", kernels=(use,), seconds=4e-6, findings=("slow",), notes=("a note",))
     slow = correct("1_ReLU", 0.5)
-    text = "\n".join(profile_lines(slow.model_copy(update={"profile": profile}), JudgeSettings()))
+    text = "\n".join(profile_lines(slow.model_copy(update={"profile": profile}), EvaluationSettings()))
     assert "relu    candidate      2  3.00 µs  75.0 %" in text
     assert "relu: grid 4x2x1, vgprs 16" in text
     assert text.endswith("finding: slow\nnote: a note")
-    fast, both = correct("1_ReLU", 2.0), JudgeSettings(profile_fast=True)
-    assert profile_lines(fast, JudgeSettings()) == ["no profile (only made for slow kernels)"]
+    fast, both = correct("1_ReLU", 2.0), EvaluationSettings(profile_fast=True)
+    assert profile_lines(fast, EvaluationSettings()) == ["no profile (only made for slow kernels)"]
     assert profile_lines(fast, both) == profile_lines(slow, both) == ["no profile"]
     assert profile_lines(incorrect("1_ReLU"), both) == ["no profile (only made for correct kernels)"]

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from hkbench.runner.absent_gpu import DEVICE, STORAGE_ALIGNMENT, AbsentGpu, is_on_gpu
+from hkbench.runner.absent_gpu import DEVICE, STORAGE_ALIGNMENT, AbsentGpuMode, is_on_gpu
 
 
 @pytest.fixture(autouse=True)
 def _within() -> Iterator[None]:
-    with AbsentGpu():
+    with AbsentGpuMode():
         yield
 
 
@@ -71,8 +71,9 @@ def test_a_custom_operator_runs_its_own_function_and_not_its_fake() -> None:
 
 _QUESTIONS = """
 import torch
+from hkbench.protocol.messages import AbsentGpu
 from hkbench.runner.absent_gpu import answer_questions
-answer_questions({"name": "MI355X", "arch": "gfx950", "compute_units": 256, "memory": 288, "lds": 163840})
+answer_questions(AbsentGpu(name="MI355X", arch="gfx950", compute_units=256, memory=288, lds=163840))
 properties = torch.cuda.get_device_properties(0)
 assert torch.cuda.is_available() and torch.cuda.device_count() == 1 and torch.version.hip is not None
 assert (properties.multi_processor_count, properties.gcnArchName, properties.warp_size) == (256, "gfx950", 64)

@@ -7,7 +7,8 @@ import time
 import pytest
 import torch
 
-from hkbench.runner.clock import Flusher, timed_call
+from hkbench.protocol.device_stream import Flusher
+from hkbench.runner.clock import timed_call
 
 CPU = torch.device("cpu")
 NAP = 0.05

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from hkbench.judge.session import device_request
+from hkbench.evaluation.side import device_request
+from hkbench.protocol.messages import OnlyGpu
 from hkbench.records import DeviceFacts, DeviceKind
 from hkbench.runner.main import _alone
 
@@ -24,21 +25,21 @@ def test_the_other_ones_are_hidden_before_the_driver_is_asked(monkeypatch: pytes
 
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,3")
     monkeypatch.setattr(torch.cuda, "get_device_properties", first)
-    assert _alone({"visible": "3", "uuid": f"GPU-{UUID}"}) == torch.device("cuda:0")
+    assert _alone(OnlyGpu(visible="3", uuid=f"GPU-{UUID}")) == torch.device("cuda:0")
     assert seen == ["3"]
 
 
 def test_what_comes_too_late_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,3")
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
-    assert _alone({"visible": "3", "uuid": f"GPU-{UUID}"}) is None
+    assert _alone(OnlyGpu(visible="3", uuid=f"GPU-{UUID}")) is None
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "5,3"
 
 
 def test_a_driver_that_was_asked_before_has_another_one_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,3")
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _index: SimpleNamespace(uuid=UUID))
-    assert _alone({"visible": "3", "uuid": "GPU-another"}) is None
+    assert _alone(OnlyGpu(visible="3", uuid="GPU-another")) is None
 
 
 def test_where_nothing_is_to_be_hidden_nothing_is_asked() -> None:
@@ -63,5 +64,5 @@ def test_the_judge_says_which_one_it_is(
     if environment is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", environment)
     asked = device_request(torch.device("cuda:1"), DeviceFacts(kind=kind, index=1, name="a GPU", uuid=uuid))
-    assert asked["device"] == "cuda:1"
-    assert asked["only"] == (None if visible is None else {"visible": visible, "uuid": uuid})
+    assert asked.device == "cuda:1"
+    assert asked.only == (None if visible is None else OnlyGpu(visible=visible, uuid=str(uuid)))

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from hkbench.judge.arena import Arena, Layout, fill
-from hkbench.runner import memory
+from hkbench.evaluation.arena import Layout, SharedBuffer, fill
+from hkbench.protocol import memory, messages
 from hkbench.runner.earlier import Earlier
 from hkbench.runner.main import Runner
 from hkbench.sandbox.client import memory_file
@@ -33,20 +33,23 @@ def keeps(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.fixture
-def ready(keeps: bool) -> Iterator[tuple[Runner, Arena, Arena, Layout, Layout]]:
+def ready(keeps: bool) -> Iterator[tuple[Runner, SharedBuffer, SharedBuffer, Layout, Layout]]:
     """A runner whose model takes inputs twice, into one buffer or each time into memory of their own."""
     ours, theirs = socket.socketpair()
     inputs, outputs = Layout(), Layout()
     given, wanted = inputs.argument(X), outputs.place(X)
     files = [memory_file(name) for name in ("inbox", "outbox")]
-    inbox, outbox = (Arena.on_host(fd, layout.size) for fd, layout in zip(files, (inputs, outputs), strict=True))
+    inbox, outbox = (SharedBuffer.on_host(fd, layout.size) for fd, layout in zip(files, (inputs, outputs), strict=True))
     runner = Runner(theirs, *files)
     text = KEEPS.replace("keeps = False", f"keeps = {keeps}")
-    runner.load({"path": "/nowhere.py", "text": text, "class": "Model", "capture": False, "overrides": {}})
-    runner.regions({"inbox": {"size": inputs.size}, "outbox": {"size": outputs.size}, "shared": False, "sent": False,
-                    "flush_bytes": 0, "left": False})  # fmt: skip
-    runner.construct({"seed": 0, "init_inputs": []})
-    runner.bind({"inputs": [given], "outputs": {"output": wanted}})
+    runner.load(messages.Load(path="/nowhere.py", text=text, class_="Model", capture=False, overrides={}))
+    runner.regions(
+        messages.Regions(
+            inbox=inputs.size, outbox=outputs.size, shared=False, sent=False, flush_bytes=0, left=False, gate=None
+        )
+    )
+    runner.construct(messages.Construct(seed=0, init_inputs=[]))
+    runner.bind(messages.Bind(inputs=[given], outputs={"output": wanted}))
     runner.given, runner.wanted = given, wanted  # type: ignore[attr-defined]
     yield runner, inbox, outbox, inputs, outputs
     for sock in (ours, theirs):
@@ -56,26 +59,26 @@ def ready(keeps: bool) -> Iterator[tuple[Runner, Arena, Arena, Layout, Layout]]:
 
 
 def test_successive_calls_have_inputs_and_results_of_their_own(
-    ready: tuple[Runner, Arena, Arena, Layout, Layout], keeps: bool
+    ready: tuple[Runner, SharedBuffer, SharedBuffer, Layout, Layout], keeps: bool
 ) -> None:
     runner, inbox, outbox, *_ = ready
     given, wanted = runner.given, runner.wanted  # type: ignore[attr-defined]
     for factor in (2.0, 3.0, 1.0):  # the last ones stay in the inbox
         fill(inbox, given, factor * X)
         if factor > 1.0:
-            runner.ahead({})
-    runner.successive({})
+            runner.ahead(messages.Ahead())
+    runner.successive(messages.Successive())
     shared = []
     for number, factor in enumerate((1.0, 2.0, 3.0)):
-        answer = runner.result({"number": number})
-        shared.append(answer["leaves"][0]["shares"])
+        answer = runner.result(messages.Result(number=number))
+        shared.append(answer.leaves[0]["shares"])
         assert torch.equal(outbox.get(wanted), (6.0 if keeps else 2.0 * factor) * X)
     assert shared == [None, "earlier", "earlier"] if keeps else shared == [None] * 3
 
 
 @pytest.mark.parametrize("strict", [True, False])
 def test_a_large_result_is_remembered_without_being_held(monkeypatch: pytest.MonkeyPatch, strict: bool) -> None:
-    monkeypatch.setattr("hkbench.runner.earlier.MOST_HELD", 100)
+    monkeypatch.setattr("hkbench.runner.earlier.MAX_HELD", 100)
     large = torch.zeros(1000)
     earlier = Earlier([large[10:]], strict)
     assert earlier.overlaps(large[20:30]) and not earlier.overlaps(large[:10]) and not earlier.overlaps(torch.zeros(9))
@@ -94,15 +97,19 @@ def test_a_copy_has_the_same_strides_in_memory_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("keeps", [False], indirect=True)
-def test_where_outputs_are_left_the_runner_says_where(ready: tuple[Runner, Arena, Arena, Layout, Layout]) -> None:
+def test_where_outputs_are_left_the_runner_says_where(
+    ready: tuple[Runner, SharedBuffer, SharedBuffer, Layout, Layout],
+) -> None:
     runner, inbox, outbox, *_ = ready
-    runner._leaves_outputs = True
+    runner._results.left = True
     fill(inbox, runner.given, X)  # type: ignore[attr-defined]
     outbox.poison()
-    runner.bind({"inputs": [runner.given], "outputs": {"output": runner.wanted}})  # type: ignore[attr-defined]
-    (leaf,) = runner.call({})["leaves"]
+    given, wanted = runner.given, runner.wanted  # type: ignore[attr-defined]
+    runner.bind(messages.Bind(inputs=[given], outputs={"output": wanted}))
+    (leaf,) = runner.call(messages.Call()).leaves
+    assert isinstance(leaf["address"], int) and leaf["shape"] == list(X.shape) and leaf["strides"] == list(X.stride())
     held = torch.frombuffer((ctypes.c_char * (4 * X.numel())).from_address(leaf["address"]), dtype=torch.float32)
-    assert torch.equal(held.as_strided(leaf["shape"], leaf["strides"]), 2.0 * X)
+    assert torch.equal(held.reshape(X.shape), 2.0 * X)
     assert torch.isnan(outbox.get(runner.wanted)).all()  # type: ignore[attr-defined]
-    number = runner._left(torch.tensor(3.0).expand(X.shape)[0, 0])[0]
+    number = runner._results.hand_over(torch.tensor(3.0).expand(X.shape)[0, 0])[0]
     assert number["strides"] == [] and type(number["address"]) is int

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 
-from hkbench.judge.arena import Arena, Layout, fill
-from hkbench.runner import capture, wire
+from hkbench.evaluation.arena import Layout, SharedBuffer, fill
+from hkbench.protocol import messages, wire
+from hkbench.runner import capture
 from hkbench.runner.main import MODULE, Runner
 from hkbench.sandbox.client import memory_file
 
@@ -40,19 +41,25 @@ class Judge:
     def answer(self, factor: float) -> torch.Tensor:
         """Of a problem that takes its input times `factor`, whose file the runner cannot read."""
         runner = self.runner
-        constants = {"FACTOR": factor}
-        runner.load({"path": "/nowhere.py", "text": TIMES, "class": "Model", "capture": False, "overrides": constants})
+        constants: dict[str, object] = {"FACTOR": factor}
+        runner.load(messages.Load(path="/nowhere.py", text=TIMES, class_="Model", capture=False, overrides=constants))
         inputs, outputs = Layout(), Layout()
         given, wanted = inputs.argument(X), outputs.place(X)
         files = [memory_file(name) for name in ("inbox", "outbox")]
-        inbox, outbox = (Arena.on_host(fd, layout.size) for fd, layout in zip(files, (inputs, outputs), strict=True))
+        inbox, outbox = (
+            SharedBuffer.on_host(fd, layout.size) for fd, layout in zip(files, (inputs, outputs), strict=True)
+        )
         wire.send_descriptors(self._sock, files)
-        regions = {"inbox": inbox.description, "outbox": outbox.description}
-        runner.regions({**regions, "shared": False, "sent": True, "flush_bytes": 0, "left": False})
-        runner.construct({"seed": 0, "init_inputs": []})
-        runner.bind({"inputs": [given], "outputs": {"output": wanted}})
+        runner.regions(
+            messages.Regions(
+                inbox=inbox.region.nbytes, outbox=outbox.region.nbytes, shared=False, sent=True, flush_bytes=0,
+                left=False, gate=None,
+            )
+        )  # fmt: skip
+        runner.construct(messages.Construct(seed=0, init_inputs=[]))
+        runner.bind(messages.Bind(inputs=[given], outputs={"output": wanted}))
         fill(inbox, given, X)
-        runner.call({})
+        runner.call(messages.Call())
         assert wire.receive(self._sock) == {"event": "end"}
         for fd in files:
             os.close(fd)
@@ -78,8 +85,8 @@ def judge(watched: object) -> Iterator[Judge]:
 def test_one_problem_is_followed_by_another(judge: Judge, watched: list[object]) -> None:
     for factor in (2.0, 3.0):
         assert torch.equal(judge.answer(factor), factor * X)
-        judge.runner.reset({})
-    assert len(watched) == 1, "told twice of one build, the judge would take the second end for an answer"
+        judge.runner.reset(messages.Reset())
+    assert len(watched) == 1, "told twice of one build, the evaluator would take the second end for an answer"
 
 
 def test_nothing_of_the_one_before_is_kept(judge: Judge) -> None:
@@ -87,20 +94,20 @@ def test_nothing_of_the_one_before_is_kept(judge: Judge) -> None:
     judge.answer(2.0)
     model = weakref.ref(judge.runner._model)
     region = weakref.ref(judge.runner._regions["inbox"])
-    judge.runner.reset({})
+    judge.runner.reset(messages.Reset())
     assert model() is None and region() is None
     assert MODULE not in sys.modules
     assert len(os.listdir("/proc/self/fd")) == open_files
 
 
 def test_it_says_what_it_has_then(judge: Judge) -> None:
-    before = judge.runner.reset({})
+    before = judge.runner.reset(messages.Reset())
     kept = torch.ones(1 << 25)
-    after = judge.runner.reset({})
-    assert before["device_bytes"] == after["device_bytes"] == 0
-    assert after["host_bytes"] - before["host_bytes"] == pytest.approx(kept.nbytes, rel=0.1)
+    after = judge.runner.reset(messages.Reset())
+    assert before.device_bytes == after.device_bytes == 0
+    assert after.host_bytes - before.host_bytes == pytest.approx(kept.nbytes, rel=0.1)
 
 
 def test_one_that_was_asked_nothing_has_nothing_to_forget(judge: Judge) -> None:
-    judge.runner.reset({})
+    judge.runner.reset(messages.Reset())
     assert torch.equal(judge.answer(2.0), 2.0 * X)

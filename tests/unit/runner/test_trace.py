@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from hkbench.runner import trace
-from hkbench.runner.trace import MOST_NAMES, NAME_LIMIT, Row, busy, self_seconds, traced_call
+from hkbench.runner.trace import MAX_NAMES, NAME_LIMIT, Row, busy, self_seconds, traced_call
 
 CPU = torch.device("cpu")
 
@@ -65,12 +65,12 @@ def test_a_profiler_that_was_stopped_costs_only_the_trace() -> None:
 
 def test_a_trace_has_a_size() -> None:
     def forward() -> None:
-        for number in range(3 * MOST_NAMES):
+        for number in range(3 * MAX_NAMES):
             with torch.profiler.record_function(f"{number}" * 500):
                 pass
 
     seen = traced_call(forward, CPU)[1]
-    assert len(seen["kernels"]) == MOST_NAMES
+    assert len(seen["kernels"]) == MAX_NAMES
     assert max(len(kernel["name"]) for kernel in seen["kernels"]) == NAME_LIMIT
     assert seen["left_out_seconds"] > 0
 
@@ -90,14 +90,36 @@ def test_work_on_other_streams_and_outside_of_the_call() -> None:
     marker = row("fill", -1e-3, 1e-6)
     rows = [
         marker,
+        row("hold", 1e-4, 5e-4),
         row("a", 1e-3, 2e-3),
         row("b", 2e-3, 2e-3, lane=9),
+        row("fill", 3e-3, 1e-6),
         row("late", 0.02, 1e-3, lane=9),
         row("fill", 0.05, 1e-6),
     ]
     seen = trace._device(rows, window=5e-3)
     assert seen["busy_seconds"] == pytest.approx(3e-3)
     assert seen["other_streams_seconds"] == pytest.approx(2e-3)
+    assert seen["unjoined_seconds"] == pytest.approx(1e-3)
     assert seen["outside_seconds"] == pytest.approx(1e-3)
     assert [kernel["name"] for kernel in seen["kernels"]] == ["a", "b"]
     assert seen["rows"] == [[0, 1e-3, 2e-3, 7], [1, 2e-3, 2e-3, 9]]
+
+
+def test_a_joined_stream_ends_before_the_marker() -> None:
+    rows = [
+        row("fill", -1e-3, 1e-6),
+        row("hold", 0.0, 5e-4),
+        row("a", 1e-3, 1e-3, lane=9),
+        row("fill", 2e-3, 1e-6),
+        row("fill", 0.05, 1e-6),
+    ]
+    assert trace._device(rows, window=5e-3)["unjoined_seconds"] == 0.0
+
+
+def test_a_marker_that_is_missing_is_an_error() -> None:
+    with pytest.raises(ValueError, match="marker"):
+        trace._device(
+            [row("fill", -1e-3, 1e-6), row("hold", 0.0, 5e-4), row("a", 1e-3, 1e-3), row("fill", 0.05, 1e-6)],
+            window=5e-3,
+        )

@@ -128,7 +128,7 @@ def test_files_that_are_not_its_own(cage: Cage, tmp_path: Path, layers: tuple[st
     home = Path.home()
     for file in (Path("/etc/shadow"), reply, other / "candidate.py", ROOT / "pyproject.toml"):
         assert refused(inside(cage, partial(file.read_text, "utf-8"))), file
-    for folder in (home / ".ssh", home, ROOT / "examples/replies", ROOT / "hkbench/judge", ROOT, other):
+    for folder in (home / ".ssh", home, ROOT / "examples/replies", ROOT / "hkbench/evaluation", ROOT, other):
         seen = inside(cage, partial(os.listdir, folder))
         # The way to a folder that may be read has a name, but nothing beside it.
         hidden = {".ssh", "examples", "results", "judge", "candidate.py"}
@@ -170,7 +170,7 @@ def test_a_process_that_it_starts_may_take_a_gpu(cage: Cage) -> None:
 @pytest.mark.parametrize("way", [["nvcc"], ["hipcc", "/store", "/wishes"], ["compile", "/store", "/wishes"]])
 def test_what_stands_before_a_compiler_finds_its_modules(cage: Cage, way: list[str]) -> None:
     """The script in a build.ninja of ours imports others, where nobody may list the project's folders."""
-    words = [sys.executable, "-I", "-S", str(ROOT / "hkbench/runner/launch.py"), *way]
+    words = [sys.executable, "-I", "-S", str(ROOT / "hkbench/fastbuild/inside/compiler_wrapper.py"), *way]
     assert program(cage, *words, "/bin/echo", "compiled") == (0, "compiled\n")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hkbench.sandbox import bubblewrap, environment, landlock, namespaces, seccomp
+from hkbench.sandbox import command, environment, landlock, namespaces, seccomp
 from hkbench.sandbox.survey import PROTECTIONS, survey
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -34,7 +34,7 @@ def test_no_layer_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(namespaces, "map_user", refuse)
     monkeypatch.setattr(landlock, "version", refuse)
     monkeypatch.setattr(seccomp, "install", refuse)
-    monkeypatch.setattr(bubblewrap, "prefix", lambda: None)
+    monkeypatch.setattr(command, "bubblewrap", lambda: None)
     found = survey()
     assert (found["level"], found["layers"], found["holds"]) == ("limits", ["guard"], ["limits"])
     assert [line.partition(":")[0] for line in found["missing"]] == [name for name in PROTECTIONS if name != "limits"]
@@ -46,7 +46,7 @@ def test_one_layer_is_not_enough(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.skip("no seccomp here")
     monkeypatch.setattr(namespaces, "map_user", refuse)
     monkeypatch.setattr(landlock, "version", refuse)
-    monkeypatch.setattr(bubblewrap, "prefix", lambda: None)
+    monkeypatch.setattr(command, "bubblewrap", lambda: None)
     found = survey()
     assert found["level"] == "partial"
     assert {"network", "syscalls"} <= set(found["holds"])
@@ -68,7 +68,7 @@ def test_processes_shared_where_proc_cannot_be_mounted(monkeypatch: pytest.Monke
 
 
 def test_bubblewrap_where_namespaces_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    prefix = bubblewrap.prefix()
+    prefix = command.bubblewrap()
     if prefix is None or subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode:
         pytest.skip("bubblewrap is not installed, or may do nothing here")
     outer = subprocess.run([*prefix, "readlink", "/proc/self/ns/net"], capture_output=True, check=True).stdout
@@ -88,7 +88,13 @@ def test_readable_paths_do_not_open_what_holds_answers(tmp_path: Path, monkeypat
     paths = environment.readable_paths()
     assert {str(tool), str(tmp_path), sys.prefix, sys.base_prefix} <= set(paths)
     assert not {str(ROOT), str(Path.home()), "/", "/tmp", "/etc", "/root", "/home", "/run", "relative"} & set(paths)
-    for hidden in ("/etc/shadow", "/etc/ssh", str(ROOT / "examples"), str(ROOT / "hkbench/judge"), str(ROOT / ".git")):
+    for hidden in (
+        "/etc/shadow",
+        "/etc/ssh",
+        str(ROOT / "examples"),
+        str(ROOT / "hkbench/evaluation"),
+        str(ROOT / ".git"),
+    ):
         assert not any(Path(hidden).is_relative_to(path) for path in paths), hidden
 
 

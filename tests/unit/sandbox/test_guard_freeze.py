@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from support.guard_alone import NO_WALLS, Alone, alive, guarded, own_world
 
-from hkbench.judge.link import RunnerGone, TreeState
-from hkbench.judge.side import RESTLESS_SECONDS
+from hkbench.evaluation.link import RunnerExited, TreeState
+from hkbench.evaluation.side import RESTLESS_SECONDS
 from hkbench.sandbox.cage import Cage
 from hkbench.sandbox.limits import POLL_SECONDS
 from hkbench.sandbox.tree import Tree, thread_state
@@ -180,7 +180,7 @@ def signalled(alone: Alone, number: int, frozen: bool) -> None:
         alone.link.freeze()
     os.kill(pid, number)
     if frozen:
-        with contextlib.suppress(RunnerGone):
+        with contextlib.suppress(RunnerExited):
             alone.link.resume()
 
 

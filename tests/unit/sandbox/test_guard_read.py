@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support.guard_alone import NO_WALLS, guarded, own_world
 
-from hkbench.judge.link import Unreadable
+from hkbench.evaluation.link import Unreadable
 
 SIZE = 3 << 20
 NOTHING = 8  #: no process has memory at this address

@@ -19,9 +19,9 @@ from pathlib import Path
 import pytest
 from support.guard_alone import guarded
 
-from hkbench.judge.link import Samples
-from hkbench.judge.side import RESTLESS_SECONDS
-from hkbench.runner import wire
+from hkbench.evaluation.link import Samples
+from hkbench.evaluation.side import RESTLESS_SECONDS
+from hkbench.protocol import wire
 from hkbench.sandbox.sampler import ANONYMOUS, CODE_BYTES, FURTHER, HIDDEN, MAX_LOOKS, MAX_THREADS, Place, Sampler
 
 # Threads of its own: OpenMP's do not survive the fork of a test process in which torch has already used them.

@@ -25,7 +25,7 @@ ROOT = TESTS.parent
 
 @dataclass
 class Guarded:
-    """One runner: the judge's ends of its two sockets."""
+    """One runner: the evaluator's ends of its two sockets."""
 
     channel: socket.socket
     control: socket.socket

@@ -8,8 +8,10 @@ import pytest
 from support.run_folder import RunFolder, run_config
 
 from hkbench.records import Price, Rates, Reply, SampleKey, Usage
-from hkbench.store.costs import Spending, cost_of, money, spent_before
-from hkbench.store.events import Damage, read_events
+from hkbench.store.costs import Spending, cost_of, money
+from hkbench.store.events import read_history
+from hkbench.store.resume import spent_before
+from hkbench.store.state import RunState
 
 PRICE = Price(currency="XTS", entry="m", rates=Rates(input=2.0, cached_input=0.5, output=10.0), source="f")
 MILLION = 1_000_000
@@ -73,6 +75,5 @@ def test_what_a_folder_has_spent_counts_replies_that_the_journal_missed(tmp_path
     run.answered(run.asked("1_ReLU", 1, 1), Usage(input=MILLION, output=0))
     run.answered(run.asked("1_ReLU", 1, 2), Usage(input=MILLION, output=MILLION), replayed=True)
     run.store_exchange(key(3), Reply(text="", model="m", usage=Usage(input=0, output=MILLION)))
-    history = [event for event in read_events(run.paths.journal) if not isinstance(event, Damage)]
-    spending = spent_before(run.paths, run.config, history, PRICE)
+    spending = spent_before(run.paths, RunState.after(read_history(run.paths.journal), run.config, PRICE))
     assert (spending.calls, spending.tokens, spending.cost) == (2, 2 * MILLION, 12.0)

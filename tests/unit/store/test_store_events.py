@@ -7,14 +7,14 @@ import pytest
 from support.run_folder import RunFolder, sample_run
 
 from hkbench.records import ProblemStarted, RunStarted, VerdictReached
-from hkbench.store.events import Damage, JournalTail, read_events, read_history
+from hkbench.store.events import CorruptEntry, JournalTail, read_events, read_history
 
 
 def test_every_event_of_a_run_comes_back(tmp_path: Path) -> None:
     run = sample_run(tmp_path / "r")
     lines = run.paths.journal.read_text().splitlines()
     events = list(read_events(run.paths.journal))
-    assert [event.model_dump_json() for event in events if not isinstance(event, Damage)] == lines
+    assert [event.model_dump_json() for event in events if not isinstance(event, CorruptEntry)] == lines
 
 
 def test_a_missing_journal_has_no_events(tmp_path: Path) -> None:
@@ -29,7 +29,7 @@ def test_a_torn_last_line_is_named_as_such(tmp_path: Path) -> None:
     run.paths.journal.write_bytes(data[:-20])
     first, torn = read_events(run.paths.journal)
     assert isinstance(first, RunStarted)
-    assert torn == Damage("journal.jsonl", 2, "the last line was cut in the middle of a write")
+    assert torn == CorruptEntry("journal.jsonl", 2, "the last line was cut in the middle of a write")
 
 
 def test_a_whole_last_line_without_its_newline_is_an_event(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_a_whole_last_line_without_its_newline_is_an_event(tmp_path: Path) -> No
     assert isinstance(event, RunStarted)
 
 
-def test_damaged_lines_are_numbered_and_passed_over(tmp_path: Path) -> None:
+def test_corrupt_lines_are_numbered_and_passed_over(tmp_path: Path) -> None:
     run = RunFolder(tmp_path)
     run.start()
     with run.paths.journal.open("ab") as file:
@@ -51,8 +51,8 @@ def test_damaged_lines_are_numbered_and_passed_over(tmp_path: Path) -> None:
         file.write(b"[1, 2]\n")
     run.begin("1_ReLU")
     found = list(read_events(run.paths.journal))
-    assert [item.line for item in found if isinstance(item, Damage)] == [2, 4, 5, 6]
-    assert read_history(run.paths.journal) == [item for item in found if not isinstance(item, Damage)]
+    assert [item.line for item in found if isinstance(item, CorruptEntry)] == [2, 4, 5, 6]
+    assert read_history(run.paths.journal) == [item for item in found if not isinstance(item, CorruptEntry)]
     assert isinstance(found[-1], ProblemStarted)
 
 
@@ -74,7 +74,7 @@ def test_tail_in_pieces_gives_every_event_once(tmp_path: Path, most: int) -> Non
     run = sample_run(tmp_path / "r")
     tail, found = JournalTail(run.paths.journal), []
     while (news := tail.poll(most)).events:
-        assert not news.damage and not news.restarted
+        assert not news.corrupt and not news.restarted
         found += [event.model_dump_json() for event in news.events]
     assert found == run.paths.journal.read_text().splitlines()
 
@@ -86,21 +86,21 @@ def test_tail_waits_for_the_rest_of_a_line(tmp_path: Path) -> None:
     tail = JournalTail(run.paths.journal)
     run.paths.journal.write_bytes(whole[:30])
     news = tail.poll()
-    assert (news.events, news.damage) == ((), ())
+    assert (news.events, news.corrupt) == ((), ())
     with run.paths.journal.open("ab") as file:
         file.write(whole[30:])
     assert len(tail.poll().events) == 1
 
 
-def test_tail_numbers_damaged_lines_across_polls(tmp_path: Path) -> None:
+def test_tail_numbers_corrupt_lines_across_polls(tmp_path: Path) -> None:
     run = RunFolder(tmp_path)
     tail = JournalTail(run.paths.journal)
     run.start()
     tail.poll()
     with run.paths.journal.open("ab") as file:
         file.write(b"junk\rjunk\n")
-    (damage,) = tail.poll().damage
-    assert damage.line == 2
+    (entry,) = tail.poll().corrupt
+    assert entry.line == 2
 
 
 def test_tail_starts_anew_when_the_journal_is_cut(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hkbench.store.files import write_atomic
-from hkbench.store.plain import one_line, strip_escapes
+from hkbench.store.sanitize import one_line, strip_escapes
 
 
 def test_writes_and_replaces_without_leftovers(tmp_path: Path) -> None:

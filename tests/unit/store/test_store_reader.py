@@ -7,7 +7,7 @@ import pytest
 from support.run_folder import RunFolder, correct, run_config, sample_run
 
 from hkbench.errors import ConfigurationError, InputMissing
-from hkbench.records import Reply, SampleKey, Status, Usage
+from hkbench.records import Reply, SampleKey, Usage
 from hkbench.store.layout import RunPaths
 from hkbench.store.reader import read_run
 
@@ -15,11 +15,10 @@ from hkbench.store.reader import read_run
 def test_a_whole_run_in_plan_order(tmp_path: Path) -> None:
     run = read_run(sample_run(tmp_path).paths)
     assert [problem.name for problem in run.problems] == list(run.config.problems)
-    assert run.damage == ()
+    assert run.corrupt == ()
     second = run.problems[1]
     assert [[s.key.sample for s in attempt] for attempt in second.attempts] == [[1, 2], [1, 2]]
-    assert second.attempts[1][0].verdict is not None
-    assert second.attempts[1][0].verdict.status is Status.FAST
+    assert second.attempts[1][0].solved
     assert second.attempts[1][0].usage == Usage(input=100, output=50, reasoning=20)
     assert second.attempts[1][0].generation_seconds == 2.5
     assert second.attempts[1][0].evaluation_seconds == 4.0
@@ -46,7 +45,7 @@ def test_a_problem_is_a_folder_in_its_run(tmp_path: Path, name: str) -> None:
         read_run(paths)
 
 
-def test_a_sample_elsewhere_is_damage(tmp_path: Path) -> None:
+def test_a_sample_elsewhere_is_corrupt(tmp_path: Path) -> None:
     sample_run(tmp_path)
     paths = RunPaths(tmp_path)
     lines = paths.journal.read_text().splitlines()
@@ -54,11 +53,11 @@ def test_a_sample_elsewhere_is_damage(tmp_path: Path) -> None:
     event = json.loads(line)
     event["key"]["problem"] = "../x"
     paths.journal.write_text("\n".join([*lines, json.dumps(event)]) + "\n")
-    assert any("not the name of a folder" in str(damage) for damage in read_run(paths).damage)
+    assert any("not the name of a folder" in str(entry) for entry in read_run(paths).corrupt)
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"config": {}, "facts": {}}', "\x00"])
-def test_a_damaged_run_file_is_a_configuration_error(tmp_path: Path, text: str) -> None:
+def test_a_corrupt_run_file_is_a_configuration_error(tmp_path: Path, text: str) -> None:
     RunPaths(tmp_path).run.write_text(text)
     with pytest.raises(ConfigurationError, match=r"run\.json"):
         read_run(RunPaths(tmp_path))
@@ -68,35 +67,35 @@ def test_a_run_without_a_journal(tmp_path: Path) -> None:
     run = read_run(RunFolder(tmp_path).paths)
     assert run.problems[0].samples == ()
     assert not run.problems[0].started
-    assert run.journal.seconds is None
+    assert run.state.seconds is None
 
 
-def test_a_damaged_verdict_is_reported_and_not_judged(tmp_path: Path) -> None:
+def test_a_corrupt_verdict_is_reported_and_not_judged(tmp_path: Path) -> None:
     folder = sample_run(tmp_path)
     result = folder.paths.problem("1_ReLU").sample(1, 1).result
     result.write_text(result.read_text()[:40])
     run = read_run(folder.paths)
-    assert [damage.file for damage in run.damage] == ["1_ReLU/attempt_1/sample_1/result.json"]
-    assert run.problems[0].attempts[0][0].verdict is None
+    assert [entry.file for entry in run.corrupt] == ["1_ReLU/attempt_1/sample_1/result.json"]
+    assert run.problems[0].attempts[0][0].status is None
 
 
-def test_a_speedup_that_is_no_number_is_damage(tmp_path: Path) -> None:
+def test_a_speedup_that_is_no_number_is_corrupt(tmp_path: Path) -> None:
     folder = sample_run(tmp_path)
     result = folder.paths.problem("1_ReLU").sample(1, 1).result
     data = json.loads(result.read_text())
     data["speedup"]["value"] = "Infinity"
     result.write_text(json.dumps(data))
     run = read_run(folder.paths)
-    assert "finite" in run.damage[0].message
-    assert run.problems[0].attempts[0][0].verdict is None
+    assert "finite" in run.corrupt[0].message
+    assert run.problems[0].attempts[0][0].status is None
 
 
 def test_a_verdict_whose_file_is_gone_is_reported(tmp_path: Path) -> None:
     folder = sample_run(tmp_path)
     folder.paths.problem("2_Sum").sample(1, 2).result.unlink()
-    (damage,) = read_run(folder.paths).damage
-    assert damage.file == "2_Sum/attempt_1/sample_2/result.json"
-    assert "missing" in damage.message
+    (entry,) = read_run(folder.paths).corrupt
+    assert entry.file == "2_Sum/attempt_1/sample_2/result.json"
+    assert "missing" in entry.message
 
 
 def test_files_that_the_journal_never_heard_of_are_found(tmp_path: Path) -> None:
@@ -112,18 +111,18 @@ def test_files_that_the_journal_never_heard_of_are_found(tmp_path: Path) -> None
     assert first == ()
     assert second[0].usage == Usage(output=7)
     assert second[0].tries == 3
-    assert second[0].verdict is not None
+    assert second[0].status is not None
     assert run.problems[0].started
 
 
 @pytest.mark.parametrize("text", ["[]", "{", '{"model": 3}', "null"])
-def test_a_damaged_exchange_is_reported(tmp_path: Path, text: str) -> None:
+def test_a_corrupt_exchange_is_reported(tmp_path: Path, text: str) -> None:
     folder = RunFolder(tmp_path)
     sample = folder.paths.problem("1_ReLU").sample(1, 1)
     sample.root.mkdir(parents=True)
     sample.exchange.write_text(text)
-    (damage,) = read_run(folder.paths).damage
-    assert damage.file.endswith("exchange.json")
+    (entry,) = read_run(folder.paths).corrupt
+    assert entry.file.endswith("exchange.json")
 
 
 def test_events_of_a_problem_outside_the_plan_are_reported(tmp_path: Path) -> None:
@@ -131,7 +130,7 @@ def test_events_of_a_problem_outside_the_plan_are_reported(tmp_path: Path) -> No
     folder.start()
     folder.begin("99_Other")
     run = read_run(folder.paths)
-    assert "99_Other" in run.damage[0].message
+    assert "99_Other" in run.corrupt[0].message
     assert [problem.name for problem in run.problems] == ["1_ReLU"]
 
 
@@ -146,10 +145,10 @@ def test_the_time_between_a_crash_and_the_resume_is_not_counted(tmp_path: Path) 
     folder.end("1_ReLU", solved=True)
     folder.close()
     run = read_run(folder.paths)
-    assert run.journal.sessions == 2
-    assert run.journal.seconds == pytest.approx(2 + 7)
+    assert run.state.sessions == 2
+    assert run.state.seconds == pytest.approx(2 + 7)
     assert run.problems[0].seconds == pytest.approx(1 + 5)
-    assert run.journal.closed is not None
+    assert run.state.closed is not None
 
 
 def test_a_clock_set_back_takes_no_time_away(tmp_path: Path) -> None:
@@ -158,7 +157,7 @@ def test_a_clock_set_back_takes_no_time_away(tmp_path: Path) -> None:
     folder.begin("1_ReLU")
     folder.now -= 5000
     folder.close()
-    assert read_run(folder.paths).journal.seconds == pytest.approx(1.0)
+    assert read_run(folder.paths).state.seconds == pytest.approx(1.0)
 
 
 def test_a_last_line_torn_by_a_crash_does_not_stop_the_reader(tmp_path: Path) -> None:
@@ -166,8 +165,8 @@ def test_a_last_line_torn_by_a_crash_does_not_stop_the_reader(tmp_path: Path) ->
     data = folder.paths.journal.read_bytes()
     folder.paths.journal.write_bytes(data[:-10])
     run = read_run(folder.paths)
-    assert run.journal.closed is None
-    assert "cut in the middle" in run.damage[0].message
+    assert run.state.closed is None
+    assert "cut in the middle" in run.corrupt[0].message
 
 
 def test_a_reply_stored_without_its_exchange_is_an_answer_of_unknown_usage(tmp_path: Path) -> None:
@@ -190,6 +189,6 @@ def test_a_torn_line_that_a_resume_ended_costs_no_other_line(tmp_path: Path) -> 
     folder.start(resumed=True)
     folder.close()
     run = read_run(folder.paths)
-    assert [damage.line for damage in run.damage] == [2]
-    assert run.journal.sessions == 2
-    assert run.journal.closed is not None
+    assert [entry.line for entry in run.corrupt] == [2]
+    assert run.state.sessions == 2
+    assert run.state.closed is not None

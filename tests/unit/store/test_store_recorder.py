@@ -26,7 +26,7 @@ from hkbench.records import (
     SampleKey,
     Usage,
 )
-from hkbench.store.events import Damage, read_events
+from hkbench.store.events import CorruptEntry, read_events
 from hkbench.store.layout import RunPaths
 from hkbench.store.reader import RunFile, read_run_file
 from hkbench.store.recorder import Recorder
@@ -140,8 +140,8 @@ def test_best_copies(recorder: Recorder) -> None:
     extraction = Extraction(rule=ExtractionRule.ONLY_BLOCK, source="code")
     recorder.save_extraction(KEY, extraction, Candidate(source="code", sha256=SHA, key=KEY))
     recorder.save_verdict(KEY, incorrect(NAME))
-    recorder.copy_best(KEY, "best", with_prompt=True)
-    recorder.copy_best(KEY, "attempt", with_prompt=False)
+    recorder.copy_best(KEY)
+    recorder.close_attempt(KEY, incorrect(NAME))
     assert problem.best_code.read_text() == problem.code(1).read_text() == "code"
     assert problem.best_prompt.read_text() == "p"
     assert (
@@ -280,7 +280,7 @@ def test_a_cut_line_is_ended_and_spoils_no_other(tmp_path: Path) -> None:
     recorder.event(RunStarted(time=2.0, resumed=True))
     recorder.close()
     found = list(read_events(journal))
-    assert [type(item) for item in found] == [RunStarted, Damage, RunStarted]
+    assert [type(item) for item in found] == [RunStarted, CorruptEntry, RunStarted]
     assert isinstance(found[2], RunStarted) and found[2].resumed
 
 
@@ -312,4 +312,4 @@ def test_a_full_disk_is_an_error(tmp_path: Path) -> None:
     recorder = opened(tmp_path)  # there is room again
     recorder.event(RunStarted(time=2.0, resumed=True))
     recorder.close()
-    assert [type(item) for item in read_events(RunPaths(tmp_path).journal)] == [Damage, RunStarted]
+    assert [type(item) for item in read_events(RunPaths(tmp_path).journal)] == [CorruptEntry, RunStarted]

@@ -7,14 +7,18 @@ from pathlib import Path
 from support.run_folder import RunFolder, correct, incorrect, run_config
 
 from hkbench.store.events import read_history
-from hkbench.store.resume import deciding_samples, finished_problems
+from hkbench.store.resume import finished_problems
+from hkbench.store.state import RunState
 
 NAMES = ("1_A", "2_B", "3_C", "4_D")
 
 
 def finished(run: RunFolder, extended: float | None = None) -> dict[str, bool]:
-    events = read_history(run.paths.journal)
-    return {name: event.solved for name, event in finished_problems(run.paths, events, extended).items()}
+    return {name: event.solved for name, event in finished_problems(run.paths, state_of(run), extended).items()}
+
+
+def state_of(run: RunFolder) -> RunState:
+    return RunState.after(read_history(run.paths.journal), run.config)
 
 
 def test_closed_problems_are_finished_unless_the_machine_failed(tmp_path: Path) -> None:
@@ -67,4 +71,4 @@ def test_an_attempt_is_decided_by_the_samples_before_the_next_prompt(tmp_path: P
     run.prompted("1_A", "default.txt", 2)
     for attempt, sample in ((1, 3), (2, 1)):
         run.sample("1_A", attempt, sample, incorrect("1_A"))
-    assert deciding_samples(read_history(run.paths.journal)) == {"1_A": {1: frozenset({1, 2})}}
+    assert state_of(run).problems["1_A"].deciding == {1: frozenset({1, 2})}

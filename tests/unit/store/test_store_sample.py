@@ -67,7 +67,7 @@ def test_all_parts(tmp_path: Path) -> None:
     assert (found.prompt, found.reply, found.code, found.parent_code) == ("mend it", "here it is", "after", "before")
     assert found.rule is ExtractionRule.ONLY_BLOCK
     assert found.verdict == correct(NAME, 2.0)
-    assert found.damage == ()
+    assert found.corrupt == ()
     problem.system(2).write_text("you know HIP")
     assert read_sample(run.paths, _key(2, 1)).prompt == "[system message]\nyou know HIP\n[user message]\nmend it"
 
@@ -75,10 +75,10 @@ def test_all_parts(tmp_path: Path) -> None:
 def test_what_is_missing_is_none(tmp_path: Path) -> None:
     found = read_sample(RunPaths(tmp_path / "nowhere"), _key(1, 1))
     assert (found.parent, found.prompt, found.reply, found.code, found.rule, found.verdict) == (None,) * 6
-    assert found.damage == ()
+    assert found.corrupt == ()
 
 
-def test_damage_is_named(tmp_path: Path) -> None:
+def test_a_corrupt_file_is_named(tmp_path: Path) -> None:
     run = RunFolder(tmp_path)
     run.sample(NAME, 1, 1, correct(NAME, 2.0))
     files = run.paths.problem(NAME).sample(1, 1)
@@ -86,4 +86,4 @@ def test_damage_is_named(tmp_path: Path) -> None:
     files.extraction.write_text("[]")
     found = read_sample(run.paths, _key(1, 1))
     assert found.verdict is None and found.rule is None
-    assert [text.partition(":")[0] for text in found.damage] == ["extraction.json", "result.json"]
+    assert [text.partition(":")[0] for text in found.corrupt] == ["extraction.json", "result.json"]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from support.run_folder import run_config
 
-from hkbench.records import Backend, JudgeSettings, RunConfig
+from hkbench.records import EvaluationSettings, RunConfig
 from hkbench.store.settings import differences, names_text
+from hkbench.strategies import Reflect
 
 
 def with_problems(*names: str, sha256: str = "0" * 64) -> RunConfig:
@@ -21,16 +22,16 @@ def changed(**changes: object) -> RunConfig:
 def test_the_same_settings() -> None:
     assert differences(run_config(), run_config()).none
     assert differences(run_config(), changed(base_url="http://other/v1")).none
-    assert differences(run_config(), changed(backend=Backend.HIP), {"backend"}).none
+    assert differences(run_config(), changed(backend="hip"), {"backend"}).none
 
 
 @pytest.mark.parametrize(
     ("now", "line"),
     [
-        (changed(judge=JudgeSettings(trials=2)), "judge.trials 5 -> 2"),
-        (changed(judge=JudgeSettings(rtol={"float32": 1e-5})), "judge.rtol.float32 not set -> 1e-05"),
+        (changed(evaluation=EvaluationSettings(trials=2)), "judge.trials 5 -> 2"),
+        (changed(evaluation=EvaluationSettings(rtol={"float32": 1e-5})), "judge.rtol.float32 not set -> 1e-05"),
         (changed(temperature=0.5), "temperature not set -> 0.5"),
-        (changed(exhaust=True), "exhaust false -> true"),
+        (changed(strategy=Reflect().record(Reflect.Options(exhaust=True))), "exhaust false -> true"),
         (changed(samples=1), "samples 2 -> 1: a run can be given more, not fewer"),
         (changed(attempts=1), "attempts 2 -> 1: a run can be given more, not fewer"),
         (changed(prompts_sha256="1" * 64), "the prompt files differ from those of the run"),

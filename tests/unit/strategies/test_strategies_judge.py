@@ -7,9 +7,9 @@ from typing import cast
 from support.noted_lab import NAME, NotedLab
 from support.run_folder import compiled, correct, incorrect
 
-from hkbench.lab import Lab, Plan
+from hkbench.lab import Lab
 from hkbench.records import QuestionKind, Verdict
-from hkbench.strategies import STRATEGIES, judge
+from hkbench.strategies import STRATEGIES, Judge
 
 FAILED, SLOW, FAST, FASTER = incorrect(NAME), correct(NAME, 0.5), correct(NAME, 2.0), correct(NAME, 3.0)
 REPAIR, OPTIMISE = QuestionKind.REPAIR, QuestionKind.OPTIMISE
@@ -17,7 +17,8 @@ REPAIR, OPTIMISE = QuestionKind.REPAIR, QuestionKind.OPTIMISE
 
 async def played(*verdicts: Verdict, from_best: bool = False) -> NotedLab:
     lab = NotedLab([(verdict,) for verdict in verdicts])
-    await judge(cast(Lab, lab), Plan(samples=1, attempts=len(verdicts), exhaust=False, from_best=from_best))
+    options = Judge.Options(attempts=len(verdicts), start="best" if from_best else "last")
+    await Judge().run(cast(Lab, lab), options)
     return lab
 
 

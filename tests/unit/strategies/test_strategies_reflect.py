@@ -7,16 +7,17 @@ from typing import cast
 from support.noted_lab import NAME, NotedLab
 from support.run_folder import compiled, correct, incorrect
 
-from hkbench.lab import Lab, Plan
+from hkbench.lab import Lab
 from hkbench.records import Verdict
-from hkbench.strategies import STRATEGIES, reflect
+from hkbench.strategies import STRATEGIES, Reflect
 
 FAILED, SLOW, FAST = incorrect(NAME), correct(NAME, 0.5), correct(NAME, 2.0)
 
 
 async def played(*verdicts: tuple[Verdict, ...], exhaust: bool = False) -> NotedLab:
     lab = NotedLab(verdicts)
-    await reflect(cast(Lab, lab), Plan(samples=len(verdicts[0]), attempts=len(verdicts), exhaust=exhaust))
+    options = Reflect.Options(samples=len(verdicts[0]), attempts=len(verdicts), exhaust=exhaust)
+    await Reflect().run(cast(Lab, lab), options)
     return lab
 
 
@@ -59,4 +60,4 @@ async def test_the_best_sample_is_the_parent_and_is_reflected_on() -> None:
 def test_it_is_the_default_of_a_run() -> None:
     from support.run_folder import run_config
 
-    assert STRATEGIES[run_config().strategy].run is reflect
+    assert isinstance(STRATEGIES[run_config().strategy.name], Reflect)

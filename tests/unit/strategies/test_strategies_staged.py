@@ -8,9 +8,9 @@ from support.noted_lab import NAME, NotedLab
 from support.run_folder import compiled, correct, incorrect
 
 from hkbench.categories import Advice, Category, Condition, Rule, StageGuide
-from hkbench.lab import Lab, Plan
+from hkbench.lab import Lab
 from hkbench.records import Verdict
-from hkbench.strategies import STRATEGIES, staged
+from hkbench.strategies import Staged
 
 WRONG = incorrect(NAME)
 
@@ -30,7 +30,7 @@ def when(why: str, **condition: object) -> Rule:
 
 async def played(kind: Category, *verdicts: Verdict, attempts: int = 8) -> NotedLab:
     lab = NotedLab([(verdict,) for verdict in verdicts], category=kind)
-    await staged(cast(Lab, lab), Plan(samples=1, attempts=attempts, exhaust=False))
+    await Staged().run(cast(Lab, lab), Staged.Options(attempts=attempts))
     return lab
 
 
@@ -88,7 +88,6 @@ async def test_the_budget_of_attempts_ends_it() -> None:
 
 
 def test_the_default_plan_has_room_for_every_try() -> None:
-    strategy = STRATEGIES["staged"]
-    assert (strategy.samples, strategy.attempts) == (1, 8)
-    plan = Plan(strategy.samples, strategy.attempts, exhaust=False)
-    assert (strategy.fewest_calls(plan), strategy.most_calls(plan)) == (1, 8)
+    options = Staged.Options()
+    assert (options.samples, options.attempts) == (1, 8)
+    assert (Staged().min_calls(options), Staged().max_calls(options)) == (1, 8)

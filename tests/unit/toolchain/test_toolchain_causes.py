@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.compilers import hip_or_skip, needs_gcc, needs_nvcc, output_of
 
-from hkbench.toolchain.causes import CAUSES_LIMIT, MOST_READ, causes, causes_text
+from hkbench.toolchain.causes import CAUSES_LIMIT, MAX_READ_BYTES, causes, causes_text
 
 DATA = Path(__file__).parent / "data"
 
@@ -174,10 +174,10 @@ def test_a_candidate_that_prints_errors_without_end_costs_no_more_than_the_first
     line = f"    1 | int{' ' * 2000}x\n"
     error = "a.hip:{0}:1: error: use of undeclared identifier 'x{0}'\n" + line
     output = "".join(error.format(number) for number in range(2000))  # as much as is kept of what a tool prints
-    assert len(causes(output)) == MOST_READ
+    assert len(causes(output)) == MAX_READ_BYTES
     text = causes_text(output) or ""
     assert len(text) <= CAUSES_LIMIT
-    assert text.endswith(f"[{MOST_READ} errors among the first {MOST_READ} that were printed]")
+    assert text.endswith(f"[{MAX_READ_BYTES} errors among the first {MAX_READ_BYTES} that were printed]")
 
 
 def test_headers_are_named_with_their_last_two_folders() -> None:

@@ -1,0 +1,153 @@
+"""The reference: the problem's own code, its inputs, and what its outputs ought to be."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from hkbench.errors import ProblemError
+from hkbench.problems import apply_sizes
+from hkbench.protocol.memory import mapped, overlap
+from hkbench.protocol.wire import leaves
+from hkbench.records import Problem, SizeSet
+
+#: Of the device, not of the problem: the caller knows what to say.
+_OUT_OF_MEMORY = (torch.OutOfMemoryError, torch.AcceleratorError)
+
+Leaves = dict[str, object]  #: by path: tensors, and whatever else the reference returns
+
+
+class Reference:
+    """The `Model` of one problem on one device."""
+
+    def __init__(self, problem: Problem, sizes: SizeSet, device: torch.device, seed: int) -> None:
+        self.problem = problem
+        self.device = device
+        self.sizes = sizes
+        self._namespace = _execute(problem, sizes)
+        torch.manual_seed(seed)
+        try:
+            self.init_inputs = list(self._namespace["get_init_inputs"]())
+            self.model = self._namespace["Model"](*self.init_inputs).to(device)
+        except Exception as error:
+            raise ProblemError(f"{problem.path}: Model(*get_init_inputs()) raised {error!r}") from error
+        self._precise_model: torch.nn.Module | None = None
+        self.precision = "native"
+        self.shares_memory = False  #: whether `native`'s last outputs lay in its inputs' memory (a view, an identity)
+
+    @property
+    def has_parameters(self) -> bool:
+        return any(True for _ in self.model.parameters())
+
+    def forget(self) -> None:
+        """Drop what holds memory, in a process that goes on without this problem."""
+        sys.modules.pop(_module_name(self.problem), None)
+        self._namespace.clear()
+        self._precise_model = None
+
+    def load(self, state: dict[str, torch.Tensor]) -> None:
+        """Give the model other parameters; the precise one is made anew from it."""
+        self.model.load_state_dict(state)
+        self._precise_model = None
+
+    def inputs(self, seed: int) -> list[Any]:
+        """Make fresh inputs on the device itself: `get_inputs` runs under the seed and the device's context."""
+        torch.manual_seed(seed)
+        try:
+            with torch.device(self.device):
+                made = list(self._namespace["get_inputs"]())
+        except _OUT_OF_MEMORY:
+            raise
+        except Exception as error:
+            raise ProblemError(f"{self.problem.path}: get_inputs() raised {error!r}") from error
+        return [mapped(value, lambda tensor: tensor.to(self.device)) for value in made]
+
+    def native(
+        self, inputs: list[object], copies: bool = True, around: AbstractContextManager[object] | None = None
+    ) -> Leaves:
+        """Return the reference's outputs as eager PyTorch gives them. It gets copies: its code may work in place.
+
+        Without `copies`, who calls has to look whether their memory is what it was; their shapes cannot change.
+        `around` is entered for `forward` alone.
+        """
+        try:
+            with torch.no_grad():
+                given = mapped(inputs, torch.clone if copies else torch.detach)
+                with around or nullcontext():
+                    made = self.model(*given)
+                outputs = dict(leaves(made, "output"))
+        except _OUT_OF_MEMORY:
+            raise
+        except Exception as error:
+            raise ProblemError(f"{self.problem.path}: Model.forward raised {error!r}") from error
+        own = _tensors(leaf for _, leaf in leaves(given, ""))
+        self.shares_memory = any(overlap(out, tensor) for out in _tensors(outputs.values()) for tensor in own)
+        return outputs
+
+    def precise(self, inputs: list[object], native: Leaves) -> Leaves:
+        """Return the outputs in higher precision: float64, or float32 for half inputs; native where that fails.
+
+        `precision` says which it was. Code that insists on a dtype, or that needs more memory than there is, cannot
+        be widened.
+        """
+        wide = self._wide_dtype(inputs, native)
+        try:
+            if self._precise_model is None:
+                self._precise_model = _cast_model(self.model, wide)
+            with torch.no_grad():
+                made = dict(leaves(self._precise_model(*_cast(inputs, wide)), "output"))
+        except (RuntimeError, TypeError, ValueError, AssertionError, AttributeError, LookupError):
+            self.precision = "native"
+            return native
+        if made.keys() != native.keys():
+            self.precision = "native"
+            return native
+        self.precision = str(wide).removeprefix("torch.")
+        return made
+
+    def _wide_dtype(self, inputs: list[object], native: Leaves) -> torch.dtype:
+        tensors = [leaf for _, leaf in leaves(inputs, "")] + list(native.values())
+        tensors += [*self.model.state_dict().values()]
+        dtypes = {t.dtype for t in tensors if isinstance(t, torch.Tensor) and t.is_floating_point()}
+        return torch.float64 if dtypes & {torch.float32, torch.float64} else torch.float32
+
+
+def _tensors(values: Iterable[object]) -> list[torch.Tensor]:
+    return [value for value in values if isinstance(value, torch.Tensor)]
+
+
+def _execute(problem: Problem, sizes: SizeSet) -> dict[str, Any]:
+    module = ModuleType(_module_name(problem))
+    module.__file__ = str(problem.path)
+    sys.modules[module.__name__] = module
+    try:
+        exec(compile(problem.source, str(problem.path), "exec"), module.__dict__)  # noqa: S102 - trusted
+    except Exception as error:
+        raise ProblemError(f"{problem.path}: importing it raised {error!r}") from error
+    apply_sizes(module.__dict__, sizes, problem.cpu_sizes)
+    return module.__dict__
+
+
+def _module_name(problem: Problem) -> str:
+    return f"problem_{problem.number}"
+
+
+def _cast(value: Any, dtype: torch.dtype) -> Any:
+    """Copy with floating tensors in `dtype`; integers stay: a cast token id would lose digits."""
+    return mapped(value, lambda t: t.to(dtype, copy=True) if t.is_floating_point() else t.clone())
+
+
+def _cast_model(model: torch.nn.Module, dtype: torch.dtype) -> torch.nn.Module:
+    """Return a copy whose floating parameters, buffers and plain tensor attributes are in `dtype`."""
+    wide = copy.deepcopy(model).to(dtype)
+    for module in wide.modules():
+        for name, value in list(vars(module).items()):
+            if isinstance(value, torch.Tensor) and value.is_floating_point():
+                setattr(module, name, value.to(dtype))
+    return wide

@@ -1,0 +1,1 @@
+"""Audit of data sets: which null controls pass a problem's checks."""

@@ -1,0 +1,81 @@
+"""The description of one kind of device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from hkbench.records import DeviceKind, SizeSet
+
+
+class Profiler(StrEnum):
+    """Name the tools that a profile can come from."""
+
+    ROCPROFV3 = "rocprofv3"
+    ROCPROFV2 = "rocprofv2"
+    ROCPROF = "rocprof"
+    NCU = "ncu"
+    TORCH = "torch"  #: torch's profiler in the runner: it reads no counters and needs no installation
+
+
+@dataclass(frozen=True)
+class CallLimits:
+    """How far the overheads of two quiet runners may differ, and what a traced call may cost, in seconds or shares."""
+
+    absolute: float  #: seconds that are allowed in any case
+    after_call: float  #: seconds more between the end of `forward` and its answer
+    held: float  #: seconds of the overhead that both sides have alike by the device's own count
+    reported_share: float  #: share of the candidate's own time
+    trace_slack: float  #: seconds that a profiler may cost a call
+
+
+def _no_targets(_arch: str) -> dict[str, str]:
+    return {}
+
+
+@dataclass(frozen=True)
+class DeviceModel:
+    """What the harness has to know of a kind of device. Add a kind by one file here and one line of `KINDS`."""
+
+    kind: DeviceKind
+    label: str  #: in a headline: "NVIDIA GPU"
+    phrase: str  #: in a sentence: "an NVIDIA GPU"
+    #: It computes on the host's own cores: builds and measurements take turns, and outputs are read from memory.
+    on_host: bool
+    unit: str  #: prompts' word for a processor of it: "compute unit", "multiprocessor", "core"
+    lanes: str  #: prompts' word for what runs in step: "wave", "warp", "thread"
+    local_memory: str  #: prompts' word for the memory of a unit: "LDS", "shared memory"
+    clock: str  #: the runner's own clock, as a verdict names it
+    limits: CallLimits
+    default_runs: int  #: pairs of timed calls of a round
+    resolution: float  #: seconds that the interval between two events may be off by
+    process_variation: float  #: share by which two processes with the same kernel differ, in 95 of 100 cases
+    default_sizes: SizeSet
+    profilers: tuple[Profiler, ...] = ()  #: best first; torch's comes after them
+    figures: tuple[str, ...] = ()  #: names of figures derived from counters (records/metrics.py)
+    launch_figures: tuple[str, ...] = ()  #: names of figures of a launch
+    counters: Mapping[str, str] = field(default_factory=dict)  #: name and unit of what a profiler counts
+    gauge: str = "hkbench.monitor.gauges:Processor"  #: the class that reads utilisation and memory for the monitor
+    lists_devices: str | None = None  #: the command that lists devices of this kind
+    visible_devices: str | None = None  #: the variable by which a process hides the other devices from itself
+    emulates: str | None = None  #: the architecture of an AMD GPU whose code is executed on the host: "gfx942"
+    states_clocks: bool = False  #: the driver tells clocks and throttling (evaluation/stability.py)
+    build_targets: Callable[[str], dict[str, str]] = _no_targets  #: environment of a build for an architecture only
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """All names that a profile on such a device can have."""
+        return (*self.launch_figures, *self.figures, *self.counters)
+
+    def torch_device(self, index: int) -> str:
+        """Return torch's name of the device with this number."""
+        return "cpu" if self.on_host else f"cuda:{index}"
+
+    def candidates_device(self, index: int) -> str:
+        """Return torch's name of the device as candidates see it."""
+        return self.torch_device(index) if self.emulates is None else "cuda:0"
+
+    def runs_what_is_for(self, kind: DeviceKind) -> bool:
+        """Tell whether it runs candidates that are written for devices of a kind."""
+        return kind is self.kind or (self.emulates is not None and kind is DeviceKind.ROCM)

@@ -1,0 +1,165 @@
+"""Keep the processes that measure.
+
+One worker stays with each GPU for all candidates; on a CPU each measurement has its own.
+
+With it stays a runner, for the baselines. Both have their contexts, and the evaluator has loaded its kernels, while the
+first candidates were built: together a second of a verdict on an H200. Whoever ends an evaluation otherwise than with
+a result that says so has another pair for the next one; so does a problem whose code changes something for good
+(evaluation/footprint.py).
+"""
+
+from __future__ import annotations
+
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from hkbench.device_kinds import model_of
+from hkbench.engine.guards import Guard
+from hkbench.errors import WorkerLost
+from hkbench.evaluation import frames
+from hkbench.protocol import wire
+from hkbench.records import DeviceFacts
+from hkbench.sandbox import folders
+from hkbench.sandbox.client import ForkServer, ForkServerLost
+
+END_SECONDS = (
+    2.0  #: for workers that have nothing to do to end, with their runners; others are killed with their server
+)
+
+
+class DeviceWorkers:
+    """For the devices of one run. `servers` fork workers and runners; `guard`: of a baseline's, with its folder."""
+
+    def __init__(
+        self,
+        servers: tuple[ForkServer, ForkServer],
+        guard: Callable[[Path], Guard],
+        devices: Sequence[DeviceFacts],
+    ) -> None:
+        self._workers, self._runners = servers
+        self._guard = guard
+        self._devices = {facts.index: facts for facts in devices}
+        self._control_sockets: dict[int, socket.socket] = {}
+        self._folders: dict[int, Path] = {}
+        self._left: list[_RetiredWorker] = []
+
+    def start(self) -> None:
+        """Start the workers of GPUs, which take their devices beside what else there is to do.
+
+        Raises:
+            WorkerLost: the fork server is gone.
+        """
+        for index in self._devices:
+            if self._is_reusable(index):
+                self._control_socket(index)
+
+    def measure(self, index: int, ends: Sequence[int]) -> socket.socket:
+        """Give the evaluator of a device the `ends` of an evaluation; return the engine's end of a channel to it.
+
+        Raises:
+            WorkerLost: no worker can be had.
+        """
+        ours, theirs = socket.socketpair()
+        try:
+            self._give(index, [theirs.fileno(), *ends])
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        if not self._is_reusable(index):
+            self.leave(index)  # it ends after this one
+        return ours
+
+    def leave(self, index: int) -> None:
+        """Give the evaluator of a device nothing more; it ends when it has done what it has."""
+        if index in self._control_sockets:
+            left = _RetiredWorker(self._control_sockets.pop(index), self._folders.pop(index))
+            left.dismiss()
+            self._left.append(left)
+
+    def close(self) -> None:
+        """End all workers with their runners, and remove their folders. Waits `END_SECONDS` at most."""
+        for index in list(self._control_sockets):
+            self.leave(index)
+        deadline = time.monotonic() + END_SECONDS
+        for left in self._left:
+            left.wait(max(0.0, deadline - time.monotonic()))
+            left.close()
+        self._left.clear()
+
+    def _is_reusable(self, index: int) -> bool:
+        return not model_of(self._devices[index].kind).on_host
+
+    def _give(self, index: int, descriptors: list[int]) -> None:
+        for _ in range(2):
+            control = self._control_socket(index)
+            try:
+                frames.send(control, frames.TakeEvaluation())
+                wire.send_descriptors(control, descriptors)
+            except wire.PeerClosed:  # it ended while it had nothing to do
+                self.leave(index)
+            else:
+                return
+        raise WorkerLost(f"the evaluator of device {index} ends as soon as it begins; its message stands above")
+
+    def _control_socket(self, index: int) -> socket.socket:
+        if index not in self._control_sockets:
+            self._tidy()
+            (ours, theirs), (channel, runner), (control, guard) = (socket.socketpair() for _ in range(3))
+            folder = Path(tempfile.mkdtemp(prefix="hkbench-baseline-"))
+            try:
+                self._runners.fork([guard.fileno(), runner.fileno()], self._guard(folder))
+                self._workers.fork([theirs.fileno(), channel.fileno(), control.fileno()])
+                frames.send(ours, frames.ServeDevice(facts=self._devices[index]))
+            except ForkServerLost as error:
+                ours.close()
+                _remove(folder)
+                raise WorkerLost(f"{error}; start the command again") from error
+            finally:
+                for sock in (theirs, channel, runner, control, guard):
+                    sock.close()
+            self._control_sockets[index], self._folders[index] = ours, folder
+        return self._control_sockets[index]
+
+    def _tidy(self) -> None:
+        ended = [left for left in self._left if left.wait(0.0)]
+        for left in ended:
+            left.close()
+            self._left.remove(left)
+
+
+@dataclass(frozen=True, eq=False)
+class _RetiredWorker:
+    """An evaluator that gets nothing more: its door, and the folder of its runner."""
+
+    control: socket.socket
+    folder: Path
+
+    def dismiss(self) -> None:
+        with suppress(OSError):  # it may have ended by itself
+            self.control.shutdown(socket.SHUT_WR)
+
+    def wait(self, seconds: float) -> bool:
+        """Return whether the worker and its runner have ended within some time."""
+        self.control.settimeout(seconds)
+        try:
+            return not self.control.recv(1)  # it says nothing by its door
+        except (TimeoutError, BlockingIOError):
+            return False
+        except OSError:
+            return True
+
+    def close(self) -> None:
+        self.control.close()
+        _remove(self.folder)
+
+
+def _remove(folder: Path) -> None:
+    with suppress(OSError):  # as far as it goes: a folder of the system's for temporary files
+        folders.remove(folder, END_SECONDS)

@@ -1,0 +1,227 @@
+"""One candidate on an emulated GPU: the same trials, with what the device's process saw of each call."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+
+from hkbench.analysis.reference import Leaves, Reference
+from hkbench.emulator import arena
+from hkbench.emulator.arena import Range
+from hkbench.emulator.report import CallOptions, NamedRange, Report, Told
+from hkbench.evaluation import failures
+from hkbench.evaluation.arena import is_address
+from hkbench.evaluation.emulated_device import EmulatedDevice
+from hkbench.evaluation.form import Leaf
+from hkbench.evaluation.session import CALL, Call, Session, draw_seed
+from hkbench.evaluation.side import BaselineClient, RunnerClient
+from hkbench.protocol import messages
+from hkbench.protocol.memory import DTYPES, span
+from hkbench.protocol.places import places_in
+from hkbench.records import DeviceFacts, EvaluationSettings, Failure, FailureKind, Ownership, Stage
+
+OWN_SHARE = 0.5  #: of the bytes of the outputs of each call, that the candidate's kernels have to have written
+NEVER_RUN = (
+    "the hardware: correct means that this compiler's binary, executed by the rules of AMD's manuals on an emulated "
+    "{arch}, gave the right values; nothing is known of its speed"
+)
+OPERATORS = (
+    "what PyTorch's operators computed beside the kernels, as far as it takes the host less than half of the time that "
+    "the reference takes"
+)
+HOST_SHARE = 0.5  #: of the reference's processor time, that the candidate's own process may take of a call
+HOST_SECONDS = 0.02  #: that it may always take
+HOST_BYTES = 1e9  #: of inputs and outputs a second, that it may pad, cast and lay out anew
+_KINDS = {
+    "race": FailureKind.RACE,
+    "wait": FailureKind.RACE,
+    "out_of_bounds": FailureKind.OUT_OF_BOUNDS,
+    "budget": FailureKind.TIMEOUT,
+}
+_NOT_GUARANTEED = "the architecture does not guarantee the result, whatever a GPU makes of it"
+
+
+class EmulatedSession(Session):
+    """See `Session`. There is no baseline's process: nothing is timed."""
+
+    def __init__(
+        self,
+        reference: Reference,
+        sides: tuple[RunnerClient, BaselineClient],
+        facts: DeviceFacts,
+        settings: EvaluationSettings,
+        files: tuple[int, int],
+        weights_seed: int,
+        device: EmulatedDevice,
+    ) -> None:
+        """Take the device that executes the candidate's kernels."""
+        self._reference_seconds = math.inf  # of processor time, the least of all calls
+        super().__init__(reference, sides, facts, settings, files, weights_seed)
+        self._emulated = device
+        self._files = files
+        self._least: float | None = None  # share of a call's output bytes that kernels wrote
+        self._launches = 0
+        self._calls = 0
+        self._single = True  # whether the last request was one call
+        self._host = math.inf  # processor time of the candidate's process in a call, the least of all but the first
+        self._noted = False
+        self.not_checked.extend((NEVER_RUN.format(arch=facts.arch), OPERATORS))
+
+    @property
+    def ownership(self) -> Ownership | None:
+        """Whose bytes the outputs are."""
+        if self._least is None:
+            return None
+        own = self._least >= OWN_SHARE and not self._on_host
+        return Ownership.OWN if own else Ownership.NOT_OWN
+
+    @property
+    def _on_host(self) -> bool:
+        """Whether the candidate's process computed so long that what kernels wrote may be a copy."""
+        allowed = max(HOST_SHARE * self._reference_seconds, HOST_SECONDS + self.regions.bytes / HOST_BYTES)
+        return math.inf > self._host > allowed
+
+    def not_own(self) -> Failure | None:
+        """Return why the answers do not count in track `own`."""
+        if self.ownership is not Ownership.NOT_OWN or not self.computes:
+            return None
+        if self._on_host and self._launches:
+            message = (
+                f"the candidate's process took {self._host:.3g} s of the host's processors in a call, the reference "
+                f"{self._reference_seconds:.3g} s: the work has to be done by the candidate's own kernels"
+            )
+        else:
+            share = f"kernels wrote {self._least:.0%} of the outputs"
+            wrote = share if self._launches else "no kernel was launched"
+            message = f"{wrote}: the candidate's own kernels have to write at least half of the bytes that it returns"
+        return Failure(stage=Stage.TIME, kind=FailureKind.NOT_OWN, message=message)
+
+    def run_reference(self, inputs: list[object]) -> Leaves:
+        """See `Session.run_reference`; notes what it takes of the processors."""
+        begin = time.process_time()
+        leaves = super().run_reference(inputs)
+        self._reference_seconds = min(self._reference_seconds, time.process_time() - begin)
+        return leaves
+
+    def _settle_taking(self) -> None:
+        self.run_reference(self.reference.inputs(draw_seed()))  # once more: the first call of a process takes longer
+        self.memory.leaves_outputs = True
+        inputs = [
+            NamedRange(
+                range=Range(arena.INBOX + place.offset, place.span * DTYPES[place.dtype].itemsize),
+                name=f"input {number}",
+            )
+            for number, argument in enumerate(self.regions.input_places)
+            for place in places_in(argument)
+            if place.span
+        ]
+        self._emulated.share(self._files, self.regions.region_bytes, inputs)
+
+    def _enter(self) -> None:
+        with self._observed(Stage.LOAD, None, CallOptions()):
+            super()._enter()
+            self._require_possible(Stage.LOAD, None, [])
+
+    def call(
+        self,
+        inputs: list[object],
+        trial: int | None,
+        stage: Stage = Stage.RUN,
+        request: messages.Request[messages.Called | messages.Traced] = CALL,
+        then: Callable[[], None] = lambda: None,
+        sample: bool = False,
+        keep: bool = True,
+    ) -> Call:
+        """Make one forward pass, as of `Session.call`; what went wrong on the device comes before wrong values.
+
+        The first trial is checked for races; in the second, values arrive as late as they may; its waves and
+        workgroups, and those of the trials after it, take turns in an order that is drawn.
+        """
+        seed = None if trial in (None, 1) else draw_seed()
+        options = CallOptions(check=trial in (None, 1), late=trial == 2, seed=seed)
+        self._single = True
+        with self._observed(stage, trial, options):
+            return super().call(inputs, trial, stage, request, then, sample, keep)
+
+    def successive(self, stage: Stage) -> None:
+        """See `Session.successive`."""
+        self._single = False
+        with self._observed(stage, None, CallOptions(check=False, seed=draw_seed())):
+            super().successive(stage)
+
+    def _outputs(self, leaves: Sequence[Leaf], stage: Stage) -> dict[str, torch.Tensor]:
+        """Return copies of the outputs, read from the device's memory; note whose bytes they are."""
+        dtypes = {path: DTYPES[place.dtype] for path, place in self.regions.output_places.items()}
+        places = {leaf.path: _place(leaf, dtypes[leaf.path].itemsize, stage) for leaf in leaves if leaf.path in dtypes}
+        report = self._require_possible(stage, None, list(places.values()))
+        whole = sum(place.size for place in places.values())
+        if whole:
+            share = sum(report.written) / whole
+            self._least = share if self._least is None else min(self._least, share)
+        self._launches = max(self._launches, report.launch_count)
+        self._calls += self._single
+        if self._single and self._calls > 1:  # in the first one it may build
+            self._host = min(self._host, self.side.cpu_seconds)
+        return {
+            leaf.path: self._tensor(leaf, dtypes[leaf.path], places[leaf.path], stage)
+            for leaf in leaves
+            if leaf.path in places
+        }
+
+    def _tensor(self, leaf: Leaf, dtype: torch.dtype, place: Range, stage: Stage) -> torch.Tensor:
+        data = self._emulated.read(place) if place.size else bytearray()
+        if data is None:
+            message = f"{leaf.path} does not lie in the memory of the emulated GPU"
+            raise failures.failed(stage, FailureKind.PROTOCOL, message)
+        flat = torch.frombuffer(data, dtype=torch.uint8) if place.size else torch.empty(0, dtype=torch.uint8)
+        return flat.view(dtype).as_strided(leaf.shape, leaf.strides)
+
+    @contextmanager
+    def _observed(self, stage: Stage, trial: int | None, options: CallOptions) -> Iterator[None]:
+        """Have the device observe a call. What it saw explains what the candidate raised."""
+        try:
+            self._emulated.begin(options)
+            yield
+        except failures.CandidateFailed:
+            self._require_possible(stage, trial, [])
+            raise
+
+    def _require_possible(self, stage: Stage, trial: int | None, outputs: list[Range]) -> Report:
+        report = self._emulated.report(outputs)
+        require_possible(report, stage, trial)
+        for fault in report.faults:
+            if fault.kind not in _KINDS and not self._noted:
+                self._noted = True
+                self.notes.append(_described(fault))
+        return report
+
+
+def require_possible(report: Report, stage: Stage, trial: int | None) -> None:
+    """Raise CandidateFailed for what a kernel did that it may not, or that the device cannot do."""
+    if report.violation is not None:
+        message = f"the device was sent what the runtime never sends: {report.violation}"
+        raise failures.failed(stage, FailureKind.PROTOCOL, message, trial=trial)
+    for refusal in report.refusals:
+        kind = _KINDS.get(refusal.kind, FailureKind.UNSUPPORTED)
+        raise failures.failed(stage, kind, refusal.message, refusal.detail, trial)
+    faults = [fault for fault in report.faults if fault.kind in _KINDS]
+    if faults:
+        kind = _KINDS[faults[0].kind]
+        more = "" if report.fault_count == 1 else f" ({report.fault_count} reports in this call)"
+        what = f"; {_NOT_GUARANTEED}" if kind is FailureKind.RACE else ""
+        detail = "\n".join(_described(fault) for fault in faults)
+        raise failures.failed(stage, kind, f"{faults[0].message}{what}{more}", detail, trial)
+
+
+def _described(fault: Told) -> str:
+    return "\n".join(filter(None, (fault.message, fault.detail)))
+
+
+def _place(leaf: Leaf, size: int, stage: Stage) -> Range:
+    if not is_address(leaf.address):
+        raise failures.failed(stage, FailureKind.PROTOCOL, f"the runner did not say where {leaf.path} lies")
+    return Range(leaf.address, span(leaf.shape, leaf.strides) * size)

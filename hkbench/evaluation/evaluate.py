@@ -1,0 +1,480 @@
+"""The stages of one evaluation, from a file to a verdict."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from hkbench.analysis.reference import Reference
+from hkbench.backends import find_backend
+from hkbench.backends.language import defined_kernels
+from hkbench.device_kinds import Profiler, model_of
+from hkbench.devices.probe import versions
+from hkbench.errors import DeviceUnavailable
+from hkbench.evaluation import failures
+from hkbench.evaluation.emulated_device import DeviceLost, EmulatedDevice
+from hkbench.evaluation.emulated_session import EmulatedSession, require_possible
+from hkbench.evaluation.frames import Built, LaunchesCompiled
+from hkbench.evaluation.job import EvaluateJob, Loaded
+from hkbench.evaluation.launches import absent_gpu, launched
+from hkbench.evaluation.link import ProtocolError, RunnerExited, RunnerLink, RunnerTimeout, read_answer
+from hkbench.evaluation.measure import Measurement
+from hkbench.evaluation.profiling import NotProfiled, ProfilerHandle, Profiling, chosen
+from hkbench.evaluation.refusal import forbidden
+from hkbench.evaluation.session import Session, draw_seed
+from hkbench.evaluation.side import BaselineClient, RunnerClient
+from hkbench.evaluation.timing import Timing
+from hkbench.evaluation.trust import CandidateContext, TrustReport, assess, compare_clocks
+from hkbench.problems.sizes import sizes_in_force
+from hkbench.profile import kernel_profile
+from hkbench.profile.names import BuildFolder
+from hkbench.profile.ownership import owner_of_kernel, owner_of_operator
+from hkbench.protocol import messages
+from hkbench.protocol.codec import encode
+from hkbench.reading import SOURCE_BYTES, Reading, read_apart
+from hkbench.records import (
+    Conditions,
+    DeviceFacts,
+    Failure,
+    FailureKind,
+    Finding,
+    Isolation,
+    IsolationLevel,
+    KernelProfile,
+    Owner,
+    Ownership,
+    Stage,
+    StageTime,
+    Status,
+    Track,
+    Verdict,
+)
+from hkbench.sandbox.apart import NotFinished
+from hkbench.sandbox.folders import TooDeep
+
+
+class CandidateEvaluation:
+    """Run the stages in order and keep what the verdict will say of them."""
+
+    def __init__(
+        self,
+        job: EvaluateJob,
+        link: RunnerLink,
+        baseline: RunnerLink | None,
+        profiler: ProfilerHandle,
+        files: tuple[int, int],
+        enter: Callable[[Stage], None],
+        memory_bytes: int,
+        loaded: Loaded | None = None,
+        tell: Callable[[str], None] = lambda _: None,
+        emulated: EmulatedDevice | None = None,
+    ) -> None:
+        """Take over the runners; `baseline` has the device, and only `run` needs it.
+
+        `emulated` executes the candidate's kernels where no GPU does.
+
+        `loaded` is what another process's `load` came to, by `loaded` there; then `run` may follow at once.
+
+        `enter` is told of each stage, `tell` of the steps within one. `baseline` has the device; only `run` needs it.
+        """
+        self._job = job
+        self._link = link
+        self._baseline = baseline
+        self._profiler = profiler
+        self._emulated = emulated
+        self._files = files
+        self._enter, self._tell = enter, tell
+        self._memory_bytes = memory_bytes
+        self._source, self._sha256 = (b"", loaded.sha256) if loaded else _source_of(Path(job.code))
+        self._text = loaded.text if loaded else self._source.decode(errors="replace")
+        self._times: dict[Stage, float] = dict(loaded.seconds) if loaded else {}
+        self._stage = Stage.PARSE
+        self._session: Session | None = None
+        self._evidence: CandidateContext | None = None
+        self._reference: Reference | None = None
+        self._facts: DeviceFacts | None = None
+        self._findings: tuple[Finding, ...] = loaded.findings if loaded else ()
+        self._built = BuildFolder(job.folder, loaded.built if loaded else None)
+        self.extensions: list[object] = []
+        self.launched: LaunchesCompiled | None = None
+
+    def load(self) -> Failure | None:
+        """Parse, build and import: do everything that needs no device."""
+        return self._guarded(self._load)
+
+    @property
+    def loaded(self) -> Loaded:
+        """For the process that goes on from here."""
+        return Loaded(
+            text=self._text,
+            sha256=self._sha256,
+            findings=self._findings,
+            seconds=self._times,
+            build_seconds=self._link.build_seconds,
+            said=self._link.said.decode(),
+            built=self._built.known,
+        )
+
+    def run(self, facts: DeviceFacts) -> Verdict:
+        """Return the rest, with the device to ourselves."""
+        self._facts = facts
+        self._link.ends = time.monotonic() + self._job.settings.evaluation_timeout
+        measured: Measurement | None = None
+        trusted: TrustReport | None = None
+        profile: KernelProfile | None = None
+
+        def stages() -> None:
+            nonlocal measured, trusted, profile
+            self._compare(facts)
+            if self._emulated is not None:
+                self._forbid()
+                return
+            measured, trusted = self._measure()
+            if trusted.refusal is not None:
+                return
+            self._forbid()
+            if self._profiles(measured):
+                profile = self._profile()
+
+        failure = self._guarded(stages)
+        return self.verdict(failure, measured, trusted, profile)
+
+    def _guarded(self, work: Callable[[], None]) -> Failure | None:
+        """Run a part; what the candidate or its runner did wrong comes back as a failure."""
+        try:
+            work()
+        except failures.CandidateFailed as error:
+            return error.failure
+        except RunnerTimeout as error:
+            self._link.end()
+            return self._timeout(error)
+        except RunnerExited:
+            end = self._link.end()
+            return failures.from_end(self._stage, end, self._memory_bytes).failure
+        except ProtocolError as error:
+            return failures.failed(self._stage, FailureKind.PROTOCOL, str(error)).failure
+        except DeviceLost as error:
+            return failures.failed(self._stage, FailureKind.UNSUPPORTED, str(error)).failure
+        except TooDeep as error:
+            return failures.failed(self._stage, FailureKind.LIMIT, f"in the candidate's folder {error}").failure
+        except NotFinished as error:
+            message = f"what the candidate built and wrote cannot be looked through: {error}"
+            return failures.failed(self._stage, FailureKind.LIMIT, message).failure
+        return None
+
+    def _timeout(self, error: RunnerTimeout) -> Failure:
+        settings = self._job.settings
+        if error.building:
+            message = f"the build did not end within {settings.build_timeout:g} s"
+            return Failure(stage=Stage.BUILD, kind=FailureKind.BUILD_TIMEOUT, message=message)
+        if self._link.ends is not None and time.monotonic() >= self._link.ends:
+            message = (
+                f"trials and timed runs did not end within the {settings.evaluation_timeout:g} s of "
+                "--evaluation-timeout, though no forward pass took longer than it may"
+            )
+            return Failure(stage=self._stage, kind=FailureKind.TIMEOUT, message=message)
+        limit = settings.load_timeout if self._stage is Stage.LOAD else settings.run_timeout
+        what = "importing the candidate" if self._stage is Stage.LOAD else "one forward pass"
+        message = f"{what} did not end within {limit:g} s"
+        return Failure(stage=self._stage, kind=FailureKind.TIMEOUT, message=message)
+
+    @contextmanager
+    def _timed(self, stage: Stage) -> Iterator[None]:
+        self._stage = stage
+        self._enter(stage)
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._times[stage] = self._times.get(stage, 0.0) + time.perf_counter() - start
+
+    def _load(self) -> None:
+        with self._timed(Stage.PARSE):
+            read = self._read()
+            _require_python(self._source, read)
+            self._findings = read.findings
+        with self._timed(Stage.LOAD):
+            settings = self._job.settings
+            load = messages.Load(
+                path=self._job.code,
+                class_="ModelNew",
+                capture=self._job.build_only == "capture",
+                overrides={},
+                gpu=None if self._job.arch is None else absent_gpu(self._job.arch),
+            )
+            with ExitStack() as stack:
+                descriptors: tuple[int, ...] = ()
+                if self._emulated is not None:
+                    gpu, descriptors = stack.enter_context(self._emulated.handed_over())
+                    load = replace(load, emulated=gpu)
+                told = self._link.request(
+                    load,
+                    settings.load_timeout,
+                    settings.build_timeout,
+                    lambda: self._enter(Stage.BUILD),
+                    descriptors=descriptors,
+                )
+            answer = read_answer(load, told)
+            if self._emulated is not None:
+                require_possible(self._emulated.report([]), Stage.LOAD, None)
+            if isinstance(answer, messages.Raised):
+                raise failures.from_exception(Stage.LOAD, answer)
+            if not answer.has_class:
+                message = "the file defines no class ModelNew; the evaluator looks for that name"
+                raise failures.failed(Stage.LOAD, FailureKind.NO_MODEL_NEW, message)
+            self.extensions = answer.extensions
+            if self._job.build_only is None:
+                self._link.freeze()  # while it waits for the device, nothing of it runs beside other measurements
+                self._built.read_apart()  # before it has the device, which would wait
+        if self._job.build_only == "launch":
+            with self._timed(Stage.RUN):
+                self.launched = launched(self._link, self._job, lambda: self._enter(Stage.BUILD))
+
+    def _read(self) -> Reading:
+        """Read the source statically: return advice, and at the end a reason to refuse what has no honest use."""
+        return read_apart(self._source, self._job.backend, self._job.settings.track)
+
+    def _forbid(self) -> None:
+        """End the evaluation of a candidate that nothing else caught, but that no honest one resembles."""
+        failed = forbidden(self._findings)
+        if failed is not None:
+            raise failed
+
+    def _compare(self, facts: DeviceFacts) -> None:
+        job = self._job
+        with self._timed(Stage.LOAD):
+            weights_seed = draw_seed()
+            self._reference = Reference(job.problem, job.sizes, torch_device(facts), weights_seed)
+            assert self._baseline is not None
+            baseline = BaselineClient(self._baseline, job.settings, str(job.problem.path))
+            sides = (RunnerClient(self._link, job.settings), baseline)
+            arguments = (self._reference, sides, facts, job.settings, self._files, weights_seed)
+            if self._emulated is None:
+                self._session = Session(*arguments)
+            else:
+                self._session = EmulatedSession(*arguments, self._emulated)
+            self._session.tell = self._tell
+            self._session.prepare()
+        with self._timed(Stage.RUN):
+            self._session.trials()
+
+    def _measure(self) -> tuple[Measurement, TrustReport]:
+        assert self._session is not None
+        session = self._session
+        with self._timed(Stage.TIME):
+            session.prepare_baseline()
+            self._evidence = CandidateContext(session, self._job, self._text, self._built)
+            measured, trusted = self._assessed(session, self._evidence)
+            if trusted.refusal is not None and trusted.refusal.kind in self._perhaps_noise():
+                # Whoever lies does it again; a neighbour's noise hardly comes twice.
+                self._tell("once more, to tell noise from a lie")
+                session.forget_suspicions()
+                measured, trusted = self._assessed(session, self._evidence)
+            return measured, trusted
+
+    def _assessed(self, session: Session, evidence: CandidateContext) -> tuple[Measurement, TrustReport]:
+        timing = Timing(session)
+        measured = timing.measure()
+        seen = timing.witness()
+        agreed = compare_clocks(evidence, measured, seen)
+        if agreed.agree and not model_of(self._job.device).on_host:  # so it is not measured once more
+            self._begin_end(measured)
+        return measured, assess(evidence, measured, seen, agreed)
+
+    def _perhaps_noise(self) -> tuple[FailureKind, ...]:
+        """Return the kinds of refusal that need to be found twice.
+
+        On a CPU a trace of a few calls tells by time whose work it was.
+        """
+        on_cpu = model_of(self._job.device).on_host
+        return (FailureKind.SUSPECT, FailureKind.NOT_OWN) if on_cpu else (FailureKind.SUSPECT,)
+
+    def _begin_end(self, measured: Measurement) -> None:
+        """Begin to end the candidate's runner where it is not needed any more: a GPU's driver takes 0.1 s for that."""
+        if not self._profiles(measured):
+            self._link.begin_end()
+
+    def _profiles(self, measured: Measurement) -> bool:
+        settings = self._job.settings
+        return settings.profile_slow if measured.speedup.value < 1.0 else settings.profile_fast
+
+    def _profile(self) -> KernelProfile | None:
+        """Profile by the best profiler of the machine, else by torch's. A failing profiler costs only the profile."""
+        assert self._session is not None and self._facts is not None and self._evidence is not None
+        on_cpu = model_of(self._job.device).on_host
+        defined = defined_kernels(self._text, self._job.backend)
+        owner_of = owner_of_operator if on_cpu else owner_of_kernel(defined, self._evidence.built)
+        choice = chosen(self._job, self._facts)
+        self._tell(f"profile by {choice.profiler.value}")
+        if choice.profiler is not Profiler.TORCH:
+            # The baseline's runner is not needed any more, and the profiled process wants memory.
+            self._session.baseline.request(messages.Reset())
+            torch.cuda.empty_cache()
+            device = str(self._session.reference.device)
+            try:
+                return Profiling(self._job, self._profiler, self._facts, device).profile(choice, owner_of)
+            except NotProfiled as error:
+                self._session.notes.append(f"{error}; torch's profiler was used in its place")
+        profile = self._profile_by_torch(owner_of)
+        return profile and profile.model_copy(update={"notes": (*choice.passed_over, *profile.notes)})
+
+    def _profile_by_torch(self, owner_of: Callable[[str], Owner]) -> KernelProfile | None:
+        """Profile in the candidate's own runner; without a profile the verdict has its times alone."""
+        assert self._session is not None
+        try:
+            answer = self._session.profile()
+        except (RunnerExited, RunnerTimeout, ProtocolError) as error:
+            self._session.notes.append(f"torch's profiler did not finish: {error}")
+            return None
+        if isinstance(answer, messages.Raised):
+            self._session.notes.append(f"torch's profiler failed: {answer.message}")
+            return None
+        return kernel_profile(encode(answer), owner_of)
+
+    def built(self) -> Built:
+        """Return what came of a build that is not measured; ends the runners."""
+        return Built(extensions=self.extensions, launched=self.launched, output=self._link.end().output)
+
+    def release(self) -> messages.MemoryHeld | None:
+        """Give back what it has of the device, in a process that goes on without this evaluation.
+
+        Returns what the baseline's runner has then; None where it ended before that one had anything to do.
+
+        Raises:
+            WorkerLost, RuntimeError: of the baseline's runner, of the driver.
+        """
+        return None if self._session is None else self._session.release()
+
+    def verdict(
+        self,
+        failure: Failure | None,
+        measured: Measurement | None = None,
+        trusted: TrustReport | None = None,
+        profile: KernelProfile | None = None,
+    ) -> Verdict:
+        """Close the runner and put everything together.
+
+        Raises:
+            DeviceUnavailable: a process of the candidate could not be killed, so the device is not free.
+        """
+        end = self._link.end()
+        if end.survivors:
+            raise DeviceUnavailable(
+                f"{end.survivors} processes of {self._job.code} cannot be killed (a hung driver call?); "
+                "the device needs a reset before anything else is measured on it"
+            )
+        if failure is not None:
+            status, measured, trusted, profile = Status.INCORRECT, None, None, None
+        elif trusted is not None and trusted.refusal is not None:
+            status, failure = Status.REFUSED, trusted.refusal
+        elif isinstance(self._session, EmulatedSession):
+            refused = self._session.not_own() if self._job.settings.track is Track.OWN else None
+            status, failure = (Status.EMULATED, None) if refused is None else (Status.REFUSED, refused)
+        else:
+            assert measured is not None
+            status = Status.FAST if measured.speedup.value >= 1.0 else Status.SLOW
+        build = self._link.build_seconds
+        times = dict(self._times)
+        if build:
+            times[Stage.LOAD] = max(0.0, times.get(Stage.LOAD, 0.0) - build)
+            times[Stage.BUILD] = build
+        return Verdict(
+            problem=self._job.problem.name,
+            status=status,
+            failure=failure,
+            trials=tuple(self._session.passed) if self._session else (),
+            baseline=measured.baseline if measured else None,
+            candidate=measured.candidate if measured else None,
+            speedup=measured.speedup if measured and failure is None else None,
+            clocks=trusted.clocks if trusted else None,
+            floor=trusted.floor if trusted else None,
+            work=trusted.work if trusted else None,
+            ownership=self._ownership(trusted),
+            language=trusted.language if trusted else None,
+            findings=self._findings,
+            profile=profile,
+            stages=tuple(StageTime(stage=s, seconds=times[s]) for s in Stage if s in times),
+            conditions=self._conditions(measured, trusted),
+            output=end.output or None,
+        )
+
+    def _ownership(self, trusted: TrustReport | None) -> Ownership | None:
+        if isinstance(self._session, EmulatedSession):
+            return self._session.ownership
+        return trusted.ownership if trusted else None
+
+    def _conditions(self, measured: Measurement | None, trusted: TrustReport | None) -> Conditions:
+        session, facts = self._session, self._facts
+        warnings = [*(session.notes if session else ()), *(measured.warnings if measured else ())]
+        warning = find_backend(self._job.backend).language_warning(trusted.language if trusted else None)
+        warnings += [] if warning is None else [warning]
+        not_checked = [f"confinement: {reason}" for reason in self._job.isolation.missing]
+        not_checked += session.not_checked if session else ()
+        not_checked += trusted.not_checked if trusted else ()
+        return Conditions(
+            backend=self._job.backend,
+            device=self._job.device,
+            device_name=facts.name if facts else "not reached",
+            arch=facts.arch if facts else None,
+            device_facts=facts,
+            sizes=sizes_in_force(self._job.sizes, self._job.problem),
+            versions=versions(),
+            candidate_sha256=self._sha256,
+            problem_sha256=self._job.problem.sha256,
+            track=self._job.settings.track,
+            isolation=_isolation(self._job.isolation, trusted.unseen if trusted else None),
+            seeds=tuple(session.seeds) if session else (),
+            tolerances=tuple(session.checker.tolerances.values()) if session else (),
+            weights=session.parameters.weights if session else None,
+            reference_precision=self._reference.precision if self._reference and session else None,
+            flush_bytes=session.flush_bytes if session else None,
+            warmups=self._job.settings.warmups if measured else None,
+            not_checked=tuple(not_checked),
+            warnings=tuple(warnings),
+        )
+
+
+def _isolation(surveyed: Isolation, unseen: str | None) -> Isolation:
+    """Lower the level of isolation where a candidate hid from the guard; `unseen`: why it could not be sampled."""
+    if unseen is None:
+        return surveyed
+    level = IsolationLevel.PARTIAL if surveyed.level is IsolationLevel.FULL else surveyed.level
+    reason = f"sampling: the guard could not see whose code ran ({unseen}); give it CAP_SYS_PTRACE"
+    return surveyed.model_copy(update={"level": level, "missing": (*surveyed.missing, reason)})
+
+
+def torch_device(facts: DeviceFacts) -> torch.device:
+    """Return what torch calls a device."""
+    return torch.device(model_of(facts.kind).torch_device(facts.index))
+
+
+def _source_of(code: Path) -> tuple[bytes, str]:
+    """Return as many bytes of the file as are ever read, and the SHA-256 of the whole.
+
+    One byte more than the limit tells that the file is too long.
+    """
+    with code.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        file.seek(0)
+        return file.read(SOURCE_BYTES + 1), digest
+
+
+def _require_python(source: bytes, read: Reading) -> None:
+    """Refuse what is not Python or never mentions ModelNew, before a process is spent on it."""
+    error = read.error
+    if error is not None:
+        place = f"line {error.lineno}: " if isinstance(error, SyntaxError) else ""
+        text = error.msg if isinstance(error, SyntaxError) else str(error)
+        shown = failures.shown_syntax_error(error, source) if isinstance(error, SyntaxError) else None
+        raise failures.failed(Stage.PARSE, FailureKind.SYNTAX_ERROR, f"{place}{text}", shown)
+    if read.unread is not None:
+        raise failures.failed(Stage.PARSE, FailureKind.LIMIT, f"the file cannot be parsed: {read.unread}")
+    if b"ModelNew" not in source:
+        message = "the file never mentions ModelNew; the evaluator looks for a class of that name"
+        raise failures.failed(Stage.PARSE, FailureKind.NO_MODEL_NEW, message)

@@ -1,0 +1,50 @@
+"""Whether a GPU is idle while nobody should be using it."""
+
+from __future__ import annotations
+
+import time
+
+import torch
+
+LOOKS = 3
+SLOWER = 8.0
+SLACK = 5e-4  #: seconds; below a time slice of another context's kernel, far above the jitter of a launch
+
+
+class IdleProbe:
+    """Time a trivial kernel of the evaluator's own, while the runners are stopped.
+
+    A kernel of another process that goes on (a persistent one, or work that was left queued) has to share the GPU in
+    time slices of a millisecond or so with this one, which otherwise takes microseconds.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._gpu = device.type == "cuda"
+        self.looks = 0
+        self.busy = 0
+        if self._gpu:
+            self._cell = torch.zeros(1, device=device)
+            self._once()
+            self._usual = min(self._once() for _ in range(20))
+
+    def look(self) -> None:
+        """Count a look, and whether the device was busy."""
+        if self._gpu:
+            self.looks += 1
+            self.busy += min(self._once() for _ in range(LOOKS)) > SLOWER * self._usual + SLACK
+
+    @property
+    def reason(self) -> str | None:
+        """What to say when the device was busy at most looks; one busy look may be a neighbour's work."""
+        if self.busy <= max(2, self.looks // 2):
+            return None
+        seen = f"the device was still at work in {self.busy} of {self.looks} looks while both sides were stopped"
+        return f"{seen}: a kernel of the candidate's that goes on, or another program that uses the device"
+
+    def _once(self) -> float:
+        torch.cuda.synchronize(self._device)
+        start = time.perf_counter()
+        self._cell.add_(1)
+        torch.cuda.synchronize(self._device)
+        return time.perf_counter() - start

@@ -1,0 +1,1 @@
+"""Faster builds of torch extensions, by precompiled headers."""

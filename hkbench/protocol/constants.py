@@ -1,0 +1,9 @@
+"""Numbers that both sides of the wire have to agree on; importing them needs no torch."""
+
+#: How long a GPU is kept waiting after the flush, before the first event of a timed call: so that the host, which was
+#: stopped a moment ago, has queued the forward pass when the clock begins. Its own time was up to 0.3 ms on an H200.
+HOLD_SECONDS = 5e-4
+
+#: Forward passes of one call under torch's profiler (runner/profile.py): one warms up.
+PROFILED_PASSES = 3
+PROFILED_FORWARDS = 1 + PROFILED_PASSES

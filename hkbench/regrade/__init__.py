@@ -1,0 +1,1 @@
+"""Verdicts that were recorded, judged again by today's rules without running anything."""

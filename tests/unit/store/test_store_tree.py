@@ -1,0 +1,20 @@
+"""Attempts in the order and with the lines of a tree."""
+
+from __future__ import annotations
+
+from hkbench.records import Layout
+from hkbench.store.tree import branches
+
+
+def test_each_follows_its_parent() -> None:
+    parents = {2: 1, 3: 1, 4: 2, 5: 4, 6: 1}
+    drawn = [f"{lines}{attempt}" for attempt, lines in branches([1, 2, 3, 4, 5, 6, 7], parents, Layout.TREE)]
+    assert drawn == ["1", "├─ 2", "│  └─ 4", "│     └─ 5", "├─ 3", "└─ 6", "7"]
+
+
+def test_a_parent_that_is_not_there_or_comes_later_makes_a_root() -> None:
+    assert branches([2, 3, 4], {2: 1, 3: 4, 4: 4}, Layout.TREE) == [(2, ""), (3, ""), (4, "")]
+
+
+def test_a_grid_has_the_order_of_the_numbers() -> None:
+    assert branches([3, 1, 2], {3: 1, 2: 1}, Layout.ATTEMPTS) == [(1, ""), (2, ""), (3, "")]
