@@ -1,0 +1,64 @@
+"""A code object, decoded once: its kernels, its code for the executor, and its image in memory."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hkbench.emulator import elf
+from hkbench.emulator.build import core
+from hkbench.emulator.encode import SIZE, Code, encode
+from hkbench.emulator.kernels import Kernel, kernels
+from hkbench.emulator.listing import BadCodeObject, disassemble
+
+__all__ = ["BadCodeObject", "Kernel", "Program"]
+
+
+@dataclass(frozen=True)
+class ImageRange:
+    """A part of the image in memory."""
+
+    begin: int
+    size: int
+    writable: bool
+
+
+class Program:
+    """A code object of gfx942 or gfx950, ready to be launched."""
+
+    def __init__(self, code_object: elf.CodeObject, code: Code) -> None:
+        """Link `code` and lay out the image."""
+        self.arch: str = code_object.arch
+        self.kernels: Mapping[str, Kernel] = kernels(code_object)
+        self.code = code
+        self.length = len(code.lines)
+        self.records = ctypes.create_string_buffer(bytes(code.records), len(code.records))
+        bad = core().hkbench_emulator_link(self.records, self.length)
+        if bad != self.length or len(code.records) != SIZE * (self.length + 1):
+            raise AssertionError(f"the decoder let an operand out of bounds: {code.lines[bad].text}")
+        self._memory = mmap.mmap(-1, max(code_object.size, 1) + mmap.PAGESIZE)
+        self.image = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
+        self.ranges: list[ImageRange] = []
+        self._lay_out(code_object)
+
+    @classmethod
+    def load(cls, code_object: bytes, *, objdump: Path | None = None, prefix: Sequence[str] = ()) -> Program:
+        """Decode a code object (ELF). `prefix`: words before objdump's command, of a cage for it.
+
+        Raises:
+            BadCodeObject: it is damaged, or for another architecture.
+            ToolchainUnavailable: there is no objdump, or no C++ compiler to build the executor.
+        """
+        parts = elf.read(code_object)
+        return cls(parts, encode(disassemble(code_object, objdump, prefix), parts.arch))
+
+    def _lay_out(self, code_object: elf.CodeObject) -> None:
+        for segment in code_object.segments:
+            self._memory[segment.address : segment.address + len(segment.content)] = segment.content
+            self.ranges.append(ImageRange(self.image + segment.address, segment.size, segment.writable))
+        for place, value in code_object.relocations:
+            struct.pack_into("<Q", self._memory, place, (self.image + value) & 0xFFFFFFFFFFFFFFFF)

@@ -1,0 +1,85 @@
+"""What the evaluator asks of the device for a call, and what it is told of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hkbench.emulator.arena import Range
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallOptions:
+    """How the launches of a call are executed; see `executor.Options`."""
+
+    check: bool = True
+    late: bool = False
+    seed: int | None = None
+    max_instructions: int = 4_000_000_000  #: of all launches together
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedRange:
+    """An input of the evaluator's."""
+
+    range: Range
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareMemory:
+    """Map inbox and outbox, of so many bytes; their files follow."""
+
+    inbox: int
+    outbox: int
+    ranges: list[NamedRange]  #: what kernels may use in them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begin:
+    """Observe what follows as one call."""
+
+    options: CallOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """Say what was observed since `Begin`; `outputs` are where the outputs of the call lie."""
+
+    outputs: list[Range]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """Something that a kernel did and may not, or that the device cannot do.
+
+    Kinds of the first: "wait", "race", "out_of_bounds", "uninitialized"; of the second: "unsupported", "budget".
+    """
+
+    kind: str
+    message: str
+    detail: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launched:
+    """A launch that was executed."""
+
+    kernel: str  #: mangled
+    grid: list[int]  #: workgroups
+    block: list[int]  #: threads
+    dynamic_lds: int
+    instructions: int  #: of waves
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Lists hold the first ones, counts are of all."""
+
+    launches: list[Launched]
+    launch_count: int
+    instructions: int
+    faults: list[Told]
+    fault_count: int
+    refusals: list[Told]
+    violation: str | None  #: what the runner sent that a runner never sends
+    written: list[int]  #: bytes of each output asked for that kernels wrote

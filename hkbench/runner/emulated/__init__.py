@@ -1,0 +1,1 @@
+"""What a candidate sees of an emulated AMD GPU: a runtime that launches in another process, and torch's `cuda`."""

@@ -1,0 +1,206 @@
+"""eval.py on an emulated GPU, as a user runs it: HIP candidates, right, wrong and dishonest ones.
+
+All are extensions that torch's own `load_inline` builds, for gfx942; nothing here has an AMD GPU.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import textwrap
+from pathlib import Path
+
+import pytest
+from support import doors
+from support.compilers import hip_or_skip
+from support.small_problems import problem_file
+
+from hkbench.records import FailureKind, Ownership, Status, Verdict
+
+pytestmark = [pytest.mark.hipcc, pytest.mark.slow, pytest.mark.alone]
+
+#: Each row's sum, which waves of a workgroup put together in LDS.
+ROW_SUM = """
+    import torch
+    import torch.nn as nn
+
+    class Model(nn.Module):
+        def forward(self, x):
+            return x.sum(dim=1)
+
+    def get_inputs():
+        return [torch.randn(48, 1024)]
+
+    def get_init_inputs():
+        return []
+"""
+#: A product that takes the host some time.
+PRODUCT = """
+    import torch
+    import torch.nn as nn
+
+    class Model(nn.Module):
+        def forward(self, x):
+            return x @ x
+
+    def get_inputs():
+        return [torch.randn(1536, 1536) / 40]
+
+    def get_init_inputs():
+        return []
+"""
+KERNELS = r"""
+#include <hip/hip_runtime.h>
+#include <cstdint>
+
+__global__ __launch_bounds__(256) void row_sum(const float* x, float* y, int columns) {
+  __shared__ float part[256];
+  float sum = 0;
+  for (int j = threadIdx.x; j < columns; j += 256) sum += x[int64_t(blockIdx.x) * columns + j];
+  part[threadIdx.x] = sum;
+  BARRIER;
+  for (int half = 128; half; half /= 2) {
+    if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) y[blockIdx.x + BEYOND] = part[0];
+}
+__global__ __launch_bounds__(256) void copied(const float* x, float* y, int64_t n) {
+  const int64_t i = int64_t(blockIdx.x) * 256 + threadIdx.x;
+  if (i < n) y[i] = x[i];
+}
+void sums(uint64_t x, uint64_t y, int64_t rows, int columns) {
+  row_sum<<<rows, 256>>>((const float*)x, (float*)y, columns);
+}
+void copy(uint64_t x, uint64_t y, int64_t n) { copied<<<(n + 255) / 256, 256>>>((const float*)x, (float*)y, n); }
+void graph() { hipGraph_t made; (void)hipGraphCreate(&made, 0); }
+"""
+BINDING = r"""
+#include <pybind11/pybind11.h>
+#include <cstdint>
+void sums(uint64_t x, uint64_t y, int64_t rows, int columns);
+void copy(uint64_t x, uint64_t y, int64_t n);
+void graph();
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("sums", &sums); m.def("copy", &copy); m.def("graph", &graph); }
+"""
+CODE = '''
+import ctypes
+import torch
+from torch import nn
+from torch.utils.cpp_extension import load_inline
+
+kernels = load_inline(
+    "sums", cpp_sources=r"""{binding}""", cuda_sources=r"""{kernels}""", no_implicit_headers=True
+)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        assert x.is_cuda and torch.cuda.get_device_properties(x.device).gcnArchName == "gfx942"
+{body}
+'''
+SUMS = """
+out = torch.empty(x.shape[0], device=x.device)
+kernels.sums(x.data_ptr(), out.data_ptr(), x.shape[0], x.shape[1])
+return out
+"""
+
+
+def _judged(
+    folder: Path, problem: str, body: str, *, barrier: str = "__syncthreads()", beyond: str = "0"
+) -> tuple[subprocess.CompletedProcess[str], Verdict]:
+    hip_or_skip("no HIP candidate was emulated")
+    kernels = KERNELS.replace("BARRIER", barrier).replace("BEYOND", beyond)
+    code, output = folder / "code.py", folder / "verdict.json"
+    code.write_text(CODE.format(binding=BINDING, kernels=kernels, body=textwrap.indent(body.strip(), " " * 8)))
+    words = ("--code", code, "--problem", problem_file(folder / "problems", problem).path, "--output", output)
+    done = doors.call("eval", "--device", "emulated:gfx942", "--backend", "hip", *words)
+    assert output.exists(), done.stderr
+    return done, Verdict.model_validate_json(output.read_text())
+
+
+def test_a_right_candidate_is_correct_and_has_no_time(tmp_path: Path) -> None:
+    done, verdict = _judged(tmp_path, ROW_SUM, SUMS)
+    assert verdict.failure is None, done.stdout
+    assert (done.returncode, verdict.status, verdict.speedup) == (0, Status.EMULATED, None)
+    assert "correct on an emulated gfx942, never run on the hardware" in done.stdout
+    assert (verdict.ownership, verdict.candidate, verdict.baseline) == (Ownership.OWN, None, None)
+    assert len(verdict.trials) == 5 and all(trial.passed for trial in verdict.trials)
+    assert {kernel.arch for kernel in verdict.resources} == {"gfx942"}
+    assert any("hardware" in note for note in verdict.conditions.not_checked)
+
+
+def test_a_missing_barrier_is_a_race_with_its_line(tmp_path: Path) -> None:
+    done, verdict = _judged(tmp_path, ROW_SUM, SUMS, barrier="")
+    assert done.returncode == 2 and verdict.failure is not None
+    assert verdict.failure.kind is FailureKind.RACE, done.stdout
+    assert "row_sum" in verdict.failure.message and "no barrier between" in verdict.failure.message
+    assert "does not guarantee" in verdict.failure.message
+
+
+def test_memory_that_is_not_the_calls_is_out_of_bounds(tmp_path: Path) -> None:
+    done, verdict = _judged(tmp_path, ROW_SUM, SUMS, beyond="1")
+    assert done.returncode == 2 and verdict.failure is not None
+    assert verdict.failure.kind is FailureKind.OUT_OF_BOUNDS, done.stdout
+
+
+def test_a_wild_pointer_is_a_report_and_no_crash(tmp_path: Path) -> None:
+    body = SUMS.replace("x.data_ptr()", "ctypes.addressof(ctypes.create_string_buffer(1 << 20))")
+    done, verdict = _judged(tmp_path, ROW_SUM, body)
+    assert done.returncode == 2 and verdict.failure is not None
+    assert verdict.failure.kind is FailureKind.OUT_OF_BOUNDS, done.stdout
+
+
+def test_what_the_runtime_does_not_have_is_unsupported_by_name(tmp_path: Path) -> None:
+    done, verdict = _judged(tmp_path, ROW_SUM, f"kernels.graph()\n{SUMS.strip()}")
+    assert done.returncode == 2 and verdict.failure is not None
+    assert verdict.failure.kind is FailureKind.UNSUPPORTED, done.stdout
+    assert "hipGraphCreate" in verdict.failure.message
+
+
+def test_an_answer_of_torchs_is_not_own(tmp_path: Path) -> None:
+    done, verdict = _judged(tmp_path, ROW_SUM, "return x.sum(dim=1)")
+    assert (done.returncode, verdict.status) == (2, Status.REFUSED)
+    assert verdict.failure is not None and verdict.failure.kind is FailureKind.NOT_OWN, done.stdout
+    assert "no kernel was launched" in verdict.failure.message
+
+
+def test_a_product_of_torchs_that_a_kernel_copies_is_not_own(tmp_path: Path) -> None:
+    body = "y = x @ x\nout = torch.empty_like(y)\nkernels.copy(y.data_ptr(), out.data_ptr(), y.numel())\nreturn out"
+    done, verdict = _judged(tmp_path, PRODUCT, body)
+    assert (done.returncode, verdict.status) == (2, Status.REFUSED), done.stdout
+    assert verdict.failure is not None and verdict.failure.kind is FailureKind.NOT_OWN
+    assert "processors" in verdict.failure.message
+
+
+def test_what_a_candidate_maps_in_place_of_the_devices_memory_is_not_read(tmp_path: Path) -> None:
+    body = """
+right = x.sum(dim=1).cpu()
+out = torch.empty(x.shape[0], device=x.device)
+kernels.sums(x.data_ptr(), out.data_ptr(), 1, x.shape[1])
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long)
+page = out.data_ptr() // 4096 * 4096
+libc.mmap(page, 4096, 3, 0x32, -1, 0)
+ctypes.memmove(out.data_ptr(), right.data_ptr(), right.nbytes)
+return out
+"""
+    done, verdict = _judged(tmp_path, ROW_SUM, body)
+    assert done.returncode == 2 and verdict.failure is not None
+    assert verdict.failure.kind is FailureKind.NOT_FINITE, done.stdout
+
+
+def test_a_launch_that_is_forged_on_the_socket_is_a_protocol_failure(tmp_path: Path) -> None:
+    body = f"""
+import os, socket
+for fd in range(3, 64):
+    try:
+        if os.readlink(f"/proc/self/fd/{{fd}}").startswith("socket:"):
+            socket.socket(fileno=os.dup(fd)).send(b"HKD1" + bytes([99, 0, 0, 0]) + bytes(4))
+    except OSError:
+        pass
+{SUMS.strip()}
+"""
+    done, verdict = _judged(tmp_path, ROW_SUM, body)
+    assert done.returncode == 2 and verdict.failure is not None
+    assert verdict.failure.kind is FailureKind.PROTOCOL, done.stdout

@@ -1,0 +1,130 @@
+"""What a candidate's process sees of an emulated GPU: torch's device, HIP's runtime, and what is refused.
+
+Each script runs in a process of its own, which is a GPU's for good.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from support.compilers import hip_or_skip
+
+from hkbench.toolchain.emulated import find_runtime
+
+pytestmark = [pytest.mark.hipcc, pytest.mark.slow]
+ROOT = Path(__file__).parents[3]
+
+
+def _run(folder: Path, script: str) -> None:
+    hip_or_skip("nothing was seen of an emulated GPU")
+    path = folder / "script.py"
+    path.write_text(textwrap.dedent(script))
+    words = [sys.executable, str(ROOT / "tests" / "support" / "emulated_gpu.py"), str(find_runtime().folder), str(path)]
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"}
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_torch_computes_on_the_device_as_on_the_host(tmp_path: Path) -> None:
+    _run(
+        tmp_path,
+        """
+        import torch
+        from torch.nn import functional as F
+
+        x = torch.randn(12, 20)
+        g = x.cuda()
+        assert g.is_cuda and g.device == torch.device("cuda", 0) and g.data_ptr() % 512 == 0
+        for number, compute in enumerate((
+            lambda t: t @ t.t(), lambda t: F.softmax(t, -1), lambda t: torch.cat([t, t]), lambda t: t.max(1)[1],
+            lambda t: t.cumsum(0), lambda t: t[t > 0], lambda t: F.pad(t, (0, 3)), lambda t: t.bfloat16().float(),
+            lambda t: t.t().contiguous(), lambda t: t.unfold(1, 5, 5).clone(), lambda t: F.layer_norm(t, (20,)),
+            lambda t: torch.where(t > 0, t, torch.zeros_like(t)), lambda t: t.expand(3, 12, 20).sum(0),
+            lambda t: t.view(20, 12),
+            lambda t: torch.einsum("ij,kj->ik", t, t), lambda t: torch.sort(t.flatten(), descending=True)[0],
+        )):
+            there, here = compute(g), compute(x)
+            assert there.is_cuda and there.dtype == here.dtype, number
+            assert torch.allclose(there.cpu(), here, atol=1e-6), (number, there, here)
+        assert abs(g.sum().item() - x.sum().item()) < 1e-4 and g.any()
+        linear = torch.nn.Linear(20, 5)
+        assert torch.allclose(linear.cuda()(g).detach().cpu(), linear.cpu()(x).detach(), atol=1e-6)
+        """,
+    )
+
+
+def test_views_in_place_operators_and_resized_results_keep_their_memory(tmp_path: Path) -> None:
+    _run(
+        tmp_path,
+        """
+        import torch
+
+        x = torch.zeros(4, 6, device="cuda")
+        row, where = x[1], x.data_ptr()
+        row += 2
+        x[:, 0] = 7
+        x.mul_(3)
+        assert x.data_ptr() == where and row.data_ptr() == where + 6 * 4
+        assert row.tolist() == [21.0] + [6.0] * 5
+        out = torch.empty(0, device="cuda")
+        torch.add(x, 1, out=out)
+        assert out.is_cuda and out.shape == (4, 6) and out[1, 1].item() == 7.0
+        assert torch.empty(64, device="cuda").isnan().all(), "what is handed out holds no old answer"
+        del out, row
+        assert report()["violation"] is None
+        """,
+    )
+
+
+def test_the_runtime_hands_out_the_devices_memory_and_refuses_the_rest_by_name(tmp_path: Path) -> None:
+    _run(
+        tmp_path,
+        """
+        import ctypes
+        import torch
+
+        hip = gpu.runtime
+        pointer = ctypes.c_void_p()
+        assert hip.hipMalloc(ctypes.byref(pointer), ctypes.c_size_t(1 << 20)) == 0
+        assert pointer.value % 512 == 0
+        assert hip.hipMemset(pointer, 1, ctypes.c_size_t(1 << 20)) == 0
+        assert hip.hipFree(pointer) == 0 and hip.hipFree(pointer) == 1 and hip.hipGetLastError() == 1
+        assert hip.hipMalloc(ctypes.byref(pointer), ctypes.c_size_t(1 << 40)) == 2, "out of memory"
+        assert gpu.error() == "out of memory (error 2)" and gpu.error() is None
+        count = ctypes.c_int()
+        assert hip.hipGetDeviceCount(ctypes.byref(count)) == 0 and count.value == 1
+        assert report()["violation"] is None and report()["refusals"] == []
+        assert hip.hipGraphCreate() == 801 and gpu.error() == "operation not supported (error 801)"
+        try:
+            torch.cuda.CUDAGraph()
+        except NotImplementedError:
+            pass
+        told = [one["message"].split()[0] for one in report()["refusals"]]
+        assert told == ["hipGraphCreate", "torch.cuda.CUDAGraph"], told
+        """,
+    )
+
+
+def test_torch_cuda_answers_as_on_the_gpu_that_is_emulated(tmp_path: Path) -> None:
+    _run(
+        tmp_path,
+        """
+        import torch
+
+        known = torch.cuda.get_device_properties(0)
+        assert torch.cuda.is_available() and torch.cuda.device_count() == 1 and torch.version.hip == "7.2.0"
+        assert (known.gcnArchName, known.multi_processor_count, known.warp_size) == ("gfx942", 304, 64)
+        assert torch.cuda.get_device_capability() == (9, 4)
+        assert torch._C._cuda_getCurrentRawStream(0) == torch.cuda.current_stream().cuda_stream == 0
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record(); end.record(); torch.cuda.synchronize()
+        assert begin.elapsed_time(end) == 1000.0, "no clock is read"
+        with torch.cuda.stream(torch.cuda.Stream()):
+            assert torch.ones(3, device="cuda").sum().item() == 3.0
+        """,
+    )
