@@ -22,6 +22,7 @@ from hkbench.analysis.reference import Reference
 from hkbench.evaluation import evaluate, worker
 from hkbench.evaluation.checker import Checker
 from hkbench.evaluation.link import RunnerLink
+from hkbench.evaluation.parameters import CandidateParameters
 from hkbench.evaluation.regions import Regions
 from hkbench.evaluation.session import Session
 from hkbench.evaluation.side import RunnerClient
@@ -34,9 +35,9 @@ PARTS: dict[str, tuple[Any, str]] = {
     "timed runs": (Timing, "measure"),
     "witnesses: all": (Timing, "witness"),
     "static reading": (evaluate, "read_apart"),
-    "parameters changed and restored": (Session, "_use_parameters"),
+    "parameters changed and restored": (CandidateParameters, "use"),
     "first trial repeated": (Session, "_repeat"),
-    "parameters compared": (Session, "check_state"),
+    "parameters compared": (CandidateParameters, "check_unchanged"),
     "inputs compared with what was given": (Regions, "changed_input"),
     "outputs of timed runs compared": (Checker, "check_again"),
     "outputs of timed runs held against the baseline's": (Checker, "check_against"),

@@ -191,11 +191,12 @@ class RunRow(ReportRecord):
     judged: int | None = None
     correct: int | None = None
     solved: int | None = None
-    faster: int | None = None  #: problems by outcome, as the six that follow
+    faster: int | None = None  #: problems by outcome, as the seven that follow
     on_par: int | None = None
     slower: int | None = None
     wrong: int | None = None
     refused: int | None = None
+    emulated: int | None = None
     compiled: int | None = None
     not_judged: int | None = None
     fast_1: float | None = None  #: share of the judged problems with a speed-up > 1

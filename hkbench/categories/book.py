@@ -56,7 +56,8 @@ class Advice(Record):
 
     def concerns(self, backend: BackendName, device: DeviceKind) -> bool:
         """Tell whether the line is for kernels of this backend on this kind of device."""
-        return (self.backends is None or backend in self.backends) and device in self.devices
+        runs = model_of(device).runs_what_is_for
+        return (self.backends is None or backend in self.backends) and any(map(runs, self.devices))
 
 
 class StageGuide(Record):

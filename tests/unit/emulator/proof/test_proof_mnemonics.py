@@ -1,6 +1,6 @@
 """Every mnemonic that the executor knows has a definition that is independent of it.
 
-`python -m pytest tests/unit/emulator/proof/test_mnemonics.py -s` prints which.
+`python -m pytest tests/unit/emulator/proof/test_proof_mnemonics.py -s` prints which.
 """
 
 from __future__ import annotations
