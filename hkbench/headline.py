@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from hkbench.device_kinds import model_of
-from hkbench.records import CORRECT, BackendName, Outcome, Ownership, RunConfig, RunFacts
+from hkbench.records import TIMED, BackendName, Outcome, Ownership, RunConfig, RunFacts
 from hkbench.registry import backend_title
 
 SEPARATOR = " · "
@@ -46,6 +46,18 @@ def title_parts(config: RunConfig, facts: RunFacts | None = None) -> tuple[str, 
     )
 
 
+def is_timed(config: RunConfig) -> bool:
+    """Tell whether the run measures times: neither one of --build-only nor one on an emulated GPU does."""
+    return config.compiled_for is None and model_of(config.device).emulates is None
+
+
+def classes_of(config: RunConfig) -> tuple[Outcome, ...]:
+    """Return the classes that a problem of the run can be expected to have, correct ones first."""
+    if is_timed(config):
+        return (*TIMED, Outcome.WRONG)
+    return (Outcome.EMULATED if config.compiled_for is None else Outcome.COMPILED, Outcome.WRONG)
+
+
 def _where(config: RunConfig, facts: RunFacts | None) -> str:
     if config.compiled_for is not None:
         return f"compiled for {config.compiled_for}, not run"
@@ -81,13 +93,17 @@ def sentence(problems: Mapping[Outcome, int]) -> str:
     unjudged = problems.get(Outcome.NOT_JUDGED, 0)
     if not judged:
         return f"No problem of {unjudged} is judged yet." if unjudged else "The run has no problem."
-    faster = problems.get(Outcome.FASTER, 0)
-    share = share_interval(faster, judged)
     kind = "judged problem" if unjudged else "problem"
+    emulated = problems.get(Outcome.EMULATED, 0)
+    told = emulated or problems.get(Outcome.FASTER, 0)
+    share = share_interval(told, judged)
     interval = f"{_percent(share.value)} %, {_percent(share.low)} to {_percent(share.high)} %"
-    parts = [f"Faster than PyTorch on {faster} of {plural(judged, kind)} ({interval})"]
-    parts += [f"{outcome.label} on {problems[outcome]}" for outcome in CORRECT[1:] if problems.get(outcome)]
-    correct = sum(problems.get(outcome, 0) for outcome in CORRECT)
+    part = f"{told} of {plural(judged, kind)} ({interval})"
+    if emulated:
+        return f"Correct on an emulated GPU on {part}; no time is measured there."
+    parts = [f"Faster than PyTorch on {part}"]
+    parts += [f"{outcome.label} on {problems[outcome]}" for outcome in TIMED[1:] if problems.get(outcome)]
+    correct = sum(problems.get(outcome, 0) for outcome in TIMED)
     parts.append(f"correct on {correct}")
     return "; ".join(parts) + "."
 

@@ -19,7 +19,7 @@ class Situation(Record):
     stage: int = 0  #: stages finished; 0 after the seed
     stage_name: str | None = None  #: of the last one that was finished
     speedup: float | None = None  #: of the best kernel so far; `None`: none is correct yet, or nothing is measured
-    compiled: bool = False  #: that kernel was compiled and not run: nobody knows whether it is correct
+    correct: bool | None = False  #: whether a kernel is correct; `None`: it was compiled and not run, nobody knows
     gain: float | None = None  #: that speed-up over the one before the last finished stage
     roof: float | None = None  #: the best kernel's fraction of the roofline, 0..1
     kernel_size: int | None = None  #: the largest edge of a convolution's kernel
@@ -53,7 +53,7 @@ def situation(
     stage: int = 0,
     stage_name: str | None = None,
     speedup: float | None = None,
-    compiled: bool = False,
+    correct: bool | None = False,
     gain: float | None = None,
     roof: float | None = None,
     track: Track | None = None,
@@ -67,7 +67,7 @@ def situation(
         stage=stage,
         stage_name=stage_name,
         speedup=speedup,
-        compiled=compiled,
+        correct=correct,
         gain=gain,
         roof=roof,
         kernel_size=None if graph is None else graph.kernel_size,
@@ -136,7 +136,7 @@ class Condition(Record):
         yield self.stage is None or at.stage == self.stage
         yield self.stage_at_least is None or at.stage >= self.stage_at_least
         yield self.stage_name is None or at.stage_name == self.stage_name
-        yield self.correct is None or (not at.compiled and (at.speedup is not None) is self.correct)
+        yield self.correct is None or at.correct is self.correct
         yield _within(at.speedup, self.speedup_at_least, self.speedup_below)
         yield _within(at.gain, self.gain_at_least, self.gain_below)
         yield _within(at.roof, self.roof_at_least, self.roof_below)

@@ -18,6 +18,7 @@ from hkbench.categories import (
     metric_names,
     situation,
 )
+from hkbench.device_kinds import model_of
 from hkbench.engine import Evaluator
 from hkbench.errors import HkbenchError, InternalError, ModelUnavailable, RunStopped
 from hkbench.headline import plural
@@ -49,7 +50,8 @@ from hkbench.records import (
 from hkbench.store.figures import speedup
 from hkbench.store.recorder import Recorder
 
-_NOT_HELD = "no rule on speed-up, gain or roofline holds, nor one on correctness once a kernel compiles"
+_NOT_TIMED = "no rule on speed-up, gain or roofline holds"
+_NOT_HELD = f"{_NOT_TIMED}, nor one on correctness once a kernel compiles"
 
 
 class Lab:
@@ -362,6 +364,8 @@ class Lab:
         self.decide(1, "category", found.category, f"{about}; by {found.by}: {found.why}{doubt}")
         if (arch := self._evaluator.compiled_for) is not None:
             self.decide(1, "rules", "without scores", f"{arch} is compiled for and nothing is measured: {_NOT_HELD}")
+        elif (arch := model_of(self._evaluator.device.kind).emulates) is not None:
+            self.decide(1, "rules", "without times", f"{arch} is emulated and nothing is timed: {_NOT_TIMED}")
         return category
 
     async def situation(self, stage: int, name: str | None, before: float | None) -> Situation:
@@ -380,7 +384,7 @@ class Lab:
             stage=stage,
             stage_name=name,
             speedup=speedup,
-            compiled=self.best is not None and self.best.compiled,
+            correct=self.best is not None and (None if self.best.compiled else self.best.correct),
             gain=speedup / before if speedup is not None and before is not None else None,
             roof=roof,
             track=self._evaluator.track,

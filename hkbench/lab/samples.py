@@ -60,6 +60,10 @@ class Sample(Standing):
         return (found.value, found.low, found.high) if found is not None else None
 
     @property
+    def findings(self) -> int:
+        return self.verdict.compiler_findings if self.verdict is not None else 0
+
+    @property
     def sound(self) -> bool:
         """Correct; where nothing is run, compiled: a kernel to optimise, not one to mend."""
         return self.correct or self.compiled
@@ -73,12 +77,12 @@ class Sample(Standing):
 def rank(verdict: Verdict) -> tuple[float, float, float]:
     """Return a key, larger is better: correct before incorrect, then the speed-up, else how far it came.
 
-    Of kernels that were only compiled the one with fewer findings of the compiler's figures.
+    Of kernels that were not timed, emulated or only compiled, the one with fewer findings of the compiler's figures.
     """
     if verdict.speedup is not None:
         return (2.0, verdict.speedup.value, 0.0)
     if verdict.failure is None:
-        return (1.0, -float(sum(len(kernel.findings) for kernel in verdict.resources)), 0.0)
+        return (1.0, -float(verdict.compiler_findings), 0.0)
     found = verdict.failure.mismatch
     right = 1.0 - found.wrong_elements / max(found.elements, 1) if found else 0.0
     return (0.0, float(_STAGES[verdict.failure.stage]), right)
@@ -100,8 +104,8 @@ def ranked(samples: Iterable[Sample]) -> list[Sample]:
 def replaces(new: Verdict, best: Verdict) -> bool:
     """Return whether the best verdict of a later attempt takes the place of the best so far.
 
-    Of equals the first stays; of those that were only compiled the last, which was written to be the better one.
+    Of equals the first stays; of those that were not timed the last, which was written to be the better one.
     """
-    if new.status is Status.COMPILED and rank(new) == rank(best):
+    if new.status in (Status.COMPILED, Status.EMULATED) and rank(new) == rank(best):
         return True
     return rank(new) > rank(best)

@@ -7,7 +7,8 @@ from itertools import groupby
 
 from rich.text import Text
 
-from hkbench.records import CORRECT, Outcome, Status
+from hkbench.headline import classes_of
+from hkbench.records import Outcome, Status
 from hkbench.store.samples import Phase, ProblemState, SampleState
 from hkbench.store.state import RunState
 
@@ -79,8 +80,7 @@ def attempt_cells(problem: ProblemState, attempt: int, samples: int) -> Iterator
 
 def legend(state: RunState, width: int) -> Text:
     """Return the signs and their meaning in one line; of a run that is over those that it has."""
-    outcomes = [Outcome.COMPILED] if state.config.compiled_for is not None else [*CORRECT]
-    outcomes += [Outcome.WRONG]
+    outcomes = [*classes_of(state.config)]
     outcomes += [Outcome.REFUSED] if state.status_count(Status.REFUSED) else []
     parts = [(*_of(outcome), outcome.label, outcome.label) for outcome in outcomes]
     parts += _phases(state)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rich.text import Text
 
-from hkbench.headline import SEPARATOR, plural, title
+from hkbench.headline import SEPARATOR, is_timed, plural, title
 from hkbench.monitor import result
 from hkbench.monitor.describe import trouble
 from hkbench.monitor.format import count, duration
@@ -128,7 +128,7 @@ def _samples(state: RunState, now: float) -> Text:
         for status, style in _STATUSES.items()
         if (number := state.status_count(status)) or status in _NAMED
     ]
-    if state.config.compiled_for is not None:
+    if not is_timed(state.config):
         parts = [part for part in parts if not part[0].startswith("0 ")]
     told = [piece for part in parts for piece in ((", ", ""), part)][1:]
     pace = state.per_minute(now)

@@ -8,12 +8,10 @@ from functools import lru_cache
 
 from rich.text import Text
 
-from hkbench.headline import SEPARATOR, own_kernels
-from hkbench.records import CORRECT, Interval, Outcome
+from hkbench.headline import SEPARATOR, classes_of, is_timed, own_kernels
+from hkbench.records import Interval, Outcome
 from hkbench.store.figures import speedup, speedup_interval
 from hkbench.store.state import RunState
-
-_ALWAYS = (*CORRECT, Outcome.WRONG)  # classes that are named with a count of nothing, too
 
 
 @dataclass(frozen=True)
@@ -24,7 +22,8 @@ class Result:
     judged: int  #: problems with a verdict
     solved: int
     speedups: tuple[float, ...]  #: of problems with a correct sample, its best
-    compiled_only: bool  #: nothing is measured
+    expected: tuple[Outcome, ...]  #: classes that are named with a count of nothing, too
+    timed: bool  #: times are measured
     own_kernels: str | None  #: whose kernels the faster ones are, where that has to be said
 
     @classmethod
@@ -38,14 +37,15 @@ class Result:
             judged=outcomes.total() - outcomes[Outcome.NOT_JUDGED] - outcomes[Outcome.COMPILED],
             solved=state.solved,
             speedups=tuple(best for problem in state.problems.values() if (best := problem.best) is not None),
-            compiled_only=state.config.compiled_for is not None,
+            expected=classes_of(state.config),
+            timed=is_timed(state.config),
             own_kernels=own_kernels(own, state.config.backend) if told else None,
         )
 
     @property
     def fast_1(self) -> float | None:
-        """The share of judged problems with a speed-up above 1; `None` where none is judged."""
-        return sum(value > 1.0 for value in self.speedups) / self.judged if self.judged else None
+        """The share of judged problems with a speed-up above 1; `None` where none is judged or timed."""
+        return sum(value > 1.0 for value in self.speedups) / self.judged if self.judged and self.timed else None
 
     def mean(self, *, interval: bool = True) -> tuple[float, float | None, float | None] | None:
         """Return the geometric mean of the speed-ups, with its interval unless there is one only; `None` of none."""
@@ -73,14 +73,13 @@ def _interval(speedups: tuple[float, ...]) -> Interval:
 
 def classes(result: Result) -> Text:
     """Count the problems by class: `faster 6 · on a par 11 · slower 2 · wrong 9 · not judged 3`."""
-    shown = (Outcome.COMPILED, Outcome.WRONG) if result.compiled_only else _ALWAYS
     line = Text()
     for outcome in Outcome:
         count = result.outcomes.get(outcome, 0)
-        if count or outcome in shown:
+        if count or outcome in result.expected:
             line.append(SEPARATOR if line else "", "dim")
             line.append(f"{outcome.label} {count}", outcome.style if count else "dim")
-    if result.compiled_only:
+    if not result.timed:
         line.append(f"{SEPARATOR}nothing is measured", "dim")
     return line
 
@@ -99,7 +98,7 @@ def bar(result: Result, width: int) -> Text:
 
 def figures(result: Result) -> Text:
     """State the averages: `solved 7/8 · geo-mean 2.48x [0.96, 5.53] · fast_1 87.5 %`."""
-    if result.compiled_only:
+    if Outcome.COMPILED in result.expected:
         return Text("")
     line = Text(f"solved {result.solved}/{result.judged} judged", "bold")
     mean, fast_1 = result.mean(), result.fast_1

@@ -140,7 +140,7 @@ def _cells(state: RunState, facts: RunFacts | None, now: float) -> list[tuple[st
     done = "" if state.over else f" {100 * state.progress():.0f} %"
     return [
         (word.partition(":")[0] + done, style),
-        ("" if compiled is not None else str(result.outcomes[Outcome.FASTER]), Outcome.FASTER.style),
+        (str(result.outcomes[Outcome.FASTER]) if result.timed else "", Outcome.FASTER.style),
         (f"{state.solved if compiled is None else '-'}/{len(state.problems)}", ""),
         (mean_text(result) if compiled is None else "", ""),
         (duration(state.elapsed(now)) if left is None else f"{duration(left)} left", ""),

@@ -131,7 +131,7 @@ def take_snapshot(
         problems_compiled=state.compiled,
         problems_open=sum(problem.open and problem.started for problem in state.problems.values()),
         outcomes={outcome: count for outcome in Outcome if (count := result.outcomes.get(outcome, 0))},
-        fast_1=result.fast_1 if config.compiled_for is None else None,
+        fast_1=result.fast_1,
         speedup=Speedup(value=mean[0], low=mean[1], high=mean[2]) if mean is not None else None,
         judged=state.judged,
         statuses={status: count for status in Status if (count := state.status_count(status))},

@@ -33,12 +33,15 @@ from hkbench.records.generation import (
 )
 from hkbench.records.outcome import (
     CORRECT as CORRECT,
+    SOLVED as SOLVED,
+    TIMED as TIMED,
     Outcome as Outcome,
     Standing as Standing,
     best_of as best_of,
     outcome_of as outcome_of,
     problem_outcome as problem_outcome,
     score_of as score_of,
+    speedup_of as speedup_of,
 )
 from hkbench.records.problem import (
     Convolution as Convolution,

@@ -1,7 +1,8 @@
 """What a verdict, and a problem by its best sample, comes to: one class, one name, one sign and one colour everywhere.
 
 The classes go by the 95 % interval of the speed-up, so that a measurement which cannot tell the two sides apart is not
-counted as a win. `Status`, exit codes and "solved" go by the estimate alone: correct, speed-up of at least 1.0.
+counted as a win. `Status`, exit codes and "solved" go by the estimate alone: correct, speed-up of at least 1.0. On an
+emulated GPU, which no time can be measured on, a correct sample has no speed-up, and is solved.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ class Outcome(StrEnum):
     FASTER = "faster"  #: correct, and the whole interval of the speed-up is above 1
     ON_PAR = "on_par"  #: correct, and the interval contains 1
     SLOWER = "slower"  #: correct, and the whole interval is below 1
+    EMULATED = "emulated"  #: correct on an emulated GPU, whose times say nothing
     WRONG = "wrong"  #: failed at any stage: `Status.INCORRECT`
     REFUSED = "refused"  #: right answers that do not count: `Status.REFUSED`
-    EMULATED = "emulated"  #: correct on an emulated GPU, whose times say nothing
     COMPILED = "compiled"  #: built and never run (a run of --build-only)
     NOT_JUDGED = "not_judged"  #: no verdict
 
@@ -45,16 +46,18 @@ _LOOKS = {
     Outcome.FASTER: ("faster", "+", "green"),
     Outcome.ON_PAR: ("on a par", "=", "cyan"),
     Outcome.SLOWER: ("slower", "-", "yellow"),
+    Outcome.EMULATED: ("emulated: correct", "e", "bright_green"),
     Outcome.WRONG: ("wrong", "×", "red"),
     Outcome.REFUSED: ("refused", "!", "magenta"),
-    Outcome.EMULATED: ("emulated: correct", "e", "bright_green"),
     Outcome.COMPILED: ("compiled", "c", "blue"),
     Outcome.NOT_JUDGED: ("not judged", "?", "bright_black"),
 }
 
-CORRECT = (Outcome.FASTER, Outcome.ON_PAR, Outcome.SLOWER)
+#: Classes of a correct sample that was timed.
+TIMED = (Outcome.FASTER, Outcome.ON_PAR, Outcome.SLOWER)
+CORRECT = (*TIMED, Outcome.EMULATED)
 #: Classes of a problem without a correct sample, the most telling first.
-_OTHERWISE = (Outcome.EMULATED, Outcome.REFUSED, Outcome.COMPILED, Outcome.WRONG)
+_OTHERWISE = (Outcome.REFUSED, Outcome.COMPILED, Outcome.WRONG)
 
 
 def outcome_of(
@@ -83,6 +86,10 @@ def outcome_of(
             return Outcome.SLOWER if (high if high is not None else speedup) < 1.0 else Outcome.ON_PAR
 
 
+#: What ends a problem: no verdict on the same device says more of a kernel than that.
+SOLVED = frozenset({Status.FAST, Status.EMULATED})
+
+
 class Standing:
     """Say what the verdict on a sample comes to: here alone *judged*, *correct*, *solved* and *best* are defined."""
 
@@ -95,7 +102,15 @@ class Standing:
 
     @property
     def gain(self) -> tuple[float, float | None, float | None] | None:
-        """Return the speed-up of a correct sample with its 95 % interval, as far as that is known; `None` of others."""
+        """Return the speed-up of a correct sample with its 95 % interval, as far as that is known; `None` of others.
+
+        A correct sample of an emulated GPU has none.
+        """
+        raise NotImplementedError
+
+    @property
+    def findings(self) -> int:
+        """Return the number of findings in the compiler's figures: fewer is better where no time is measured."""
         raise NotImplementedError
 
     @property
@@ -111,7 +126,7 @@ class Standing:
     @property
     def correct(self) -> bool:
         """Tell whether it is correct, whatever its speed; one whose right answers do not count is not."""
-        return self.status in (Status.FAST, Status.SLOW)
+        return self.status in (Status.FAST, Status.SLOW, Status.EMULATED)
 
     @property
     def refused(self) -> bool:
@@ -120,8 +135,8 @@ class Standing:
 
     @property
     def solved(self) -> bool:
-        """Tell whether it is correct and at least as fast as the baseline."""
-        return self.status is Status.FAST
+        """Tell whether it is correct and at least as fast as the baseline; on an emulated GPU just correct."""
+        return self.status in SOLVED
 
     @property
     def outcome(self) -> Outcome:
@@ -129,22 +144,24 @@ class Standing:
         return outcome_of(self.status, *(self.gain or ()))
 
 
-def score_of(sample: Standing) -> float:
-    """Return what a correct sample counts with in the choice of the best one: its speed-up.
+def speedup_of(sample: Standing | None) -> float | None:
+    """Return the speed-up of a correct sample; `None` where it has none, or there is no sample."""
+    return sample.gain[0] if sample is not None and sample.gain is not None else None
 
-    Raises:
-        ValueError: the sample is not correct.
+
+def score_of(sample: Standing) -> tuple[float, int]:
+    """Return what a correct sample counts with in the choice of the best one, larger is better.
+
+    Its speed-up; where no time is measured, that the compiler's figures have fewer findings (spills, few waves).
     """
-    if sample.gain is None:
-        raise ValueError("only a correct sample has a speed-up")
-    return sample.gain[0]
+    return (speedup_of(sample) or 0.0, -sample.findings)
 
 
 Judged = TypeVar("Judged", bound=Standing)
 
 
 def best_of(samples: Iterable[Judged]) -> Judged | None:
-    """Return the correct sample with the highest speed-up, of equals the first; `None` where none is correct."""
+    """Return the correct sample with the best `score_of`, of equals the first; `None` where none is correct."""
     return max((one for one in samples if one.correct), key=score_of, default=None)
 
 

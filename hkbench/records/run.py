@@ -22,6 +22,7 @@ from hkbench.records.generation import (
     SampleKey,
     Usage,
 )
+from hkbench.records.outcome import SOLVED
 from hkbench.records.problem import SizeSet
 from hkbench.records.strategy import RunStrategy, older_strategy
 from hkbench.records.trust import IsolationLevel, Ownership, Track
@@ -373,6 +374,7 @@ class VerdictReached(Event):
     own: float | None = None  #: `Work.own_share`; `None`: not traced, or an older run
     ownership: Ownership | None = None  #: `Verdict.ownership`; `None`: not asked, or an older run
     language: BackendName | None = None  #: of its kernels; `None`: not known, or an older run
+    findings: int = 0  #: in the compiler's figures of its kernels
     seconds: float
     turns: SlotTimes | None = None  #: `None`: an older run, or nothing was run (no code, or a verdict reached before)
     copy_of: SampleKey | None = None  #: the sample with the same code whose verdict it is
@@ -392,6 +394,7 @@ class VerdictReached(Event):
             own=verdict.work.own_share if verdict.work is not None else None,
             ownership=verdict.ownership,
             language=verdict.language.backend if verdict.language is not None else None,
+            findings=verdict.compiler_findings,
             seconds=sum(stage.seconds for stage in verdict.stages),  # work, without waiting for a turn
             turns=turns,
             copy_of=verdict.copy_of,
@@ -448,7 +451,7 @@ class ProblemClosed(Event):
         status, speedup = (verdict.status, verdict.speedup) if verdict is not None else (None, None)
         return cls(
             problem=problem,
-            solved=status is Status.FAST,
+            solved=status in SOLVED,
             compiled=status is Status.COMPILED,
             best=key,
             speedup=speedup.value if speedup is not None else None,

@@ -235,6 +235,11 @@ class Verdict(Record):
     copy_of: SampleKey | None = None  #: the sample with the same code whose verdict this is; `None`: its own
     output: str | None = None  #: what the candidate printed, capped
 
+    @property
+    def compiler_findings(self) -> int:
+        """The number of findings in the compiler's figures of the kernels."""
+        return sum(len(kernel.findings) for kernel in self.resources)
+
     @model_validator(mode="after")
     def _possible(self) -> Self:
         timed = self.baseline is not None or self.candidate is not None or self.speedup is not None

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hkbench.records import Decided, RunFacts, best_of, score_of
+from hkbench.records import Decided, RunFacts, best_of, speedup_of
 from hkbench.report import aggregate
 from hkbench.report.model import CategoryBudget, Saved, StageBudget
 from hkbench.stats import geometric_mean
@@ -122,7 +122,7 @@ def _worked(problem: ProblemView, facts: RunFacts) -> Iterator[_Worked]:
 
 def _best(attempts: Iterable[Iterable[SampleView]]) -> float | None:
     best = best_of(sample for attempt in attempts for sample in attempt)
-    return score_of(best) if best is not None else None
+    return speedup_of(best)
 
 
 def _tokens(calls: Sequence[CallView]) -> int | None:

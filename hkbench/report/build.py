@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from hkbench.headline import own_kernels, sentence, title
+from hkbench.headline import is_timed, own_kernels, sentence, title
 from hkbench.records import (
     Decided,
     Interval,
@@ -14,7 +14,7 @@ from hkbench.records import (
     SampleKey,
     best_of,
     problem_outcome,
-    score_of,
+    speedup_of,
 )
 from hkbench.report import aggregate
 from hkbench.report.budget import budget_of
@@ -76,7 +76,7 @@ def _headline_sentences(run: RunView, outcomes: dict[Outcome, int]) -> tuple[str
 
 def _faster(problems: Iterable[ProblemView]) -> list[SampleView]:
     """Return the best samples of the problems that are faster."""
-    return [best for best in _best_samples(problems) if best.outcome is Outcome.FASTER]
+    return [best for best in _best_samples(problem.samples for problem in problems) if best.outcome is Outcome.FASTER]
 
 
 def summarise(run: RunView) -> Summary:
@@ -181,7 +181,7 @@ def _problem(run: RunView, problem: ProblemView) -> ProblemReport:
         language=best.language if best is not None else None,
         failed_stage=failure.stage if failure is not None else None,
         failed_kind=failure.kind if failure is not None else None,
-        fast_p=_fast_p([best] if best is not None else [], 1) if judged and measured(run) else None,
+        fast_p=_fast_p([best] if best is not None else [], 1) if judged and is_timed(run.config) else None,
         pass_at_k=_pass_at_k(run, [problem]),
         attempts=attempts,
         model_failures=aggregate.model_failures(samples),
@@ -274,7 +274,7 @@ def _attempt(problem: ProblemView, attempt: int, stepwise: bool) -> AttemptRepor
         correct=sum(one.correct for one in these),
         fast=sum(one.solved for one in these),
         solved_so_far=any(one.solved for one in so_far),
-        best_speedup_so_far=score_of(best) if best is not None else None,
+        best_speedup_so_far=speedup_of(best),
     )
 
 
@@ -327,8 +327,8 @@ def _weak(run: RunView) -> dict[str, tuple[str, ...]]:
 
 def _headline(run: RunView, problems: Sequence[ProblemView]) -> Headline:
     judged = [problem for problem in problems if _is_judged(problem)]
-    best = _best_samples(judged)
-    speedups = list(map(score_of, best))
+    best = _best_samples(problem.samples for problem in judged)
+    speedups = _speedups(best)
     return Headline(
         problems=len(problems),
         judged=len(judged),
@@ -336,11 +336,11 @@ def _headline(run: RunView, problems: Sequence[ProblemView]) -> Headline:
         own_kernels=_own_kernels(_faster(judged)),
         correct=len(best),
         solved=sum(any(one.solved for one in problem.samples) for problem in judged),
-        fast_p=_fast_p(best, len(judged)) if judged and measured(run) else None,
+        fast_p=_fast_p(best, len(judged)) if judged and is_timed(run.config) else None,
         pass_at_k=_pass_at_k(run, problems),
         geometric_mean_speedup=_mean_speedup(speedups),
         geometric_mean_speedup_all=_mean_speedup([max(1.0, x) for x in speedups] + [1.0] * (len(judged) - len(best)))
-        if measured(run)
+        if is_timed(run.config)
         else None,
     )
 
@@ -361,8 +361,8 @@ def _own_kernels(faster: Sequence[SampleView]) -> OwnKernels:
     )
 
 
-def measured(run: RunView) -> bool:
-    """Return whether candidates were run: else nothing but a failure is known of any."""
+def _executed(run: RunView) -> bool:
+    """Return whether candidates were executed: else nothing but a failure is known of any."""
     return run.config.compiled_for is None
 
 
@@ -371,19 +371,22 @@ def _is_judged(problem: ProblemView) -> bool:
     return any(one.judged for one in problem.samples) and not any(one.compiled for one in problem.samples)
 
 
-def _best_samples(problems: Iterable[ProblemView]) -> list[SampleView]:
-    found = (best_of(problem.samples) for problem in problems)
-    return [sample for sample in found if sample is not None]
+def _best_samples(problems: Iterable[Iterable[SampleView]]) -> list[SampleView]:
+    return [sample for sample in map(best_of, problems) if sample is not None]
+
+
+def _speedups(samples: Iterable[SampleView]) -> list[float]:
+    return [sample.speedup.value for sample in samples if sample.speedup is not None]
 
 
 def _fast_p(best: Sequence[SampleView], total: int) -> dict[str, float]:
-    speedups = list(map(score_of, best))
+    speedups = _speedups(best)
     return {f"{p:g}": fast_p(speedups, total, p) for p in FAST_P}
 
 
 def _pass_at_k(run: RunView, problems: Sequence[ProblemView]) -> tuple[PassAtK, ...]:
     counts = []  # (n, c) of each problem
-    for problem in problems if measured(run) else ():
+    for problem in problems if _executed(run) else ():
         first = [s for s in problem.attempts[0] if s.judged] if problem.attempts else []
         counts.append((len(first), sum(s.correct for s in first)))
     rows = []
@@ -405,7 +408,8 @@ def _gains(problems: Sequence[ProblemView]) -> tuple[AttemptGain, ...]:
     rows: list[AttemptGain] = []
     for attempt in range(1, max((len(problem.attempts) for problem in problems), default=0) + 1):
         so_far = [_until(problem, attempt) for problem in problems]
-        speedups = [score_of(b) for b in map(best_of, so_far) if b is not None]
+        best = _best_samples(so_far)
+        speedups = _speedups(best)
         solved = sum(any(one.solved for one in samples) for samples in so_far)
         tried = [p.attempts[attempt - 1] for p in problems if len(p.attempts) >= attempt]
         rows.append(
@@ -414,7 +418,7 @@ def _gains(problems: Sequence[ProblemView]) -> tuple[AttemptGain, ...]:
                 problems_tried=sum(any(one.judged for one in samples) for samples in tried),
                 solved=solved,
                 newly_solved=solved - (rows[-1].solved if rows else 0),
-                correct=len(speedups),
+                correct=len(best),
                 geometric_mean_speedup=geometric_mean(speedups) if speedups else None,
             )
         )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 DEFINITIONS = {
     "outcome": "class of a sample by the 95 % interval of its speed-up: faster (all of it above 1), on_par (it "
-    "contains 1) or slower; wrong (failed at any stage), refused, compiled or not_judged. A problem has the class of "
+    "contains 1) or slower; emulated (correct on an emulated GPU, not timed); wrong (failed at any stage), refused, "
+    "compiled or not_judged. A problem has the class of "
     "its fastest correct sample; without one it is refused if any sample was, else compiled, else wrong",
     "solved": "some sample is correct with a speed-up of at least 1.0 by its estimate, whatever the interval; exit "
-    "codes and the end of a problem go by it. A problem can be solved and on a par",
+    "codes and the end of a problem go by it. A problem can be solved and on a par. On an emulated GPU, where nothing "
+    "is timed, a correct sample solves its problem",
     "own": "share of the work that the candidate's own kernels did, without copies, fills and the interpreter; of a "
     "problem, its best sample's. null: not profiled, as of every sample that failed before it was timed. "
     "`ownership` says whose work it was",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hkbench.records import AnswerForm, FailureKind, QuestionKind, Stage, Status, best_of, score_of
+from hkbench.records import AnswerForm, FailureKind, QuestionKind, Stage, Status, best_of, speedup_of
 from hkbench.report import aggregate
 from hkbench.report.build import advice_report, estimate, place
 from hkbench.report.model import Estimate, Place, ReportRecord
@@ -88,7 +88,7 @@ def _evaluation(problem: ProblemView, judged: list[SampleView], number: int) -> 
         kind=failure.kind if failure is not None else None,
         message=aggregate.message_of(failure.message) if failure is not None else None,
         speedup=estimate(sample.speedup),
-        best_speedup_so_far=score_of(best) if best is not None else None,
+        best_speedup_so_far=speedup_of(best),
         best_so_far=place(best.key) if best is not None else None,
         advice=advice,
         metrics_shown=_metrics(problem, attempt),

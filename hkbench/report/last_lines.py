@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hkbench.headline import SEPARATOR, plural, sentence
-from hkbench.records import CORRECT, Outcome
+from hkbench.headline import SEPARATOR, classes_of, plural, sentence
+from hkbench.records import Outcome
 from hkbench.report import format as fmt
 from hkbench.report.disagreements import warnings_of
 from hkbench.report.model import Report
@@ -15,7 +15,6 @@ from hkbench.store.figures import speedup_interval
 from hkbench.store.sanitize import one_line
 
 _BEST = 5  # problems with the highest speed-ups
-_ALWAYS = (*CORRECT, Outcome.WRONG)  # classes that are named with a count of nothing, too
 
 
 def last_lines(report: Report, folder: Path) -> tuple[str, ...]:
@@ -27,7 +26,8 @@ def _lines(report: Report, folder: Path) -> Iterator[tuple[str, str]]:
     counts = Counter(problem.outcome for problem in report.problems)
     yield "result", sentence(counts)
     if report.config.compiled_for is None:
-        shown = [outcome for outcome in Outcome if counts[outcome] or outcome in _ALWAYS]
+        expected = classes_of(report.config)
+        shown = [outcome for outcome in Outcome if counts[outcome] or outcome in expected]
         solved = f"{report.overall.solved} of {plural(len(report.problems), 'problem')}"
         yield "solved", SEPARATOR.join([solved, *(f"{outcome.label} {counts[outcome]}" for outcome in shown)])
     if best := _best(report):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from hkbench.headline import bar, not_told, plural
-from hkbench.records import CORRECT, Layout, Outcome, Ownership
+from hkbench.device_kinds import model_of
+from hkbench.headline import bar, is_timed, not_told, plural
+from hkbench.records import TIMED, Layout, Outcome, Ownership
 from hkbench.report import format as fmt
 from hkbench.report.disagreements import warnings_of
 from hkbench.report.format import WIDTH, machine, pairs, table, title, versions, wrapped
@@ -72,7 +73,7 @@ def _overall(report: Report) -> list[str]:
     overall = report.overall
     rows = [
         ("Finished", f"{overall.finished} of {plural(overall.problems, 'problem')}; {overall.judged} judged"),
-        *(_headline_rows(overall) if report.config.compiled_for is None else _unmeasured_rows(report)),
+        *_result_rows(report, overall),
         ("Samples", _sample_counts(overall)),
         ("Languages", _languages(report)),
         ("Wall time", f"{fmt.duration(overall.wall_seconds)} in {plural(overall.sessions, 'session')}"),
@@ -98,11 +99,19 @@ def _weak(report: Report) -> list[str]:
             return [*lines, f"not known: {unknown} (hkbench audit)"]
         return [*lines, "no problem is weak: all figures stand" + (f"; {unknown}" if overall.not_audited else "")]
     rows = [("Problems", f"{without.problems} of {overall.problems}; {without.judged} judged")]
-    lines += pairs([*rows, *_headline_rows(without), ("Left out", ", ".join(overall.weak_problems))])
+    lines += pairs([*rows, *_result_rows(report, without), ("Left out", ", ".join(overall.weak_problems))])
     return [*lines, unknown] if overall.not_audited else lines
 
 
-def _unmeasured_rows(report: Report) -> list[tuple[str, str]]:
+def _result_rows(report: Report, overall: Overall | Headline) -> list[tuple[str, str]]:
+    if is_timed(report.config):
+        return _headline_rows(overall)
+    if report.config.compiled_for is None:
+        return [
+            ("Correct", fmt.share_of(overall.correct, overall.judged)),
+            ("Timed", f"nothing ({model_of(report.config.device).label}): speed-up and fast_p are unknown"),
+            _pass_at_k(overall),
+        ]
     return [
         ("Compiled", fmt.compiled_of(report)),
         ("Measured", "nothing (--build-only): solved, correct, speed-up, fast_p and pass@k are unknown"),
@@ -128,11 +137,13 @@ def _headline_rows(overall: Overall | Headline) -> list[tuple[str, str]]:
     return [
         *rows,
         ("fast_p", f"{fmt.fast_p(overall.fast_p)} (speed-up > p)"),
-        (
-            "pass@k",
-            ", ".join(f"k={p.k}: {fmt.percent(p.value)} ({plural(p.problems, 'problem')})" for p in overall.pass_at_k),
-        ),
+        _pass_at_k(overall),
     ]
+
+
+def _pass_at_k(overall: Overall | Headline) -> tuple[str, str]:
+    chances = (f"k={p.k}: {fmt.percent(p.value)} ({plural(p.problems, 'problem')})" for p in overall.pass_at_k)
+    return ("pass@k", ", ".join(chances))
 
 
 def _sample_counts(overall: Overall) -> str:
@@ -282,9 +293,9 @@ def sample_line(sample: SampleReport, *, named: bool = True) -> str:
     if sample.outcome in (Outcome.NOT_JUDGED, Outcome.COMPILED):
         return "no verdict" if sample.outcome is Outcome.NOT_JUDGED else "compiled, not measured"
     if sample.outcome is Outcome.EMULATED:
-        return "correct on an emulated GPU, not measured"
+        return "correct on an emulated GPU, not timed"
     label = sample.outcome.label if named else ""
-    if sample.outcome in CORRECT:
+    if sample.outcome in TIMED:
         own = "not profiled" if sample.own is None else f"own kernels {fmt.own(sample.own)}"
         if sample.ownership is Ownership.NOT_ESTABLISHED:
             own = "whose work it was is not established"

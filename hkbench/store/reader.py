@@ -100,6 +100,7 @@ class SampleView(_Call, Standing):
     warnings: tuple[str, ...] = ()
     code_sha256: str | None = None  #: of the candidate; `None`: there is none
     copy_of: SampleKey | None = None  #: the sample with the same code whose verdict this is
+    findings: int = 0  #: in the compiler's figures of its kernels
 
     @property
     def gain(self) -> tuple[float, float | None, float | None] | None:
@@ -308,6 +309,7 @@ def _judgement(verdict: Verdict | None) -> dict[str, Any]:
         "warnings": verdict.conditions.warnings,
         "code_sha256": verdict.conditions.candidate_sha256,
         "copy_of": verdict.copy_of,
+        "findings": verdict.compiler_findings,
     }
 
 

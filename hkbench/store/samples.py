@@ -10,6 +10,7 @@ from typing import Self
 
 from hkbench.records import (
     CORRECT,
+    SOLVED,
     AdviceReceived,
     Answered,
     BackendName,
@@ -82,6 +83,10 @@ class SampleState(Standing):
     def gain(self) -> tuple[float, float | None, float | None] | None:
         found = self.verdict
         return (found.speedup, found.low, found.high) if found and self.correct and found.speedup is not None else None
+
+    @property
+    def findings(self) -> int:
+        return self.verdict.findings if self.verdict is not None else 0
 
     @property
     def lacks_interval(self) -> bool:
@@ -347,7 +352,7 @@ class ProblemState:
 
     @property
     def solved(self) -> bool:
-        return self.tally.statuses[Status.FAST] > 0
+        return any(self.tally.statuses[status] for status in SOLVED)
 
     @property
     def compiled(self) -> bool:

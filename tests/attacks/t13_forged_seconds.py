@@ -8,12 +8,13 @@ reason: the evaluator's clock saw .* more per call than the candidate reported
 """
 
 import ctypes
-import json
 import pathlib
 import subprocess
 
 import torch
 import torch.nn as nn
+
+from hkbench.protocol import wire
 
 
 def built(source, *flags):
@@ -42,16 +43,14 @@ def matmul(library, a, b):
     return c
 
 
-dumps = json.dumps
+written = wire._written  # raises where the runner writes its messages otherwise: the attack would do nothing
 
 
-def forged(message, **kwargs):
-    if isinstance(message, dict):
-        message = {key: value / 3 if "seconds" in key else value for key, value in message.items()}
-    return dumps(message, **kwargs)
+def forged(message):
+    return written({key: value / 3 if "seconds" in key else value for key, value in message.items()})
 
 
-json.dumps = forged
+wire._written = forged
 
 
 class ModelNew(nn.Module):

@@ -69,7 +69,7 @@ class NotedLab:
         speedup = verdict.speedup.value if verdict is not None and verdict.speedup is not None else None
         self.situations.append((stage, name, before))
         gain = speedup / before if speedup is not None and before is not None else None
-        return Situation(stage=stage, stage_name=name, speedup=speedup, gain=gain)
+        return Situation(stage=stage, stage_name=name, correct=speedup is not None, speedup=speedup, gain=gain)
 
     def note_result(self, attempt: int, stage: str, before: float | None) -> None:
         self.results.append((attempt, stage, before))

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hkbench.records import Status
+from hkbench.records import CORRECT, SOLVED, Status
 from hkbench.report import format as fmt
 from hkbench.report.model import FAST_P, Overall, Report
 from hkbench.report.page.axes import HALF, Figure, made_figure, ratio_axis, whole_ticks
@@ -119,8 +119,8 @@ def _of_k(report: Report) -> list[_OfK]:
         enough = [samples for samples in first if len(samples) >= k]
         if not enough:
             break
-        correct = [pass_at_k(len(s), sum(x.speedup is not None for x in s), k) for s in enough]
-        solved = [pass_at_k(len(s), sum(x.status is Status.FAST for x in s), k) for s in enough]
+        correct = [pass_at_k(len(s), sum(x.outcome in CORRECT for x in s), k) for s in enough]
+        solved = [pass_at_k(len(s), sum(x.status in SOLVED for x in s), k) for s in enough]
         logs = [best_of_k([math.log(max(1.0, x.speedup.value)) if x.speedup else 0.0 for x in s], k) for s in enough]
         n = len(enough)
         rows.append(_OfK(k, n, sum(correct) / n, sum(solved) / n, math.exp(sum(logs) / n)))

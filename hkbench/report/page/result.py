@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from hkbench.headline import not_told, plural
+from hkbench.headline import is_timed, not_told, plural
 from hkbench.records import CORRECT, Outcome
 from hkbench.report import format as fmt
 from hkbench.report.model import Estimate, Headline, Overall, ProblemReport, Report
@@ -42,19 +42,23 @@ def bar_parts(problems: Mapping[Outcome, int]) -> list[Part]:
 
 
 def cards(report: Report) -> list[Card]:
-    """Return three figures with their intervals; of a run that measured nothing, how much compiled."""
+    """Return three figures with their intervals; without times how much is correct, or compiles."""
     overall = report.overall
     if report.config.compiled_for is not None:
         seen = overall.samples_compiled + overall.samples_judged
         samples = Card("Samples", f"{overall.samples_compiled} / {seen}", "", "compiled of those with a verdict")
         return [_share("Compiled", overall.compiled, overall.problems, fmt.compiled_of(report)), samples]
     judged, kind = overall.judged, "judged problem"
+    correct = _share("Correct", overall.correct, judged, f"{overall.correct} of {plural(judged, kind)}")
+    if not is_timed(report.config):
+        right = f"{overall.samples_correct} / {overall.samples_judged}"
+        return [correct, Card("Samples", right, "", "correct of those with a verdict")]
     mean, whole = overall.geometric_mean_speedup, overall.geometric_mean_speedup_all
     beside = f"; {fmt.estimate(whole)} over all {judged}, with 1x where no kernel is correct and faster"
     faster = overall.outcomes.get(Outcome.FASTER, 0)
     return [
         _share("Faster than PyTorch", faster, judged, f"{faster} of {plural(judged, kind)}, beyond their intervals"),
-        _share("Correct", overall.correct, judged, f"{overall.correct} of {plural(judged, kind)}"),
+        correct,
         Card(
             "Speed-up",
             fmt.ratio(mean.value if mean else None),
@@ -82,8 +86,9 @@ def beside_the_cards(report: Report) -> list[tuple[str, str]]:
     overall = report.overall
     rows = []
     if report.config.compiled_for is None:
-        solved = f"{fmt.share_of(overall.solved, overall.judged)}: correct with a speed-up ≥ 1.0 by the estimate"
-        rows.append(("Solved", f"{solved}, whatever the interval; exit codes and attempts go by it"))
+        if is_timed(report.config):
+            solved = f"{fmt.share_of(overall.solved, overall.judged)}: correct with a speed-up ≥ 1.0 by the estimate"
+            rows.append(("Solved", f"{solved}, whatever the interval; exit codes and attempts go by it"))
         chances = [f"pass@{p.k} {fmt.percent(p.value)}" for p in overall.pass_at_k]
         rows.append(("Attempt 1", f"{', '.join(chances)}: the chance that one of k samples is correct"))
     own = overall.own_kernels
@@ -108,7 +113,11 @@ def headlines_without_weak(overall: Overall) -> list[tuple[str, list[str]]]:
     columns: tuple[Overall | Headline, ...] = (overall, overall.without_weak)
     return [
         ("Problems", [f"{part.problems}, {part.judged} judged" for part in columns]),
-        ("Faster than PyTorch", [_of(part.outcomes.get(Outcome.FASTER, 0), part.judged) for part in columns]),
+        *(
+            [("Faster than PyTorch", [_of(part.outcomes.get(Outcome.FASTER, 0), part.judged) for part in columns])]
+            if overall.fast_p
+            else []
+        ),
         ("Correct", [_of(part.correct, part.judged) for part in columns]),
         ("Solved", [_of(part.solved, part.judged) for part in columns]),
         ("Speed-up, geometric mean", [fmt.estimate(part.geometric_mean_speedup) for part in columns]),

@@ -11,7 +11,8 @@ from hkbench.categories import Condition, Ridge, Rule, Situation, first, situati
 from hkbench.records import GraphFacts, OperatorClass, ProblemFacts, SizeSet, TensorFact, Track
 
 AT = Situation(
-    stage=1, stage_name="tiles", speedup=0.4, gain=1.1, roof=0.5, kernel_size=3, intensity=40.0, of_ridge=2.0, steps=2,
+    stage=1, stage_name="tiles", correct=True, speedup=0.4, gain=1.1, roof=0.5, kernel_size=3, intensity=40.0,
+    of_ridge=2.0, steps=2,
     contains=frozenset({OperatorClass.CONV, OperatorClass.ELEMENTWISE}), dtypes=frozenset({"float16"}), track=Track.OWN,
 )  # fmt: skip
 RIDGE = Ridge(full={"float16": 200.0}, cpu={"float16": 10.0})
@@ -56,7 +57,7 @@ def test_what_is_not_known_does_not_hold(table: dict[str, Any]) -> None:
 
 
 def test_of_a_kernel_that_was_only_compiled_nobody_knows_whether_it_is_correct() -> None:
-    at = Situation(stage=2, compiled=True)
+    at = Situation(stage=2, correct=None)
     assert not Condition(correct=False).holds(at)
     assert not Condition(correct=True).holds(at)
     assert not Condition(roof_at_least=0.0).holds(at)

@@ -103,10 +103,12 @@ def test_the_first_stage_is_never_skipped() -> None:
 def test_95_per_cent_of_the_roof_end_every_problem(name: str) -> None:
     exits = book().category(name).exit
     for stage in range(4):
-        rule = first(exits, Situation(stage=stage, speedup=1.5, roof=0.951))
+        rule = first(exits, Situation(stage=stage, correct=True, speedup=1.5, roof=0.951))
         assert rule is not None and "95 %" in rule.why
-        assert first(exits, Situation(stage=stage, speedup=1.5, roof=0.94)) is None
-        assert first(exits, Situation(stage=stage, speedup=1.5)) is None  # a roof that is not known ends nothing
+        assert first(exits, Situation(stage=stage, correct=True, speedup=1.5, roof=0.94)) is None
+        assert (
+            first(exits, Situation(stage=stage, correct=True, speedup=1.5)) is None
+        )  # a roof that is not known ends nothing
 
 
 CONV, MATMUL = frozenset({OperatorClass.CONV}), frozenset({OperatorClass.MATMUL})
@@ -115,14 +117,14 @@ CONV, MATMUL = frozenset({OperatorClass.CONV}), frozenset({OperatorClass.MATMUL}
 @pytest.mark.parametrize(
     ("at", "ends"),
     [
-        (Situation(stage=1, speedup=0.4, kernel_size=3, contains=CONV), True),
-        (Situation(stage=1, speedup=0.4, kernel_size=5, contains=CONV), False),
-        (Situation(stage=1, speedup=0.6, kernel_size=3, contains=CONV), False),
-        (Situation(stage=2, speedup=0.4, kernel_size=3, contains=CONV), False),
+        (Situation(stage=1, correct=True, speedup=0.4, kernel_size=3, contains=CONV), True),
+        (Situation(stage=1, correct=True, speedup=0.4, kernel_size=5, contains=CONV), False),
+        (Situation(stage=1, correct=True, speedup=0.6, kernel_size=3, contains=CONV), False),
+        (Situation(stage=2, correct=True, speedup=0.4, kernel_size=3, contains=CONV), False),
         (Situation(stage=1, speedup=None, kernel_size=3, contains=CONV), False),
-        (Situation(stage=1, speedup=0.2, contains=MATMUL), True),
-        (Situation(stage=1, speedup=0.4, contains=MATMUL), False),
-        (Situation(stage=0, speedup=0.2, contains=MATMUL), False),
+        (Situation(stage=1, correct=True, speedup=0.2, contains=MATMUL), True),
+        (Situation(stage=1, correct=True, speedup=0.4, contains=MATMUL), False),
+        (Situation(stage=0, correct=True, speedup=0.2, contains=MATMUL), False),
     ],
 )
 def test_what_trails_badly_after_the_first_stage_ends(at: Situation, ends: bool) -> None:

@@ -13,6 +13,7 @@ from hkbench.records import Outcome, Standing, Status, best_of, outcome_of, prob
 class One(Standing):
     status: Status | None = None
     gain: tuple[float, float | None, float | None] | None = None
+    findings: int = 0
 
 
 @pytest.mark.parametrize(
@@ -26,6 +27,7 @@ class One(Standing):
         (Status.INCORRECT, (), Outcome.WRONG),
         (Status.REFUSED, (), Outcome.REFUSED),
         (Status.COMPILED, (), Outcome.COMPILED),
+        (Status.EMULATED, (), Outcome.EMULATED),
         (None, (), Outcome.NOT_JUDGED),
     ],
 )
@@ -77,3 +79,10 @@ def test_what_a_status_says_of_a_sample(status: Status | None, words: set[str]) 
 def test_each_class_looks_different() -> None:
     for look in ("label", "sign", "style"):
         assert len({getattr(outcome, look) for outcome in Outcome}) == len(Outcome)
+
+
+def test_on_an_emulated_gpu_a_correct_sample_solves_and_the_compilers_findings_decide() -> None:
+    spills, first, second = One(Status.EMULATED, findings=2), One(Status.EMULATED), One(Status.EMULATED)
+    assert first.correct and first.solved and first.judged
+    assert best_of([One(Status.INCORRECT), spills, first, second]) is first
+    assert problem_outcome([One(Status.REFUSED), spills]) is Outcome.EMULATED
