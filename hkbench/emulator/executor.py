@@ -7,7 +7,7 @@ import ctypes
 import mmap
 import os
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hkbench.emulator import encode, records
@@ -136,6 +136,7 @@ class _Run:
         self.dispatch = ctypes.create_string_buffer(64)
         self.queue = ctypes.create_string_buffer(256)
         self.keep: list[object] = []
+        self.callers: Mapping[int, tuple[str, ...]] = {}
 
     def launch(self, launch: Launch, options: Options) -> Outcome:
         kernel = self.kernel
@@ -181,6 +182,7 @@ class _Run:
             self.program.records, self.program.length, ctypes.byref(record), ranges, len(ranges),
             ctypes.byref(outcome), faults, ctypes.c_uint64(_FAULTS),
         )  # fmt: skip
+        self.callers = self.program.callers(self._addresses(faults[: outcome.faults]))
         told = tuple(self._fault(fault) for fault in faults[: outcome.faults])
         return Outcome(outcome.instructions, told, self._refusal(outcome), written(ranges, asked))
 
@@ -211,7 +213,11 @@ class _Run:
         if index >= self.program.length:
             return None
         line = self.program.code.lines[index]
-        return Place(line.text, line.place, line.address)
+        return Place(line.text, line.place, line.address, self.callers.get(line.address, ()))
+
+    def _addresses(self, faults: Sequence[records.FaultRecord]) -> set[int]:
+        lines = self.program.code.lines
+        return {lines[n].address for fault in faults for n in (fault.use, fault.cause) if n < self.program.length}
 
     def _fault(self, record: records.FaultRecord) -> Fault:
         kind = _KINDS[record.kind]
@@ -251,7 +257,7 @@ class _Run:
             4: f"MODE {detail:#x}: rounding other than to the nearest, or denormals of halves flushed",
             5: f"trap {detail}: the kernel gave up (assert, abort)",
             6: "an operand that the emulated device does not know (lanes switched off, hardware register)",
-            8: f"a buffer resource with swizzle or lane stride ({detail:#x})",
+            8: f"a buffer resource to whose addresses the lanes add their numbers ({detail:#x})",
         }
         return Refusal(
             "budget" if outcome.refused == 2 else "unsupported", self.kernel.name, place, reasons[outcome.refused]

@@ -12,9 +12,11 @@ class Place:
     text: str  #: as LLVM prints it
     source: str  #: "FILE:LINE", "" where it is not known
     address: int  #: in the code object
+    callers: tuple[str, ...] = ()  #: where the kernel calls what it was inlined from, the kernel's own line last
 
     def __str__(self) -> str:
-        return f"{self.source or f'address {self.address:#x}'} ({self.text})"
+        called = f", called at {', '.join(self.callers)}" if self.callers else ""
+        return f"{self.source or f'address {self.address:#x}'}{called} ({self.text})"
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import ctypes
 import mmap
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from hkbench.emulator import elf
 from hkbench.emulator.build import core
+from hkbench.emulator.callers import SYMBOLIZER, callers
 from hkbench.emulator.encode import SIZE, Code, encode
 from hkbench.emulator.kernels import Kernel, kernels
-from hkbench.emulator.listing import BadCodeObject, disassemble
+from hkbench.emulator.listing import OBJDUMP, BadCodeObject, disassemble, tool
 
 __all__ = ["BadCodeObject", "Kernel", "Program"]
 
@@ -30,8 +31,14 @@ class ImageRange:
 class Program:
     """A code object of gfx942 or gfx950, ready to be launched."""
 
-    def __init__(self, code_object: elf.CodeObject, code: Code) -> None:
-        """Link `code` and lay out the image."""
+    def __init__(
+        self,
+        code_object: elf.CodeObject,
+        code: Code,
+        callers: Callable[[Collection[int]], Mapping[int, tuple[str, ...]]] = lambda _addresses: {},
+    ) -> None:
+        """Link `code` and lay out the image. `callers`: see `hkbench.emulator.callers`."""
+        self.callers = callers
         self.arch: str = code_object.arch
         self.kernels: Mapping[str, Kernel] = kernels(code_object)
         self.code = code
@@ -54,7 +61,9 @@ class Program:
             ToolchainUnavailable: there is no objdump, or no C++ compiler to build the executor.
         """
         parts = elf.read(code_object)
-        return cls(parts, encode(disassemble(code_object, objdump, prefix), parts.arch))
+        program = objdump or tool(OBJDUMP)
+        code = encode(disassemble(code_object, program, prefix), parts.arch)
+        return cls(parts, code, lambda asked: callers(code_object, asked, program.with_name(SYMBOLIZER), prefix))
 
     def _lay_out(self, code_object: elf.CodeObject) -> None:
         for segment in code_object.segments:

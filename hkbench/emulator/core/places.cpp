@@ -150,12 +150,13 @@ void scratch_places(Wave& w, const Instruction& i, u32 size, Places& to) {
   to_scratch(w, i, at, w.exec(), size, to);
 }
 
-// A raw buffer: base, stride (not swizzled), number of bytes; what lies beyond reads zeros.
+// A raw buffer: base and number of bytes; what lies beyond reads zeros. Without an index and lanes that add theirs the
+// stride has no part in the address or the range, swizzled or not: HipKittens sets both, for the cache only.
 void buffer_places(Wave& w, const Instruction& i, u32 size, bool write, Places& to) {
   const u32* resource = &w.s[i.o[2].index];
   const u64 base = resource[0] | static_cast<u64>(resource[1] & 0xffff) << 32;
-  const bool swizzled = resource[1] >> 31, adds_lane = resource[3] >> 23 & 1;
-  if (swizzled || adds_lane) return w.stop(REFUSED_RESOURCE, i, resource[1] | static_cast<u64>(resource[3]) << 32);
+  const bool adds_lane = resource[3] >> 23 & 1;
+  if (adds_lane) return w.stop(REFUSED_RESOURCE, i, resource[1] | static_cast<u64>(resource[3]) << 32);
   const u64 records = resource[2], scalar = scalar32(w, i.o[4]);
   u64 address[LANES];
   u64 whole = 0;

@@ -131,11 +131,15 @@ def _text(
 
 
 def _descriptor(wave: Wave, addresses: tuple[int, ...], offset: int, size: int) -> frozenset[int]:
-    """Write a raw buffer's descriptor that ends before the last quarter of the lanes' places."""
-    scalar = 256
+    """Write a raw buffer's descriptor that ends before the last quarter of the lanes' places.
+
+    Its stride and both kinds of swizzle are set: they mean nothing for an access without an index.
+    """
+    scalar, stride = 256, 0xC200 << 16
     base = min(addresses) - 512
     records = max(addresses) - base + offset - scalar - 15 * _STEP
     wave.set_scalar(_DESCRIPTOR, base, 64)
+    wave.set_scalar(_DESCRIPTOR + 1, base >> 32 | stride, 32)
     wave.set_scalar(_DESCRIPTOR + 2, records, 32)
     wave.set_scalar(_DESCRIPTOR + 3, 0x00027000, 32)
     wave.set_scalar(_OFFSET, scalar, 32)
