@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass, field
 
 from hkbench.emulator import memory_forms
+from hkbench.emulator.memory_forms import SINK_ADDRESS
 from hkbench.emulator.modifiers import Modifiers, split
 from hkbench.emulator.operands import (
     ABSENT,
@@ -33,6 +34,12 @@ _MEMORY = ("load", "store", "atomic", "lds", "ds", "smem", "none")
 _HWREG = re.compile(r"hwreg\((?:HW_REG_)?(\w+)(?:, (\d+), (\d+))?\)")
 _COUNTER = re.compile(r"(vmcnt|lgkmcnt|expcnt)\((\d+)\)")
 _WAIT_VM, _WAIT_LGKM = 8, 16
+#: Which lanes of their results depend on an unknown register is found by trying: they cross lanes, or choose.
+_TRIED = 4
+_TRIES = re.compile(
+    r"v_(read|write)lane_b32|v_readfirstlane_b32|v_permlane\w+|v_mfma\w+|ds_b?permute_b32|ds_swizzle_b32"
+    r"|v_(cndmask|and|or|perm|bfi|and_or)_b32"
+)
 #: cbsz and blgp -> registers that 32 elements take: fp8, bf8, fp6, bf6, fp4.
 SMALL_FORMATS = {"0": 8, "1": 8, "2": 6, "3": 6, "4": 4}
 
@@ -93,6 +100,8 @@ def decode(text: str, table: dict[str, Row]) -> Decoded:
         _matrix(out, first, tokens, operands, words)
     else:
         _registers(out, name, suffix, tokens, operands, words)
+    if out.modifiers.dpp or _TRIES.fullmatch(name):
+        out.sink = out.sink & ~SINK_ADDRESS | _TRIED if name == "ds_swizzle_b32" else out.sink | _TRIED
     return out
 
 

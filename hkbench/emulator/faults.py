@@ -44,7 +44,9 @@ class Fault:
             "wait": f"uses what the load{cause} brings before s_waitcnt {self.missing} has proved it there",
             "race": f"meets an access{cause} by another wave to the same place in LDS, with no barrier between",
             "out_of_bounds": f"accesses {self.detail}, which is not the kernel's",
-            "uninitialized": f"takes {self.detail} as an address or stores it, and nothing was written there",
+            "uninitialized": f"takes {self.detail} as an address or stores it, and nothing was written there"
+            if self.cause is None
+            else f"takes {self.detail} as an address or stores it, which {self.cause} read from LDS where nobody wrote",
         }[self.kind]
         times = f", {self.count} times" if self.count > 1 else ""
         return f"{self.kernel}: {self.use} {said} (workgroup {self.workgroup}, wave {self.wave}{times})"

@@ -39,8 +39,8 @@ enum DppControl : u16 {
 };
 // What an instruction leaves in flight: which counters own it, and whether they count it in order.
 enum Flight : u8 { NO_FLIGHT, VM_LOAD, VM_STORE, FLAT_ANY, LDS_ANY, SMEM_LOAD, LDS_DMA };
-// What may not be an undefined register.
-enum Sink : u8 { SINK_ADDRESS = 1, SINK_DATA = 2, SINK_BRANCH = 4 };
+// What may not be an undefined register. TRIED: of which lanes the result depends on one is found by trying it.
+enum Sink : u8 { SINK_ADDRESS = 1, SINK_DATA = 2, TRIED = 4 };
 
 struct Instruction {
   u64 handler;  // written by the executor

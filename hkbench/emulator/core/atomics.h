@@ -37,6 +37,7 @@ template <class T> struct Atomics {
   HKB_ATOMIC(Increment, T, old >= x ? 0 : old + 1);
   HKB_ATOMIC(Decrement, T, old == 0 || old > x ? x : old - 1);
 };
+template <class A> inline constexpr bool is_swap = std::is_same_v<A, Atomics<u32>::Swap> || std::is_same_v<A, Atomics<u64>::Swap>;
 HKB_ATOMIC(AddF32, u32, bits(as_f32(old) + as_f32(x)));
 HKB_ATOMIC(MinF32, u32, bits(min_num(as_f32(x), as_f32(old))));
 HKB_ATOMIC(MaxF32, u32, bits(max_num(as_f32(x), as_f32(old))));

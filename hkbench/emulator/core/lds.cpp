@@ -10,9 +10,10 @@ void offsets(const Wave& w, const Instruction& i, u32 offset, u32* at) {
   for (u32 l = 0; l < LANES; ++l) at[l] = address[l] + offset;
 }
 
-u64 begin_read(Wave& w, const Instruction& i, const u32* at, u32 size) {
+u64 begin_read(Wave& w, const Instruction& i, const u32* at, u32 size, u32 row = 0) {
   const u64 mask = inside_lds(w, i, at, w.exec(), size);
-  if (w.group->shadow) w.group->shadow->read(w, i, at, mask, size);
+  if (w.tracker) w.tracker->settle(w, at, mask, size);
+  if (w.group->shadow) w.group->shadow->read(w, i, at, mask, size, row);
   return mask;
 }
 
@@ -49,7 +50,15 @@ template <u32 N, u32 STEP> void read2(Wave& w, const Instruction& i) {
   u32 at[2][LANES];
   offsets(w, i, static_cast<u32>(i.offset) * 4 * N * STEP, at[0]);
   offsets(w, i, static_cast<u32>(i.offset1) * 4 * N * STEP, at[1]);
-  for (u32 k = 0; k < 2; ++k) read_at<N>(w, i, at[k], begin_read(w, i, at[k], 4 * N), k * N);
+  for (u32 k = 0; k < 2; ++k) read_at<N>(w, i, at[k], begin_read(w, i, at[k], 4 * N, k * N), k * N);
+}
+
+// What one of 16 lanes reads and nobody wrote may come to each of them.
+void spread(u64* unwritten) {
+  u64 lanes = 0;
+  for (u32 l = 0; l < LANES; l += 16)
+    if ((unwritten[0] | unwritten[1]) >> l & 0xffff) lanes |= u64{0xffff} << l;
+  unwritten[0] = unwritten[1] = lanes;
 }
 
 // 16 lanes address a block of 4 by 16 halves by its rows, and each gets a column of it.
@@ -58,6 +67,7 @@ void read_transposed16(Wave& w, const Instruction& i) {
   offsets(w, i, static_cast<u32>(i.offset), at);
   const u64 mask = begin_read(w, i, at, 8);
   if (w.exec() != ~u64{0}) return w.stop(REFUSED_OPERAND, i);
+  if (w.group->shadow) spread(w.tracker->unwritten);
   u16 block[LANES][4] = {};
   for (u32 l = 0; l < LANES; ++l)
     if (lane_on(mask, l)) std::memcpy(block[l], &w.group->lds[at[l]], 8);
@@ -78,12 +88,13 @@ template <u32 SIZE, u32 SHIFT> void write_at(Wave& w, const Instruction& i, cons
   const u32(*rows)[LANES] = &w.v[from.index];
   constexpr u32 N = (SIZE + 3) / 4;
   Shadow* shadow = w.group->shadow;
+  const u64 unknown = shadow ? w.tracker->unknown_lanes(from) : 0;
   for (u32 l = 0; l < LANES; ++l) {
     if (!lane_on(mask, l)) continue;
     u32 x[N];
     for (u32 k = 0; k < N; ++k) x[k] = rows[k][l] >> SHIFT;
-    if (shadow) shadow->write(w, i, number, l, at[l], SIZE, reinterpret_cast<const u8*>(x));
-    std::memcpy(&w.group->lds[at[l]], x, SIZE);
+    if (shadow) shadow->write(w, i, number, l, at[l], SIZE, reinterpret_cast<const u8*>(x), lane_on(unknown, l));
+    to_lds(w, at[l], SIZE, x);
   }
 }
 template <u32 SIZE, u32 SHIFT = 0> void write(Wave& w, const Instruction& i) {
@@ -108,6 +119,8 @@ template <class A, bool RETURNS> void atomic(Wave& w, const Instruction& i) {
   const u64 mask = inside_lds(w, i, at, w.exec(), sizeof(T));
   const u32 number = begin_write(w, i, true);
   Shadow* shadow = w.group->shadow;
+  if (w.tracker) w.tracker->settle(w, at, mask, sizeof(T));
+  const u64 unknown = shadow ? w.tracker->unknown_lanes(i.o[2]) | w.tracker->unknown_lanes(i.o[3]) : 0;
   const auto value = [&](const Operand& o, u32 l) {
     T x = w.v[o.index][l];
     if constexpr (wide) x |= static_cast<u64>(w.v[o.index + 1][l]) << 32;
@@ -119,13 +132,14 @@ template <class A, bool RETURNS> void atomic(Wave& w, const Instruction& i) {
       bounds_fault(w, i, at[l], sizeof(T), l, 1);
       continue;
     }
-    if (shadow) shadow->write(w, i, number, l, at[l], sizeof(T), nullptr);
+    if (shadow) shadow->write_atomic(w, i, number, l, at[l], sizeof(T), lane_on(unknown, l), is_swap<A>);
     T old;
     std::memcpy(&old, &w.group->lds[at[l]], sizeof old);
     // ds_cmpst compares with the first data and stores the second.
     const bool compares = i.o[3].kind == VGPR;
     const T next = A::apply(old, value(compares ? i.o[3] : i.o[2], l), compares ? value(i.o[2], l) : T{0});
     std::memcpy(&w.group->lds[at[l]], &next, sizeof next);
+    if (shadow) shadow->changed(at[l], sizeof next, &next);
     if (!RETURNS) continue;
     w.v[i.o[0].index][l] = static_cast<u32>(old);
     if constexpr (wide) w.v[i.o[0].index + 1][l] = static_cast<u32>(old >> 32);

@@ -5,9 +5,6 @@
 
 namespace hkb {
 
-// High words of addresses that are not of global memory: no user address of the host has them.
-inline constexpr u32 SHARED_APERTURE = 0x00010000, PRIVATE_APERTURE = 0x00020000;
-
 enum Space { GLOBAL, FLAT, SCRATCH, BUFFER };
 
 struct Places {
@@ -23,5 +20,15 @@ struct Places {
 template <Space S> void find_places(Wave& w, const Instruction& i, u32 size, bool write, Places& to);
 // Which lanes of `mask` have `size` bytes at their offset in LDS; the others are reported.
 u64 inside_lds(Wave& w, const Instruction& i, const u32* at, u64 mask, u32 size);
+
+// Write to LDS; with late delivery, when a wait proves it.
+inline void to_lds(Wave& w, u32 at, u32 size, const void* data) {
+  if (!w.deferred) {
+    std::memcpy(&w.group->lds[at], data, size);
+    return;
+  }
+  Piece& piece = w.deferred->emplace_back(Piece{at, size, {}});
+  std::memcpy(piece.data, data, size);
+}
 
 }  // namespace hkb

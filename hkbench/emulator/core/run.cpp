@@ -12,7 +12,9 @@ namespace {
 
 constexpr u32 TURN = 20000;           // instructions of a wave before the next has its turn
 constexpr std::size_t FAULTS = 64;    // different ones that are told
-constexpr u32 POISON = 0x7fe0dead;    // what registers and LDS hold before anything is written
+constexpr u32 POISON = 0x7fe0dead;    // what registers and LDS hold before anything is written: NaN
+// With late delivery LDS holds large numbers of both signs: a maximum or minimum passes over NaN, and not over these.
+constexpr u64 LARGE = 0xff7f7f7f'7f7f7f7f;
 
 u64 mixed(u64 x) {  // splitmix64
   x += 0x9e3779b97f4a7c15;
@@ -74,6 +76,10 @@ void start_wave(Wave& w, u32 number) {
   w.tracker->deferred.clear();
   std::fill(w.tracker->pending, w.tracker->pending + WORDS, 0);
   std::fill(w.tracker->defined, w.tracker->defined + WORDS, 0);
+  std::fill(w.tracker->unknown, w.tracker->unknown + VGPRS, ~u64{0});
+  std::fill(w.tracker->origin, w.tracker->origin + VGPRS, NOWHERE);
+  std::fill(w.tracker->unwritten, w.tracker->unwritten + 4, 0);
+  if (launch.late) w.tracker->on_its_way.assign(launch.lds / 4 + 4, 0);
   mark_defined(*w.tracker, 0, at);
   mark_defined(*w.tracker, 102, 26);
   mark_defined(*w.tracker, SGPRS, 1);
@@ -100,7 +106,7 @@ class Slot {
     waves_.reset(static_cast<Wave*>(::operator new(sizeof(Wave) * waves, std::align_val_t{64})));
     trackers_.resize(waves);
     if (run.launch->check && run.launch->lds)
-      shadow_ = std::make_unique<Shadow>(run.launch->lds, run.launch->shift);
+      shadow_ = std::make_unique<Shadow>(run.launch->lds, run.launch->shift, run.launch->late);
     group_.shadow = shadow_.get();
     for (u32 k = 0; k < waves; ++k) {
       Wave* w = new (&waves_.get()[k]) Wave;
@@ -124,7 +130,8 @@ class Slot {
     group_.id[2] = static_cast<u32>(number / launch.grid[0] / launch.grid[1]);
     group_.round = 0;
     group_.lds.resize(launch.lds);
-    for (u32 k = 0; k + 4 <= launch.lds; k += 4) std::memcpy(&group_.lds[k], &POISON, 4);
+    const u64 filling = launch.late ? LARGE : POISON | u64{POISON} << 32;
+    for (u32 k = 0; k < launch.lds; k += 8) std::memcpy(&group_.lds[k], &filling, std::min(8u, launch.lds - k));
     if (shadow_) shadow_->clear();
     for (u32 k = 0; k < group_.waves.size(); ++k) start_wave(*group_.waves[k], k);
     u64 random = mixed(launch.seed ^ mixed(number));

@@ -8,12 +8,6 @@ namespace {
 constexpr u32 LATE_PATTERN = 0x7fe0dead;  // a NaN as a float, and as two halves
 
 u32 first_bit(const Operand& o) { return o.kind == VGPR ? SGPRS + o.index : o.index; }
-bool any_of(const u64* set, const Operand& o) {
-  if (o.kind != VGPR && o.kind != SGPR) return false;
-  for (u32 k = first_bit(o); k < first_bit(o) + o.width; ++k)
-    if (set[k >> 6] >> (k & 63) & 1) return true;
-  return false;
-}
 
 }  // namespace
 
@@ -54,36 +48,120 @@ void Tracker::missing(const InFlight& op, u32& vm, u32& lgkm) const {
   }
 }
 
-// Undefined values may be computed with (compilers do), but not be an address or be stored to memory.
+u64 Tracker::unknown_lanes(const Operand& o) const {
+  if (o.kind != VGPR && o.kind != SGPR) return 0;
+  u64 lanes = 0;
+  for (u32 k = first_bit(o); k < first_bit(o) + o.width; ++k)
+    if (!(defined[k >> 6] >> (k & 63) & 1)) lanes |= k < SGPRS ? ~u64{0} : unknown[k - SGPRS];
+  return lanes;
+}
+
+void Tracker::sink(Wave& w, const Instruction& i, const Operand& o) {
+  u64 lanes = unknown_lanes(o) & (o.kind == VGPR ? w.exec() : ~u64{0});
+  if (i.flight == FLAT_ANY && &o == &i.o[0])  // data that go to LDS
+    for (u32 l = 0; l < LANES; ++l)
+      if (w.v[i.o[1].index + 1][l] == SHARED_APERTURE) lanes &= ~(u64{1} << l);
+  if (!lanes || (w.exec() == 0 && i.flight != SMEM_LOAD)) return;
+  FaultRecord fault = fault_of(w, i, FAULT_UNINITIALIZED);
+  for (u32 k = first_bit(o); k < first_bit(o) + o.width && fault.reg == NOWHERE; ++k)
+    if (!(defined[k >> 6] >> (k & 63) & 1)) fault.reg = k;
+  fault.cause = fault.reg < SGPRS ? NOWHERE : origin[fault.reg - SGPRS];
+  w.group->run->report(fault);
+}
+
+// Unknown values may be computed with (compilers do), but not be an address or be stored to memory.
 void Tracker::undefined(Wave& w, const Instruction& i) {
-  u64 unknown[WORDS];
-  for (u32 k = 0; k < WORDS; ++k) unknown[k] = i.reads[k] & ~defined[k];
-  for (u32 n = 0; n < OPERANDS; ++n) {
-    const bool address = i.sink & SINK_ADDRESS && (n == 1 || n == 2 || n == 4);
-    const bool data = i.sink & SINK_DATA && n == 0;
-    if (!(address || data) || !any_of(unknown, i.o[n]) || (w.exec() == 0 && i.flight != SMEM_LOAD)) continue;
-    FaultRecord fault = fault_of(w, i, FAULT_UNINITIALIZED);
-    fault.reg = first_bit(i.o[n]);
-    for (u32 k = fault.reg; k < first_bit(i.o[n]) + i.o[n].width; ++k)
-      if (unknown[k >> 6] >> (k & 63) & 1) {
-        fault.reg = k;
-        break;
-      }
-    w.group->run->report(fault);
+  const bool shared = i.flight == LDS_ANY;  // what is stored to LDS may be unknown, too: Shadow::known
+  if (i.sink & SINK_ADDRESS) {
+    sink(w, i, i.o[1]);
+    if (!shared) sink(w, i, i.o[2]);
+    if (!shared) sink(w, i, i.o[4]);
   }
-  for (u32 k = 0; k < WORDS; ++k) defined[k] |= i.writes[k];
-  if (i.flight != NO_FLIGHT) return;  // what a load brings is defined
+  if (i.sink & SINK_DATA) sink(w, i, i.o[0]);
+  u64 lanes = 0;
+  u32 from = NOWHERE;
+  for (u32 k = 0; k < WORDS; ++k)
+    for (u64 rest = i.reads[k] & ~defined[k]; rest; rest &= rest - 1) {
+      const u32 bit = 64 * k + static_cast<u32>(std::countr_zero(rest));
+      lanes |= bit < SGPRS ? ~u64{0} : unknown[bit - SGPRS];
+      if (from == NOWHERE && bit >= SGPRS) from = origin[bit - SGPRS];
+    }
   // Of results in two registers the lower one depends on lower halves alone (sums, products, packed pairs).
-  const Operand& d = i.o[0];
-  bool low = d.width != 2;
-  for (u32 n = 0; n < i.operands && !low; ++n) {
-    const Operand first{i.o[n].index, i.o[n].kind, 1, 0, 0, 0};
-    low = any_of(unknown, i.o[n].width == 2 ? first : i.o[n]);
+  u64 lower = i.o[0].width == 2 ? 0 : lanes;
+  for (u32 n = 0; n < i.operands && i.o[0].width == 2; ++n) {
+    Operand half = i.o[n];
+    half.width = half.width == 2 ? 1 : half.width;
+    if (i.reads[first_bit(half) >> 6] >> (first_bit(half) & 63) & 1) lower |= unknown_lanes(half);
   }
-  u64 spoiled[WORDS];
-  std::memcpy(spoiled, i.writes, sizeof spoiled);
-  if (!low) spoiled[first_bit(d) >> 6] &= ~(u64{1} << (first_bit(d) & 63));
-  for (u32 k = 0; k < WORDS; ++k) defined[k] &= ~spoiled[k];
+  if (i.sink & TRIED) lanes = lower = try_unknown(w, i);
+  for (u32 k = 0; k < WORDS; ++k) defined[k] |= i.writes[k];
+  if (i.flight == NO_FLIGHT || i.sink & TRIED) spoil(w, i, lanes, lower, from);  // what a load brings is known
+}
+
+// Of the registers that an instruction writes, `lanes` are unknown (of a pair's first one: `lower`).
+void Tracker::spoil(Wave& w, const Instruction& i, u64 lanes, u64 lower, u32 origin_) {
+  for (u32 k = 0; k < WORDS; ++k)
+    for (u64 rest = i.writes[k]; rest; rest &= rest - 1) {
+      const u32 bit = 64 * k + static_cast<u32>(std::countr_zero(rest));
+      const u64 which = bit == first_bit(i.o[0]) ? lower : lanes;
+      if (!(bit < SGPRS ? which : which & w.exec())) continue;
+      defined[k] &= ~(u64{1} << (bit & 63));
+      if (bit < SGPRS) continue;
+      unknown[bit - SGPRS] = which & w.exec();
+      origin[bit - SGPRS] = origin_;
+    }
+}
+
+// Execute an instruction twice, with other values in what is unknown: the lanes whose results differ depend on it.
+u64 Tracker::try_unknown(Wave& w, const Instruction& i) {
+  std::vector<u32> touched;
+  for (u32 bit = 0; bit < 64 * WORDS; ++bit)
+    if ((i.writes[bit >> 6] | (i.reads[bit >> 6] & ~defined[bit >> 6])) >> (bit & 63) & 1) touched.push_back(bit);
+  std::vector<u32> before(touched.size() * LANES), once = before;
+  const auto move = [&](std::vector<u32>& kept, bool back) {
+    for (std::size_t n = 0; n < touched.size(); ++n) {
+      const u32 bit = touched[n], size = bit < SGPRS ? 4 : 4 * LANES;
+      u32* reg = bit < SGPRS ? &w.s[bit] : w.v[bit - SGPRS];
+      std::memcpy(back ? reg : &kept[n * LANES], back ? &kept[n * LANES] : reg, size);
+    }
+  };
+  const u32 scc = w.scc;
+  const Handler handler = reinterpret_cast<Handler>(i.handler);
+  move(before, false);
+  handler(w, i);
+  move(once, false);
+  move(before, true);
+  for (const u32 bit : touched) {
+    if (defined[bit >> 6] >> (bit & 63) & 1 || !(i.reads[bit >> 6] >> (bit & 63) & 1)) continue;
+    if (bit < SGPRS) w.s[bit] = ~w.s[bit];
+    for (u32 l = 0; bit >= SGPRS && l < LANES; ++l)
+      if (lane_on(unknown[bit - SGPRS], l)) w.v[bit - SGPRS][l] ^= ~u32{0};
+  }
+  handler(w, i);
+  u64 lanes = 0;
+  for (std::size_t n = 0; n < touched.size(); ++n) {
+    const u32 bit = touched[n];
+    if (!(i.writes[bit >> 6] >> (bit & 63) & 1)) continue;
+    if (bit < SGPRS) lanes |= w.s[bit] != once[n * LANES] ? ~u64{0} : 0;
+    for (u32 l = 0; bit >= SGPRS && l < LANES; ++l)
+      lanes |= static_cast<u64>(w.v[bit - SGPRS][l] != once[n * LANES + l]) << l;
+  }
+  move(before, true);
+  w.scc = scc;
+  return lanes;
+}
+
+// What was read of LDS that nobody wrote is unknown.
+void Tracker::read_unwritten(const Instruction& i, u32 number) {
+  for (u32 n = 0; n < 4; ++n) {
+    const u64 lanes = unwritten[n];
+    unwritten[n] = 0;
+    const u32 bit = first_bit(i.o[0]) + n;
+    if (!lanes || i.o[0].kind != VGPR || !(i.writes[bit >> 6] >> (bit & 63) & 1)) continue;
+    defined[bit >> 6] &= ~(u64{1} << (bit & 63));
+    unknown[bit - SGPRS] = lanes;
+    origin[bit - SGPRS] = number;
+  }
 }
 
 void Tracker::issue(Wave& w, const Instruction& i) {
@@ -91,6 +169,7 @@ void Tracker::issue(Wave& w, const Instruction& i) {
   op.instruction = static_cast<u32>(&i - w.group->run->code);
   op.exec = w.exec();
   op.active = op.exec != 0 || i.flight == SMEM_LOAD;
+  op.direct = i.flight == LDS_DMA;
   switch (i.flight) {
     case VM_LOAD: case VM_STORE: case LDS_DMA: op.vm = Owes::ORDERED; break;
     case FLAT_ANY: op.vm = op.lgkm = Owes::UNORDERED; break;
@@ -115,9 +194,13 @@ void Tracker::issue(Wave& w, const Instruction& i) {
   }
   op.lds_write = lds_write;
   lds_write = 0;
+  if (check) read_unwritten(i, op.instruction);
   if (late && !deferred.empty()) {
-    op.words = std::make_unique<std::vector<std::pair<u32, u32>>>(std::move(deferred));
+    op.pieces = std::make_unique<std::vector<Piece>>(std::move(deferred));
     deferred.clear();
+    if (!op.direct)
+      for (const Piece& piece : *op.pieces)
+        for (u32 word = piece.at / 4; word <= (piece.at + piece.size - 1) / 4; ++word) ++on_its_way[word];
   }
   ops.push_back(std::move(op));
   wait(w, VM_MOST, LGKM_MOST);
@@ -137,6 +220,9 @@ void Tracker::wait(Wave& w, u32 vm, u32 lgkm) {
   std::size_t kept = 0;
   for (std::size_t k = 0; k < ops.size(); ++k) {
     if (ops[k].vm == Owes::NOTHING && ops[k].lgkm == Owes::NOTHING) {
+      if (ops[k].pieces && !ops[k].direct)  // not before those that are older
+        for (std::size_t older = 0; older < kept; ++older)
+          if (!ops[older].direct) land(w, ops[older]);
       retire(w, ops[k]);
     } else {
       if (kept != k) ops[kept] = std::move(ops[k]);
@@ -159,21 +245,46 @@ void Tracker::retire(Wave& w, InFlight& op) {
       std::memcpy(&w.s[op.first], op.late.get(), 4 * op.registers);
     }
   }
-  if (op.words)
-    for (const auto& [at, word] : *op.words) std::memcpy(&w.group->lds[at], &word, 4);
+  land(w, op);
   if (op.lds_write && w.group->shadow) w.group->shadow->complete(op.lds_write, w.group->round);
 }
 
-Shadow::Shadow(u32 bytes, u32 shift_) : shift(shift_) {
+// Bring what an operation writes to LDS.
+void Tracker::land(Wave& w, InFlight& op) {
+  if (!op.pieces) return;
+  for (const Piece& piece : *op.pieces) {
+    std::memcpy(&w.group->lds[piece.at], piece.data, piece.size);
+    if (op.direct) continue;
+    for (u32 word = piece.at / 4; word <= (piece.at + piece.size - 1) / 4; ++word) --on_its_way[word];
+  }
+  op.pieces.reset();
+}
+
+void Tracker::settle(Wave& w, const u32* at, u64 mask, u32 size) {
+  if (!late || ops.empty()) return;
+  bool met = false;
+  for (u64 rest = mask; rest && !met; rest &= rest - 1) {
+    const u32 l = static_cast<u32>(std::countr_zero(rest));
+    for (u32 word = at[l] / 4; word <= (at[l] + size - 1) / 4; ++word) met |= on_its_way[word] != 0;
+  }
+  if (!met) return;
+  for (InFlight& op : ops)
+    if (!op.direct) land(w, op);
+}
+
+Shadow::Shadow(u32 bytes, u32 shift_, bool late) : shift(shift_) {
   const u32 pieces = (bytes >> shift) + 16;
   last.assign(pieces, 0);
   readers.assign(pieces, 0);
   reader.assign(pieces, 0);
+  known.assign(pieces, 0);
+  if (late) issued.assign(bytes, 0);
 }
 
 void Shadow::clear() {
   std::fill(last.begin(), last.end(), 0);
   std::fill(readers.begin(), readers.end(), 0);
+  std::fill(known.begin(), known.end(), 0);
   writes.clear();
   first = floor = 1;
 }
@@ -193,7 +304,12 @@ void Shadow::race(Wave& w, const Instruction& i, u32 lane, u32 piece, u32 cause,
   w.group->run->report(fault);
 }
 
-void Shadow::write(Wave& w, const Instruction& i, u32 number, u32 lane, u32 at, u32 size, const u8* data) {
+void Shadow::changed(u32 at, u32 size, const void* data) {
+  if (!issued.empty()) std::memcpy(&issued[at], data, size);
+}
+
+void Shadow::write(Wave& w, const Instruction& i, u32 number, u32 lane, u32 at, u32 size, const u8* data, bool unknown) {
+  const u8* now = issued.empty() ? w.group->lds.data() : issued.data();
   const u32 me = 1u << w.number, round = (w.group->round & 0xffff) << 16;
   const bool atomic = data == nullptr;
   for (u32 piece = at >> shift; piece <= (at + size - 1) >> shift; ++piece) {
@@ -202,7 +318,7 @@ void Shadow::write(Wave& w, const Instruction& i, u32 number, u32 lane, u32 at, 
     if (others_read || before >= floor) {
       const u32 from = piece << shift > at ? piece << shift : at;
       const u32 to = ((piece + 1) << shift) < at + size ? (piece + 1) << shift : at + size;
-      const bool same = data && std::memcmp(&w.group->lds[from], data + (from - at), to - from) == 0;
+      const bool same = data && std::memcmp(now + from, data + (from - at), to - from) == 0;
       if (others_read && !same) race(w, i, lane, piece, reader[piece], NOWHERE);
       if (before >= floor) {
         const Write& other = writes[before - first];
@@ -212,7 +328,19 @@ void Shadow::write(Wave& w, const Instruction& i, u32 number, u32 lane, u32 at, 
       }
     }
     last[piece] = number;
+    known[piece] = !unknown && (!atomic || known[piece]);
   }
+  if (data) changed(at, size, data);
+}
+
+void Shadow::write_atomic(Wave& w, const Instruction& i, u32 number, u32 lane, u32 at, u32 size, bool unknown,
+                          bool replaces) {
+  for (u32 piece = at >> shift; piece <= (at + size - 1) >> shift; ++piece) {
+    const u32 from = piece << shift > at ? (piece << shift) - at : 0;
+    if (!known[piece]) w.tracker->unwritten[from / 4] |= u64{1} << lane;
+    if (replaces) known[piece] = 1;
+  }
+  write(w, i, number, lane, at, size, nullptr, unknown);
 }
 
 void Shadow::check_read(Wave& w, const Instruction& i, u32 lane, u32 piece, bool& waited) {
@@ -232,7 +360,7 @@ void Shadow::check_read(Wave& w, const Instruction& i, u32 lane, u32 piece, bool
   w.group->run->report(fault);
 }
 
-void Shadow::read(Wave& w, const Instruction& i, const u32* at, u64 mask, u32 size) {
+void Shadow::read(Wave& w, const Instruction& i, const u32* at, u64 mask, u32 size, u32 row) {
   const u32 me = 1u << w.number, round = (w.group->round & 0xffff) << 16;
   const u32 code = static_cast<u32>(&i - w.group->run->code);
   bool waited = false;
@@ -241,6 +369,10 @@ void Shadow::read(Wave& w, const Instruction& i, const u32* at, u64 mask, u32 si
     const u32 begin = at[lane] >> shift, end = ((at[lane] + size - 1) >> shift) + 1;
     for (u32 piece = begin; piece < end; ++piece) {
       if (last[piece] >= floor) check_read(w, i, lane, piece, waited);
+      if (!known[piece]) {
+        const u32 from = piece << shift > at[lane] ? (piece << shift) - at[lane] : 0;
+        w.tracker->unwritten[row + from / 4] |= u64{1} << lane;
+      }
       const u32 seen = readers[piece];
       readers[piece] = ((seen & 0xffff0000) == round ? seen : round) | me;
       reader[piece] = code;

@@ -18,29 +18,43 @@ struct InFlight {
   u32 instruction;
   Owes vm, lgkm;
   bool active;           // some lane took part
+  bool direct;           // loads from memory straight into LDS: in no order with the wave's other accesses to it
   u16 first, registers;  // its destination, in the numbering of Instruction::writes
   u32 lds_write;         // its number in the workgroup's Shadow; 0: none
   u64 exec;
   std::unique_ptr<u32[]> late;                             // late delivery: what the registers will hold
-  std::unique_ptr<std::vector<std::pair<u32, u32>>> words;  // late delivery: what LDS will hold
+  std::unique_ptr<std::vector<Piece>> pieces;              // late delivery: what LDS will hold
 };
 
 struct Tracker {
   bool check, late;
   std::vector<InFlight> ops;  // oldest first
   u64 pending[WORDS] = {}, defined[WORDS] = {};
-  u32 lds_write = 0;  // of the instruction at work
-  std::vector<std::pair<u32, u32>> deferred;
+  u64 unknown[VGPRS];         // of a register that is not `defined`: its lanes of which nothing is known
+  u32 origin[VGPRS];          // the instruction that read them from LDS; NOWHERE: nobody wrote the register
+  u64 unwritten[4] = {};      // what the instruction at work reads: lanes whose bytes in LDS nobody wrote, by register
+  u32 lds_write = 0;          // of the instruction at work
+  std::vector<Piece> deferred;
+  std::vector<u16> on_its_way;  // late delivery: for each word of LDS, how many of this wave's writes are in flight
 
   void before(Wave& w, const Instruction& i);
   void issue(Wave& w, const Instruction& i);
   void wait(Wave& w, u32 vm, u32 lgkm);
   // Which waits would have proven `op`: the largest counts.
   void missing(const InFlight& op, u32& vm, u32& lgkm) const;
+  // Late delivery: LDS keeps a wave's accesses in order, so what it reads has its own writes.
+  void settle(Wave& w, const u32* at, u64 mask, u32 size);
+  // The lanes of `o` of which nothing is known.
+  u64 unknown_lanes(const Operand& o) const;
 
  private:
   void conflict(Wave& w, const Instruction& i);
   void undefined(Wave& w, const Instruction& i);
+  void sink(Wave& w, const Instruction& i, const Operand& o);
+  u64 try_unknown(Wave& w, const Instruction& i);
+  void spoil(Wave& w, const Instruction& i, u64 lanes, u64 lower, u32 origin_);
+  void read_unwritten(const Instruction& i, u32 number);
+  void land(Wave& w, InFlight& op);
   void retire(Wave& w, InFlight& op);
 };
 
@@ -58,13 +72,20 @@ struct Shadow {
   std::vector<u32> last;     // number of the last write of each piece; 0: none
   std::vector<u32> readers;  // round << 16 | a bit for each wave, of each piece
   std::vector<u32> reader;   // instruction of the last read of each piece
+  std::vector<u8> known;     // whether something that is known was written to each piece
+  std::vector<u8> issued;    // late delivery: LDS with what is on its way
 
-  Shadow(u32 bytes, u32 shift_);
+  Shadow(u32 bytes, u32 shift_, bool late);
   void clear();
   u32 begin_write(const Wave& w, const Instruction& i, bool atomic, bool direct);
-  // One lane: call before LDS changes. `data`: what will stand there, null for an atomic.
-  void write(Wave& w, const Instruction& i, u32 number, u32 lane, u32 at, u32 size, const u8* data);
-  void read(Wave& w, const Instruction& i, const u32* at, u64 mask, u32 size);
+  // One lane: call before LDS changes. `data`: what will stand there.
+  // `unknown`: whether the lane stores what nobody wrote.
+  void write(Wave& w, const Instruction& i, u32 number, u32 lane, u32 at, u32 size, const u8* data, bool unknown);
+  // `row`: the first of the instruction's registers that what is read comes to.
+  void read(Wave& w, const Instruction& i, const u32* at, u64 mask, u32 size, u32 row);
+  // The same for an atomic, of which `changed` tells the result. `replaces`: whatever was there before.
+  void write_atomic(Wave& w, const Instruction& i, u32 number, u32 lane, u32 at, u32 size, bool unknown, bool replaces);
+  void changed(u32 at, u32 size, const void* data);
   void complete(u32 number, u32 round);
   void next_round(u32 round);
 

@@ -40,7 +40,9 @@ template <class T, bool HIGH> struct Half {
 };
 
 void note_read(Wave& w, const Instruction& i, const Places& places, u32 size) {
-  if (places.shared && w.group->shadow) w.group->shadow->read(w, i, places.at, places.shared, size);
+  if (!places.shared || !w.tracker) return;
+  w.tracker->settle(w, places.at, places.shared, size);
+  if (w.group->shadow) w.group->shadow->read(w, i, places.at, places.shared, size, 0);
 }
 
 // Loads of one word a lane from neighbouring addresses are one copy.
@@ -87,6 +89,7 @@ template <Space S, class P> void store(Wave& w, const Instruction& i) {
   Shadow* shadow = places.shared ? w.group->shadow : nullptr;
   const u32 number = shadow ? shadow->begin_write(w, i, false, false) : 0;
   if (shadow) w.tracker->lds_write = number;
+  const u64 unknown = shadow ? w.tracker->unknown_lanes(i.o[0]) : 0;
   for (u32 l = 0; l < LANES; ++l) {
     if (!lane_on(places.mask, l)) continue;
     u32 x[P::words];
@@ -98,10 +101,12 @@ template <Space S, class P> void store(Wave& w, const Instruction& i) {
       mark_written(w, reinterpret_cast<u64>(places.p[l]), places.bytes[l]);
       continue;
     }
-    if (shadow && lane_on(places.shared, l)) {
+    if (lane_on(places.shared, l)) {
       u8 data[16];
       P::put(data, x);
-      shadow->write(w, i, number, l, places.at[l], P::bytes, data);
+      if (shadow) shadow->write(w, i, number, l, places.at[l], P::bytes, data, lane_on(unknown, l));
+      to_lds(w, places.at[l], P::bytes, data);
+      continue;
     }
     P::put(places.p[l], x);
     if (lane_on(places.global, l)) mark_written(w, reinterpret_cast<u64>(places.p[l]), P::bytes);
@@ -128,11 +133,8 @@ template <Space S, class P> void load_lds(Wave& w, const Instruction& i) {
     } else if (lane_on(places.mask, l)) {
       P::get(places.p[l], x);
     }
-    if (shadow) shadow->write(w, i, number, l, at[l], step, reinterpret_cast<const u8*>(x));
-    if (w.deferred)
-      for (u32 k = 0; k < P::words; ++k) w.deferred->push_back({at[l] + 4 * k, x[k]});
-    else
-      std::memcpy(&w.group->lds[at[l]], x, step);
+    if (shadow) shadow->write(w, i, number, l, at[l], step, reinterpret_cast<const u8*>(x), false);
+    to_lds(w, at[l], step, x);
   }
 }
 template <class P> void buffer_load(Wave& w, const Instruction& i) {
@@ -155,6 +157,8 @@ template <Space S, class A> void atomic(Wave& w, const Instruction& i) {
   Shadow* shadow = places.shared ? w.group->shadow : nullptr;
   const u32 number = shadow ? shadow->begin_write(w, i, true, false) : 0;
   if (shadow) w.tracker->lds_write = number;
+  if (places.shared && w.tracker) w.tracker->settle(w, places.at, places.shared, sizeof(T));
+  const u64 unknown = shadow ? w.tracker->unknown_lanes(i.o[3]) : 0;
   for (u32 l = 0; l < LANES; ++l) {
     if (!lane_on(places.mask | places.zeros, l)) continue;
     T old = 0;
@@ -163,9 +167,11 @@ template <Space S, class A> void atomic(Wave& w, const Instruction& i) {
         bounds_fault(w, i, reinterpret_cast<u64>(places.p[l]), sizeof(T), l, 0);
         continue;
       }
-      if (shadow && lane_on(places.shared, l)) shadow->write(w, i, number, l, places.at[l], sizeof(T), nullptr);
+      const bool tracked = shadow && lane_on(places.shared, l);
+      if (tracked) shadow->write_atomic(w, i, number, l, places.at[l], sizeof(T), lane_on(unknown, l), is_swap<A>);
       const T x = value(0, l), y = compares ? value(words, l) : 0;
       old = atomically<T>(places.p[l], [&](T before) { return A::apply(before, x, y); });
+      if (tracked) shadow->changed(places.at[l], sizeof(T), places.p[l]);
       if (lane_on(places.global, l)) mark_written(w, reinterpret_cast<u64>(places.p[l]), sizeof(T));
     }
     if (!result) continue;

@@ -50,6 +50,15 @@ struct Run {
   void report(const FaultRecord& fault);
 };
 
+// High words of addresses that are not of global memory: no user address of the host has them.
+inline constexpr u32 SHARED_APERTURE = 0x00010000, PRIVATE_APERTURE = 0x00020000;
+
+// Late delivery: bytes on their way to LDS.
+struct Piece {
+  u32 at, size;
+  u8 data[16];
+};
+
 enum WaveState : u32 { RUNNING, AT_BARRIER, ENDED };
 
 struct alignas(64) Wave {
@@ -61,7 +70,7 @@ struct alignas(64) Wave {
   Tracker* tracker;  // null when nothing is tracked
   std::vector<u8> scratch;
   const Range* last;  // that an access fell into
-  std::vector<std::pair<u32, u32>>* deferred;  // late delivery: what a load wrote to LDS, address and word
+  std::vector<Piece>* deferred;  // late delivery: what the instruction at work writes to LDS
 
   u64 pair(u32 i) const {
     u64 value;
