@@ -206,6 +206,7 @@ def _registers(
     _check(name, modifiers, tokens, types, sources)
     modifiers.check_suffix(suffix)
     _select(out, modifiers, types, sources)
+    _halves(out, name, types, sources)
     if modifiers.bitop3 is not None:
         out.imm = modifiers.bitop3
     elif "bitop3" in name:
@@ -305,6 +306,19 @@ def _select(out: Decoded, modifiers: Modifiers, types: list[str], sources: list[
         if types[0] not in HALVES and types[0] != "sel":
             raise NotUnderstood("op_sel on a destination of 32 bits")
         out.slots[0] = out.slots[0].with_flags(Flag.OP_SEL)
+
+
+def _halves(out: Decoded, name: str, types: list[str], sources: list[int]) -> None:
+    """Leave out of the reads what op_sel and op_sel_hi keep an operation on pairs of registers from reading."""
+    for k, n in enumerate(sources):
+        operand = out.slots[n]
+        if types[n] != "p64" or operand.kind not in (Kind.VGPR, Kind.SGPR):
+            continue
+        low, high = bool(operand.flags & Flag.OP_SEL), bool(operand.flags & Flag.OP_SEL_HI)
+        if name == "v_pk_mov_b32":  # each source gives one half of the result
+            high = low
+        if low is high:
+            out.reads[k] = Operand(operand.kind, operand.index + low, 1)
 
 
 def _hwreg(text: str) -> int:

@@ -63,6 +63,20 @@ def test_what_is_not_known_is_refused_with_its_reason(text: str, reason: str) ->
         decode(text, table("gfx942"))
 
 
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("v_pk_mul_f32 v[4:5], v[6:7], v[8:9]", {6, 7, 8, 9}),
+        ("v_pk_mul_f32 v[4:5], v[6:7], v[8:9] op_sel_hi:[1,0]", {6, 7, 8}),
+        ("v_pk_fma_f32 v[4:5], v[6:7], v[8:9], v[10:11] op_sel:[0,1,0]", {6, 7, 9, 10, 11}),
+        ("v_pk_mov_b32 v[4:5], v[6:7], v[8:9] op_sel:[1,0]", {7, 8}),
+    ],
+)
+def test_halves_that_are_not_selected_are_not_read(text: str, read: set[int]) -> None:
+    reads = decode(text, table("gfx942")).reads
+    assert {n for operand in reads for n in range(operand.index, operand.index + operand.width)} == read
+
+
 def test_a_branch_to_no_instruction_is_marked() -> None:
     lines = [Line(0, "s_branch 7", (0xBF820007,), "", "k"), Line(4, "s_endpgm", (0xBF810000,), "", "k")]
     code = encode(lines, "gfx950")
