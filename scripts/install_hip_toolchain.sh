@@ -14,7 +14,7 @@ set -euo pipefail
 REPO="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 PREFIX="${1:-$REPO/.hip}"
 STAMP_NAME=.complete
-LAYOUT=2 # raise it when an older prefix must be made anew
+LAYOUT=3 # raise it when an older prefix must be made anew
 
 # Headers that a HIP extension for PyTorch includes; the first line is needed, the others are taken where they exist.
 NEEDED=(libamdhip64-dev libhsa-runtime-dev libamd-comgr-dev librocprim-dev librocthrust-dev)
@@ -132,9 +132,17 @@ arrange() { # gives what was unpacked the shape of a ROCm folder
 #!/bin/sh
 # clang++ told where this folder's HIP headers, runtime and device libraries are; -O3 is what ROCm's hipcc starts from.
 root="\$(dirname "\$(dirname "\$(readlink -f "\$0")")")"
+# To ROCm's hipcc a .cu file is HIP, too; PyTorch leaves that name to a source that has nothing to be hipified.
+language=
+for word; do
+    case "\$word" in
+    -x*) language= && break ;;
+    *.cu | *.cuh) language="-x hip" ;;
+    esac
+done
 exec /usr/lib/llvm-$version/bin/clang++ --rocm-path="\$root" --hip-path="\$root" --rocm-device-lib-path="\$root/bitcode" \\
     -Wno-unused-command-line-argument$wave -isystem "\$root/include" -L"\$root/$multiarch" \\
-    -O3 "\$@"
+    -O3 \$language "\$@"
 WRAPPER
     chmod +x "$WORK/rocm/bin/hipcc"
 }
