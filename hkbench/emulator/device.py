@@ -11,6 +11,8 @@ import select
 import socket
 import struct
 import threading
+import time
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -25,9 +27,11 @@ from hkbench.emulator.link import (
     Left,
     LoadCode,
     Malformed,
+    ReadVariable,
     RefusedName,
     RemoveRange,
     Request,
+    WriteVariable,
     answer,
     receive,
 )
@@ -107,6 +111,24 @@ class Engine(Protocol[Loaded]):
     def launch(self, module: Loaded, request: LaunchKernel, options: CallOptions) -> Ran:
         """Execute a kernel."""
 
+    def write(self, module: Loaded, variable: str, offset: int, data: bytes) -> None:
+        """Write to a variable of a code object. Raises ValueError: there is none, or it is not so large."""
+
+    def read(self, module: Loaded, variable: str, offset: int, size: int) -> bytes:
+        """Return bytes of one. Raises ValueError as `write` does."""
+
+    def begin(self) -> None:
+        """Forget whose bytes they are: a call begins."""
+
+    def kept(self, place: Range) -> int:
+        """Return how many bytes at a place kernels wrote since `begin`, and nobody else after them."""
+
+    def host_made(self) -> array[int]:
+        """Return pairs (number, bytes) of the chunks that kernels read since `begin` and the host had written."""
+
+    def numbers(self, place: Range) -> array[int]:
+        """Return such pairs of what lies at a place."""
+
 
 class Device(Generic[Loaded]):
     """The state of the device. `handle` is given what a runner says, the rest what the evaluator does."""
@@ -125,6 +147,8 @@ class Device(Generic[Loaded]):
     def begin(self, options: CallOptions) -> None:
         """Forget what was observed: a call begins."""
         self._options = options
+        self._ends = time.monotonic() + options.seconds
+        self._engine.begin()
         self._launches: list[Launched] = []
         self._count = self._instructions = 0
         self._faults: list[Told] = []
@@ -143,15 +167,24 @@ class Device(Generic[Loaded]):
             fault_count=self._fault_count,
             refusals=self._refusals,
             violation=self._violation,
-            written=[self._written.within(one) for one in outputs],
+            written=[min(self._written.within(one), self._engine.kept(one)) for one in outputs],
+            host_made=sum(self._engine.host_made()[1::2]),
         )
+
+    def host_made(self, outputs: Sequence[Range]) -> tuple[array[int], array[int]]:
+        """Return pairs (number, bytes) of what kernels read of the host's, and of what lies at the outputs."""
+        lie = array("Q")
+        for one in outputs:
+            if any(known.holds(one) for known in self._ranges.values()):
+                lie += self._engine.numbers(one)
+        return self._engine.host_made(), lie
 
     def violated(self, why: str) -> None:
         """Note that the runner sent what a runner never sends."""
         self._violation = self._violation or why
 
     def handle(self, request: Request) -> bytes | None:
-        """Do what a runner asks; return the answer of a load or a launch."""
+        """Do what a runner asks; return the answer where it waits for one."""
         match request:
             case LoadCode(code):
                 return self._load(code)
@@ -163,9 +196,19 @@ class Device(Generic[Loaded]):
                 self._remove(address)
             case RefusedName(name):
                 self._unsupported(f"{name} is not there on the emulated device")
+            case WriteVariable() | ReadVariable():
+                return self._variable(request)
         return None
 
+    def _in_time(self) -> bool:
+        if time.monotonic() < self._ends:
+            return True
+        self._refuse(Told(kind="budget", message=f"the device had work for more than {self._options.seconds:g} s"))
+        return False
+
     def _load(self, code: bytes) -> bytes:
+        if not self._in_time():
+            return answer(Answer.UNSUPPORTED, _SAID)
         self._code_bytes += len(code)
         if len(self._modules) >= MAX_MODULES or self._code_bytes > MAX_CODE_BYTES:
             self._unsupported(f"more than {MAX_MODULES} code objects, or too large ones")
@@ -179,7 +222,21 @@ class Device(Generic[Loaded]):
         lines = "\n".join(_described(name, kernel) for name, kernel in module.kernels.items())
         return answer(Answer.DONE, _MODULE.pack(len(self._modules) - 1) + lines.encode())
 
+    def _variable(self, request: WriteVariable | ReadVariable) -> bytes:
+        if request.module >= len(self._modules):
+            return answer(Answer.INVALID, b"no such code object")
+        module = self._modules[request.module]
+        try:
+            if isinstance(request, ReadVariable):
+                return answer(Answer.DONE, self._engine.read(module, request.variable, request.offset, request.size))
+            self._engine.write(module, request.variable, request.offset, request.data)
+        except ValueError:
+            return answer(Answer.INVALID, b"no such variable, or it is not so large")
+        return answer(Answer.DONE)
+
     def _launch(self, request: LaunchKernel) -> bytes:
+        if not self._in_time():
+            return answer(Answer.UNSUPPORTED, _SAID)
         module = self._modules[request.module] if request.module < len(self._modules) else None
         kernel = None if module is None else module.kernels.get(request.kernel)
         if module is None or kernel is None:
@@ -191,7 +248,8 @@ class Device(Generic[Loaded]):
             return answer(Answer.INVALID, b"more arguments than the kernel has")
         try:
             left = max(1, self._options.max_instructions - self._instructions)
-            ran = self._engine.launch(module, request, replace(self._options, max_instructions=left))
+            seconds = self._ends - time.monotonic()
+            ran = self._engine.launch(module, request, replace(self._options, max_instructions=left, seconds=seconds))
         except Exception as error:  # noqa: BLE001 - as above
             self._unsupported(f"{request.kernel}: the executor failed: {error!r}")
             return answer(Answer.UNSUPPORTED, _SAID)
@@ -270,7 +328,7 @@ class Server(Generic[Loaded]):
         self._runner.settimeout(SILENT_SECONDS)
         self._handlers: dict[str, Callable[[wire.Message], wire.Message]] = {
             "attach": self._attach, "heap": self._nothing, "memory": self._memory, "begin": self._begin,
-            "report": self._report,
+            "report": self._report, "host_made": self._host_made,
         }  # fmt: skip
 
     def run(self) -> None:
@@ -321,6 +379,10 @@ class Server(Generic[Loaded]):
             self._runners_end.close()
         elif operation == "heap":
             wire.send_descriptors(self._control, [self._heap])
+        elif operation == "host_made":
+            wire.send_descriptors(self._control, self._tables)
+            for table in self._tables:
+                os.close(table)
 
     def _nothing(self, _message: wire.Message) -> wire.Message:
         return {}
@@ -343,6 +405,18 @@ class Server(Generic[Loaded]):
 
     def _report(self, message: wire.Message) -> wire.Message:
         return encode(self._device.report(decode(Ask, message).outputs))
+
+    def _host_made(self, message: wire.Message) -> wire.Message:
+        """Put the two tables into files that follow."""
+        self._tables = [_file(table) for table in self._device.host_made(decode(Ask, message).outputs)]
+        return {}
+
+
+def _file(table: array[int]) -> int:
+    made = os.memfd_create("table", os.MFD_CLOEXEC)
+    with open(made, "wb", closefd=False) as file:
+        table.tofile(file)
+    return made
 
 
 def _end_with(control: socket.socket) -> None:

@@ -10,6 +10,7 @@ from hkbench.emulator.listing import ADDRESS_LIMIT, BadCodeObject
 MACHINE = 224  #: EM_AMDGPU
 ARCHS = {0x4C: "gfx942", 0x4F: "gfx950"}  #: e_flags, the low byte
 _COUNT_LIMIT = 1 << 20
+MAX_HEADERS = 64  #: of segments; of sections. A compiler makes 8 and 20
 _PT_LOAD, _PT_DYNAMIC, _PT_NOTE = 1, 2, 4
 _SHT_SYMTAB, _SHT_RELA, _SHT_DYNSYM, _SHF_ALLOC, _SHF_EXECINSTR = 2, 4, 11, 2, 4
 _R_ABS64, _R_RELATIVE64 = 3, 13
@@ -35,6 +36,7 @@ class CodeObject:
     arch: str
     segments: list[Segment] = field(default_factory=list)
     symbols: dict[str, int] = field(default_factory=dict)  #: name -> address
+    sizes: dict[str, int] = field(default_factory=dict)  #: name -> bytes
     relocations: list[tuple[int, int]] = field(default_factory=list)  #: address, and what the base is added to
     metadata: dict[Value, Value] = field(default_factory=dict)
 
@@ -61,6 +63,8 @@ def _read(content: bytes) -> CodeObject:
     found = CodeObject(ARCHS[flags & 0xFF])
     phoff, shoff = struct.unpack_from("<QQ", content, 32)
     phentsize, phnum, shentsize, shnum = struct.unpack_from("<HHHH", content, 54)
+    if phnum > MAX_HEADERS or shnum > MAX_HEADERS:
+        raise BadCodeObject(f"it has {phnum} program headers and {shnum} sections")
     for n in range(phnum):
         _program_header(found, content, phoff + n * phentsize)
     if found.size > ADDRESS_LIMIT:
@@ -103,10 +107,11 @@ def _program_header(found: CodeObject, content: bytes, at: int) -> None:
 
 def _symbols(found: CodeObject, content: bytes, offset: int, size: int, strings: bytes) -> None:
     for n in range(min(size // 24, _COUNT_LIMIT)):
-        name, _, _, section, value, _ = struct.unpack_from("<IBBHQQ", content, offset + 24 * n)
+        name, _, _, section, value, extent = struct.unpack_from("<IBBHQQ", content, offset + 24 * n)
         end = strings.find(b"\0", name)
         if name and section and end >= 0:
-            found.symbols[strings[name:end].decode("utf-8", "replace")] = value
+            text = strings[name:end].decode("utf-8", "replace")
+            found.symbols[text], found.sizes[text] = value, extent
 
 
 def _relocations(found: CodeObject, content: bytes, section: tuple[int, ...], sections: list[tuple[int, ...]]) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import struct
+from array import array
 from pathlib import Path
 
 from hkbench.emulator import executor
@@ -11,6 +14,11 @@ from hkbench.emulator.device import Ran
 from hkbench.emulator.link import LaunchKernel
 from hkbench.emulator.program import Program
 from hkbench.emulator.report import CallOptions, Told
+from hkbench.emulator.trace import Trace
+
+_LEAST = 0.01  #: seconds
+GARBLED = 0x3C  #: a byte of numbers that are small and finite in every format
+_WORD = struct.Struct("<Q")
 
 
 class ExecutorEngine:
@@ -22,10 +30,12 @@ class ExecutorEngine:
         self._arch = arch
         self._objdump = objdump
         self._memory = executor.Memory()
+        self._trace = Trace()
 
     def load(self, code: bytes) -> Program:
         """Decode a code object. Raises ValueError for another architecture's, and what `Program.load` raises."""
         program = Program.load(code, objdump=self._objdump)
+        self._trace.spoken(code)
         if program.arch != self._arch:
             raise ValueError(f"it is for {program.arch}, and this device is a {self._arch}")
         return program
@@ -37,12 +47,44 @@ class ExecutorEngine:
     def remove(self, memory: Range) -> None:
         """Withdraw it."""
         self._memory.remove(memory.begin)
+        self._trace.forget(memory.begin)
+
+    def begin(self) -> None:
+        """Forget whose bytes they are."""
+        self._trace.begin()
+
+    def kept(self, place: Range) -> int:
+        """Return how many bytes at a place kernels wrote since `begin`, and nobody else after them."""
+        return self._trace.kept(place)
+
+    def host_made(self) -> array[int]:
+        """Return what kernels read since `begin` and the host had written: see `Trace.host_made`."""
+        return self._trace.host_made()
+
+    def numbers(self, place: Range) -> array[int]:
+        """Return the numbers of what lies at a place."""
+        return self._trace.numbers(place)
+
+    def write(self, module: Program, variable: str, offset: int, data: bytes) -> None:
+        """Write to a variable of a code object. Raises ValueError: there is none, or it is not so large."""
+        module.write(variable, offset, data)
+        self._trace.spoken(data)
+
+    def read(self, module: Program, variable: str, offset: int, size: int) -> bytes:
+        """Return bytes of one. Raises ValueError as `write` does."""
+        return module.read(variable, offset, size)
 
     def launch(self, module: Program, request: LaunchKernel, options: CallOptions) -> Ran:
         """Execute a kernel."""
         launch = executor.Launch(request.kernel, request.grid, request.block, request.dynamic_lds, request.kernarg)
-        how = executor.Options(options.check, options.late, options.seed, options.max_instructions)
-        outcome = executor.launch(module, launch, self._memory, how)
+        how = executor.Options(
+            options.check, options.late, options.seed, options.max_instructions, max(options.seconds, _LEAST)
+        )
+        self._trace.spoken(self._said(request))
+        outcome = executor.launch(module, launch, self._memory, how, self._trace)
+        if options.garble:
+            for address, size in outcome.written:
+                ctypes.memset(address, GARBLED, size)
         refusal = outcome.refusal
         return Ran(
             instructions=outcome.instructions,
@@ -50,3 +92,14 @@ class ExecutorEngine:
             refusal=None if refusal is None else Told(kind=refusal.kind, message=str(refusal)),
             written=[Range(address, size) for address, size in outcome.written],
         )
+
+    def _said(self, request: LaunchKernel) -> bytes:
+        """Return all that a launch says; of a pointer, where in its range it points to."""
+        numbers = (*request.grid, *request.block, request.dynamic_lds, len(request.kernarg))
+        words = bytearray(struct.pack("<8I", *numbers) + request.kernel.encode())
+        words += bytes(-len(words) % 16)
+        for at in range(0, len(request.kernarg), 8):
+            part = request.kernarg[at : at + 8]
+            offset = self._memory.offset(_WORD.unpack(part)[0]) if len(part) == 8 else None
+            words += part if offset is None else _WORD.pack(offset)
+        return bytes(words)

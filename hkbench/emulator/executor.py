@@ -7,6 +7,7 @@ import ctypes
 import mmap
 import os
 import struct
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -16,9 +17,11 @@ from hkbench.emulator.faults import Fault, Place, Refusal
 from hkbench.emulator.kernels import Kernel, hidden_values, kernarg_block
 from hkbench.emulator.operands import SGPRS
 from hkbench.emulator.program import Program
+from hkbench.emulator.trace import Trace
 
 LDS_BYTES = {"gfx942": 64 << 10, "gfx950": 160 << 10}
 MAX_THREADS = 1024  #: of a workgroup
+SCRATCH_LIMIT = 131056  #: bytes a lane: what LLVM lets a kernel have
 _FAULTS = 64
 _RUNS = 1 << 16  #: of written bytes that are told
 _NOWHERE = 0xFFFFFFFF
@@ -46,6 +49,7 @@ class Options:
     late: bool = False  #: results of loads arrive when a wait proves them, not before
     seed: int | None = None  #: draws the order of waves and workgroups; None: in turn
     max_instructions: int = 20_000_000_000  #: of all waves
+    seconds: float = 0.0  #: in which it has to end; 0: however long it takes
     threads: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))
 
 
@@ -87,6 +91,12 @@ class Memory:
         """Return (address, size, name), in order."""
         return [(begin, *self._ranges[begin]) for begin in self._begins]
 
+    def offset(self, address: int) -> int | None:
+        """Return how far into a range an address points; `None`: into none."""
+        at = bisect.bisect_right(self._begins, address)
+        begin = self._begins[at - 1] if at else 0
+        return address - begin if at and address < begin + self._ranges[begin][0] else None
+
     def describe(self, address: int) -> str:
         """Return which range an address is in or next to."""
         at = bisect.bisect_right(self._begins, address)
@@ -99,14 +109,17 @@ class Memory:
         return f"address {address:#x}, before all memory"
 
 
-def launch(program: Program, launch: Launch, memory: Memory, options: Options) -> Outcome:
-    """Execute a kernel. A launch that cannot be executed is refused in the outcome; nothing is raised for it."""
+def launch(program: Program, launch: Launch, memory: Memory, options: Options, trace: Trace | None = None) -> Outcome:
+    """Execute a kernel; with `trace`, note whose bytes it read and wrote.
+
+    A launch that cannot be executed is refused in the outcome; nothing is raised for it.
+    """
     kernel = program.kernels.get(launch.kernel)
     refusal = _impossible(program, kernel, launch)
     if kernel is None or refusal is not None:
         reason = refusal or "the code object has no such kernel"
         return Outcome(0, (), Refusal("unsupported", launch.kernel, None, reason), ())
-    return _Run(program, kernel, memory).launch(launch, options)
+    return _Run(program, kernel, memory, trace).launch(launch, options)
 
 
 def _impossible(program: Program, kernel: Kernel | None, launch: Launch) -> str | None:
@@ -123,6 +136,8 @@ def _impossible(program: Program, kernel: Kernel | None, launch: Launch) -> str 
         return f"{lds} bytes of LDS ({program.arch} has {LDS_BYTES[program.arch]})"
     if kernel.mode & 0xF or kernel.mode >> 6 & 3 != 3:
         return f"MODE {kernel.mode:#x}: rounding other than to the nearest, or denormals of halves flushed"
+    if kernel.scratch_bytes > SCRATCH_LIMIT:
+        return f"{kernel.scratch_bytes} bytes of scratch memory a lane (at most {SCRATCH_LIMIT})"
     if kernel.entry not in program.code.index:
         return "its entry is no instruction"
     return None
@@ -131,8 +146,8 @@ def _impossible(program: Program, kernel: Kernel | None, launch: Launch) -> str 
 class _Run:
     """The buffers of one launch."""
 
-    def __init__(self, program: Program, kernel: Kernel, memory: Memory) -> None:
-        self.program, self.kernel, self.memory = program, kernel, memory
+    def __init__(self, program: Program, kernel: Kernel, memory: Memory, trace: Trace | None) -> None:
+        self.program, self.kernel, self.memory, self.trace = program, kernel, memory, trace
         self.dispatch = ctypes.create_string_buffer(64)
         self.queue = ctypes.create_string_buffer(256)
         self.keep: list[object] = []
@@ -172,6 +187,7 @@ class _Run:
             shift=0 if self._bytewise() else 1,
             seed=0 if options.seed is None else options.seed % (1 << 63) + 1,
             budget=options.max_instructions,
+            deadline=int((time.monotonic() + options.seconds) * 1e9) if options.seconds else 0,
         )
         own = [(ctypes.addressof(kernarg), len(block), False), (ctypes.addressof(self.dispatch), 64, False)]
         own.append((ctypes.addressof(self.queue), 256, False))
@@ -183,6 +199,9 @@ class _Run:
             ctypes.byref(outcome), faults, ctypes.c_uint64(_FAULTS),
         )  # fmt: skip
         self.callers = self.program.callers(self._addresses(faults[: outcome.faults]))
+        if self.trace is not None:
+            self.trace.changed(outcome.restless)
+            self.trace.collect()
         told = tuple(self._fault(fault) for fault in faults[: outcome.faults])
         return Outcome(outcome.instructions, told, self._refusal(outcome), written(ranges, asked))
 
@@ -200,6 +219,8 @@ class _Run:
                 self.keep.append(shadow)
                 table[n].written = ctypes.addressof(ctypes.c_char.from_buffer(shadow))
                 asked.append(n)
+                if self.trace is not None:
+                    table[n].trace = self.trace.shadow(begin, size)
         return table, asked
 
     def _bytewise(self) -> bool:
@@ -258,9 +279,10 @@ class _Run:
             5: f"trap {detail}: the kernel gave up (assert, abort)",
             6: "an operand that the emulated device does not know (lanes switched off, hardware register)",
             8: f"a buffer resource to whose addresses the lanes add their numbers ({detail:#x})",
+            9: "it was not done in the time that a call has: an endless loop, or very much work?",
         }
         return Refusal(
-            "budget" if outcome.refused == 2 else "unsupported", self.kernel.name, place, reasons[outcome.refused]
+            "budget" if outcome.refused in (2, 9) else "unsupported", self.kernel.name, place, reasons[outcome.refused]
         )
 
 

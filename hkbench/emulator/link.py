@@ -16,23 +16,27 @@ HEAD = struct.Struct("<4sII")
 _LAUNCH = struct.Struct("<10I")
 _RANGE = struct.Struct("<QQ")
 _ADDRESS = struct.Struct("<Q")
+_VARIABLE = struct.Struct("<IIQQ")  # module, bytes of the name, offset, bytes of the variable
 
 MAX_CODE = 32 << 20  #: bytes of a code object
 MAX_KERNARG = 4096
 MAX_NAME = 4096
+MAX_VARIABLE = 16 << 20  #: bytes that are written or read at once
 MAX_REFUSED = 256  #: bytes of the name of a function that is not there
 MAX_WORKGROUP = 1024  #: threads
 MAX_GRID = 2**31 - 1
 
 
 class Operation(IntEnum):
-    """What a runner can ask; loads and launches are answered."""
+    """What a runner can ask; loads, launches, and what is written and read are answered."""
 
     LOAD = 1
     LAUNCH = 2
     ADD = 3
     REMOVE = 4
     REFUSED = 5
+    WRITE = 6
+    READ = 7
 
 
 class Answer(IntEnum):
@@ -92,7 +96,27 @@ class RefusedName:
     name: str
 
 
-Request = LoadCode | LaunchKernel | AddRange | RemoveRange | RefusedName
+@dataclass(frozen=True)
+class WriteVariable:
+    """Write to a variable of a code object (`__device__`, `__constant__`)."""
+
+    module: int
+    variable: str
+    offset: int
+    data: bytes
+
+
+@dataclass(frozen=True)
+class ReadVariable:
+    """Read from one."""
+
+    module: int
+    variable: str
+    offset: int
+    size: int
+
+
+Request = LoadCode | LaunchKernel | AddRange | RemoveRange | RefusedName | WriteVariable | ReadVariable
 
 _LIMITS = {
     Operation.LOAD: MAX_CODE,
@@ -100,6 +124,8 @@ _LIMITS = {
     Operation.ADD: _RANGE.size,
     Operation.REMOVE: _ADDRESS.size,
     Operation.REFUSED: MAX_REFUSED,
+    Operation.WRITE: _VARIABLE.size + MAX_NAME + MAX_VARIABLE,
+    Operation.READ: _VARIABLE.size + MAX_NAME,
 }
 
 
@@ -131,6 +157,16 @@ def parse(operation: Operation, body: bytes) -> Request:
             return RemoveRange(*_exactly(_ADDRESS, body))
         case Operation.REFUSED:
             return RefusedName(_name(body))
+        case Operation.WRITE:
+            module, name, offset, size, data = _variable(body)
+            if len(data) != size:
+                raise Malformed("data of another length than it says")
+            return WriteVariable(module, name, offset, data)
+        case Operation.READ:
+            module, name, offset, size, data = _variable(body)
+            if data or size > MAX_VARIABLE:
+                raise Malformed("data where none belong, or too much is asked for")
+            return ReadVariable(module, name, offset, size)
 
 
 def answer(status: Answer, body: bytes = b"") -> bytes:
@@ -154,6 +190,12 @@ def written(request: Request) -> bytes:
             operation, body = Operation.REMOVE, _ADDRESS.pack(address)
         case RefusedName(name):
             operation, body = Operation.REFUSED, name.encode()
+        case WriteVariable(module, variable, offset, data):
+            name_ = variable.encode()
+            operation, body = Operation.WRITE, _VARIABLE.pack(module, len(name_), offset, len(data)) + name_ + data
+        case ReadVariable(module, variable, offset, size):
+            name_ = variable.encode()
+            operation, body = Operation.READ, _VARIABLE.pack(module, len(name_), offset, size) + name_
     return HEAD.pack(MAGIC, operation, len(body)) + body
 
 
@@ -168,6 +210,16 @@ def _launch(body: bytes) -> LaunchKernel:
         raise Malformed(f"a launch of {grid} workgroups of {block} threads")
     name = _name(body[_LAUNCH.size : _LAUNCH.size + name_bytes])
     return LaunchKernel(module, name, grid, block, dynamic, body[_LAUNCH.size + name_bytes :])
+
+
+def _variable(body: bytes) -> tuple[int, str, int, int, bytes]:
+    if len(body) < _VARIABLE.size:
+        raise Malformed("a variable that is too short")
+    module, name_bytes, offset, size = _VARIABLE.unpack_from(body)
+    end = _VARIABLE.size + name_bytes
+    if name_bytes > MAX_NAME or end > len(body):
+        raise Malformed("a name of another length than it says")
+    return module, _name(body[_VARIABLE.size : end]), offset, size, body[end:]
 
 
 def _exactly(form: struct.Struct, body: bytes) -> tuple[int, ...]:

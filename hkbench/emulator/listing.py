@@ -17,6 +17,7 @@ OBJDUMP = "llvm-objdump"
 MC = "llvm-mc"
 LISTING_LIMIT = 256 << 20  #: bytes
 ADDRESS_LIMIT = 256 << 20  #: of code objects: they lie at their beginning
+MAX_INSTRUCTIONS = 1 << 20
 SECONDS = 120.0
 _ADDRESSED = re.compile(r"\t(?P<text>[^/]*?)\s*// (?P<address>[0-9A-F]{12}):(?P<words>(?: [0-9A-F]{8})+)(?: <.*>)?")
 _PLACE = re.compile(r"; (?P<file>.+):(?P<line>\d+)(?: \(discriminator \d+\))?")
@@ -63,7 +64,7 @@ def disassemble(code_object: bytes, objdump: Path | None = None, prefix: Sequenc
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "code_object"
         file.write_bytes(code_object)
-        command = [*prefix, str(program), "-d", "-l", str(file)]
+        command = [*prefix, str(program), "-d", "-z", "-l", str(file)]
         with (Path(folder) / "listing").open("w+b") as printed:
             limited = ["/bin/sh", "-c", f'ulimit -c 0; ulimit -f {LISTING_LIMIT >> 9}; exec "$@"', "sh", *command]
             try:
@@ -89,12 +90,14 @@ def parse(text: str) -> list[Line]:
     """Return the instructions in objdump's output. Raises BadCodeObject: they lie too far apart."""
     lines: list[Line] = []
     place = function = ""
-    for line in text.splitlines():
+    for line in text.split("\n"):
         if line.startswith("\t"):
             match = _ADDRESSED.fullmatch(line)
             if match is not None:
                 if int(match["address"], 16) >= ADDRESS_LIMIT:
                     raise BadCodeObject(f"it has an instruction at address {match['address']}")
+                if len(lines) >= MAX_INSTRUCTIONS:
+                    raise BadCodeObject(f"it has more than {MAX_INSTRUCTIONS} instructions")
                 words = tuple(int(word, 16) for word in match["words"].split())
                 lines.append(Line(int(match["address"], 16), match["text"].strip(), words, place, function))
         elif line.startswith(";"):

@@ -42,6 +42,8 @@ class Program:
         self.arch: str = code_object.arch
         self.kernels: Mapping[str, Kernel] = kernels(code_object)
         self.code = code
+        self._variables = {name: (at, code_object.sizes[name]) for name, at in code_object.symbols.items()}
+        self._size = code_object.size
         self.length = len(code.lines)
         self.records = ctypes.create_string_buffer(bytes(code.records), len(code.records))
         bad = core().hkbench_emulator_link(self.records, self.length)
@@ -51,6 +53,7 @@ class Program:
         self.image = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
         self.ranges: list[ImageRange] = []
         self._lay_out(code_object)
+        self._require_own()
 
     @classmethod
     def load(cls, code_object: bytes, *, objdump: Path | None = None, prefix: Sequence[str] = ()) -> Program:
@@ -64,6 +67,37 @@ class Program:
         program = objdump or tool(OBJDUMP)
         code = encode(disassemble(code_object, program, prefix), parts.arch)
         return cls(parts, code, lambda asked: callers(code_object, asked, program.with_name(SYMBOLIZER), prefix))
+
+    def _require_own(self) -> None:
+        """See that each instruction was read where it lies: names and paths that objdump prints are a candidate's.
+
+        Raises:
+            BadCodeObject: a line is of other bytes, or of bytes that a line before had.
+        """
+        end = 0
+        for line in self.code.lines:
+            begin, size = line.address, 4 * len(line.words)
+            if begin < end or begin + size > self._size:
+                raise BadCodeObject(f"it has two instructions at {begin:#x}, or one beyond its end")
+            if self._memory[begin : begin + size] != struct.pack(f"<{len(line.words)}I", *line.words):
+                raise BadCodeObject(f"what was read at {begin:#x} ({line.text}) does not lie there")
+            end = begin + size
+
+    def write(self, variable: str, offset: int, data: bytes) -> None:
+        """Write to a variable of the code object's. Raises ValueError: there is none, or it is not so large."""
+        at = self._place(variable, offset, len(data))
+        self._memory[at : at + len(data)] = data
+
+    def read(self, variable: str, offset: int, size: int) -> bytes:
+        """Return bytes of a variable. Raises ValueError as `write` does."""
+        at = self._place(variable, offset, size)
+        return self._memory[at : at + size]
+
+    def _place(self, variable: str, offset: int, size: int) -> int:
+        at, extent = self._variables.get(variable, (0, -1))
+        if offset + size > extent or at + extent > self._size:
+            raise ValueError(f"the code object has no {offset + size} bytes of {variable}")
+        return at + offset
 
     def _lay_out(self, code_object: elf.CodeObject) -> None:
         for segment in code_object.segments:

@@ -10,7 +10,8 @@ class RangeRecord(ctypes.Structure):
     """A range of memory that kernels may touch."""
 
     _fields_ = [
-        ("begin", c_uint64), ("end", c_uint64), ("written", c_uint64), ("writable", c_uint32), ("spare", c_uint32),
+        ("begin", c_uint64), ("end", c_uint64), ("written", c_uint64), ("trace", c_uint64),
+        ("writable", c_uint32), ("spare", c_uint32),
     ]  # fmt: skip
 
 
@@ -22,6 +23,7 @@ class LaunchRecord(ctypes.Structure):
         ("grid", c_uint32 * 3), ("block", c_uint32 * 3), ("lds", c_uint32), ("scratch", c_uint32), ("mode", c_uint32),
         ("user_sgprs", c_uint32), ("properties", c_uint32), ("ids", c_uint32), ("check", c_uint32), ("late", c_uint32),
         ("threads", c_uint32), ("shift", c_uint32), ("seed", c_uint64), ("budget", c_uint64),
+        ("deadline", c_uint64),
     ]  # fmt: skip
 
 
@@ -40,8 +42,8 @@ class OutcomeRecord(ctypes.Structure):
     """What a launch came to."""
 
     _fields_ = [
-        ("instructions", c_uint64), ("faults", c_uint64), ("refused", c_uint32), ("refused_at", c_uint32),
-        ("detail", c_uint64),
+        ("instructions", c_uint64), ("faults", c_uint64), ("restless", c_uint64), ("refused", c_uint32),
+        ("refused_at", c_uint32), ("detail", c_uint64),
     ]  # fmt: skip
 
 

@@ -15,6 +15,8 @@ class CallOptions:
     late: bool = False
     seed: int | None = None
     max_instructions: int = 4_000_000_000  #: of all launches together
+    seconds: float = 600.0  #: of the call: after them nothing is loaded or launched
+    garble: bool = False  #: what kernels wrote is replaced by one and the same number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,4 +84,5 @@ class Report:
     fault_count: int
     refusals: list[Told]
     violation: str | None  #: what the runner sent that a runner never sends
-    written: list[int]  #: bytes of each output asked for that kernels wrote
+    written: list[int]  #: bytes of each output asked for that kernels wrote, and nobody after them
+    host_made: int  #: bytes that kernels read and the host had written (or said), whatever they are

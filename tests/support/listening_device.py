@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -43,6 +44,9 @@ class Listening:
     launches: list[LaunchKernel] = field(default_factory=list)
     ranges: dict[int, tuple[int, str]] = field(default_factory=dict)
     options: list[CallOptions] = field(default_factory=list)
+    made: array[int] = field(default_factory=lambda: array("Q"))
+    begun: int = 0
+    variables: dict[str, bytearray] = field(default_factory=dict)
 
     def load(self, code: bytes) -> Module:
         if not code.startswith(b"\x7fELF"):
@@ -56,6 +60,30 @@ class Listening:
 
     def remove(self, memory: Range) -> None:
         del self.ranges[memory.begin]
+
+    def write(self, _module: Module, variable: str, offset: int, data: bytes) -> None:
+        known = self.variables.get(variable, bytearray())
+        if offset + len(data) > len(known):
+            raise ValueError(variable)
+        known[offset : offset + len(data)] = data
+
+    def read(self, _module: Module, variable: str, offset: int, size: int) -> bytes:
+        known = self.variables.get(variable, bytearray())
+        if offset + size > len(known):
+            raise ValueError(variable)
+        return bytes(known[offset : offset + size])
+
+    def begin(self) -> None:
+        self.begun += 1
+
+    def kept(self, place: Range) -> int:
+        return place.size
+
+    def host_made(self) -> array[int]:
+        return self.made
+
+    def numbers(self, place: Range) -> array[int]:
+        return array("Q", (place.begin, place.size))
 
     def launch(self, _module: Module, request: LaunchKernel, options: CallOptions) -> Ran:
         self.launches.append(request)

@@ -60,6 +60,7 @@ inline constexpr u32 BLOCK = 14;
 struct Range {
   u64 begin, end;
   u8* written;  // one byte for each two of the range, then one for each 1 << BLOCK of those; null: nobody asks
+  u8* trace;    // trace.h; null: nobody asks
   u32 writable, spare;
 };
 
@@ -72,6 +73,7 @@ struct LaunchRecord {
   u32 mode, user_sgprs, properties, ids;
   u32 check, late, threads, shift;  // shift: log2 of the bytes that the LDS checker tells apart
   u64 seed, budget;
+  u64 deadline;  // by the monotonic clock, in nanoseconds; 0: none
 };
 
 enum FaultKind : u32 { FAULT_WAIT = 1, FAULT_RACE, FAULT_BOUNDS, FAULT_UNINITIALIZED };
@@ -87,13 +89,14 @@ struct FaultRecord {
 
 struct OutcomeRecord {
   u64 instructions, faults;
+  u64 restless;  // bytes that the host changed while kernels read them
   u32 refused, refused_at;  // 0 no, 1 the instruction's own reason, 2 budget, 3.. see executor.py
   u64 detail;
 };
 
 enum Refusal : u32 {
   REFUSED_NOT = 0, REFUSED_MARKED, REFUSED_BUDGET, REFUSED_JUMP, REFUSED_MODE, REFUSED_TRAP, REFUSED_OPERAND,
-  REFUSED_DEADLOCK, REFUSED_RESOURCE
+  REFUSED_DEADLOCK, REFUSED_RESOURCE, REFUSED_TIME
 };
 
 // One wave as hkbench/emulator/step.py has it.

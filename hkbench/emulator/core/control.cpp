@@ -1,6 +1,7 @@
 // Branches, calls, waits, barriers, MODE, and scalar memory.
 #include "lanes.h"
 #include "places.h"
+#include "trace.h"
 #include "tracker.h"
 
 namespace hkb {
@@ -75,8 +76,10 @@ template <u32 N> void load_at(Wave& w, const Instruction& i, u64 address, u64 li
   u32 x[N] = {};
   const u64 inside = address < limit ? std::min<u64>(4 * N, limit - address) : 0;
   u64 lanes[LANES] = {address};
-  if (inside && allowed(w, i, lanes, 1, static_cast<u32>(inside), false))
+  if (inside && allowed(w, i, lanes, 1, static_cast<u32>(inside), false)) {
+    if (w.group->run->traced) note_read(w, address, static_cast<u32>(inside));
     std::memcpy(x, reinterpret_cast<const u8*>(address), inside);
+  }
   std::memcpy(&w.s[i.o[0].index], x, sizeof x);
 }
 u64 scalar_offset(const Wave& w, const Instruction& i) {

@@ -1,6 +1,7 @@
 // The functions that Python calls.
 #include "entry.h"
 
+#include <algorithm>
 #include <string>
 
 namespace hkb {
@@ -73,6 +74,7 @@ static void tell(Run& run, OutcomeRecord* outcome, FaultRecord* faults, u64 room
   outcome->refused = run.refused.load();
   outcome->refused_at = run.refused_at;
   outcome->detail = run.detail;
+  outcome->restless = run.restless.load();
   outcome->faults = std::min<u64>(run.faults.size(), room);
   std::copy(run.faults.begin(), run.faults.begin() + static_cast<std::ptrdiff_t>(outcome->faults), faults);
 }
@@ -85,6 +87,7 @@ void hkbench_emulator_launch(const Instruction* code, u32 length, const LaunchRe
   run.code = code;
   run.length = length;
   run.memory = &memory;
+  run.traced = std::any_of(memory.ranges.begin(), memory.ranges.end(), [](const Range& one) { return one.trace; });
   execute(run);
   tell(run, outcome, faults, room);
 }

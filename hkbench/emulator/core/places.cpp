@@ -1,5 +1,7 @@
 #include "places.h"
 
+#include "trace.h"
+
 #include <algorithm>
 
 namespace hkb {
@@ -64,6 +66,7 @@ u64 allowed(Wave& w, const Instruction& i, const u64* address, u64 mask, u32 siz
 void mark_written(Wave& w, u64 address, u32 size) {
   const Range* range = w.last;
   if (!range || address < range->begin || address >= range->end) range = w.group->run->memory->find(address);
+  if (range && range->trace) note_written(*range, address, size);
   if (!range || !range->written) return;
   const u64 first = (address - range->begin) >> 1, last_ = (address + size - 1 - range->begin) >> 1;
   std::memset(range->written + first, 1, last_ - first + 1);

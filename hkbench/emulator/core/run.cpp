@@ -1,5 +1,6 @@
 // Runs workgroups: waves in turn until each is at a barrier or at its end; workgroups on threads.
 #include <algorithm>
+#include <chrono>
 #include <new>
 #include <numeric>
 #include <thread>
@@ -98,6 +99,11 @@ template <bool TRACKED> void take_turn(Wave& w) {
   w.clock += TURN - 1 - left;
 }
 
+bool late(const LaunchRecord& launch) {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return launch.deadline && static_cast<u64>(std::chrono::nanoseconds(now).count()) > launch.deadline;
+}
+
 // One thread's waves and LDS, used for one workgroup after the other.
 class Slot {
  public:
@@ -125,6 +131,7 @@ class Slot {
 
   void execute(u64 number) {
     const LaunchRecord& launch = *run_.launch;
+    if (late(launch)) return run_.refuse(REFUSED_TIME, static_cast<u32>(launch.entry));
     group_.id[0] = static_cast<u32>(number % launch.grid[0]);
     group_.id[1] = static_cast<u32>(number / launch.grid[0] % launch.grid[1]);
     group_.id[2] = static_cast<u32>(number / launch.grid[0] / launch.grid[1]);
@@ -192,6 +199,7 @@ class Slot {
       else take_turn<false>(*w);
       const u64 all = run_.executed.fetch_add(w->clock - before) + w->clock - before;
       if (all > run_.launch->budget) run_.refuse(REFUSED_BUDGET, w->pc ? w->pc - 1 : 0, all);
+      if (late(*run_.launch)) run_.refuse(REFUSED_TIME, w->pc ? w->pc - 1 : 0);
       if (run_.refused.load(std::memory_order_relaxed)) return false;
     }
     return true;

@@ -3,6 +3,7 @@
 // atomic operation, o[4] scalar offset of a buffer.
 #include "atomics.h"
 #include "places.h"
+#include "trace.h"
 
 namespace hkb {
 namespace {
@@ -39,10 +40,16 @@ template <class T, bool HIGH> struct Half {
   }
 };
 
-void note_read(Wave& w, const Instruction& i, const Places& places, u32 size) {
-  if (!places.shared || !w.tracker) return;
-  w.tracker->settle(w, places.at, places.shared, size);
-  if (w.group->shadow) w.group->shadow->read(w, i, places.at, places.shared, size, 0);
+void note_reads(Wave& w, const Instruction& i, const Places& places, u32 size) {
+  if (places.shared && w.tracker) {
+    w.tracker->settle(w, places.at, places.shared, size);
+    if (w.group->shadow) w.group->shadow->read(w, i, places.at, places.shared, size, 0);
+  }
+  if (!w.group->run->traced) return;
+  for (u64 rest = places.global; rest; rest &= rest - 1) {
+    const u32 l = static_cast<u32>(std::countr_zero(rest));
+    note_read(w, reinterpret_cast<u64>(places.p[l]), lane_on(places.part, l) ? places.bytes[l] : size);
+  }
 }
 
 // Loads of one word a lane from neighbouring addresses are one copy.
@@ -58,7 +65,7 @@ template <class P> bool copied_at_once(const Places& places, u32* row) {
 template <Space S, class P> void load(Wave& w, const Instruction& i) {
   Places places;
   find_places<S>(w, i, P::bytes, false, places);
-  note_read(w, i, places, P::bytes);
+  note_reads(w, i, places, P::bytes);
   u32(*rows)[LANES] = &w.v[i.o[0].index];
   for (u64 rest = places.zeros; rest; rest &= rest - 1) {
     static constexpr u8 nothing[16] = {};
@@ -117,6 +124,7 @@ template <Space S, class P> void store(Wave& w, const Instruction& i) {
 template <Space S, class P> void load_lds(Wave& w, const Instruction& i) {
   Places places;
   find_places<S>(w, i, P::bytes, false, places);
+  note_reads(w, i, places, P::bytes);
   constexpr u32 step = 4 * P::words;
   const u64 lanes = places.mask | places.zeros;
   u32 at[LANES];
@@ -170,6 +178,12 @@ template <Space S, class A> void atomic(Wave& w, const Instruction& i) {
       const bool tracked = shadow && lane_on(places.shared, l);
       if (tracked) shadow->write_atomic(w, i, number, l, places.at[l], sizeof(T), lane_on(unknown, l), is_swap<A>);
       const T x = value(0, l), y = compares ? value(words, l) : 0;
+      const bool noted = w.group->run->traced && lane_on(places.global, l);
+      std::unique_lock<std::mutex> turn;
+      if (noted) {
+        turn = std::unique_lock(w.group->run->stripes[reinterpret_cast<u64>(places.p[l]) >> 6 & 63]);
+        note_read(w, reinterpret_cast<u64>(places.p[l]), sizeof(T));
+      }
       old = atomically<T>(places.p[l], [&](T before) { return A::apply(before, x, y); });
       if (tracked) shadow->changed(places.at[l], sizeof(T), places.p[l]);
       if (lane_on(places.global, l)) mark_written(w, reinterpret_cast<u64>(places.p[l]), sizeof(T));

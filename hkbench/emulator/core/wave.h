@@ -43,6 +43,9 @@ struct Run {
   std::atomic<u32> refused{0};
   u32 refused_at = 0;
   u64 detail = 0;
+  bool traced = false;  // whether whose bytes they are is noted
+  std::atomic<u64> restless{0};
+  std::mutex stripes[64];  // where it is: an atomic operation and the note of it are one
   std::mutex guard;
   std::vector<FaultRecord> faults;
 

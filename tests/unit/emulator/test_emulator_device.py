@@ -59,7 +59,15 @@ def test_what_a_launch_came_to_is_told_to_the_evaluator_alone() -> None:
     assert [one.max_instructions for one in engine.options] == [100, 60]  # of the whole call
     device.begin(CallOptions())
     assert device.report([]) == Report(
-        launches=[], launch_count=0, instructions=0, faults=[], fault_count=0, refusals=[], violation=None, written=[]
+        launches=[],
+        launch_count=0,
+        instructions=0,
+        faults=[],
+        fault_count=0,
+        refusals=[],
+        violation=None,
+        written=[],
+        host_made=0,
     )
 
 

@@ -9,7 +9,17 @@ from dataclasses import replace
 import pytest
 
 from hkbench.emulator import link
-from hkbench.emulator.link import AddRange, LaunchKernel, LoadCode, Malformed, Operation, RefusedName, RemoveRange
+from hkbench.emulator.link import (
+    AddRange,
+    LaunchKernel,
+    LoadCode,
+    Malformed,
+    Operation,
+    ReadVariable,
+    RefusedName,
+    RemoveRange,
+    WriteVariable,
+)
 
 LAUNCH = LaunchKernel(3, "_Z4gemm7globals", (2, 2, 1), (256, 1, 1), 32768, bytes(range(64)))
 REQUESTS: list[link.Request] = [
@@ -18,6 +28,8 @@ REQUESTS: list[link.Request] = [
     AddRange(1 << 45, 4096),
     RemoveRange(1 << 45),
     RefusedName("hipGraphLaunch"),
+    WriteVariable(2, "weights", 16, bytes(range(12))),
+    ReadVariable(2, "weights", 0, 64),
 ]
 
 
@@ -63,7 +75,7 @@ def test_lengths_beyond_the_limits_are_refused_before_they_are_read() -> None:
     for one, limit in link._LIMITS.items():
         with pytest.raises(Malformed):
             _received(link.HEAD.pack(link.MAGIC, one, limit + 1))
-    for magic, operation in ((b"HKD2", 1), (link.MAGIC, 0), (link.MAGIC, 6), (link.MAGIC, 1 << 31)):
+    for magic, operation in ((b"HKD2", 1), (link.MAGIC, 0), (link.MAGIC, 8), (link.MAGIC, 1 << 31)):
         with pytest.raises(Malformed, match="no frame"):
             _received(link.HEAD.pack(magic, operation, 0))
 

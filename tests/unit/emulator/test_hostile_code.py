@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.compilers import hip_or_skip
-from support.emulated import device_code, run
+from support.emulated import assembled, device_code, run
 
-from hkbench.emulator.executor import Options
+from hkbench.emulator.executor import SCRATCH_LIMIT, Options
 from hkbench.emulator.program import BadCodeObject, Program
 
 SOURCE = """
@@ -78,3 +78,96 @@ def test_an_endless_loop_meets_its_budget(tmp_path: Path) -> None:
     options = Options(max_instructions=200_000)
     outcome = run(program, (1,), 64, struct.pack("<Q", data.ctypes.data), [data], options=options)
     assert outcome.refusal is not None and outcome.refusal.kind == "budget"
+
+
+def _elf(program_headers: bytes, count: int, tail: bytes) -> bytes:
+    """Return a code object that consists of program headers and what they point to."""
+    head = struct.pack("<HHIQQQIHHHHHH", 3, 224, 1, 0, 64, 0, 0x4C, 64, 56, count, 64, 0, 0)
+    return b"\x7fELF\x02\x01\x01" + bytes(9) + head + program_headers + tail
+
+
+@pytest.mark.parametrize("count", [65535, 1000])
+def test_headers_without_number_are_refused_at_once(count: int) -> None:
+    note = struct.pack("<III", 7, 1 << 16, 32) + b"AMDGPU\0\0" + b"\xdd" + struct.pack(">I", 65531) + bytes(65531)
+    one = struct.pack("<IIQQQQQQ", 4, 4, 64 + 56 * count, 0, 0, len(note), len(note), 4)
+    with pytest.raises(BadCodeObject, match="headers"):
+        Program.load(_elf(one * count, count, note))
+
+
+@pytest.mark.hipcc
+def test_a_name_that_looks_like_an_instruction_is_none(tmp_path: Path) -> None:
+    hip_or_skip("no name was disassembled")
+    text = "v_mov_b32_e32 v1, 1.0 // 000000001404: 7E0202F2"
+    harmless = f's_nop 0\n"evilXY{text}Zq":\nv_mov_b32_e32 v1, 0'
+    program = assembled(harmless, tmp_path)
+    assert [line.text for line in program.code.lines] == ["s_nop 0", "v_mov_b32_e32 v1, 0", "s_endpgm"]
+    whole = (tmp_path / "kernel.elf").read_bytes()
+    for address in (program.code.lines[1].address, program.code.lines[-1].address + 4):
+        name = text.replace("1404", f"{address:04X}").encode()
+        forged = whole.replace(b"evilXY" + text.encode() + b"Z", b"evil\n\t" + name + b"\n")
+        assert forged != whole
+        with pytest.raises(BadCodeObject, match=r"instructions at|does not lie there"):
+            Program.load(forged)
+
+
+@pytest.mark.hipcc
+@pytest.mark.parametrize(
+    ("text", "more", "said"),
+    [
+        ("s_branch 0x7ffe", {}, "branch to"),
+        ("s_branch 0xffff", {}, "endless loop"),
+        ("s_mov_b64 s[4:5], 64\ns_setpc_b64 s[4:5]", {}, "where no instruction begins"),
+        ("s_getpc_b64 s[4:5]\ns_sub_u32 s4, s4, 8\ns_setpc_b64 s[4:5]", {}, "where no instruction begins"),
+        ("s_setreg_imm32_b32 hwreg(HW_REG_MODE), 0", {}, "MODE"),
+        ("s_trap 2", {}, "gave up"),
+        ("s_nop 0", {"scratch": SCRATCH_LIMIT + 4}, "scratch"),
+        ("s_nop 0", {"lds": 65540}, "LDS"),
+    ],
+)
+def test_code_that_goes_astray_is_refused_by_its_reason(
+    text: str, more: dict[str, int], said: str, tmp_path: Path
+) -> None:
+    hip_or_skip("no code went astray")
+    program = assembled(text, tmp_path, lds=more.get("lds", 0), scratch=more.get("scratch", 0))
+    outcome = run(program, (2,), 64, bytes(64), [np.zeros(4, np.float32)], options=Options(max_instructions=100_000))
+    assert outcome.refusal is not None and said in str(outcome.refusal)
+
+
+@pytest.mark.hipcc
+def test_a_grid_without_end_ends_in_time(tmp_path: Path) -> None:
+    hip_or_skip("no grid was executed")
+    program = assembled("s_nop 0", tmp_path)
+    grid = (2**31 - 1, 2**31 - 1, 2**31 - 1)
+    outcome = run(program, grid, 64, bytes(64), [np.zeros(4, np.float32)], options=Options(seconds=0.5))
+    assert outcome.refusal is not None and outcome.refusal.kind == "budget"
+    assert "time" in str(outcome.refusal)
+
+
+@pytest.mark.hipcc
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+def test_heads_notes_and_descriptors_may_hold_anything(arch: str, tmp_path: Path) -> None:
+    hip_or_skip("no damaged head was read")
+    whole = device_code(SOURCE, arch, tmp_path)
+    data = np.zeros(1024, np.float32)
+    arguments = struct.pack("<QQi4x", data.ctypes.data, data.ctypes.data, 9) + bytes(256)
+    descriptor = Program.load(whole).kernels["_Z1kPKfPfi"].entry  # lies behind it
+    note = whole.index(b"AMDGPU\0")
+    places = [range(64), range(64, 64 + 8 * 56), range(note - 12, note + 900), range(0x400, min(descriptor, 0x1000))]
+    launched = refused = 0
+    for seed in range(60):
+        draw = random.Random(seed)
+        damaged = bytearray(whole)
+        where = places[seed % len(places)]
+        for _ in range(draw.choice((1, 2, 8))):
+            at = draw.randrange(where.start, min(where.stop, len(whole)))
+            damaged[at] = draw.choice((0, 0x7F, 0x80, 0xFF, draw.randrange(256)))
+        try:
+            program = Program.load(bytes(damaged))
+        except BadCodeObject:
+            refused += 1
+            continue
+        for name in program.kernels:
+            options = Options(max_instructions=50_000, seconds=2.0, seed=seed)
+            run(program, (2,), 256, arguments, [data], kernel=name, options=options)
+            launched += 1
+    assert launched > 3 and refused > 3

@@ -1,0 +1,144 @@
+#include "trace.h"
+
+#include <algorithm>
+
+namespace hkb {
+namespace {
+
+constexpr u32 CHUNK = 16;
+
+// Note up to four bytes that are read at once. Where the host changed one of them, all are its: a number that shares its
+// upper bytes with the one that a kernel wrote is another number.
+void note_unit(Run& run, const Traced& traced, const u8* memory, u64 at, u32 size) {
+  u8 now[4];
+  std::memcpy(now, memory, size);  // the host may change it at any time
+  const bool kernels = std::count(traced.wrote + at, traced.wrote + at + size, 1) == size;
+  if (kernels && !std::memcmp(now, traced.value + at, size)) return;
+  if (std::count(traced.read + at, traced.read + at + size, 1) == size) {
+    if (std::memcmp(now, traced.seen + at, size)) run.restless += size;
+    return;
+  }
+  std::memcpy(traced.seen + at, now, size);
+  std::memset(traced.read + at, 1, size);
+  traced.blocks[at >> BLOCK] = traced.blocks[(at + size - 1) >> BLOCK] = 1;
+}
+
+u64 mixed(u64 x) {  // splitmix64
+  x += 0x9e3779b97f4a7c15;
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+  x = (x ^ x >> 27) * 0x94d049bb133111eb;
+  return x ^ x >> 31;
+}
+
+// Without the key nobody makes two chunks of the same number.
+u64 number_of(const u8* chunk, const u64* key) {
+  u64 words[2];
+  std::memcpy(words, chunk, CHUNK);
+  return mixed(mixed(words[0] ^ key[0]) ^ words[1] ^ key[1]);
+}
+
+}  // namespace
+
+void note_read(Wave& w, u64 address, u32 size) {
+  const Range* range = w.last;
+  if (!range || address < range->begin || address >= range->end) range = w.group->run->memory->find(address);
+  if (!range || !range->trace) return;
+  const Traced traced(*range);
+  const u64 at = address - range->begin;
+  const u8* memory = reinterpret_cast<const u8*>(address);
+  constexpr u32 ALL = 0x01010101;
+  for (u32 k = 0; k < size; k += 4) {
+    const u32 unit = std::min(4u, size - k);
+    if (unit == 4) {  // the usual cases, a word at once
+      u32 word, value, wrote, seen, read;
+      std::memcpy(&word, memory + k, 4);
+      std::memcpy(&value, traced.value + at + k, 4);
+      std::memcpy(&wrote, traced.wrote + at + k, 4);
+      std::memcpy(&seen, traced.seen + at + k, 4);
+      std::memcpy(&read, traced.read + at + k, 4);
+      if ((wrote == ALL && value == word) || (!wrote && read == ALL && seen == word)) continue;
+    }
+    note_unit(*w.group->run, traced, memory + k, at + k, unit);
+  }
+}
+
+void note_written(const Range& range, u64 address, u32 size) {
+  const Traced traced(range);
+  const u64 at = address - range.begin;
+  std::memcpy(traced.value + at, reinterpret_cast<const u8*>(address), size);
+  std::memset(traced.wrote + at, 1, size);
+}
+
+extern "C" {
+
+// Of how many chunks at most `hkbench_emulator_host_made` tells.
+u64 hkbench_emulator_touched(const Range* range) {
+  const u64 bytes = range->end - range->begin;
+  const u8* blocks = Traced(*range).blocks;
+  const u64 count = static_cast<u64>(std::count(blocks, blocks + (bytes >> BLOCK) + 1, 1));
+  return count * ((u64{1} << BLOCK) / CHUNK + 2);
+}
+
+// Write pairs (number of a chunk, bytes of it that were read) of what kernels read and the host wrote, and forget it.
+// `settled`: what lies there now is what the host was to write.
+u64 hkbench_emulator_host_made(const Range* range, const u64* key, u32 settled, u64* pairs) {
+  const Traced traced(*range);
+  const u64 bytes = range->end - range->begin;
+  u64 count = 0;
+  for (u64 first = 0; first < bytes; first += u64{1} << BLOCK) {
+    if (!traced.blocks[first >> BLOCK]) continue;
+    traced.blocks[first >> BLOCK] = 0;
+    const u64 end = std::min(bytes, first + (u64{1} << BLOCK));
+    for (u64 at = first; at < end;) {
+      const u64 next = std::min(end, (range->begin + at) / CHUNK * CHUNK + CHUNK - range->begin);
+      u8 chunk[CHUNK] = {};
+      u64 found = 0;
+      for (; at < next; ++at) {
+        if (!traced.read[at]) continue;
+        traced.read[at] = 0;
+        if (settled && traced.seen[at] == *reinterpret_cast<const u8*>(range->begin + at)) continue;
+        chunk[(range->begin + at) % CHUNK] = traced.seen[at];
+        ++found;
+      }
+      if (!found) continue;
+      pairs[2 * count] = number_of(chunk, key);
+      pairs[2 * count++ + 1] = found;
+    }
+  }
+  return count;
+}
+
+// The same of all that lies at a place now.
+u64 hkbench_emulator_chunks(u64 begin, u64 size, const u64* key, u64* pairs) {
+  u64 count = 0;
+  for (u64 at = begin; at < begin + size;) {
+    const u64 next = std::min(begin + size, at / CHUNK * CHUNK + CHUNK);
+    u8 chunk[CHUNK] = {};
+    std::memcpy(chunk + at % CHUNK, reinterpret_cast<const u8*>(at), next - at);
+    pairs[2 * count] = number_of(chunk, key);
+    pairs[2 * count++ + 1] = next - at;
+    at = next;
+  }
+  return count;
+}
+
+// How many bytes at a place a kernel wrote and nobody changed after it; of a chunk of which one was changed, none.
+u64 hkbench_emulator_kept(const Range* range, u64 begin, u64 size) {
+  const Traced traced(*range);
+  u64 count = 0;
+  for (u64 at = begin; at < begin + size;) {
+    const u64 next = std::min(begin + size, at / CHUNK * CHUNK + CHUNK), first = at - range->begin;
+    bool changed = false;
+    u64 wrote = 0;
+    for (u64 k = first; k < first + next - at; ++k) {
+      wrote += traced.wrote[k];
+      changed |= traced.wrote[k] && traced.value[k] != *reinterpret_cast<const u8*>(range->begin + k);
+    }
+    if (!changed) count += wrote;
+    at = next;
+  }
+  return count;
+}
+
+}  // extern "C"
+}  // namespace hkb

@@ -1,0 +1,130 @@
+"""Whose bytes they are: what kernels wrote in a call, and what they read in it that the host had written.
+
+The host's part is kept as numbers of chunks of 16 bytes, by a key that only this process has: two calls can be compared
+by them, and no candidate can make two chunks of the same number.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import secrets
+from array import array
+
+from hkbench.emulator import arena, records
+from hkbench.emulator.arena import Range
+from hkbench.emulator.build import core
+
+CHUNK = 16
+MAX_CHUNKS = 1 << 22  #: that are kept of a call: 64 MiB, and as much again for their numbers
+_BLOCK = 14  #: as in core/abi.h
+
+
+class Trace:
+    """What is known of the bytes of one call."""
+
+    def __init__(self) -> None:
+        """Draw a key."""
+        self._key = (ctypes.c_uint64 * 2)(secrets.randbits(64), secrets.randbits(64))
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget: a call begins."""
+        self._shadows: dict[int, mmap.mmap] = {}
+        self._sizes: dict[int, int] = {}
+        self._chunks = array("Q")  # (number, bytes) in turn
+        self._spoken: set[bytes] = set()
+
+    def shadow(self, begin: int, size: int) -> int:
+        """Return the address of what is kept of a range: see core/trace.h."""
+        if self._sizes.get(begin) != size:
+            self._sizes[begin] = size
+            self._shadows[begin] = mmap.mmap(-1, 4 * size + (size >> _BLOCK) + 1)
+        return ctypes.addressof(ctypes.c_char.from_buffer(self._shadows[begin]))
+
+    def forget(self, begin: int) -> None:
+        """Drop a range that is withdrawn."""
+        self._sizes.pop(begin, None)
+        self._shadows.pop(begin, None)
+
+    def collect(self) -> None:
+        """Keep what a launch read: the host may write something else there before the next one."""
+        for begin in self._sizes:
+            if not _is_input(begin):
+                self._take(begin, settled=False)
+
+    def spoken(self, said: bytes) -> None:
+        """Keep what the host handed over otherwise: arguments, sizes of grids, code."""
+        if said not in self._spoken:
+            self._spoken.add(said)
+            padded = said + bytes(-len(said) % CHUNK)
+            memory = ctypes.create_string_buffer(padded, len(padded))
+            self._keep(self._numbers(ctypes.addressof(memory), len(padded)))
+
+    def changed(self, count: int) -> None:
+        """Keep that the host changed so many bytes while kernels read them: nobody knows to what."""
+        if count:
+            self._chunks.extend((secrets.randbits(64), count))
+
+    def host_made(self) -> array[int]:
+        """Return pairs (number, bytes) of all that kernels read of the host's, in no order, some more than once.
+
+        Inputs count where they were others than lie there now.
+        """
+        for begin in self._sizes:
+            if _is_input(begin):
+                self._take(begin, settled=True)
+        return self._chunks
+
+    def numbers(self, place: Range) -> array[int]:
+        """Return pairs (number, bytes) of what lies at a place."""
+        return self._numbers(place.begin, place.size)
+
+    def kept(self, place: Range) -> int:
+        """Return how many bytes at a place a kernel wrote in this call and nobody changed after it."""
+        count = core().hkbench_emulator_kept
+        count.restype = ctypes.c_uint64
+        total = 0
+        for begin, size in self._sizes.items():
+            first, end = max(begin, place.begin), min(begin + size, place.end)
+            if first < end:
+                record = self._record(begin)
+                total += count(ctypes.byref(record), ctypes.c_uint64(first), ctypes.c_uint64(end - first))
+        return total
+
+    def _record(self, begin: int) -> records.RangeRecord:
+        size = self._sizes[begin]
+        return records.RangeRecord(begin=begin, end=begin + size, trace=self.shadow(begin, size))
+
+    def _take(self, begin: int, settled: bool) -> None:
+        record = self._record(begin)
+        touched = core().hkbench_emulator_touched
+        touched.restype = ctypes.c_uint64
+        room = touched(ctypes.byref(record))
+        if not room:
+            return
+        pairs = (ctypes.c_uint64 * (2 * room))()
+        take = core().hkbench_emulator_host_made
+        take.restype = ctypes.c_uint64
+        count = take(ctypes.byref(record), self._key, ctypes.c_uint32(settled), pairs)
+        self._keep(_first(pairs, count))
+
+    def _numbers(self, begin: int, size: int) -> array[int]:
+        pairs = (ctypes.c_uint64 * (2 * (size // CHUNK + 2)))()
+        chunks = core().hkbench_emulator_chunks
+        chunks.restype = ctypes.c_uint64
+        count = chunks(ctypes.c_uint64(begin), ctypes.c_uint64(size), self._key, pairs)
+        return _first(pairs, count)
+
+    def _keep(self, pairs: array[int]) -> None:
+        self._chunks += pairs[: max(0, 2 * MAX_CHUNKS - len(self._chunks))]
+
+
+def _is_input(address: int) -> bool:
+    return arena.INBOX <= address < arena.OUTBOX
+
+
+def _first(pairs: ctypes.Array[ctypes.c_uint64], count: int) -> array[int]:
+    found = array("Q")
+    found.frombytes(memoryview(pairs).cast("B")[: 16 * count])
+    return found
