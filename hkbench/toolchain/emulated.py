@@ -27,6 +27,7 @@ NATIVE = Path(__file__).resolve().parents[1] / "runner" / "emulated" / "native"
 _WORKER = Path(__file__).with_name("hipify_worker.py")
 _RUNTIME = ("link.c", "heap.c", "launch.c", "runtime.c", "refused.c")
 _FRAME = ("frame.cpp", "c10cuda.cpp")
+_ALLOCATOR = "allocator.cpp"  #: not for every version of PyTorch
 _SECONDS, _TOOL_SECONDS = 900.0, 60.0
 _PLATFORM = ("-D__HIP_PLATFORM_AMD__=1", "-DUSE_ROCM=1")
 
@@ -114,8 +115,12 @@ def _build(folder: Path, toolchain: HipToolchain, torch: TorchFiles, cxx: str) -
         [cxx, "-std=c++20", *common, "-c", str(NATIVE / source), "-o", str(into)]
         for source, into in zip(_FRAME, frame, strict=True)
     ]
+    allocator = folder / f"{_ALLOCATOR}.o"
+    perhaps = [cxx, "-std=c++20", *common, "-c", str(NATIVE / _ALLOCATOR), "-o", str(allocator)]
     with ThreadPoolExecutor(max_workers=2) as pool:
+        extra = pool.submit(_compiles, perhaps)
         list(pool.map(_run, commands))
+    frame += [allocator] if extra.result() else []
     major = toolchain.version.partition(".")[0]
     _linked(cxx, folder, "libamdhip64.so", f"libamdhip64.so.{major}", runtime)
     links = [f"-L{torch.libraries}", f"-L{folder}", "-lc10", "-ltorch_cpu", "-lamdhip64"]
@@ -137,6 +142,14 @@ def _ported(headers: Path, torch: TorchFiles) -> None:
 def _linked(cxx: str, folder: Path, name: str, soname: str, objects: Sequence[Path], links: Sequence[str] = ()) -> None:
     command = [cxx, "-shared", *map(str, objects), f"-Wl,-soname,{soname}", "-o", str(folder / name), *links]
     _run([*command, "-lpthread"])
+
+
+def _compiles(command: Sequence[str]) -> bool:
+    try:
+        _run(command)
+    except ToolchainUnavailable:
+        return False
+    return True
 
 
 def _run(command: Sequence[str]) -> None:

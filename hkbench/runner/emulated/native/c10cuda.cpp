@@ -1,6 +1,5 @@
 // The names of c10::cuda and at::cuda that extensions built for a ROCm PyTorch need; there is one device, one stream.
 #include <ATen/hip/HIPContextLight.h>
-#include <c10/hip/HIPCachingAllocator.h>
 #include <c10/hip/HIPDeviceAssertionHost.h>
 #include <c10/hip/HIPException.h>
 #include <c10/hip/HIPFunctions.h>
@@ -52,10 +51,6 @@ void c10_cuda_check_implementation(const int32_t status, const char *, const cha
   if (error == hipSuccess) return;
   (void)hipGetLastError();
   throw c10::AcceleratorError({function, __FILE__, line}, status, std::string("HIP error: ") + hipGetErrorString(error));
-}
-
-namespace CUDACachingAllocator {
-std::atomic<CUDAAllocator *> allocator{nullptr};
 }
 
 }  // namespace c10::cuda

@@ -29,7 +29,8 @@ void hkbench_region(uint64_t address, uint64_t bytes);  // memory of the evaluat
 void hkbench_memory(uint64_t *free_bytes, uint64_t *total);
 
 // The protocol of hkbench/emulator/link.py.
-enum { HKBENCH_LOAD = 1, HKBENCH_LAUNCH = 2, HKBENCH_ADD = 3, HKBENCH_REMOVE = 4, HKBENCH_REFUSED = 5 };
+enum { HKBENCH_LOAD = 1, HKBENCH_LAUNCH = 2, HKBENCH_ADD = 3, HKBENCH_REMOVE = 4, HKBENCH_REFUSED = 5,
+       HKBENCH_WRITE = 6, HKBENCH_READ = 7 };
 enum { HKBENCH_DONE = 0, HKBENCH_UNSUPPORTED = 1, HKBENCH_INVALID = 2 };
 typedef struct { const void *data; size_t bytes; } hkbench_part;
 

@@ -42,15 +42,21 @@ struct Memory final : c10::Allocator {
 
 // The host's allocator, which takes memory of the arena for what an operator of the device allocates.
 thread_local int within = 0;
+c10::DeleterFnPtr host_deleter = nullptr;
+
+// Of raw memory, whose deleter is all that its owner knows: it may be either's.
+void give_back_either(void *pointer) {
+  if (pointer && !hkbench_free(pointer)) host_deleter(pointer);
+}
 
 struct HostMemory final : c10::Allocator {
-  explicit HostMemory(c10::Allocator *usual) : usual_(usual) {}
+  explicit HostMemory(c10::Allocator *usual) : usual_(usual) { host_deleter = usual->raw_deleter(); }
   c10::DataPtr allocate(size_t bytes) override {
     void *pointer = within && bytes ? hkbench_allocate(bytes) : nullptr;
     if (!pointer) return usual_->allocate(bytes);
     return {pointer, pointer, &give_back, c10::Device(c10::DeviceType::CPU)};
   }
-  c10::DeleterFnPtr raw_deleter() const override { return usual_->raw_deleter(); }
+  c10::DeleterFnPtr raw_deleter() const override { return &give_back_either; }
   void copy_data(void *to, const void *from, std::size_t bytes) const override { default_copy_data(to, from, bytes); }
 
  private:

@@ -146,10 +146,78 @@ void __hipRegisterFunction(void **modules, const void *host, char *device_name, 
   pthread_mutex_unlock(&turn);
 }
 
-// A variable is the code object's own; the host's side of it is refused when it is used.
+// A variable lies in the code object's image, which only the device has.
+typedef struct variable {
+  struct variable *next;
+  const void *host;
+  module *module;
+  char *name;
+  size_t bytes;
+} variable;
+static variable *variables;
+
 void __hipRegisterVar(void **modules, void *var, char *host, char *device, int external, size_t bytes, int constant,
                       int global) {
-  (void)modules, (void)var, (void)host, (void)device, (void)external, (void)bytes, (void)constant, (void)global;
+  (void)host, (void)external, (void)constant, (void)global;
+  variable *made = calloc(1, sizeof *made);
+  if (!made) return;
+  made->host = var, made->module = (module *)modules, made->name = strdup(device), made->bytes = bytes;
+  pthread_mutex_lock(&turn);
+  made->next = variables, variables = made;
+  pthread_mutex_unlock(&turn);
+}
+
+static variable *variable_of(const void *host) {
+  pthread_mutex_lock(&turn);
+  variable *at = variables;
+  while (at && at->host != host) at = at->next;
+  pthread_mutex_unlock(&turn);
+  return at;
+}
+
+static hipError_t variable_moved(uint32_t operation, const void *host, const void *from, void *to, size_t bytes,
+                                 size_t offset) {
+  variable *wanted = variable_of(host);
+  if (!wanted) return hipErrorInvalidSymbol;
+  if (offset > wanted->bytes || bytes > wanted->bytes - offset) return hipErrorInvalidValue;
+  const hipError_t error = sent(wanted->module);
+  if (error) return error;
+  const struct { uint32_t module, name; uint64_t offset, bytes; } head = {wanted->module->number,
+                                                                       (uint32_t)strlen(wanted->name), offset, bytes};
+  const hkbench_part parts[3] = {{&head, sizeof head}, {wanted->name, head.name}, {from, bytes}};
+  char *answer;
+  size_t length;
+  const int status = hkbench_ask(operation, parts, from ? 3 : 2, &answer, &length);
+  const int whole = status == HKBENCH_DONE && (!to || length == bytes);
+  if (whole && to) memcpy(to, answer, bytes);
+  free(answer);
+  return whole ? hipSuccess : hipErrorInvalidSymbol;
+}
+
+hipError_t hipMemcpyToSymbol(const void *symbol, const void *from, size_t bytes, size_t offset, hipMemcpyKind kind) {
+  (void)kind;
+  return hkbench_error(variable_moved(HKBENCH_WRITE, symbol, from, NULL, bytes, offset));
+}
+
+hipError_t hipMemcpyToSymbolAsync(const void *symbol, const void *from, size_t bytes, size_t offset, hipMemcpyKind kind,
+                                  hipStream_t stream) {
+  return (void)stream, hipMemcpyToSymbol(symbol, from, bytes, offset, kind);
+}
+
+hipError_t hipMemcpyFromSymbol(void *to, const void *symbol, size_t bytes, size_t offset, hipMemcpyKind kind) {
+  (void)kind;
+  return hkbench_error(variable_moved(HKBENCH_READ, symbol, NULL, to, bytes, offset));
+}
+
+hipError_t hipMemcpyFromSymbolAsync(void *to, const void *symbol, size_t bytes, size_t offset, hipMemcpyKind kind,
+                                    hipStream_t stream) {
+  return (void)stream, hipMemcpyFromSymbol(to, symbol, bytes, offset, kind);
+}
+
+hipError_t hipGetSymbolSize(size_t *bytes, const void *symbol) {
+  const variable *known = variable_of(symbol);
+  if (known) *bytes = known->bytes;
+  return hkbench_error(known ? hipSuccess : hipErrorInvalidSymbol);
 }
 
 void __hipRegisterManagedVar(void *module_, void **pointer, void *init, const char *name, size_t bytes, unsigned align) {

@@ -48,6 +48,7 @@ hipError_t hipPeekAtLastError(void) { return last; }
   X(hipErrorNoBinaryForGpu, "no kernel image is available for execution on the device") \
   X(hipErrorFileNotFound, "file not found") \
   X(hipErrorInvalidHandle, "invalid resource handle") \
+  X(hipErrorInvalidSymbol, "invalid device symbol") \
   X(hipErrorNotFound, "named symbol not found") \
   X(hipErrorNotReady, "device not ready") \
   X(hipErrorInvalidDevicePointer, "invalid device pointer") \
