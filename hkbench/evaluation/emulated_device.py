@@ -18,7 +18,9 @@ from hkbench.emulator.device import Server
 from hkbench.emulator.engine import ExecutorEngine
 from hkbench.emulator.report import Ask, Begin, CallOptions, NamedRange, Report, ShareMemory
 from hkbench.errors import WorkerLost
+from hkbench.evaluation import host_made
 from hkbench.evaluation.frames import Emulate
+from hkbench.evaluation.host_made import Table
 from hkbench.evaluation.job import Emulation
 from hkbench.evaluation.launches import absent_gpu
 from hkbench.protocol import wire
@@ -81,6 +83,17 @@ class EmulatedDevice:
     def report(self, outputs: Sequence[Range]) -> Report:
         """Return what was observed since `begin`."""
         return decode(Report, self._ask({"op": "report", **encode(Ask(outputs=[*outputs]))}))
+
+    def host_made(self, outputs: Sequence[Range]) -> tuple[Table, Table]:
+        """Return what kernels read since `begin` and the host had written, and what lies at the outputs."""
+        self._ask({"op": "host_made", **encode(Ask(outputs=[*outputs]))})
+        files = wire.receive_descriptors(self._control, 2)
+        try:
+            made, lie = (host_made.table(os.pread(file, os.fstat(file).st_size, 0)) for file in files)
+        finally:
+            for file in files:
+                os.close(file)
+        return made, lie
 
     def read(self, place: Range) -> bytearray | None:
         """Return bytes of the device's memory, from its file, whatever a runner maps there; `None`: there is none."""

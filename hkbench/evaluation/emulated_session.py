@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import torch
 
@@ -13,11 +14,13 @@ from hkbench.analysis.reference import Leaves, Reference
 from hkbench.emulator import arena
 from hkbench.emulator.arena import Range
 from hkbench.emulator.report import CallOptions, NamedRange, Report, Told
-from hkbench.evaluation import failures
+from hkbench.evaluation import failures, host_made
 from hkbench.evaluation.arena import is_address
 from hkbench.evaluation.emulated_device import EmulatedDevice
 from hkbench.evaluation.form import Leaf
-from hkbench.evaluation.session import CALL, Call, Session, draw_seed
+from hkbench.evaluation.host_made import Table
+from hkbench.evaluation.link import ProtocolError, RunnerExited, RunnerTimeout
+from hkbench.evaluation.session import CALL, MAX_SUCCESSIVE, Call, Session, draw_seed
 from hkbench.evaluation.side import BaselineClient, RunnerClient
 from hkbench.protocol import messages
 from hkbench.protocol.memory import DTYPES, span
@@ -33,6 +36,7 @@ OPERATORS = (
     "what PyTorch's operators computed beside the kernels, as far as it takes the host less than half of the time that "
     "the reference takes"
 )
+QUICK_SECONDS = 2.0  #: for a call that is checked: then all are
 HOST_SHARE = 0.5  #: of the reference's processor time, that the candidate's own process may take of a call
 HOST_SECONDS = 0.02  #: that it may always take
 HOST_BYTES = 1e9  #: of inputs and outputs a second, that it may pad, cast and lay out anew
@@ -65,10 +69,14 @@ class EmulatedSession(Session):
         self._files = files
         self._least: float | None = None  # share of a call's output bytes that kernels wrote
         self._launches = 0
-        self._calls = 0
-        self._single = True  # whether the last request was one call
+        self._single = True  # whether the last request was one call ...
+        self._repeated = False  # ... whose inputs came before, or that is the first
         self._host = math.inf  # processor time of the candidate's process in a call, the least of all but the first
         self._noted = False
+        self._slow = False  # whether a checked call took long
+        self._garble = False  # what kernels write
+        self._made: tuple[Table, Table, int] | None = None  # the host's in the last call, its outputs, their bytes
+        self._handed = 0.0  # bytes that the host computed and kernels read, where they are too many
         self.not_checked.extend((NEVER_RUN.format(arch=facts.arch), OPERATORS))
 
     @property
@@ -76,7 +84,7 @@ class EmulatedSession(Session):
         """Whose bytes the outputs are."""
         if self._least is None:
             return None
-        own = self._least >= OWN_SHARE and not self._on_host
+        own = self._least >= OWN_SHARE and not self._on_host and not self._handed
         return Ownership.OWN if own else Ownership.NOT_OWN
 
     @property
@@ -89,7 +97,12 @@ class EmulatedSession(Session):
         """Return why the answers do not count in track `own`."""
         if self.ownership is not Ownership.NOT_OWN or not self.computes:
             return None
-        if self._on_host and self._launches:
+        if self._handed:
+            message = (
+                f"kernels were given {self._handed:.0f} bytes that the candidate's process had computed from the "
+                "inputs: the work has to be done by the candidate's own kernels"
+            )
+        elif self._on_host and self._launches:
             message = (
                 f"the candidate's process took {self._host:.3g} s of the host's processors in a call, the reference "
                 f"{self._reference_seconds:.3g} s: the work has to be done by the candidate's own kernels"
@@ -139,32 +152,94 @@ class EmulatedSession(Session):
         """Make one forward pass, as of `Session.call`; what went wrong on the device comes before wrong values.
 
         The first trial is checked for races; in the second, values arrive as late as they may; its waves and
-        workgroups, and those of the trials after it, take turns in an order that is drawn.
+        workgroups, and those of the trials after it, take turns in an order that is drawn. A candidate does not know
+        which trials after the first are checked, and which after the second have late values: where a call takes long
+        it is drawn, else all are checked.
         """
-        seed = None if trial in (None, 1) else draw_seed()
-        options = CallOptions(check=trial in (None, 1), late=trial == 2, seed=seed)
+        options = self._options(trial)
         self._single = True
-        with self._observed(stage, trial, options):
-            return super().call(inputs, trial, stage, request, then, sample, keep)
+        self._repeated = trial == 1
+        begin = time.monotonic()
+        try:
+            with self._observed(stage, trial, options):
+                return super().call(inputs, trial, stage, request, then, sample, keep)
+        finally:
+            self._slow = self._slow or (options.check and time.monotonic() - begin > QUICK_SECONDS)
+
+    def _options(self, trial: int | None) -> CallOptions:
+        seconds = self.settings.run_timeout
+        if self._garble:
+            return CallOptions(check=False, seconds=seconds, garble=True)
+        if trial in (None, 1):
+            return CallOptions(seconds=seconds)
+        check = not self._slow or secrets.randbelow(2) == 0
+        late = trial == 2 or secrets.randbelow(2) == 0
+        return CallOptions(check=check, late=late, seed=draw_seed(), seconds=seconds)
 
     def successive(self, stage: Stage) -> None:
         """See `Session.successive`."""
         self._single = False
-        with self._observed(stage, None, CallOptions(check=False, seed=draw_seed())):
+        seconds = MAX_SUCCESSIVE * self.settings.run_timeout
+        with self._observed(stage, None, CallOptions(check=False, seed=draw_seed(), seconds=seconds)):
             super().successive(stage)
+
+    def trials(self) -> None:
+        """See `Session.trials`; look then at what the host made for kernels to read, where it is much."""
+        super().trials()
+        if self._made is not None and self.computes:
+            self._look_at_the_host(self._made[0])
+
+    def _look_at_the_host(self, before: Table) -> None:
+        inputs = self.fresh_inputs(draw_seed())
+        outputs = self.call(inputs, None).outputs
+        self.checker.check_again(outputs, inputs)
+        if self._made is None:
+            return
+        made, lie, whole = self._made
+        varying = host_made.without(made, before)
+        enough = OWN_SHARE * whole
+        if host_made.size(varying) < enough:
+            return
+        copied = host_made.size(host_made.within(lie, varying))
+        handed = copied if copied >= enough else self._computed_by_the_host(host_made.size(varying))
+        self._handed = handed if handed >= enough else 0.0
+
+    def _computed_by_the_host(self, most: int) -> float:
+        """Return how many bytes the host computed that kernels read; `most` where the candidate's process ends."""
+        inputs, others = self.fresh_inputs(draw_seed()), self.fresh_inputs(draw_seed())
+        near = host_made.sparsely_changed(inputs, others, draw_seed())
+        try:
+            first, second, third = (self._given_to_kernels(given) for given in (inputs, near, others))
+        except (RunnerExited, RunnerTimeout, ProtocolError):
+            return most
+        return host_made.computed(first, second, third)
+
+    def _given_to_kernels(self, inputs: list[object]) -> Table:
+        """Return what kernels read of the host's in a call in which what they write is garbled."""
+        self._garble = True
+        try:
+            with suppress(failures.CandidateFailed):
+                self.call(inputs, None)
+            return self._emulated.host_made([])[0]
+        finally:
+            self._garble = False
 
     def _outputs(self, leaves: Sequence[Leaf], stage: Stage) -> dict[str, torch.Tensor]:
         """Return copies of the outputs, read from the device's memory; note whose bytes they are."""
         dtypes = {path: DTYPES[place.dtype] for path, place in self.regions.output_places.items()}
         places = {leaf.path: _place(leaf, dtypes[leaf.path].itemsize, stage) for leaf in leaves if leaf.path in dtypes}
+        if self._garble:
+            return {}
         report = self._require_possible(stage, None, list(places.values()))
         whole = sum(place.size for place in places.values())
         if whole:
             share = sum(report.written) / whole
             self._least = share if self._least is None else min(self._least, share)
         self._launches = max(self._launches, report.launch_count)
-        self._calls += self._single
-        if self._single and self._calls > 1:  # in the first one it may build
+        if self._single:
+            much = self._launches and report.host_made >= OWN_SHARE * whole
+            self._made = (*self._emulated.host_made(list(places.values())), whole) if much else None
+        if self._single and not self._repeated:  # in the first one it may build, and remember the answer in the second
             self._host = min(self._host, self.side.cpu_seconds)
         return {
             leaf.path: self._tensor(leaf, dtypes[leaf.path], places[leaf.path], stage)
@@ -187,7 +262,8 @@ class EmulatedSession(Session):
             self._emulated.begin(options)
             yield
         except failures.CandidateFailed:
-            self._require_possible(stage, trial, [])
+            if not self._garble:
+                self._require_possible(stage, trial, [])
             raise
 
     def _require_possible(self, stage: Stage, trial: int | None, outputs: list[Range]) -> Report:

@@ -17,7 +17,15 @@ from hkbench.evaluation.job import Emulation
 from hkbench.records import FailureKind, Stage
 
 CLEAN = Report(
-    launches=[], launch_count=1, instructions=9, faults=[], fault_count=0, refusals=[], violation=None, written=[]
+    launches=[],
+    launch_count=1,
+    instructions=9,
+    faults=[],
+    fault_count=0,
+    refusals=[],
+    violation=None,
+    written=[],
+    host_made=0,
 )
 
 
