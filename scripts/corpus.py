@@ -16,11 +16,12 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 from support import corpus  # noqa: E402
 
 MAX_MESSAGE_LENGTH = 300
+DEVICES = ["cpu", "cuda", "emulated:gfx942", "emulated:gfx950"]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, epilog="Exit code: 0 all as expected, 1 not.")
-    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="run the cases for it (default: cpu)")
+    parser.add_argument("--device", choices=DEVICES, default="cpu", help="run the cases for it (default: cpu)")
     parser.add_argument("--only", default="", metavar="REGEX", help="cases whose folder/name matches, as `attacks/t`")
     parser.add_argument("--via", choices=["engine", "eval"], default="engine", help="one evaluator, or eval.py each")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="cases under way at once (default: 2)")

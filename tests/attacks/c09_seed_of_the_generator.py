@@ -4,6 +4,7 @@ problem: rowsum
 device: both
 backend: cpp
 outcome: wrong_values
+emulated: runtime_error
 reason: are wrong
 """
 

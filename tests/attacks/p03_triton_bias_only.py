@@ -4,6 +4,7 @@ problem: linear
 device: cuda
 backend: triton
 outcome: not_own
+emulated: out_of_bounds
 reason: PyTorch|library|own
 """
 # ruff: noqa: N803 - constants of Triton kernels

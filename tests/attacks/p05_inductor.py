@@ -4,6 +4,7 @@ problem: layernorm
 device: cuda
 backend: triton
 outcome: not_own|suspect|runtime_error
+emulated: runtime_error
 reason: PyTorch's|libraries'|clock|compile
 """
 

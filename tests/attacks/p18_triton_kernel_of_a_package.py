@@ -4,6 +4,7 @@ problem: honest_matmul_bf16
 device: cuda
 backend: triton
 outcome: not_own
+emulated: runtime_error
 reason: PyTorch|librar|own
 """
 

@@ -4,13 +4,24 @@ A case is one file below `tests/attacks` or `tests/honest`. Its docstring is a t
 for an honest one), perhaps some prose, and these lines (`KEY: VALUE`, indented lines continue the value):
 
     problem: rowsum            a file of tests/corpus_problems, or with a slash a path below the project's folder
-    device: cpu                cpu, cuda or both
+    device: cpu                cpu, cuda or both; emulated: HIP, for an emulated AMD GPU only
     backend: cpp               a backend of hkbench
     outcome: suspect|wrong_values   kinds of failure, any of them; for an honest case fast, slow or both
     reason: REGEX              found in the failure's message (attacks only, required there)
     options: --track any       further options of eval.py
     twin: triton_row_sum       an honest case that does the same without the trick (attacks only): a verdict that is no
                                faster than its twin's, by the intervals, is as good as a failure
+
+On an emulated GPU (`--device emulated:gfx942`) run those for `cuda` and `both` too, but for those that need a CUDA
+compiler (backend cuda, by torch's extension builder); without one, backend cuda is backend hip. Nothing is timed there,
+and nothing runs beside the host:
+
+* An honest case has to come out `emulated`.
+* An attack on the clock, or on the order of streams, gains nothing by its trick: `emulated` is as good as a failure
+  where the outputs are right and the candidate's own kernels wrote them.
+* Any other attack has to fail as it does elsewhere; or as `not_own`, which no time has to be measured for; as
+  `forbidden`, by its text alone; as `unsupported`, with the name of what this device does not have; or as its header
+  says, `emulated: KINDS`.
 """
 
 from __future__ import annotations
@@ -55,7 +66,12 @@ SECRET = ("HKBENCH_CORPUS_SECRET", "not for candidates")
 QUICK_WARMUPS = 1  #: by the engine only; a call costs 0.15 s on a CPU, most of it to evict the caches
 MORE_LOOKS = 2
 HUNG_SECONDS = 240.0  #: no verdict after this long: the harness itself hangs
-GOOD = frozenset({Status.FAST.value, Status.SLOW.value})
+GOOD = frozenset({Status.FAST.value, Status.SLOW.value, Status.EMULATED.value})
+EMULATED = "emulated"  #: how the names of emulated devices begin
+#: However a candidate fails elsewhere, on an emulated GPU these are as good: they need no time and no other device.
+EMULATED_KINDS = (FailureKind.NOT_OWN.value, FailureKind.UNSUPPORTED.value, FailureKind.FORBIDDEN.value)
+#: Its kernels are executed by the processors that everything else here needs.
+PATIENT = ("--run-timeout", "30", "--load-timeout", "120", "--build-timeout", "300")
 
 CLASSES = {
     "T": "timing",
@@ -67,8 +83,9 @@ CLASSES = {
     "P": "not the task",
     "E": "evasion",
     "F": "faults",
+    "M": "emulated device",
 }
-_KEYS = ("problem", "device", "backend", "outcome", "reason", "options", "twin")
+_KEYS = ("problem", "device", "backend", "outcome", "reason", "options", "twin", "emulated")
 _LINE = re.compile(rf"({'|'.join(_KEYS)}):[ \t]*(.*)")
 _ATTACK_TITLE = re.compile(rf"[{''.join(CLASSES)}]\d+ [^:]+: .+")
 
@@ -84,12 +101,15 @@ class Case:
     path: Path
     title: str
     problem: Path
-    device: Literal["cpu", "cuda", "both"]
+    device: Literal["cpu", "cuda", "both", "emulated"]
     backend: BackendName
     outcome: frozenset[str]
     reason: str | None
     options: tuple[str, ...]
     twin: Path | None = None
+    needs_cuda: bool = False  #: a compiler for CUDA
+    emulated: frozenset[str] = frozenset()  #: kinds that this case may end with on an emulated GPU besides
+    instead: frozenset[str] = frozenset()  #: kinds that are as good as `outcome`, whatever their reason
 
     @property
     def name(self) -> str:
@@ -105,7 +125,21 @@ class Case:
         return "honest" if self.honest else CLASSES[self.title[0]]
 
     def runs_on(self, device: str) -> bool:
-        return self.device in (device, "both")
+        if device.startswith(EMULATED):
+            return self.device == EMULATED or (self.device in ("cuda", "both") and not self.needs_cuda)
+        return self.device == device or (self.device == "both" and device in ("cpu", "cuda"))
+
+    def on(self, device: str) -> Case:
+        """Return the case as it is judged on a device: an emulated GPU has a rule of its own (see above)."""
+        if not device.startswith(EMULATED) or self.device == EMULATED:
+            return self
+        if self.backend == "cuda":
+            return replace(self, backend=_one_of(self.path, "backend", "hip", backend_names())).on(device)
+        if self.honest:
+            return replace(self, outcome=frozenset({Status.EMULATED.value}))
+        more = {*EMULATED_KINDS, *self.emulated}
+        harmless = {Status.EMULATED.value} if self.group == CLASSES["T"] else set()
+        return replace(self, outcome=self.outcome | harmless, instead=frozenset(more) - self.outcome)
 
 
 @dataclass(frozen=True)
@@ -162,16 +196,19 @@ def parse(path: Path) -> Case:
     required = {"problem", "device", "backend", "outcome"} | (set() if honest else {"reason"})
     if missing := sorted(required - fields.keys()):
         raise CorpusError(f"{path}: the header lacks {', '.join(missing)}")
+    backend = _one_of(path, "backend", fields["backend"], backend_names())
     return Case(
         path=path,
         title=title,
         problem=_problem(path, fields["problem"]),
-        device=_one_of(path, "device", fields["device"], ("cpu", "cuda", "both")),
-        backend=_one_of(path, "backend", fields["backend"], backend_names()),
+        device=_one_of(path, "device", fields["device"], ("cpu", "cuda", "both", "emulated")),
+        backend=backend,
         outcome=_outcome(path, fields["outcome"], honest),
         reason=None if honest else _pattern(path, fields["reason"]),
         options=tuple(shlex.split(fields.get("options", ""))),
         twin=_twin(path, fields["twin"]) if "twin" in fields else None,
+        emulated=_outcome(path, fields["emulated"], honest=False) if "emulated" in fields else frozenset(),
+        needs_cuda=backend == "cuda" and "torch.utils.cpp_extension" in path.read_text(),
     )
 
 
@@ -232,7 +269,8 @@ def _pattern(path: Path, text: str) -> str:
 
 def options_of(case: Case, device: str, more: Sequence[str] = ()) -> tuple[str, ...]:
     """Return the words for eval.py, and for the evaluator."""
-    return ("--device", device, *QUICK, *more, *case.options)
+    patient = PATIENT if device.startswith(EMULATED) else ()
+    return ("--device", device, *QUICK, *patient, *more, *case.options)
 
 
 async def run(
@@ -275,11 +313,12 @@ async def run(
             async def weighed(case: Case, row: Row) -> Row:
                 if case.twin is None or row.status not in GOOD:
                     return row
-                twins[case.twin] = twins.get(case.twin) or await one(parse(case.twin))
+                twins[case.twin] = twins.get(case.twin) or await one(parse(case.twin).on(device))
                 row = held_against(row, twins[case.twin])
                 on_row(row)
                 return row
 
+            cases = [case.on(device) for case in cases]
             rows = await asyncio.gather(*(one(case) for case in cases))
             for number, case in enumerate(cases):
                 row = await weighed(case, rows[number])
@@ -384,7 +423,7 @@ def run_eval(case: Case, words: Sequence[str], folder: Path) -> Row:
     return row_of(case, Verdict.model_validate_json(output.read_text()), seconds, done.returncode)
 
 
-EXIT_CODES = {Status.FAST: 0, Status.SLOW: 1, Status.INCORRECT: 2, Status.REFUSED: 2}
+EXIT_CODES = {Status.FAST: 0, Status.EMULATED: 0, Status.SLOW: 1, Status.INCORRECT: 2, Status.REFUSED: 2}
 
 
 def row_of(case: Case, verdict: Verdict, seconds: float, exit_code: int | None = None) -> Row:
@@ -395,8 +434,10 @@ def row_of(case: Case, verdict: Verdict, seconds: float, exit_code: int | None =
     flagged = [item for item in verdict.findings if item.severity is not Severity.ADVICE]
     if case.honest:
         passed = verdict.status.value in case.outcome and not flagged
+    elif failure is None:
+        passed = verdict.status.value in case.outcome
     else:
-        passed = failure is not None and failure.kind.value in case.outcome and found
+        passed = (failure.kind.value in case.outcome and found) or failure.kind.value in case.instead
     if exit_code is not None:
         passed = passed and exit_code == EXIT_CODES[verdict.status]
     return Row(

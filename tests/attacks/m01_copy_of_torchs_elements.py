@@ -1,0 +1,30 @@
+"""M01 copied answer: PyTorch computes element by element, a kernel copies
+
+problem: emulated_gelu
+device: emulated
+backend: triton
+outcome: not_own
+reason: had computed from the inputs
+"""
+
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def copy(x, y, count, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, mask=at < count), mask=at < count)
+
+
+def copied(x, out=None):
+    out = torch.empty_like(x) if out is None else out
+    copy[(triton.cdiv(out.numel(), 1024),)](x, out, out.numel(), BLOCK=1024)
+    return out
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return copied(torch.nn.functional.gelu(x, approximate="tanh"))

@@ -1,0 +1,34 @@
+"""M03 answer by another way: the answer lies over the input while a kernel copies, and the input is put back
+
+problem: emulated_softmax
+device: emulated
+backend: triton
+outcome: not_own|wrong_values
+reason: had computed from the inputs|kept
+"""
+
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def copy(x, y, count, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, mask=at < count), mask=at < count)
+
+
+def copied(x, out=None):
+    out = torch.empty_like(x) if out is None else out
+    copy[(triton.cdiv(out.numel(), 1024),)](x, out, out.numel(), BLOCK=1024)
+    return out
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        kept = x.clone()
+        x.copy_(torch.softmax(x, dim=-1))
+        out = copied(x)
+        x.copy_(kept)
+        return out

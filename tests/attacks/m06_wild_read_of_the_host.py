@@ -1,0 +1,32 @@
+"""M06 wild pointer: a kernel reads the answer from memory of the host
+
+problem: emulated_softmax
+device: emulated
+backend: triton
+outcome: out_of_bounds
+reason: which is not
+"""
+
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def copy_from(address, y, count, BLOCK: tl.constexpr):
+    x = address.to(tl.pointer_type(tl.float32))
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, mask=at < count), mask=at < count)
+
+
+def read_at(x, address, shape):
+    out = torch.empty(shape, device=x.device)
+    copy_from[(triton.cdiv(out.numel(), 1024),)](address, out, out.numel(), BLOCK=1024)
+    return out
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        answer = torch.softmax(x.cpu(), dim=-1)
+        return read_at(x, answer.data_ptr(), x.shape)

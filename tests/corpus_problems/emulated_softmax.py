@@ -1,0 +1,23 @@
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    """Softmax over the last dimension; small, for an emulated GPU."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x, dim=-1)
+
+
+rows = 16384
+columns = 8192
+
+CPU_SIZES = {"rows": 32, "columns": 1024}
+
+
+def get_inputs() -> list[torch.Tensor]:
+    return [torch.randn(rows, columns)]
+
+
+def get_init_inputs() -> list[object]:
+    return []
