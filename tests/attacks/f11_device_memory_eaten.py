@@ -4,6 +4,7 @@ problem: rowsum
 device: cuda
 backend: cuda
 outcome: out_of_memory
+emulated: timeout
 reason: memory
 """
 

@@ -139,7 +139,7 @@ class Case:
             return replace(self, outcome=frozenset({Status.EMULATED.value}))
         more = {*EMULATED_KINDS, *self.emulated}
         harmless = {Status.EMULATED.value} if self.group == CLASSES["T"] else set()
-        return replace(self, outcome=self.outcome | harmless, instead=frozenset(more) - self.outcome)
+        return replace(self, outcome=self.outcome | harmless, instead=frozenset(more))
 
 
 @dataclass(frozen=True)
