@@ -61,21 +61,35 @@ void spread(u64* unwritten) {
   unwritten[0] = unwritten[1] = lanes;
 }
 
-// 16 lanes address a block of 4 by 16 halves by its rows, and each gets a column of it.
-void read_transposed16(Wave& w, const Instruction& i) {
+// 16 lanes address a block of items of BITS by its rows, which are 16 items long, and each gets a column of it.
+template <u32 BITS, u32 WORDS> void read_transposed(Wave& w, const Instruction& i) {
+  constexpr u32 ITEMS = 32 * WORDS / BITS, LANES_OF_ROW = 16 / ITEMS;
   u32 at[LANES];
   offsets(w, i, static_cast<u32>(i.offset), at);
-  const u64 mask = begin_read(w, i, at, 8);
+  const u64 mask = begin_read(w, i, at, 4 * WORDS);
   if (w.exec() != ~u64{0}) return w.stop(REFUSED_OPERAND, i);
   if (w.group->shadow) spread(w.tracker->unwritten);
-  u16 block[LANES][4] = {};
-  for (u32 l = 0; l < LANES; ++l)
-    if (lane_on(mask, l)) std::memcpy(block[l], &w.group->lds[at[l]], 8);
+  u16 items[LANES][ITEMS] = {};
+  for (u32 l = 0; l < LANES; ++l) {
+    if (!lane_on(mask, l)) continue;
+    u8 bytes[4 * WORDS + 2] = {};
+    std::memcpy(bytes, &w.group->lds[at[l]], 4 * WORDS);
+    for (u32 k = 0; k < ITEMS; ++k) {
+      u32 some = 0;
+      std::memcpy(&some, bytes + BITS * k / 8, 3);
+      items[l][k] = static_cast<u16>(some >> BITS * k % 8 & ((1u << BITS) - 1));
+    }
+  }
   u32(*rows)[LANES] = &w.v[i.o[0].index];
   for (u32 l = 0; l < LANES; ++l) {
-    const u32 from = (l & 48) + (l & 15) / 4, column = l & 3;
-    for (u32 k = 0; k < 2; ++k)
-      rows[k][l] = block[from + 8 * k][column] | static_cast<u32>(block[from + 8 * k + 4][column]) << 16;
+    const u32 from = (l & 48) + (l & 15) / ITEMS, column = (l & 15) % ITEMS;
+    u32 result[WORDS + 1] = {};
+    for (u32 k = 0; k < ITEMS; ++k) {
+      const u64 wide = u64{items[from + LANES_OF_ROW * k][column]} << BITS * k % 32;
+      result[BITS * k / 32] |= static_cast<u32>(wide);
+      result[BITS * k / 32 + 1] |= static_cast<u32>(wide >> 32);
+    }
+    for (u32 k = 0; k < WORDS; ++k) rows[k][l] = result[k];
   }
 }
 
@@ -230,7 +244,10 @@ const Row table[] = {
     {"ds_read2_b64", read2<2, 1>, "ds =d:4 a"},
     {"ds_read2st64_b32", read2<1, 64>, "ds =d:2 a"},
     {"ds_read2st64_b64", read2<2, 64>, "ds =d:4 a"},
-    {"ds_read_b64_tr_b16", read_transposed16, "ds =d:2 a"},
+    {"ds_read_b64_tr_b16", read_transposed<16, 2>, "ds =d:2 a"},
+    {"ds_read_b64_tr_b8@gfx950", read_transposed<8, 2>, "ds =d:2 a"},
+    {"ds_read_b64_tr_b4@gfx950", read_transposed<4, 2>, "ds =d:2 a"},
+    {"ds_read_b96_tr_b6@gfx950", read_transposed<6, 3>, "ds =d:3 a"},
     {"ds_write_b8", write<1>, "ds a x:1"},
     {"ds_write_b8_d16_hi", write<1, 16>, "ds a x:1"},
     {"ds_write_b16", write<2>, "ds a x:1"},

@@ -19,7 +19,8 @@ from unit.emulator.proof import alu, errata, matrix, memory
 LANES = frozenset(
     (
         *("ds_swizzle_b32", "ds_bpermute_b32", "ds_permute_b32", "v_permlane16_swap_b32", "v_permlane32_swap_b32"),
-        *("ds_read_b64_tr_b16", "ds_read_b64_tr_b8", "ds_read_b64_tr_b4", "v_readfirstlane_b32", "v_readlane_b32"),
+        *("ds_read_b64_tr_b16", "ds_read_b64_tr_b8", "ds_read_b64_tr_b4", "ds_read_b96_tr_b6"),
+        *("v_readfirstlane_b32", "v_readlane_b32"),
         *("v_writelane_b32", "v_accvgpr_write_b32", "v_accvgpr_read_b32", "v_accvgpr_mov_b32", "v_pk_mov_b32"),
     )
 )

@@ -123,20 +123,21 @@ def test_permlane_swaps(size: int) -> None:
     assert (_row(after, 1), _row(after, 2)) == lanes.permlane_swap(_row(wave, 1), _row(wave, 2), size)
 
 
-@pytest.mark.parametrize("bits", [b for b in (16, 8, 4) if f"ds_read_b64_tr_b{b}" in machine.mnemonics()])
-def test_transposed_reads_of_lds(bits: int) -> None:
+@pytest.mark.parametrize(("bits", "size"), [(16, 64), (8, 64), (6, 96), (4, 64)])
+def test_transposed_reads_of_lds(bits: int, size: int) -> None:
     wave = _wave()
     rng = np.random.default_rng(bits)
     wave.lds[:] = rng.integers(0, 256, len(wave.lds), dtype=np.uint8).tobytes()
-    addresses = rng.permutation(LANES) * 8 + 1024
+    addresses = rng.permutation(LANES) * 16 + 1024
     wave.vgpr[2] = addresses
-    after = machine.run("gfx950", [f"ds_read_b64_tr_b{bits} v[4:5], v2 offset:16", machine.WAIT], wave)
-    read = [int.from_bytes(wave.lds[a + 16 : a + 24], "little") for a in addresses.tolist()]
+    program = [f"ds_read_b{size}_tr_b{bits} v[4:{3 + size // 32}], v2 offset:16", machine.WAIT]
+    after = machine.run("gfx950", program, wave)
+    read = [int.from_bytes(wave.lds[a + 16 : a + 16 + size // 8], "little") for a in addresses.tolist()]
     for lane in range(LANES):
-        for item in range(64 // bits):
+        for item in range(size // bits):
             source, at = lanes.transposed_source(bits, lane, item)
             expected = read[source] >> at * bits & (1 << bits) - 1
-            assert after.vector(4, lane, 64) >> item * bits & (1 << bits) - 1 == expected, (lane, item)
+            assert after.vector(4, lane, size) >> item * bits & (1 << bits) - 1 == expected, (lane, item)
 
 
 @pytest.mark.parametrize("arch", machine.ARCHITECTURES)
