@@ -11,6 +11,7 @@ from hkbench.emulator import executor
 from hkbench.emulator.arena import Range
 from hkbench.emulator.build import core
 from hkbench.emulator.device import Ran
+from hkbench.emulator.explain import explained, refused
 from hkbench.emulator.link import LaunchKernel
 from hkbench.emulator.program import Program
 from hkbench.emulator.report import CallOptions, Told
@@ -85,10 +86,11 @@ class ExecutorEngine:
         if options.garble:
             for address, size in outcome.written:
                 ctypes.memset(address, GARBLED, size)
-        refusal = outcome.refusal
+        faults = explained(outcome.faults, module)
+        refusal = None if outcome.refusal is None else refused(outcome.refusal)
         return Ran(
             instructions=outcome.instructions,
-            faults=[Told(kind=fault.kind, message=str(fault)) for fault in outcome.faults],
+            faults=[Told(kind=fault.kind, message=str(fault)) for fault in faults],
             refusal=None if refusal is None else Told(kind=refusal.kind, message=str(refusal)),
             written=[Range(address, size) for address, size in outcome.written],
         )

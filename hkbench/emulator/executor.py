@@ -264,7 +264,7 @@ class _Run:
         where = f"{_SPACES[record.memory]} at {record.address:#x}"
         if record.kind == 3 and record.memory == 0:
             where = self.memory.describe(record.address)
-        return f"{record.size} bytes of {where}" if record.kind == 3 else where
+        return f"{record.size} bytes at {where}" if record.kind == 3 else where
 
     def _refusal(self, outcome: records.OutcomeRecord) -> Refusal | None:
         if not outcome.refused:

@@ -14,9 +14,14 @@ class Place:
     address: int  #: in the code object
     callers: tuple[str, ...] = ()  #: where the kernel calls what it was inlined from, the kernel's own line last
 
+    @property
+    def written(self) -> str:
+        """The innermost line in the kernel's own file: what its author wrote, not what a library has below."""
+        return self.callers[0] if self.callers else self.source
+
     def __str__(self) -> str:
-        called = f", called at {', '.join(self.callers)}" if self.callers else ""
-        return f"{self.source or f'address {self.address:#x}'}{called} ({self.text})"
+        inside = f", inside {self.source}" if self.callers else ""
+        return f"{self.written or f'address {self.address:#x}'} ({self.text}{inside})"
 
 
 @dataclass(frozen=True)
@@ -37,19 +42,35 @@ class Fault:
     wave: int
     lane: int | None
     count: int  #: how often it was seen
+    also: tuple[str, ...] = ()  #: lines of further causes
+    passed: str = ""  #: "FILE:LINE" of the wait in the source that the compiler moved the use above
 
     def __str__(self) -> str:
-        cause = f" of {self.cause}" if self.cause else ""
-        said = {
-            "wait": f"uses what the load{cause} brings before s_waitcnt {self.missing} has proved it there",
+        times = f", {self.count} times" if self.count > 1 else ""
+        seen = f"(workgroup {self.workgroup}, wave {self.wave}{times})"
+        return f"{self.kernel}: {self.use} {self._what()} {seen}{self._mend()}"
+
+    def _what(self) -> str:
+        """Return what is wrong."""
+        also = f" and of {', '.join(self.also)}" if self.also else ""
+        cause = f" of {self.cause}{also}" if self.cause else ""
+        return {
+            "wait": f"uses what the load{cause} brings, before any wait has proved that it is there",
             "race": f"meets an access{cause} by another wave to the same place in LDS, with no barrier between",
             "out_of_bounds": f"accesses {self.detail}, which is not the kernel's",
             "uninitialized": f"takes {self.detail} as an address or stores it, and nothing was written there"
             if self.cause is None
             else f"takes {self.detail} as an address or stores it, which {self.cause} read from LDS where nobody wrote",
         }[self.kind]
-        times = f", {self.count} times" if self.count > 1 else ""
-        return f"{self.kernel}: {self.use} {said} (workgroup {self.workgroup}, wave {self.wave}{times})"
+
+    def _mend(self) -> str:
+        """Return the sentence that says what is missing, where it is known."""
+        if self.passed:
+            after = "__builtin_amdgcn_sched_barrier(0) after that wait"
+            return f". The compiler moved it above the s_waitcnt of {self.passed}; missing: {after}"
+        if self.kind == "race":
+            return f". Missing between the two lines: {self.missing}, and before it the wait for what was written"
+        return f". Missing before the use: s_waitcnt {self.missing}" if self.kind == "wait" else ""
 
 
 @dataclass(frozen=True)

@@ -289,8 +289,8 @@ def require_possible(report: Report, stage: Stage, trial: int | None) -> None:
         kind = _KINDS[faults[0].kind]
         more = "" if report.fault_count == 1 else f" ({report.fault_count} reports in this call)"
         what = f"; {_NOT_GUARANTEED}" if kind is FailureKind.RACE else ""
-        detail = "\n".join(_described(fault) for fault in faults)
-        raise failures.failed(stage, kind, f"{faults[0].message}{what}{more}", detail, trial)
+        detail = "\n".join([*filter(None, [faults[0].detail]), *(_described(fault) for fault in faults[1:])])
+        raise failures.failed(stage, kind, f"{faults[0].message}{what}{more}", detail or None, trial)
 
 
 def _described(fault: Told) -> str:

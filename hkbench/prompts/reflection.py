@@ -5,6 +5,7 @@ from __future__ import annotations
 from hkbench.prompts.config import PromptBook
 from hkbench.prompts.context import Reflection
 from hkbench.prompts.error_classes import classify
+from hkbench.prompts.places import quoted
 from hkbench.prompts.text import clean, ending, first_errors
 from hkbench.records import (
     REFUSALS,
@@ -23,6 +24,8 @@ from hkbench.records import (
 DETAIL_LIMIT = 4000  # characters: enough for the causes of a failed build, little beside the parent's code
 _KERNELS_SHOWN = 8
 _NOT_TIMED = (Status.COMPILED, Status.EMULATED)  #: and nothing is wrong
+_FAULTS_SHOWN = 4  #: beside the first: one change often mends them all
+_EMULATOR_SPEAKS = frozenset({FailureKind.RACE, FailureKind.OUT_OF_BOUNDS, FailureKind.UNSUPPORTED})
 _COMPILER_SPEAKS = frozenset({FailureKind.BUILD_ERROR, FailureKind.LOAD_ERROR})
 _WHOSE = {
     Owner.CANDIDATE: "your kernel",
@@ -75,7 +78,7 @@ def reflect_on(
         kind=None if verdict.status in (Status.FAST, *_NOT_TIMED) else kind,
         stage=failure.stage if failure else None,
         message=_message(failure, verdict) if failure else None,
-        detail=_detail(failure) if failure else None,
+        detail=_detail(failure, candidate_source) if failure else None,
         mismatch=_mismatch(failure.mismatch) if failure and failure.mismatch else None,
         speedup=verdict.speedup.value if verdict.speedup else None,
         baseline_ms=verdict.baseline.median.value * 1e3 if verdict.baseline else None,
@@ -116,7 +119,11 @@ def _message(failure: Failure, verdict: Verdict) -> str:
     return message
 
 
-def _detail(failure: Failure) -> str | None:
+def _detail(failure: Failure, candidate_source: str | None) -> str | None:
+    if failure.kind in _EMULATOR_SPEAKS:
+        more = failure.detail.splitlines() if failure.detail else []
+        named = [clean(line) for line in quoted(candidate_source, "\n".join([failure.message, *more]))]
+        return ending("\n".join([*named, *more[:_FAULTS_SHOWN]]), DETAIL_LIMIT) or None
     if not failure.detail:
         return None
     if failure.kind not in _COMPILER_SPEAKS:

@@ -47,6 +47,8 @@ class EmulatedRuntime:
             "PYTORCH_ROCM_ARCH": arch,
             "CPATH": str(self.folder / "include"),
             "LIBRARY_PATH": str(self.folder),
+            # Read by clang's driver: tables of lines for the reports, and nothing else in the device code.
+            "CCC_OVERRIDE_OPTIONS": "#+-Xarch_device +-gline-tables-only",
         }
 
 

@@ -187,6 +187,48 @@ def test_what_was_only_compiled_is_improved_by_the_compilers_figures() -> None:
     assert "96 VGPRs, 64 bytes of scratch a lane; spills" in text
 
 
+KERNELS = '''
+from hipkittens_build import build
+HIP = r"""
+__global__ void k() {
+  load(a, tile);
+  mma_ABt(c, a, b, c);
+}
+"""
+extension = build("k", HIP, {"dispatch": ["x"]})
+'''
+
+
+@pytest.mark.parametrize("kind", [FailureKind.RACE, FailureKind.OUT_OF_BOUNDS, FailureKind.UNSUPPORTED])
+def test_what_an_emulated_gpu_saw_stands_beside_the_lines_it_names(kind: FailureKind) -> None:
+    message = "k: hip_source:4 (v_mfma) uses what the load of hip_source:3 (ds_read) brings"
+    more = "\n".join(f"k: hip_source:{number} (v_mfma) as well" for number in (99, *range(4, 40)))
+    failure = Failure(stage=Stage.RUN, kind=kind, message=message, detail=more)
+    reflection = reflect_on(failed(failure), KERNELS, 1, BOOK, "hipkittens")
+    assert reflection.message is not None and message in reflection.message and reflection.detail is not None
+    shown = reflection.detail.splitlines()
+    assert shown[:2] == ["hip_source:4: mma_ABt(c, a, b, c);", "hip_source:3: load(a, tile);"]
+    assert len([line for line in shown if line.endswith("as well")]) < 8
+    assert reflection.hints == tuple(BOOK.hints(kind, "hipkittens"))
+
+
+@pytest.mark.parametrize("candidate", [None, "class (", KERNELS + KERNELS.replace("HIP", "OTHER")])
+def test_no_line_is_shown_where_it_is_not_known_which(candidate: str | None) -> None:
+    failure = Failure(stage=Stage.RUN, kind=FailureKind.RACE, message="k: hip_source:4 (v_mfma)")
+    assert reflect_on(failed(failure), candidate, 1, BOOK, "hipkittens").detail is None
+
+
+def test_what_is_correct_on_an_emulated_gpu_is_improved_by_the_compilers_figures() -> None:
+    verdict = compiled("2_SwiGLU_fp32").model_copy(update={"status": Status.EMULATED})
+    reflection = reflect_on(verdict, "x = 1", 1, BOOK, "hip")
+    assert (reflection.kind, reflection.hints) == (None, ())
+    text = render(BOOK, "elementwise.txt", context(SWIGLU, "hip", MI300X, reflection)).text
+    assert "correct on an emulated gfx942" in text and "nothing was run" not in text
+    asked = context(SWIGLU, "hip", MI300X, reflection).model_copy(update={"question": Question(shape="{}")})
+    text = render(BOOK, BOOK.judge(QuestionKind.OPTIMISE), asked).text
+    assert "correct on an emulated gfx942" in text and "Speed-up" not in text
+
+
 def test_a_judge_is_told_that_nothing_was_measured() -> None:
     reflection = reflect_on(compiled("2_SwiGLU_fp32"), "x = 1", 1, BOOK, "hip")
     asked = context(SWIGLU, "hip", MI300X, reflection).model_copy(update={"question": Question(shape="{}")})
