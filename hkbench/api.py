@@ -60,7 +60,7 @@ def evaluate(
         device: "auto" (a GPU that torch sees, else the CPU), "rocm", "cuda" or "cpu".
         device_index: which devices of that kind may be used, by torch's numbers; all of them by default.
         backend: the language of the kernels; hipkittens on rocm, cuda on cuda, cpp on cpu by default.
-        sizes: "cpu" or "full", which sizes of the problem; "cpu" on a CPU, else "full" by default.
+        sizes: "cpu", "emulated" or "full", which sizes of the problem; by default those of the kind of device.
         settings: trials, timed runs, limits in seconds and GiB, tolerances, track.
         compile_for: an architecture such as "gfx942": compile for it without a device, and measure nothing. The
             backend is then hip by default, and `device` and `device_index` are not used.

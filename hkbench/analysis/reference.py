@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from hkbench.errors import ProblemError
-from hkbench.problems import apply_sizes
+from hkbench.problems import apply_sizes, constants_in_force
 from hkbench.protocol.memory import mapped, overlap
 from hkbench.protocol.wire import leaves
 from hkbench.records import Problem, SizeSet
@@ -130,7 +130,7 @@ def _execute(problem: Problem, sizes: SizeSet) -> dict[str, Any]:
         exec(compile(problem.source, str(problem.path), "exec"), module.__dict__)  # noqa: S102 - trusted
     except Exception as error:
         raise ProblemError(f"{problem.path}: importing it raised {error!r}") from error
-    apply_sizes(module.__dict__, sizes, problem.cpu_sizes)
+    apply_sizes(module.__dict__, constants_in_force(sizes, problem))
     return module.__dict__
 
 

@@ -20,6 +20,7 @@ from hkbench.audit.records import CheckAudit, ControlClass, Passed, ProblemAudit
 from hkbench.audit.sampled import input_parts, statistic_parts
 from hkbench.audit.shrink import MAX_ELEMENTS, shrunk, size_of
 from hkbench.errors import ProblemError
+from hkbench.problems.sizes import sizes_in_force
 from hkbench.records import Problem, SizeSet, Tolerance
 
 #: atol and rtol of KernelBench's comparison (torch.allclose) by the dtype of the output, as get_tolerance_for_precision
@@ -35,14 +36,14 @@ _DOES_NOT_FIT = (ProblemError, RuntimeError, TypeError, ValueError, LookupError,
 def audit_problem(problem: Problem, sizes: SizeSet, device: torch.device, trials: int) -> ProblemAudit:
     """Put every control through both checks. The same problem gives the same audit: seeds come from its hash.
 
-    With `SizeSet.CPU`, a problem without CPU sizes is scaled down (`shrink.py`).
+    Where smaller sizes are asked for, a problem without them is scaled down (`shrink.py`).
 
     Raises:
         ProblemError: the problem's code fails, or it is too large for this machine.
     """
     started = time.perf_counter()
     small, scaled = problem, dict[str, str]()
-    if sizes is SizeSet.CPU and problem.cpu_sizes is None:
+    if sizes is not SizeSet.FULL and sizes_in_force(sizes, problem) is SizeSet.FULL:
         small, scaled = shrunk(problem)
     elif device.type == "cpu" and sizes is SizeSet.FULL:
         _check_memory(problem, sizes)

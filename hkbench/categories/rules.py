@@ -39,10 +39,11 @@ class Ridge(Record):
 
     full: Points  #: of GPUs
     cpu: Points
+    emulated: Points | None = None  #: `None`: those of the full sizes
 
     def point(self, sizes: SizeSet, dtype: str | None) -> float | None:
         """Return the ridge point of the dtype; `None` where none is known."""
-        points = self.cpu if sizes is SizeSet.CPU else self.full
+        points = {SizeSet.CPU: self.cpu, SizeSet.EMULATED: self.emulated}.get(sizes) or self.full
         return None if dtype is None else points.get(dtype)
 
 

@@ -110,7 +110,8 @@ def add_device(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--sizes",
         choices=[sizes.value for sizes in SizeSet],
-        help="which sizes of the problems (default: cpu on a CPU, else full; see docs/problems.md)",
+        help="which sizes of the problems (default: cpu on a CPU, emulated on an emulated GPU, else full; "
+        "see docs/problems.md)",
     )
 
 

@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sizes",
         choices=[sizes.value for sizes in SizeSet],
-        help="cpu: a problem without CPU sizes is scaled down (default: cpu on a CPU, else full)",
+        help="cpu, emulated: a problem without smaller sizes is scaled down (default: cpu on a CPU, else full)",
     )
     parser.add_argument("--trials", type=positive, default=5, metavar="N", help="trials of each check (default: 5)")
     parser.add_argument(

@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sizes",
         choices=[sizes.value for sizes in SizeSet],
-        help="which sizes of the problems (default: cpu on a CPU, else full)",
+        help="which sizes of the problems (default: cpu on a CPU, emulated on an emulated GPU, else full)",
     )
     parser.add_argument(
         "--limit-seconds",

@@ -23,7 +23,7 @@ def _model(kind: DeviceKind) -> DeviceModel:
         default_runs=CPU.default_runs,
         resolution=0.0,
         process_variation=0.0,
-        default_sizes=SizeSet.CPU,
+        default_sizes=SizeSet.EMULATED,
         emulates=arch,
         build_targets=ROCM.build_targets,
     )

@@ -260,7 +260,7 @@ class Device(Generic[Loaded]):
         self._count += 1
         self._instructions += ran.instructions
         self._fault_count += len(ran.faults)
-        self._faults += ran.faults[: MAX_TOLD - len(self._faults)]
+        self._faults = _foremost([*self._faults, *ran.faults])
         if ran.refusal is not None:
             self._refuse(ran.refusal)
         for one in ran.written:
@@ -307,6 +307,13 @@ class Device(Generic[Loaded]):
             self.violated(f"no allocation begins at {address:#x}")
         else:
             self._engine.remove(found)
+
+
+def _foremost(faults: Sequence[Told]) -> list[Told]:
+    """Return those that are told, in their order: an access out of bounds before others, which may be forgiven."""
+    number = range(len(faults))
+    chosen = sorted(number, key=lambda one: faults[one].kind != "out_of_bounds")[:MAX_TOLD]
+    return [faults[one] for one in sorted(chosen)]
 
 
 def _described(name: str, kernel: Kernel) -> str:

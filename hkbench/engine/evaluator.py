@@ -208,7 +208,7 @@ class LocalEvaluator:
 
     @property
     def sizes(self) -> SizeSet:
-        """The sizes in force: the problems' CPU sizes on a CPU unless told otherwise."""
+        """The sizes in force: those of the kind of device unless told otherwise."""
         if self._sizes is not None:
             return self._sizes
         return self._model.default_sizes

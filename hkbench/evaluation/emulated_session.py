@@ -25,7 +25,7 @@ from hkbench.evaluation.side import BaselineClient, RunnerClient
 from hkbench.protocol import messages
 from hkbench.protocol.memory import DTYPES, span
 from hkbench.protocol.places import places_in
-from hkbench.records import DeviceFacts, EvaluationSettings, Failure, FailureKind, Ownership, Stage
+from hkbench.records import DeviceFacts, EvaluationSettings, Failure, FailureKind, Ownership, Races, Stage
 
 OWN_SHARE = 0.5  #: of the bytes of the outputs of each call, that the candidate's kernels have to have written
 NEVER_RUN = (
@@ -46,6 +46,8 @@ _KINDS = {
     "out_of_bounds": FailureKind.OUT_OF_BOUNDS,
     "budget": FailureKind.TIMEOUT,
 }
+MAX_WARNINGS = 16  #: of one verdict, by what kernels did
+NO_LATE_DELIVERY = "what loads bring as late as the architecture allows, since races only warn (--races)"
 _NOT_GUARANTEED = "the architecture does not guarantee the result, whatever a GPU makes of it"
 
 
@@ -72,11 +74,14 @@ class EmulatedSession(Session):
         self._single = True  # whether the last request was one call ...
         self._repeated = False  # ... whose inputs came before, or that is the first
         self._host = math.inf  # processor time of the candidate's process in a call, the least of all but the first
-        self._noted = False
         self._slow = False  # whether a checked call took long
         self._garble = False  # what kernels write
         self._made: tuple[Table, Table, int] | None = None  # the host's in the last call, its outputs, their bytes
         self._handed = 0.0  # bytes that the host computed and kernels read, where they are too many
+        self._warned: set[str] = set()
+        self._races_fail = settings.races is Races.FAIL
+        if not self._races_fail:
+            self.not_checked.append(NO_LATE_DELIVERY)
         self.not_checked.extend((NEVER_RUN.format(arch=facts.arch), OPERATORS))
 
     @property
@@ -154,7 +159,8 @@ class EmulatedSession(Session):
         The first trial is checked for races; in the second, values arrive as late as they may; its waves and
         workgroups, and those of the trials after it, take turns in an order that is drawn. A candidate does not know
         which trials after the first are checked, and which after the second have late values: where a call takes long
-        it is drawn, else all are checked.
+        it is drawn, else all are checked. Where races only warn nothing arrives late: a missing wait would always give
+        wrong values then.
         """
         options = self._options(trial)
         self._single = True
@@ -173,7 +179,7 @@ class EmulatedSession(Session):
         if trial in (None, 1):
             return CallOptions(seconds=seconds)
         check = not self._slow or secrets.randbelow(2) == 0
-        late = trial == 2 or secrets.randbelow(2) == 0
+        late = self._races_fail and (trial == 2 or secrets.randbelow(2) == 0)
         return CallOptions(check=check, late=late, seed=draw_seed(), seconds=seconds)
 
     def successive(self, stage: Stage) -> None:
@@ -268,15 +274,15 @@ class EmulatedSession(Session):
 
     def _require_possible(self, stage: Stage, trial: int | None, outputs: list[Range]) -> Report:
         report = self._emulated.report(outputs)
-        require_possible(report, stage, trial)
-        for fault in report.faults:
-            if fault.kind not in _KINDS and not self._noted:
-                self._noted = True
-                self.notes.append(_described(fault))
+        require_possible(report, stage, trial, self._races_fail)
+        for warning in warnings_of(report):
+            if warning not in self._warned and len(self._warned) < MAX_WARNINGS:
+                self._warned.add(warning)
+                self.notes.append(warning)
         return report
 
 
-def require_possible(report: Report, stage: Stage, trial: int | None) -> None:
+def require_possible(report: Report, stage: Stage, trial: int | None, races_fail: bool = True) -> None:
     """Raise CandidateFailed for what a kernel did that it may not, or that the device cannot do."""
     if report.violation is not None:
         message = f"the device was sent what the runtime never sends: {report.violation}"
@@ -284,13 +290,22 @@ def require_possible(report: Report, stage: Stage, trial: int | None) -> None:
     for refusal in report.refusals:
         kind = _KINDS.get(refusal.kind, FailureKind.UNSUPPORTED)
         raise failures.failed(stage, kind, refusal.message, refusal.detail, trial)
-    faults = [fault for fault in report.faults if fault.kind in _KINDS]
+    failing = {kind for kind, failure in _KINDS.items() if races_fail or failure is not FailureKind.RACE}
+    faults = [fault for fault in report.faults if fault.kind in failing]
     if faults:
         kind = _KINDS[faults[0].kind]
         more = "" if report.fault_count == 1 else f" ({report.fault_count} reports in this call)"
         what = f"; {_NOT_GUARANTEED}" if kind is FailureKind.RACE else ""
         detail = "\n".join([*filter(None, [faults[0].detail]), *(_described(fault) for fault in faults[1:])])
         raise failures.failed(stage, kind, f"{faults[0].message}{what}{more}", detail or None, trial)
+
+
+def warnings_of(report: Report) -> list[str]:
+    """Return what is wrong with a call that did not fail."""
+    return [
+        _described(fault) + (f"; {_NOT_GUARANTEED}" if _KINDS.get(fault.kind) is FailureKind.RACE else "")
+        for fault in report.faults
+    ]
 
 
 def _described(fault: Told) -> str:

@@ -19,6 +19,7 @@ from pathlib import Path
 from hkbench.errors import DeviceUnavailable, InputMissing
 from hkbench.evaluation.job import PROFILE_FOLDER, EvaluateJob
 from hkbench.evaluation.link import ProtocolError, RunnerExited, RunnerLink, RunnerTimeout, read_answer
+from hkbench.problems import constants_in_force
 from hkbench.profile import (
     Choice,
     Plan,
@@ -35,7 +36,7 @@ from hkbench.profile import (
 )
 from hkbench.profile.keep import Kept
 from hkbench.protocol import messages
-from hkbench.records import DeviceFacts, KernelProfile, Owner, SizeSet
+from hkbench.records import DeviceFacts, KernelProfile, Owner
 from hkbench.sandbox import folders
 from hkbench.sandbox.cage import NAMESPACES, SECCOMP
 
@@ -119,7 +120,7 @@ class Profiling:
         asked = {
             "code": self._job.code,
             "problem": str(problem.path.resolve()),
-            "overrides": (problem.cpu_sizes or {}) if self._job.sizes is SizeSet.CPU else {},
+            "overrides": {**constants_in_force(self._job.sizes, problem)},
             "device": self._device,
             "seed": 0,
             "warmups": WARMUPS,

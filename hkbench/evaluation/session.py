@@ -25,6 +25,7 @@ from hkbench.evaluation.quiet import IdleProbe
 from hkbench.evaluation.shared_memory import SharedMemory
 from hkbench.evaluation.side import BaselineClient, RunnerClient, device_request, times_of
 from hkbench.evaluation.taking import taken, why_unreadable
+from hkbench.problems import constants_in_force
 from hkbench.protocol import messages
 from hkbench.protocol.constants import PROFILED_FORWARDS
 from hkbench.records import (
@@ -32,7 +33,6 @@ from hkbench.records import (
     EvaluationSettings,
     Failure,
     FailureKind,
-    SizeSet,
     Stage,
     Trial,
 )
@@ -194,12 +194,11 @@ class Session:
     def _not_bound(self) -> str | None:
         """Let the baseline's runner make its model and bind its memory; return why this device fails, if it does."""
         problem = self.reference.problem
-        overrides = problem.cpu_sizes if self.reference.sizes is SizeSet.CPU and problem.cpu_sizes else {}
         load = messages.Load(
             path=str(problem.path.resolve()),
             class_="Model",
             capture=False,
-            overrides={**overrides},
+            overrides={**constants_in_force(self.reference.sizes, problem)},
             text=problem.source,
         )
         self.baseline.request(load)

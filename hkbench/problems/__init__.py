@@ -11,7 +11,7 @@ from hkbench.problems.select import (
     problem_set,
     problems_root,
 )
-from hkbench.problems.sizes import apply_sizes
+from hkbench.problems.sizes import apply_sizes, constants_in_force
 from hkbench.store.ranges import Range, numbers_text
 
 __all__ = [
@@ -30,4 +30,5 @@ __all__ = [
     "problem_set",
     "problems_root",
     "apply_sizes",
+    "constants_in_force",
 ]

@@ -1,7 +1,7 @@
 """Read a problem file without running it.
 
 Loading never imports or executes the file: what is needed of it before an evaluation (its name, its text,
-which names it defines, its CPU sizes) is found in its syntax tree.
+which names it defines, its smaller sizes) is found in its syntax tree.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def load_problem(path: Path) -> Problem:
     is that of a parent folder called `levelN`, else `None`.
 
     Raises `ProblemError` when the file is missing, is not UTF-8, is not Python, lacks one of `REQUIRED`, or
-    has a `CPU_SIZES` that cannot be used.
+    has `CPU_SIZES` or `EMULATED_SIZES` that cannot be used.
     """
     data = _read(path)
     source = _decode(path, data)
@@ -50,7 +50,8 @@ def load_problem(path: Path) -> Problem:
         path=path,
         source=source,
         sha256=sha256,
-        cpu_sizes=_cpu_sizes(path, tree, defined),
+        cpu_sizes=_sizes("CPU_SIZES", path, tree, defined),
+        emulated_sizes=_sizes("EMULATED_SIZES", path, tree, defined),
         weak=weak_controls(sha256),
     )
 
@@ -115,25 +116,25 @@ def _top_level_names(tree: ast.Module) -> set[str]:
     return names
 
 
-def _cpu_sizes(path: Path, tree: ast.Module, defined: set[str]) -> dict[str, int | float] | None:
-    """Return the file's `CPU_SIZES`, a literal dict of constants that the file defines, or `None`."""
-    value = _assigned(tree, "CPU_SIZES")
+def _sizes(what: str, path: Path, tree: ast.Module, defined: set[str]) -> dict[str, int | float] | None:
+    """Return such a set of sizes, a literal dict of constants that the file defines, or `None`."""
+    value = _assigned(tree, what)
     if value is None:
         return None
     try:
         sizes = ast.literal_eval(value)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as error:
         raise ProblemError(
-            f"{path}: CPU_SIZES (line {value.lineno}) is not a literal; write a dict of names and numbers"
+            f"{path}: {what} (line {value.lineno}) is not a literal; write a dict of names and numbers"
         ) from error
     if not isinstance(sizes, dict):
-        raise ProblemError(f"{path}: CPU_SIZES (line {value.lineno}) is a {type(sizes).__name__}, not a dict")
+        raise ProblemError(f"{path}: {what} (line {value.lineno}) is a {type(sizes).__name__}, not a dict")
     for name, size in sizes.items():
         if not isinstance(name, str) or isinstance(size, bool) or not isinstance(size, int | float):
-            raise ProblemError(f"{path}: CPU_SIZES[{name!r}] = {size!r} (line {value.lineno}); map names to numbers")
+            raise ProblemError(f"{path}: {what}[{name!r}] = {size!r} (line {value.lineno}); map names to numbers")
         if name not in defined:
             raise ProblemError(
-                f"{path}: CPU_SIZES names {name!r}, which the file does not define at its top level; "
+                f"{path}: {what} names {name!r}, which the file does not define at its top level; "
                 "correct the name or define the constant"
             )
     return sizes

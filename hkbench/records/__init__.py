@@ -101,6 +101,7 @@ from hkbench.records.trust import (
     KernelLanguage as KernelLanguage,
     Ownership as Ownership,
     Protection as Protection,
+    Races as Races,
     Rule as Rule,
     Severity as Severity,
     Track as Track,

@@ -13,6 +13,7 @@ class SizeSet(StrEnum):
 
     FULL = "full"  #: the sizes that the file's constants give; right for a GPU
     CPU = "cpu"  #: the file's own `CPU_SIZES`, where it has them
+    EMULATED = "emulated"  #: the file's own `EMULATED_SIZES`, else its CPU sizes
 
 
 class Problem(Record):
@@ -28,6 +29,7 @@ class Problem(Record):
     source: str
     sha256: str
     cpu_sizes: dict[str, int | float] | None = None
+    emulated_sizes: dict[str, int | float] | None = None
     weak: tuple[str, ...] | None = None  #: null controls that pass its check; `None`: it was not audited
 
 

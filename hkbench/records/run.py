@@ -25,7 +25,7 @@ from hkbench.records.generation import (
 from hkbench.records.outcome import SOLVED
 from hkbench.records.problem import SizeSet
 from hkbench.records.strategy import RunStrategy, older_strategy
-from hkbench.records.trust import IsolationLevel, Ownership, Track
+from hkbench.records.trust import IsolationLevel, Ownership, Races, Track
 from hkbench.records.verdict import FailureKind, Stage, Status, Verdict
 
 Seconds = Annotated[float, Field(gt=0), Flag("S", unit="number of seconds")]
@@ -77,6 +77,9 @@ class EvaluationSettings(Record):
 
     track: Track = Track.OWN
     """own: the candidate's own kernels have to do the work; any: library calls may"""
+
+    races: Races = Races.FAIL
+    """on an emulated GPU, what a missing wait or barrier is; fail: a failure; warn: a warning, and the values decide"""
 
     rtol: Annotated[dict[str, float], Flag("DTYPE=VALUE")] = {}
     """another tolerance, as float32=1e-5 (default: docs/method.md)"""

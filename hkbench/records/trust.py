@@ -93,6 +93,13 @@ class Track(StrEnum):
     ANY = "any"  #: library calls are allowed, their share is reported
 
 
+class Races(StrEnum):
+    """What becomes of a candidate whose kernels do what the architecture does not guarantee, on an emulated GPU."""
+
+    FAIL = "fail"
+    WARN = "warn"  #: the verdict warns of it, and the values decide
+
+
 class Work(Record):
     """Whose code did the work of a forward pass: shares of the device time (CPU: of the samples), 0..1."""
 

@@ -15,6 +15,7 @@ length = 2048
 channels = 4096
 
 CPU_SIZES = {"batch": 16, "length": 1024, "channels": 1024}
+EMULATED_SIZES = {"batch": 4}
 
 
 def get_inputs():

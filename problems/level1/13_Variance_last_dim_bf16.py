@@ -14,6 +14,7 @@ rows = 16384
 columns = 16384
 
 CPU_SIZES = {"rows": 512, "columns": 4096}
+EMULATED_SIZES = {"rows": 512}
 
 
 def get_inputs():

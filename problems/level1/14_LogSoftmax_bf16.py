@@ -14,6 +14,7 @@ rows = 8192
 classes = 32768
 
 CPU_SIZES = {"rows": 1024, "classes": 4096}
+EMULATED_SIZES = {"rows": 256}
 
 
 def get_inputs():

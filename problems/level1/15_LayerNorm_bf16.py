@@ -21,6 +21,7 @@ tokens = 32768
 hidden = 8192
 
 CPU_SIZES = {"tokens": 1024, "hidden": 4096}
+EMULATED_SIZES = {"tokens": 512}
 
 
 def get_inputs():

@@ -24,6 +24,7 @@ height = 128
 width = 128
 
 CPU_SIZES = {"batch": 16, "channels": 128, "groups": 16, "height": 64, "width": 64}
+EMULATED_SIZES = {"batch": 2}
 
 
 def get_inputs():

@@ -13,6 +13,7 @@ class Model(nn.Module):
 n = 8192
 
 CPU_SIZES = {"n": 1024}
+EMULATED_SIZES = {"n": 1024}
 
 
 def get_inputs():

@@ -15,6 +15,7 @@ k = 2048
 n = 64
 
 CPU_SIZES = {"m": 1024, "k": 512}
+EMULATED_SIZES = {"m": 2048}
 
 
 def get_inputs():

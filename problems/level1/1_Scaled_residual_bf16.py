@@ -19,6 +19,7 @@ rows = 16384
 columns = 8192
 
 CPU_SIZES = {"rows": 1024, "columns": 4096}
+EMULATED_SIZES = {"rows": 512}
 
 
 def get_inputs():

@@ -16,6 +16,7 @@ n = 1024
 k = 512
 
 CPU_SIZES = {"batch": 32, "m": 256, "n": 256, "k": 256}
+EMULATED_SIZES = {"batch": 2}
 
 
 def get_inputs():

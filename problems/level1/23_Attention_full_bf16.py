@@ -21,6 +21,7 @@ positions = 2048
 head_dim = 128
 
 CPU_SIZES = {"batch": 1, "heads": 8, "positions": 512, "head_dim": 64}
+EMULATED_SIZES = {"batch": 2, "heads": 2, "positions": 512}
 
 
 def get_inputs():

@@ -16,6 +16,7 @@ positions = 4096
 head_dim = 64
 
 CPU_SIZES = {"batch": 1, "heads": 4, "positions": 384}
+EMULATED_SIZES = {"heads": 2, "positions": 1024}
 
 
 def get_inputs():

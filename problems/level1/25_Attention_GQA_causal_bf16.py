@@ -20,6 +20,7 @@ positions = 2048
 head_dim = 128
 
 CPU_SIZES = {"batch": 1, "query_heads": 8, "kv_heads": 2, "positions": 384, "head_dim": 64}
+EMULATED_SIZES = {"batch": 2, "query_heads": 8, "kv_heads": 2, "positions": 512}
 
 
 def get_inputs():

@@ -18,6 +18,7 @@ heads = 32
 head_dim = 128
 
 CPU_SIZES = {"batch": 2, "positions": 512, "heads": 8}
+EMULATED_SIZES = {"batch": 2, "positions": 512, "heads": 8}
 
 
 def get_inputs():

@@ -24,6 +24,7 @@ length = 4096
 kernel = 5
 
 CPU_SIZES = {"batch": 4, "in_channels": 64, "out_channels": 64}
+EMULATED_SIZES = {"batch": 2, "length": 512}
 
 
 def get_inputs():

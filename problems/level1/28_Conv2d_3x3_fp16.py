@@ -23,6 +23,7 @@ height = 56
 width = 56
 
 CPU_SIZES = {"batch": 2, "in_channels": 32, "out_channels": 32, "height": 28, "width": 28}
+EMULATED_SIZES = {"batch": 2}
 
 
 def get_inputs():

@@ -22,6 +22,7 @@ height = 112
 width = 112
 
 CPU_SIZES = {"batch": 8, "channels": 64, "height": 56, "width": 56}
+EMULATED_SIZES = {"batch": 2}
 
 
 def get_inputs():

@@ -16,6 +16,7 @@ height = 112
 width = 112
 
 CPU_SIZES = {"batch": 4, "channels": 32, "height": 56, "width": 56}
+EMULATED_SIZES = {"batch": 2}
 
 
 def get_inputs():

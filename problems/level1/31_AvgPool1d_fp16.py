@@ -22,6 +22,7 @@ channels = 512
 length = 8192
 
 CPU_SIZES = {"batch": 8, "channels": 64, "length": 2048}
+EMULATED_SIZES = {"batch": 2}
 
 
 def get_inputs():

@@ -14,6 +14,7 @@ rows = 8192
 columns = 16384
 
 CPU_SIZES = {"rows": 1024, "columns": 4096}
+EMULATED_SIZES = {"rows": 256}
 
 
 def get_inputs():

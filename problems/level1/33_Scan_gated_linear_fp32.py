@@ -19,6 +19,7 @@ steps = 256
 channels = 4096
 
 CPU_SIZES = {"batch": 8, "steps": 128, "channels": 1024}
+EMULATED_SIZES = {"batch": 2}
 
 
 def get_inputs():

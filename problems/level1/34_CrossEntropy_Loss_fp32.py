@@ -14,6 +14,7 @@ tokens = 8192
 vocabulary = 32000
 
 CPU_SIZES = {"tokens": 512, "vocabulary": 8000}
+EMULATED_SIZES = {"tokens": 256}
 
 
 def get_inputs():

@@ -20,6 +20,7 @@ columns = 16384
 k = 32
 
 CPU_SIZES = {"rows": 512, "columns": 4096, "k": 16}
+EMULATED_SIZES = {"rows": 256}
 
 
 def get_inputs():

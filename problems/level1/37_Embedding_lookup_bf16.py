@@ -21,6 +21,7 @@ batch = 16
 positions = 2048
 
 CPU_SIZES = {"vocabulary": 8192, "hidden": 2048, "batch": 8, "positions": 512}
+EMULATED_SIZES = {"vocabulary": 8192, "batch": 2, "positions": 512}
 
 
 def get_inputs():

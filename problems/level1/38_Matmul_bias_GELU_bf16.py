@@ -22,6 +22,7 @@ in_features = 4096
 out_features = 8192
 
 CPU_SIZES = {"tokens": 1024, "in_features": 256, "out_features": 1024}
+EMULATED_SIZES = {"tokens": 256}
 
 
 def get_inputs():

@@ -22,6 +22,7 @@ in_features = 4096
 classes = 4096
 
 CPU_SIZES = {"rows": 1024, "in_features": 512, "classes": 1024}
+EMULATED_SIZES = {"rows": 256}
 
 
 def get_inputs():

@@ -19,6 +19,7 @@ queries = 1024
 keys = 2048
 
 CPU_SIZES = {"batch": 4, "queries": 512, "keys": 1024}
+EMULATED_SIZES = {"batch": 4, "queries": 256}
 
 
 def get_inputs():

@@ -17,6 +17,7 @@ positions = 4096
 head_dim = 128
 
 CPU_SIZES = {"batch": 2, "heads": 8, "positions": 1024}
+EMULATED_SIZES = {"batch": 2, "heads": 8, "positions": 512}
 
 
 def get_inputs():

@@ -24,6 +24,7 @@ tokens = 16384
 hidden = 4096
 
 CPU_SIZES = {"tokens": 512}
+EMULATED_SIZES = {"tokens": 512}
 
 
 def get_inputs():

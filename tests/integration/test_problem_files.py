@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from hkbench.problems import SHIPPED, apply_sizes, find_problems
+from hkbench.problems import SHIPPED, apply_sizes, constants_in_force, find_problems
 from hkbench.records import Problem, SizeSet
 
 PROBLEMS = find_problems(SHIPPED, 1)
@@ -30,7 +30,7 @@ per_problem = pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: p
 def execute(problem: Problem) -> ModuleType:
     module = ModuleType(f"problem_{problem.number}")
     exec(compile(problem.source, str(problem.path), "exec"), module.__dict__)
-    apply_sizes(module.__dict__, SizeSet.CPU, problem.cpu_sizes)
+    apply_sizes(module.__dict__, constants_in_force(SizeSet.CPU, problem))
     return module
 
 

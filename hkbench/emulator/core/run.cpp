@@ -233,7 +233,11 @@ void Run::report(const FaultRecord& fault) {
       ++known.count;
       return;
     }
-  if (faults.size() < FAULTS) faults.push_back(fault);
+  if (faults.size() < FAULTS) return faults.push_back(fault);
+  if (fault.kind != FAULT_BOUNDS) return;
+  // Races may be forgiven: they must not keep an access out of bounds from being told.
+  const auto other = std::find_if(faults.rbegin(), faults.rend(), [](const FaultRecord& f) { return f.kind != FAULT_BOUNDS; });
+  if (other != faults.rend()) *other = fault;
 }
 
 void Wave::stop(u32 why, const Instruction& at, u64 detail) {

@@ -108,5 +108,9 @@ def test_a_situation_from_facts() -> None:
     unknown = situation(facts.model_copy(update={"graph": None}), RIDGE)
     assert unknown == Situation(dtypes=frozenset({"float16", "float32"}))
     assert situation(facts.model_copy(update={"sizes": SizeSet.CPU}), RIDGE).of_ridge == 10.0
+    emulated = facts.model_copy(update={"sizes": SizeSet.EMULATED})
+    assert situation(emulated, RIDGE).of_ridge == 0.5
+    lower = RIDGE.model_copy(update={"emulated": {"float16": 25.0}})
+    assert situation(emulated, lower).of_ridge == 4.0
     unknown_dtype = graph.model_copy(update={"product_dtype": "float8_e5m2"})
     assert situation(facts.model_copy(update={"graph": unknown_dtype}), RIDGE).of_ridge is None

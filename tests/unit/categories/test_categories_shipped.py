@@ -141,11 +141,12 @@ def test_stages_without_a_subject_are_skipped() -> None:
     assert first(reuse.skip, Situation(stage=1, contains=frozenset({OperatorClass.POOL}))) is None
 
 
-def test_the_forty() -> None:
+@pytest.mark.parametrize("sizes", [SizeSet.FULL, SizeSet.EMULATED])
+def test_the_forty(sizes: SizeSet) -> None:
     expected = {number: name for name, numbers in FORTY.items() for number in numbers}
     found = {}
     for problem in find_problems(SHIPPED, 1):
-        made = book().classify(problem, problem_facts(problem, SizeSet.FULL))
+        made = book().classify(problem, problem_facts(problem, sizes))
         assert made.by == "graph", (problem.name, made)
         found[problem.number] = made.category
     assert found == expected

@@ -31,7 +31,8 @@ def test_every_kind_has_a_model(kind: DeviceKind) -> None:
     model = model_of(kind)
     assert model.kind is kind
     assert model.torch_device(1) == ("cpu" if model.on_host else "cuda:1")
-    assert (model.default_sizes is SizeSet.CPU) == model.on_host
+    assert (model.default_sizes is SizeSet.FULL) != model.on_host
+    assert (model.default_sizes is SizeSet.EMULATED) == (model.emulates is not None)
     assert len(set(model.metrics)) == len(model.metrics)
 
 

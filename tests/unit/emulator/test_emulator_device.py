@@ -135,6 +135,16 @@ def test_the_number_of_code_objects_and_of_what_is_told_is_bounded() -> None:
     assert (report.fault_count, report.launch_count) == (18 * MAX_TOLD, 2 * MAX_TOLD)
 
 
+def test_an_access_out_of_bounds_is_told_after_any_number_of_races() -> None:
+    races = [Told(kind="race", message=str(number)) for number in range(MAX_TOLD + 3)]
+    outside = Told(kind="out_of_bounds", message="outside")
+    device, _ = _device(Ran(faults=[*races, outside]))
+    device.handle(LoadCode(b"code"))
+    device.handle(LAUNCH)
+    device.handle(LAUNCH)
+    assert device.report([]).faults == [*races[: MAX_TOLD - 2], outside, outside]
+
+
 class _Running:
     """A device in a process of its own, with both of its sockets."""
 

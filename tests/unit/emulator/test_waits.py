@@ -94,3 +94,9 @@ def test_late_delivery_shows_what_a_missing_wait_does(wait: str, arrived: bool, 
 def test_registers_that_nobody_wrote_may_not_be_stored(tmp_path: Path) -> None:
     outcome, _ = _run("v_add_u32 v3, v2, v0\nglobal_store_dword v0, v3, s[4:5]\n", tmp_path)
     assert [(fault.kind, fault.detail) for fault in outcome.faults] == [("uninitialized", "v3")]
+
+
+def test_an_access_out_of_bounds_is_told_after_any_number_of_missing_waits(tmp_path: Path) -> None:
+    outcome, _ = _run((VM.format(1) + USE.format(1)) * 80 + "global_store_dword v0, v0, s[4:5] offset:4092\n", tmp_path)
+    kinds = [fault.kind for fault in outcome.faults]
+    assert kinds.count("wait") > 60 and kinds.count("out_of_bounds") == 1

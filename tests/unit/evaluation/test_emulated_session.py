@@ -11,7 +11,7 @@ import pytest
 from hkbench.emulator.arena import Range
 from hkbench.emulator.report import Report, Told
 from hkbench.evaluation import emulated_device
-from hkbench.evaluation.emulated_session import require_possible
+from hkbench.evaluation.emulated_session import require_possible, warnings_of
 from hkbench.evaluation.failures import CandidateFailed
 from hkbench.evaluation.job import Emulation
 from hkbench.records import FailureKind, Stage
@@ -57,6 +57,32 @@ def test_a_report_becomes_a_failure(report: Report, kind: FailureKind, said: str
 @pytest.mark.parametrize("report", [CLEAN, _faults("uninitialized")])
 def test_what_is_no_fault_of_the_candidates_passes(report: Report) -> None:
     require_possible(report, Stage.RUN, None)
+
+
+@pytest.mark.parametrize("kinds", [("race",), ("wait", "uninitialized"), ("race", "wait")])
+def test_races_may_be_told_and_forgiven(kinds: tuple[str, ...]) -> None:
+    report = _faults(*kinds)
+    require_possible(report, Stage.RUN, 1, races_fail=False)
+    warnings = warnings_of(report)
+    assert len(warnings) == len(kinds)
+    for kind, warning in zip(kinds, warnings, strict=True):
+        assert f"{kind} at a.hip:7" in warning
+        assert ("does not guarantee" in warning) is (kind != "uninitialized")
+
+
+@pytest.mark.parametrize(
+    ("report", "kind"),
+    [
+        (_faults("race", "out_of_bounds"), FailureKind.OUT_OF_BOUNDS),
+        (replace(_faults("race"), refusals=[Told(kind="unsupported", message="v_new")]), FailureKind.UNSUPPORTED),
+        (replace(_faults("wait"), refusals=[Told(kind="budget", message="endless")]), FailureKind.TIMEOUT),
+        (replace(_faults("race"), violation="junk"), FailureKind.PROTOCOL),
+    ],
+)
+def test_what_else_is_wrong_fails_where_races_are_forgiven(report: Report, kind: FailureKind) -> None:
+    with pytest.raises(CandidateFailed) as failed:
+        require_possible(report, Stage.RUN, 1, races_fail=False)
+    assert failed.value.failure.kind is kind
 
 
 def test_a_device_that_ends_or_hangs_is_lost_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

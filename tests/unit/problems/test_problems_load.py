@@ -45,6 +45,7 @@ def test_name_number_level_hash_and_sizes_come_from_the_file(tmp_path: Path) -> 
     assert problem.source == GOOD
     assert problem.sha256 == hashlib.sha256(GOOD.encode()).hexdigest()
     assert problem.cpu_sizes == {"rows": 64, "eps": 0.5}
+    assert problem.emulated_sizes is None
 
 
 def test_a_file_without_number_or_level(tmp_path: Path) -> None:
@@ -130,10 +131,18 @@ def test_what_is_not_python_is_refused(tmp_path: Path, content: bytes, message: 
         ("{'columns': 4}", "names 'columns', which the file does not define"),
     ],
 )
-def test_cpu_sizes_that_cannot_be_used(tmp_path: Path, sizes: str, message: str) -> None:
+def test_sizes_that_cannot_be_used(tmp_path: Path, sizes: str, message: str) -> None:
     text = GOOD.replace('{"rows": 64, "eps": 0.5}', sizes)
     with pytest.raises(ProblemError, match=message):
         load_problem(write(tmp_path / "1_A.py", text))
+    emulated = GOOD.replace("CPU_SIZES", "EMULATED_SIZES").replace('{"rows": 64, "eps": 0.5}', sizes)
+    with pytest.raises(ProblemError, match=message.replace("CPU_", "EMULATED_")):
+        load_problem(write(tmp_path / "1_A.py", emulated))
+
+
+def test_sizes_for_an_emulated_gpu_stand_beside_those_for_a_cpu(tmp_path: Path) -> None:
+    problem = load_problem(write(tmp_path / "1_A.py", GOOD + 'EMULATED_SIZES = {"rows": 8}\n'))
+    assert (problem.cpu_sizes, problem.emulated_sizes) == ({"rows": 64, "eps": 0.5}, {"rows": 8})
 
 
 def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:

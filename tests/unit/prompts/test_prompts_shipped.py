@@ -8,9 +8,11 @@ import re
 import pytest
 from prompts_samples import DEVICES, PROMPTS, ROOT, context, problem, timed, verdict_of
 
+from hkbench.analysis.facts import problem_facts
 from hkbench.llm.structured import shape_of
+from hkbench.problems import load_problem
 from hkbench.prompts import Question, StageSheet, error_classes, load_prompts, reflect_on, render, with_advice
-from hkbench.records import FORMS, BackendName, FailureKind, Problem, QuestionKind, RepairAdvice, Track
+from hkbench.records import FORMS, BackendName, FailureKind, Problem, QuestionKind, RepairAdvice, SizeSet, Track
 from hkbench.registry import backend_names
 
 BOOK = load_prompts(PROMPTS)
@@ -38,6 +40,18 @@ def test_every_template_renders_for_every_problem(template: str, backend: Backen
             assert one.name in text
             assert "class ModelNew" in text
             assert not re.search(r"\{%|%\}|\bNone\b(?!,|:| if| is)", text.replace(one.source, ""))
+
+
+def test_sizes_for_an_emulated_gpu_are_told_with_what_the_kernel_has_to_be_right_for() -> None:
+    (path,) = (ROOT / "problems" / "level1").glob("4_*.py")
+    loaded, device = load_problem(path), DEVICES["hipkittens"][0]
+    texts = {}
+    for sizes in (SizeSet.FULL, SizeSet.EMULATED):
+        about = context(loaded, "hipkittens", device).model_copy(update={"facts": problem_facts(loaded, sizes)})
+        texts[sizes] = render(BOOK, BOOK.choose(loaded.name, "hipkittens"), about).text
+    assert "(512, 8192)" in texts[SizeSet.EMULATED] and "(16384, 8192)" not in texts[SizeSet.EMULATED]
+    assert "(16384, 8192)" in texts[SizeSet.FULL]
+    assert "emulated GPU" in texts[SizeSet.EMULATED] and "emulated GPU" not in texts[SizeSet.FULL]
 
 
 @pytest.mark.parametrize("backend", backend_names())
