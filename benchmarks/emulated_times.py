@@ -6,6 +6,9 @@
     python benchmarks/emulated_times.py --candidates DIR --json times.json   # HIP files of one's own, 19_ANY.py
     python benchmarks/emulated_times.py --json times.json --table docs/emulator_times.md --no-verdicts
 
+Beside the seconds stand those of the processors: of all processes of the verdict, compilers apart. A machine without
+other work takes about half of them on two cores, as far as the emulated device does the work.
+
 Judged are examples/hipkittens and the first HIP replies of examples/replies/reflect.toml. A verdict's seconds are those
 of `LocalEvaluator.evaluate`, as a batch calls it: build, five trials, checks. Exit code 0: all were right; 1: some were
 not, or a verdict took more than `--limit`.
@@ -19,10 +22,15 @@ import json
 import os
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Self
+
+import psutil
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -38,6 +46,7 @@ from hkbench.toolchain.hipkittens import dialect_for
 
 ROOT = Path(__file__).resolve().parents[1]
 ARCHS = ("gfx942", "gfx950")
+LOOK_SECONDS = 0.15
 GOAL = 30.0  #: seconds of a verdict
 REPLIES = ROOT / "examples" / "replies" / "reflect.toml"
 ANSWERS = ROOT / "examples" / "hipkittens"
@@ -66,6 +75,42 @@ class Row:
     error_over_tolerance: float | None  #: the largest of all trials
     build: float  #: seconds
     seconds: float  #: of the whole verdict
+    processors: float  #: seconds of all processes but the compilers
+
+
+class Processors:
+    """Counts what the processes below this one take of the processors, looking at them now and then."""
+
+    def __init__(self) -> None:
+        self._root = psutil.Process()
+        self._before = dict(self._looked())
+        self._after: dict[int, float] = {}
+        self._done = threading.Event()
+        self._watch = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._watch.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._watch.join()
+
+    @property
+    def seconds(self) -> float:
+        """All so far."""
+        return sum(seconds - self._before.get(pid, 0.0) for pid, seconds in self._after.items())
+
+    def _look(self) -> None:
+        while not self._done.wait(LOOK_SECONDS):
+            self._after.update(self._looked())
+
+    def _looked(self) -> Iterator[tuple[int, float]]:
+        for process in self._root.children(recursive=True):
+            with suppress(psutil.Error):
+                times = process.cpu_times()
+                if process.name().startswith("python"):
+                    yield process.pid, times.user + times.system
 
 
 def cases(problems: Sequence[Problem], arch: str, own: Path | None) -> Iterator[tuple[str, Case]]:
@@ -88,15 +133,15 @@ def cases(problems: Sequence[Problem], arch: str, own: Path | None) -> Iterator[
 async def row_of(evaluator: LocalEvaluator, case: Case, name: str, arch: str) -> Row:
     """Judge a candidate."""
     started = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder:
+    with Processors() as used, tempfile.TemporaryDirectory() as folder:
         code = Path(folder) / "code.py"
         code.write_text(case.text, encoding="utf-8")
         found = await evaluator.evaluate(case.problem, code, Path(folder) / "build", case.backend)
     assert found.verdict is not None
-    return described(found.verdict, case.problem, name, arch, time.perf_counter() - started)
+    return described(found.verdict, case.problem, name, arch, time.perf_counter() - started, used.seconds)
 
 
-def described(verdict: Verdict, problem: Problem, name: str, arch: str, taken: float) -> Row:
+def described(verdict: Verdict, problem: Problem, name: str, arch: str, taken: float, processors: float) -> Row:
     """Return what the table says of a verdict."""
     errors = [trial.max_error_over_tolerance for trial in verdict.trials]
     sizes = constants_in_force(SizeSet.EMULATED, problem)
@@ -111,20 +156,22 @@ def described(verdict: Verdict, problem: Problem, name: str, arch: str, taken: f
         error_over_tolerance=max((error for error in errors if error is not None), default=None),
         build=sum(one.seconds for one in verdict.stages if one.stage is Stage.BUILD),
         seconds=taken,
+        processors=processors,
     )
 
 
 async def judge(options: argparse.Namespace, problems: Sequence[Problem], rows: dict[str, Row]) -> None:
     """Judge what there is, and keep the rows as they come."""
     for arch in options.arch or ARCHS:
-        async with LocalEvaluator(DeviceKind(f"emulated:{arch}"), EvaluationSettings()) as evaluator:
+        async with LocalEvaluator(
+            DeviceKind(f"emulated:{arch}"), EvaluationSettings(run_timeout=options.run_timeout)
+        ) as evaluator:
             for name, case in cases(problems, arch, options.candidates):
                 row = await row_of(evaluator, case, name, arch)
                 rows[f"{row.problem} {name} {arch}"] = row
                 said = row.failure or f"{row.status}, error/tolerance {row.error_over_tolerance or 0.0:.3f}"
-                print(
-                    f"{row.seconds:6.1f} s, build {row.build:5.1f} s  {row.problem} {name} {arch}: {said}", flush=True
-                )
+                taken = f"{row.seconds:6.1f} s, build {row.build:.1f}, processors {row.processors:.1f}"
+                print(f"{taken}  {row.problem} {name} {arch}: {said}", flush=True)
                 if options.json is not None:
                     write_atomic(options.json, json.dumps([asdict(one) for one in rows.values()], indent=1) + "\n")
 
@@ -137,13 +184,13 @@ def table(rows: Sequence[Row]) -> str:
         "Written by `benchmarks/emulated_times.py --table`: build, five trials (one with the checker, one with late "
         "delivery) and checks, at the sizes that each problem names for an emulated GPU (`EMULATED_SIZES`).",
         "",
-        "| problem | changed sizes | candidate | arch | result | error/tolerance | seconds | without the build |",
-        "| --- | --- | --- | --- | --- | ---: | ---: | ---: |",
+        "| problem | changed sizes | candidate | arch | result | error/tolerance | seconds | build | processors |",
+        "| --- | --- | --- | --- | --- | ---: | ---: | ---: | ---: |",
     ]
     for row in sorted(rows, key=lambda one: (one.number, one.candidate, one.arch)):
         error = "-" if row.error_over_tolerance is None else f"{row.error_over_tolerance:.3f}"
         cells = (row.problem, row.sizes, row.candidate, row.arch, row.failure or row.status, error)
-        lines.append(f"| {' | '.join(cells)} | {row.seconds:.1f} | {row.seconds - row.build:.1f} |")
+        lines.append(f"| {' | '.join(cells)} | {row.seconds:.1f} | {row.build:.1f} | {row.processors:.1f} |")
     return "\n".join(lines) + "\n"
 
 
@@ -154,6 +201,9 @@ def main() -> int:
     parser.add_argument("--arch", action="append", choices=ARCHS, help="default: both")
     parser.add_argument("--candidates", type=Path, metavar="DIR", help="HIP files of one's own, named by number")
     parser.add_argument("--limit", type=seconds, default=GOAL, metavar="S", help="default: %(default)g")
+    parser.add_argument(
+        "--run-timeout", type=seconds, default=600.0, metavar="S", help="of a pass (default: %(default)g)"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep the rows; those of other candidates stay")
     parser.add_argument("--table", type=Path, metavar="FILE", help="write the rows as a page")
     parser.add_argument("--no-verdicts", action="store_true", help="judge nothing: only read --json")

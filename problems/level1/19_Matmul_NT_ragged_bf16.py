@@ -15,7 +15,7 @@ n = 4091
 k = 3001
 
 CPU_SIZES = {"m": 999, "n": 819, "k": 601}
-EMULATED_SIZES = {"m": 327}
+EMULATED_SIZES = {"m": 327, "n": 1003}
 
 
 def get_inputs():

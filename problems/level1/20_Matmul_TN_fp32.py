@@ -15,7 +15,7 @@ n = 4096
 k = 4096
 
 CPU_SIZES = {"m": 512, "n": 512, "k": 512}
-EMULATED_SIZES = {"m": 256}
+EMULATED_SIZES = {"m": 256, "n": 1024}
 
 
 def get_inputs():

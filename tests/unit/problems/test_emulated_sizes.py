@@ -17,11 +17,12 @@ from hkbench.records import Problem, ProblemFacts, SizeSet, TensorFact
 PROBLEMS = find_problems(SHIPPED, 1)
 NAMES = {"rows", "tokens", "batch", "heads", "query_heads", "kv_heads", "positions", "queries", "m"}
 #: Constants by problem that count rows there, by another name than the others'.
-OTHER_NAMES = {17: {"n"}, 27: {"length"}, 37: {"vocabulary"}}
+OTHER_NAMES = {17: {"n"}, 19: {"n"}, 20: {"n"}, 27: {"length"}, 37: {"vocabulary"}}
 #: Problems with a tensor whose last dimension is one of rows nevertheless, and that dimension.
 ROWS_LIE_LAST = {
     17: "both matrices are square: n is rows, columns and what is summed",
-    20: "the first factor is stored transposed",
+    19: "n counts the rows of the second factor, as it is stored",
+    20: "both factors are stored with what is summed outermost: m and n are alike",
     27: "a sequence's positions lie last, and no sum goes along them",
     37: "the input is one token for each position",
 }
