@@ -101,7 +101,7 @@ class Runner:
         """Take the device."""
         self._device = torch.device(request.device)
         if self._emulated is not None:
-            # A second thread that waits for work costs what it would compute, and the processors' time of a call counts.
+            # A second thread that waits for work spends as much as one that computes, and what a call spends counts.
             torch.set_num_threads(1)
         elif self._device.type == "cuda":
             self._device = _alone(request.only) or self._device

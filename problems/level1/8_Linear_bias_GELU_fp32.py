@@ -21,7 +21,7 @@ in_features = 4096
 out_features = 4096
 
 CPU_SIZES = {"tokens": 256, "in_features": 256, "out_features": 1024}
-EMULATED_SIZES = {"tokens": 256}
+EMULATED_SIZES = {"tokens": 128}
 
 
 def get_inputs():

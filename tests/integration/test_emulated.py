@@ -106,14 +106,14 @@ return out
 
 
 def _judged(
-    folder: Path, problem: str, body: str, *, barrier: str = "__syncthreads()", beyond: str = "0"
+    folder: Path, problem: str, body: str, *more: str, barrier: str = "__syncthreads()", beyond: str = "0"
 ) -> tuple[subprocess.CompletedProcess[str], Verdict]:
     hip_or_skip("no HIP candidate was emulated")
     kernels = KERNELS.replace("BARRIER", barrier).replace("BEYOND", beyond)
     code, output = folder / "code.py", folder / "verdict.json"
     code.write_text(CODE.format(binding=BINDING, kernels=kernels, body=textwrap.indent(body.strip(), " " * 8)))
     words = ("--code", code, "--problem", problem_file(folder / "problems", problem).path, "--output", output)
-    done = doors.call("eval", "--device", "emulated:gfx942", "--backend", "hip", *words)
+    done = doors.call("eval", "--device", "emulated:gfx942", "--backend", "hip", *words, *more)
     assert output.exists(), done.stderr
     return done, Verdict.model_validate_json(output.read_text())
 
@@ -135,6 +135,15 @@ def test_a_missing_barrier_is_a_race_with_its_line(tmp_path: Path) -> None:
     assert verdict.failure.kind is FailureKind.RACE, done.stdout
     assert "row_sum" in verdict.failure.message and "no barrier between" in verdict.failure.message
     assert "does not guarantee" in verdict.failure.message
+
+
+def test_a_race_that_changes_no_value_may_be_a_warning(tmp_path: Path) -> None:
+    racy = "__shared__ volatile float spare; spare = threadIdx.x; __syncthreads()"
+    done, verdict = _judged(tmp_path, ROW_SUM, SUMS, "--races", "warn", barrier=racy)
+    assert (done.returncode, verdict.status, verdict.failure) == (0, Status.EMULATED, None), done.stdout
+    (warning,) = verdict.conditions.warnings
+    assert "row_sum" in warning and "no barrier between" in warning and "does not guarantee" in warning
+    assert any("--races" in note for note in verdict.conditions.not_checked)
 
 
 def test_memory_that_is_not_the_calls_is_out_of_bounds(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ ROWS_LIE_LAST = {
     37: "the input is one token for each position",
 }
 TILE = 256
+LOWER_TILES = {8: 128}  #: without matrix instructions of its dtype a product takes the host too long at 256 rows
 LEAST_WORKGROUPS = 4
 THREADS = 256  #: of a workgroup
 LEAST_RESULTS = LEAST_WORKGROUPS * 64
@@ -65,8 +66,9 @@ def test_tiles_fit_as_they_do_at_full_size(problem: Problem) -> None:
         if name in ("batch", "heads", "query_heads", "kv_heads"):
             assert 2 <= size < space[name]
             continue
-        assert TILE <= size < space[name]
-        for tile in (2, 16, 64, TILE):
+        highest = LOWER_TILES.get(problem.number, TILE)
+        assert highest <= size < space[name]
+        for tile in (2, 16, 64, highest):
             assert (size % tile == 0) == (space[name] % tile == 0), (name, tile)
 
 
