@@ -278,6 +278,7 @@ class _Run:
             4: f"MODE {detail:#x}: rounding other than to the nearest, or denormals of halves flushed",
             5: f"trap {detail}: the kernel gave up (assert, abort)",
             6: "an operand that the emulated device does not know (lanes switched off, hardware register)",
+            10: "a signalling NaN in a minimum or maximum of halves or of three numbers (MODE.IEEE)",
             8: f"a buffer resource to whose addresses the lanes add their numbers ({detail:#x})",
             9: "it was not done in the time that a call has: an endless loop, or very much work?",
         }

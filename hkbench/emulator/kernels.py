@@ -13,6 +13,7 @@ from hkbench.emulator.operands import PRIVATE_BASE, SHARED_BASE
 _DESCRIPTOR = struct.Struct("<IIII q 20s IIIHHI")
 _KERNARG_LIMIT = 1 << 16
 _ROUND_AND_DENORMALS = 0xFF  #: of MODE
+_DX10_CLAMP, _IEEE = 1 << 8, 1 << 9  #: of MODE
 _DYNAMIC_STACK = 16 << 10  #: bytes of scratch a lane for calls whose depth the compiler does not know
 
 
@@ -44,7 +45,7 @@ class Kernel:
     sgprs: int
     max_workgroup_size: int
     arguments: tuple[Argument, ...]
-    mode: int  #: MODE at the start: rounding in bits 0 to 3, denormals in 4 to 7
+    mode: int  #: MODE at the start: rounding in bits 0 to 3, denormals in 4 to 7, DX10_CLAMP, IEEE
     user_sgprs: int
     properties: int  #: which pointers the first SGPRs get
     ids: int  #: bits 0 to 2: workgroup ids in SGPRs; bit 3: workgroup info
@@ -86,7 +87,7 @@ def _kernel(code_object: CodeObject, fields: dict[Value, Value]) -> Kernel:
         sgprs=numbers.get(".sgpr_count", 0),
         max_workgroup_size=numbers.get(".max_flat_workgroup_size", 1024),
         arguments=_arguments(fields.get(".args"), kernarg_size),
-        mode=rsrc1 >> 12 & _ROUND_AND_DENORMALS,
+        mode=rsrc1 >> 12 & _ROUND_AND_DENORMALS | (rsrc1 >> 21 & 1) * _DX10_CLAMP | (rsrc1 >> 23 & 1) * _IEEE,
         user_sgprs=rsrc2 >> 1 & 31,
         properties=properties & 0x7F,
         ids=rsrc2 >> 7 & 15,

@@ -18,9 +18,7 @@ MAX_ROUNDS = 3
 #: Pairs after which a GPU's first round may end, if that is `NARROW` already.
 FIRST_RUNS = 40
 NARROW = 0.005  #: half of the interval of the speed-up over the speed-up; what more runs may add does not matter
-#: Half of the interval of the samples in terms of what two processes with one kernel differ by: below that, more runs
-#: would take an eighth off the stated interval at most, and cannot settle which side is faster.
-NARROW_VARIATION = 0.5
+MIN_HALF_INTERVAL = 0.002  #: not even where it is not settled which side is faster
 MIN_RUNS = 5
 MIN_SECONDS = 1e-7  #: seconds that a call takes at least: what is left of a shorter one is the clock's resolution
 WIDE_INTERVAL = 0.1
@@ -71,7 +69,6 @@ class Measurement:
     sampled: Interval  #: without: what more runs would narrow
     samples: tuple[Samples, Samples]  #: of baseline and candidate, as they came
     warnings: tuple[str, ...]
-    process_variation: float  #: of the device: share by which two processes with one kernel differ
 
     @property
     def settled(self) -> bool:
@@ -92,7 +89,7 @@ class Measurement:
         half = max(self.sampled.high - self.sampled.value, self.sampled.value - self.sampled.low) / self.sampled.value
         count = len(self.samples[0].seconds)
         many = count >= runs or (cut and count >= MIN_SAMPLES)
-        return half <= NARROW_VARIATION * self.process_variation or (self.settled and (half <= NARROW or many))
+        return half <= MIN_HALF_INTERVAL or (self.settled and (half <= NARROW or many))
 
 
 def rounds(asked: int | None, model: DeviceModel) -> tuple[int, ...]:
@@ -183,7 +180,6 @@ def conclude(
         sampled=sampled,
         samples=(left, reported),
         warnings=tuple(warnings),
-        process_variation=model.process_variation,
     )
 
 

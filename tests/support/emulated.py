@@ -98,7 +98,7 @@ s_endpgm
   .amdhsa_next_free_sgpr 96
   .amdhsa_accum_offset 256
   .amdhsa_kernarg_size 64
-.end_amdhsa_kernel
+{directives}.end_amdhsa_kernel
 .amdgpu_metadata
 ---
 amdhsa.version: [1, 2]
@@ -118,10 +118,14 @@ amdhsa.kernels:
 """
 
 
-def assembled(text: str, folder: Path, arch: str = "gfx942", *, lds: int = 0, scratch: int = 0) -> Program:
+def assembled(
+    text: str, folder: Path, arch: str = "gfx942", *, lds: int = 0, scratch: int = 0, directives: str = ""
+) -> Program:
     """Return a program whose kernel `k` is the text; s[0:1] points to its arguments, s2 is the workgroup's number."""
     source, output = folder / "kernel.s", folder / "kernel.elf"
-    source.write_text(_KERNEL.format(arch=arch, text=text, lds=lds, scratch=scratch), encoding="utf-8")
+    source.write_text(
+        _KERNEL.format(arch=arch, text=text, lds=lds, scratch=scratch, directives=directives), encoding="utf-8"
+    )
     clang = tool("clang")
     command = [str(clang), "-x", "assembler", "-target", "amdgcn-amd-amdhsa", f"-mcpu={arch}", str(source)]
     subprocess.run([*command, "-o", str(output)], check=True, capture_output=True, timeout=60)

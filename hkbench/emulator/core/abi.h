@@ -96,8 +96,11 @@ struct OutcomeRecord {
 
 enum Refusal : u32 {
   REFUSED_NOT = 0, REFUSED_MARKED, REFUSED_BUDGET, REFUSED_JUMP, REFUSED_MODE, REFUSED_TRAP, REFUSED_OPERAND,
-  REFUSED_DEADLOCK, REFUSED_RESOURCE, REFUSED_TIME
+  REFUSED_DEADLOCK, REFUSED_RESOURCE, REFUSED_TIME, REFUSED_SIGNALLING
 };
+
+// Of MODE. With IEEE, a minimum or maximum of a signalling NaN is that NaN, quiet; with DX10_CLAMP, NaN is clamped to 0.
+inline constexpr u32 MODE_DX10_CLAMP = 1 << 8, MODE_IEEE = 1 << 9;
 
 // One wave as hkbench/emulator/step.py has it.
 struct StepRecord {

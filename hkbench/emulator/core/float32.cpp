@@ -79,7 +79,7 @@ template <class F> void packed(Wave& w, const Instruction& i) {
       for (u32 l = 0; l < LANES; ++l) {
         f32 y = as_f32(t[half][l]);
         if (w.flush && std::fabs(y) < 0x1p-126f) y = 0 * y;
-        if (i.clamp) y = !(y > 0) ? 0 : y > 1 ? 1 : y;
+        if (i.clamp) y = clamped(w, y);
         t[half][l] = bits(y);
       }
   }
@@ -105,15 +105,15 @@ const Row table[] = {
     V2(v_subrev_f32, f32, f32, f32, b - a),
     V2(v_mul_f32, f32, f32, f32, a* b),
     V2(v_mul_legacy_f32, f32, f32, f32, mul_legacy(a, b)),
-    V2(v_max_f32, f32, f32, f32, max_num(a, b)),
-    V2(v_min_f32, f32, f32, f32, min_num(a, b)),
+    X2(v_max_f32, f32, max_num(a, b)),
+    X2(v_min_f32, f32, min_num(a, b)),
     V3(v_fma_f32, f32, f32, f32, f32, std::fma(a, b, c)),
     VACC(v_fmac_f32, f32, f32, f32, std::fma(a, b, c)),
     {"v_fmamk_f32", fma_literal<true>, "=v:f32 x:f32 k:f32 x:f32"},
     {"v_fmaak_f32", fma_literal<false>, "=v:f32 x:f32 x:f32 k:f32"},
-    V3(v_max3_f32, f32, f32, f32, f32, max_num(max_num(a, b), c)),
-    V3(v_min3_f32, f32, f32, f32, f32, min_num(min_num(a, b), c)),
-    V3(v_med3_f32, f32, f32, f32, f32, med3(a, b, c)),
+    X3(v_max3_f32, f32, max_num(max_num(a, b), c)),
+    X3(v_min3_f32, f32, min_num(min_num(a, b), c)),
+    X3(v_med3_f32, f32, med3(a, b, c)),
     V3(v_maximum3_f32, f32, f32, f32, f32, maximum(maximum(a, b), c)),
     V3(v_minimum3_f32, f32, f32, f32, f32, minimum(minimum(a, b), c)),
     V1(v_trunc_f32, f32, f32, std::trunc(a)),

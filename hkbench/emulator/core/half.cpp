@@ -29,7 +29,7 @@ template <MixTo TO> void fma_mix(Wave& w, const Instruction& i) {
   u32* to = w.v[i.o[0].index];
   for (u32 l = 0; l < LANES; ++l) {
     f32 value = std::fma(x[0][l], x[1][l], x[2][l]);
-    if (i.clamp) value = !(value > 0) ? 0 : value > 1 ? 1 : value;
+    if (i.clamp) value = clamped(w, value);
     if (TO == MIX_F32) t[l] = bits(value);
     else if (TO == MIX_LOW) t[l] = (to[l] & 0xffff0000) | f32_to_half(value);
     else t[l] = (to[l] & 0xffff) | static_cast<u32>(f32_to_half(value)) << 16;
@@ -53,7 +53,7 @@ template <class T, class F> void packed16(Wave& w, const Instruction& i) {
     for (u32 l = 0; l < LANES; ++l) {
       auto value = F{}(from_bits<T>(x[0][l]), from_bits<T>(x[1][l]), from_bits<T>(x[2][l]));
       if constexpr (is_half<T>) {
-        if (i.clamp) value = !(value > 0) ? 0 : value > 1 ? 1 : value;
+        if (i.clamp) value = clamped(w, value);
       } else if (i.clamp) {
         const bool is_signed = std::is_same_v<T, s16>;
         const i64 low = is_signed ? -32768 : 0, high = is_signed ? 32767 : 65535;
@@ -68,6 +68,16 @@ template <class T, class F> void packed16(Wave& w, const Instruction& i) {
 #define PK(name, T, sources, expression)                                                                      \
   {#name, packed16<T, HKB_LAMBDA(([[maybe_unused]] Value<T> a, [[maybe_unused]] Value<T> b,                    \
                                   [[maybe_unused]] Value<T> c), static_cast<Value<T>>(expression))>, sources}
+// Packed minima and maxima of halves, none of which is a signalling NaN.
+template <Handler H> void quiet_halves(Wave& w, const Instruction& i) {
+  for (u32 n = 1; w.mode & MODE_IEEE && n < i.operands; ++n)
+    for (u32 l = 0; l < LANES; ++l) {
+      const u32 x = i.o[n].kind == VGPR ? w.v[i.o[n].index][l] : scalar32(w, i.o[n]);
+      if (lane_on(w.exec(), l) && (is_signalling<f16>(x & 0xffff) || is_signalling<f16>(x >> 16)))
+        return w.stop(REFUSED_SIGNALLING, i);
+    }
+  H(w, i);
+}
 #define TWO "=v:b32 x:k16 x:k16"
 #define THREE "=v:b32 x:k16 x:k16 x:k16"
 
@@ -76,12 +86,12 @@ const Row table[] = {
     V2(v_sub_f16, f16, f16, f16, a - b),
     V2(v_subrev_f16, f16, f16, f16, b - a),
     V2(v_mul_f16, f16, f16, f16, a* b),
-    V2(v_max_f16, f16, f16, f16, max_num(a, b)),
-    V2(v_min_f16, f16, f16, f16, min_num(a, b)),
+    X2(v_max_f16, f16, max_num(a, b)),
+    X2(v_min_f16, f16, min_num(a, b)),
     V3_KEEPS(v_fma_f16, f16, f16, f16, f16, fma_half(a, b, c)),
-    V3(v_max3_f16, f16, f16, f16, f16, max_num(max_num(a, b), c)),
-    V3(v_min3_f16, f16, f16, f16, f16, min_num(min_num(a, b), c)),
-    V3(v_med3_f16, f16, f16, f16, f16, med3(a, b, c)),
+    X3(v_max3_f16, f16, max_num(max_num(a, b), c)),
+    X3(v_min3_f16, f16, min_num(min_num(a, b), c)),
+    X3(v_med3_f16, f16, med3(a, b, c)),
     V1(v_rcp_f16, f16, f16, 1.0f / a),
     V1(v_rsq_f16, f16, f16, static_cast<f32>(1.0 / std::sqrt(static_cast<f64>(a)))),
     V1(v_sqrt_f16, f16, f16, std::sqrt(a)),
@@ -127,8 +137,8 @@ const Row table[] = {
     {"v_fma_mixhi_f16", fma_mix<MIX_HIGH>, "+v:b32 x:mix x:mix x:mix"},
     PK(v_pk_add_f16, f16, "=v:b32 x:pkf x:pkf", a + b),
     PK(v_pk_mul_f16, f16, "=v:b32 x:pkf x:pkf", a* b),
-    PK(v_pk_max_f16, f16, "=v:b32 x:pkf x:pkf", max_num(a, b)),
-    PK(v_pk_min_f16, f16, "=v:b32 x:pkf x:pkf", min_num(a, b)),
+    {"v_pk_max_f16", quiet_halves<packed16<f16, HKB_LAMBDA((f32 a, f32 b, f32), max_num(a, b))>>, "=v:b32 x:pkf x:pkf"},
+    {"v_pk_min_f16", quiet_halves<packed16<f16, HKB_LAMBDA((f32 a, f32 b, f32), min_num(a, b))>>, "=v:b32 x:pkf x:pkf"},
     PK(v_pk_fma_f16, f16, "=v:b32 x:pkf x:pkf x:pkf", fma_half(a, b, c)),
     PK(v_pk_minimum3_f16, f16, "=v:b32 x:pkf x:pkf x:pkf", minimum(minimum(a, b), c)),
     PK(v_pk_maximum3_f16, f16, "=v:b32 x:pkf x:pkf x:pkf", maximum(maximum(a, b), c)),

@@ -121,7 +121,7 @@ void commit_slow(Wave& w, const Instruction& i, u32* t, u64 mask, bool is_float,
     for (u32 l = 0; l < LANES; ++l) {
       f32 x = bits_ == 16 ? half_to_f32(static_cast<u16>(t[l])) : as_f32(t[l]);
       if (i.omod) x *= factors[i.omod & 3];
-      if (i.clamp) x = x != x || x < 0 || x == 0 ? 0 : x > 1 ? 1 : x;
+      if (i.clamp) x = clamped(w, x);
       t[l] = bits_ == 16 ? f32_to_half(x) : bits(x);
     }
   }
@@ -151,7 +151,7 @@ void commit_slow64(Wave& w, const Instruction& i, u64* t, u64 mask, bool is_floa
     for (u32 l = 0; l < LANES; ++l) {
       f64 x = as_f64(t[l]);
       if (i.omod) x *= factors[i.omod & 3];
-      if (i.clamp) x = x != x || x <= 0 ? 0 : x > 1 ? 1 : x;
+      if (i.clamp) x = clamped(w, x);
       t[l] = bits(x);
     }
   }

@@ -1,5 +1,7 @@
 // Vector operands: how 64 lanes are fetched and written, with all modifiers. The tables of mnemonics are built on it.
 #pragma once
+#include <bit>
+
 #include "numbers.h"
 #include "wave.h"
 #ifdef __AVX512F__
@@ -44,6 +46,12 @@ template <class T> inline u32 to_bits(Value<T> x) {
   else if constexpr (std::is_same_v<T, h16>) return x & 0xffff;
   else if constexpr (std::is_same_v<T, s16>) return static_cast<u32>(x) & 0xffff;
   else return bit_cast<u32>(x);
+}
+
+// Between 0 and 1; what NaN comes to is MODE's.
+template <class T> inline T clamped(const Wave& w, T x) {
+  if (x != x) return w.mode & MODE_DX10_CLAMP ? T{0} : x;
+  return x > 0 ? x > 1 ? T{1} : x : T{0};
 }
 
 u32 scalar32(const Wave& w, const Operand& o);
@@ -195,6 +203,45 @@ template <class A, class B, class F> void compare(Wave& w, const Instruction& i)
 #define HKB_LAMBDA(arguments, expression) decltype([] arguments { return expression; })
 #define V1(name, D, A, expression)                                                                        \
   {#name, unary<D, A, HKB_LAMBDA(([[maybe_unused]] Value<A> a), (expression))>, "=v:" #D " x:" #A}
+// A minimum or maximum, H, in IEEE mode: the first source that is a signalling NaN is the result, quiet. Of halves and
+// of three sources that is refused.
+template <class T> inline bool is_signalling(u64 x) {
+  constexpr u64 quiet = is_wide<T> ? u64{1} << 51 : is_16<T> ? 1 << 9 : 1 << 22;
+  constexpr u64 all = is_wide<T> ? ~u64{0} >> 1 : is_16<T> ? 0x7fff : 0x7fffffff, top = all & ~(2 * quiet - 1);
+  return (x & top) == top && x & (quiet - 1) && !(x & quiet);
+}
+template <Handler H, class T> void extreme(Wave& w, const Instruction& i) {
+  if (!(w.mode & MODE_IEEE)) return H(w, i);
+  constexpr bool wide = is_wide<T>;
+  u64 where = 0, value[LANES];
+  for (u32 n = i.operands - 1; n; --n) {
+    const Source<T> source(w, i, n);
+    const auto* x = [&] {
+      if constexpr (wide) return source.t;
+      else return source.p;
+    }();
+    u32 any = 0;
+    for (u32 l = 0; l < LANES; ++l) any |= is_signalling<T>(x[l]);
+    for (u32 l = 0; any && l < LANES; ++l)
+      if (is_signalling<T>(x[l])) {
+        where |= u64{1} << l;
+        value[l] = x[l] | (wide ? u64{1} << 51 : 1 << 22);
+      }
+  }
+  where &= write_mask(w, i);
+  if (where && (is_16<T> || i.operands > 3 || i.clamp || i.omod || i.sdwa)) return w.stop(REFUSED_SIGNALLING, i);
+  H(w, i);
+  for (; where; where &= where - 1) {
+    const u32 l = static_cast<u32>(std::countr_zero(where));
+    w.v[i.o[0].index][l] = static_cast<u32>(value[l]);
+    if constexpr (wide) w.v[i.o[0].index + 1][l] = static_cast<u32>(value[l] >> 32);
+  }
+}
+#define X2(name, T, expression)                                                                            \
+  {#name, extreme<binary<T, T, T, HKB_LAMBDA((Value<T> a, Value<T> b), (expression))>, T>, "=v:" #T " x:" #T " x:" #T}
+#define X3(name, T, expression)                                                                            \
+  {#name, extreme<ternary<T, T, T, T, HKB_LAMBDA((Value<T> a, Value<T> b, Value<T> c), (expression))>, T>, \
+   "=v:" #T " x:" #T " x:" #T " x:" #T}
 #define V2(name, D, A, B, expression)                                                                     \
   {#name, binary<D, A, B, HKB_LAMBDA(([[maybe_unused]] Value<A> a, [[maybe_unused]] Value<B> b), (expression))>, \
    "=v:" #D " x:" #A " x:" #B}

@@ -54,11 +54,11 @@ template <u32 N, u32 STEP> void read2(Wave& w, const Instruction& i) {
 }
 
 // What one of 16 lanes reads and nobody wrote may come to each of them.
-void spread(u64* unwritten) {
+void spread(u64* unwritten, u32 words) {
   u64 lanes = 0;
   for (u32 l = 0; l < LANES; l += 16)
-    if ((unwritten[0] | unwritten[1]) >> l & 0xffff) lanes |= u64{0xffff} << l;
-  unwritten[0] = unwritten[1] = lanes;
+    if ((unwritten[0] | unwritten[1] | unwritten[2]) >> l & 0xffff) lanes |= u64{0xffff} << l;
+  for (u32 k = 0; k < words; ++k) unwritten[k] = lanes;
 }
 
 // 16 lanes address a block of items of BITS by its rows, which are 16 items long, and each gets a column of it.
@@ -68,7 +68,7 @@ template <u32 BITS, u32 WORDS> void read_transposed(Wave& w, const Instruction& 
   offsets(w, i, static_cast<u32>(i.offset), at);
   const u64 mask = begin_read(w, i, at, 4 * WORDS);
   if (w.exec() != ~u64{0}) return w.stop(REFUSED_OPERAND, i);
-  if (w.group->shadow) spread(w.tracker->unwritten);
+  if (w.group->shadow) spread(w.tracker->unwritten, WORDS);
   u16 items[LANES][ITEMS] = {};
   for (u32 l = 0; l < LANES; ++l) {
     if (!lane_on(mask, l)) continue;
