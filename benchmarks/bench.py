@@ -131,6 +131,12 @@ def steps(machine: Machine, repeats: int) -> list[Step]:
         Step("harness", "10,000 samples: recording, resuming, reporting, watching", ["harness.py"]),
         Step("start", "CPU of short commands, of all of them imported", ["start.py", "--repeats", str(repeats)]),
         Step("equals", "equals against equals: hkbench's timing, KernelBench's", equals),
+        Step(
+            "emulator",
+            "the emulated GPU: kernels executed, with and without its checker",
+            ["emulator.py"],
+            machine.no_hip,
+        ),
         Step("references", "each problem's reference against itself", ["reference_times.py", *device]),
     ]
 
