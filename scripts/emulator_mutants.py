@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""Break the HipKittens kernels that are shipped one place at a time, and see what the emulated device makes of it.
+
+    python scripts/emulator_mutants.py               # machine code: a wait removed or weakened, a barrier removed
+    python scripts/emulator_mutants.py --miscompiled # machine code, as a compiler would break a matrix product
+    python scripts/emulator_mutants.py --source      # sources: mistakes as a model makes them (each is compiled)
+    python scripts/emulator_mutants.py --only 17_Matmul_square_bf16 --dialect cdna4
+
+Needs hipcc and HipKittens (scripts/install_hipkittens.py). On two cores machine code takes some minutes, sources half
+an hour.
+
+Exit code 0: every mutant was seen or has its reason, 1: some was not, 2: there is no compiler or no HipKittens.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+from support import machine_mutants, source_mutants  # noqa: E402
+from support.emulated import device_code, kernel_source  # noqa: E402
+from support.emulated_cases import PROBLEMS, case, source_file  # noqa: E402
+from support.emulated_examples import EXAMPLES, example_case, example_name, example_source  # noqa: E402
+from support.kittens import kittens_root  # noqa: E402
+from support.machine_mutants import Launch, Seen, harmless  # noqa: E402
+
+from hkbench.emulator.program import Program  # noqa: E402
+from hkbench.errors import HkbenchError  # noqa: E402
+from hkbench.toolchain.hip import find_hip  # noqa: E402
+from hkbench.toolchain.hipkittens import WITH_CARD, Dialect  # noqa: E402
+
+HEAD = (
+    f"{'kernel':38} {'n':>4} {'plain wrong':>12} {'reported':>9} {'late wrong':>11} {'unreported':>13} {'harmless':>9}"
+)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel that machine code is broken of: its HIP text, its dialect, and its launch."""
+
+    name: str
+    source: str
+    dialect: Dialect
+    launch: Callable[[], Launch]
+
+
+def known_answer(problem: str, dialect: Dialect) -> Kernel:
+    """Return a shipped answer, launched as one workgroup a dimension."""
+
+    def launch() -> Launch:
+        grid, lds, arguments, arrays, results = case(problem, dialect, 1)
+        return Launch(grid, 256, lds, arguments, arrays, [result for result, _ in results])
+
+    return Kernel(f"{problem} {dialect}", kernel_source(source_file(problem, dialect)), dialect, launch)
+
+
+def example(prompt: Path) -> Kernel:
+    """Return an example of the prompts."""
+
+    def launch() -> Launch:
+        grid, threads, lds, arguments, arrays, result, _ = example_case(prompt)
+        return Launch(grid, threads, lds, arguments, arrays, [result])
+
+    name = example_name(prompt)
+    return Kernel(f"example {name}", example_source(prompt), Dialect(name[-5:]), launch)
+
+
+def machine(kernels: Sequence[Kernel], *, miscompiled: bool) -> int:
+    """Print a line a kernel, and what has no explanation; return the exit code."""
+    print(HEAD)
+    seen: list[Seen] = []
+    for kernel in kernels:
+        found = _machine(kernel, miscompiled=miscompiled)
+        if found:
+            _row(kernel.name, found)
+        seen += found
+    for rule in sorted({one.mutant.rule for one in seen}):
+        _row(f"all: {rule}", [one for one in seen if one.mutant.rule == rule])
+    _row("all", seen)
+    reasons = Counter(harmless(one) for one in seen)
+    for reason, count in sorted((reason, count) for reason, count in reasons.items() if reason):
+        print(f"reported and right also when late: {count} {reason}")
+    if miscompiled:
+        return int(any(not one.plain_wrong for one in seen))
+    return int(any(one.late_wrong and not one.reported for one in seen) or bool(reasons["unexplained"]))
+
+
+def _machine(kernel: Kernel, *, miscompiled: bool) -> list[Seen]:
+    include = kittens_root(kernel.dialect) / "include"
+    with tempfile.TemporaryDirectory() as folder:
+        program = Program.load(device_code(kernel.source, kernel.dialect.arch, Path(folder), include))
+    made = machine_mutants.miscompiled(program) if miscompiled else machine_mutants.waits_and_barriers(program)
+    seen = machine_mutants.judge(program, kernel.launch, made) if made else []
+    for one in seen:
+        unreported = not miscompiled and one.late_wrong and not one.reported
+        if unreported or (not miscompiled and harmless(one)) or (miscompiled and not one.plain_wrong):
+            said = "; ".join(str(fault) for fault in one.faults[:2])
+            print(f"  instruction {one.mutant.at}: {one.original} -> {one.mutant.text}: {harmless(one)} {said}")
+    return seen
+
+
+def _row(name: str, seen: Sequence[Seen]) -> None:
+    counts = (
+        len(seen), sum(one.plain_wrong for one in seen), sum(one.reported for one in seen),
+        sum(one.late_wrong for one in seen), sum(one.late_wrong and not one.reported for one in seen),
+        sum(bool(harmless(one)) for one in seen),
+    )  # fmt: skip
+    widths = (4, 12, 9, 11, 13, 9)
+    columns = " ".join(f"{n:{width}}" for n, width in zip(counts, widths, strict=True))
+    print(f"{name:38} {columns}", flush=True)
+
+
+def source(problems: Sequence[str], dialects: Sequence[Dialect]) -> int:
+    """Print a line a mutant, and the counts by rule; return the exit code."""
+    judged: list[source_mutants.Judged] = []
+    unexplained = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for group in source_mutants.by_kernel(source_mutants.mutants()):
+            if group[0].problem not in problems or group[0].dialect not in dialects:
+                continue
+            for one in source_mutants.judge(group, Path(folder)):
+                judged.append(one)
+                reason = "" if one.caught else source_mutants.reason(one)
+                unexplained += not one.caught and not reason
+                print(f"{one.mutant}: {one.by}{f': {reason}' if reason else ''}", flush=True)
+    print(f"\n{'rule':45} {'n':>4} {'values':>7} {'both':>5} {'checker':>8} {'compiler':>9} {'not caught':>11}")
+    for rule in dict.fromkeys(one.mutant.rule.name for one in judged):
+        _source_row(rule, [one for one in judged if one.mutant.rule.name == rule])
+    _source_row("all", judged)
+    return int(unexplained > 0)
+
+
+def _source_row(name: str, judged: Sequence[source_mutants.Judged]) -> None:
+    by = Counter(one.by for one in judged)
+    print(
+        f"{name:45} {len(judged):4} {by['values']:7} {by['values and checker']:5} {by['checker']:8}"
+        f" {by['compiler']:9} {by['not caught']:11}"
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one of the three sets."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--source", action="store_true", help="mutants of the sources")
+    parser.add_argument("--miscompiled", action="store_true", help="wrong machine code around matrix products")
+    parser.add_argument("--examples", action="store_true", help="machine code of the prompts' examples, too")
+    parser.add_argument("--only", nargs="+", choices=PROBLEMS, default=PROBLEMS, help="these known answers")
+    parser.add_argument("--dialect", choices=list(WITH_CARD), help="this one alone")
+    options = parser.parse_args(argv)
+    dialects = [dialect for dialect in WITH_CARD if options.dialect in (None, dialect)]
+    try:
+        find_hip()
+        for dialect in dialects:
+            kittens_root(dialect)
+    except HkbenchError as error:
+        print(error, file=sys.stderr)
+        return 2
+    if options.source:
+        return source(options.only, dialects)
+    kernels = [known_answer(problem, dialect) for dialect in dialects for problem in options.only]
+    if options.examples:
+        kernels += [example(prompt) for prompt in EXAMPLES if Dialect(example_name(prompt)[-5:]) in dialects]
+    return machine(kernels, miscompiled=options.miscompiled)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
