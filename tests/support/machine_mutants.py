@@ -169,4 +169,8 @@ def _judge_one(case: _Case, mutant: Mutant) -> Seen:
 
 def harmless(seen: Seen) -> str:
     """Return why what was reported gives right values also when it is late; "" where nothing of the kind was seen."""
-    return "unexplained" if seen.faults and not seen.late_wrong else ""
+    if not seen.faults or seen.late_wrong:
+        return ""
+    if all(fault.kind == "wait" and fault.detail.startswith("s") for fault in seen.faults):
+        return "scalars that decide a branch or a bound: what stands there before they arrive decides it the same way"
+    return "unexplained"

@@ -50,7 +50,7 @@ def test_what_a_laptop_cannot_run_is_named_with_its_reason() -> None:
     found = reasons(LAPTOP)
     gpu, compilers = (
         {"verdicts", "verdicts-cold", "batch", "scale"},
-        {"builds-hipcc", "builds-hipcc-torch", "builds-nvcc"},
+        {"builds-hipcc", "builds-hipcc-torch", "builds-nvcc", "emulator"},
     )
     assert set(found) == gpu | compilers
     assert all("no GPU" in found[name] for name in gpu)
