@@ -17,11 +17,18 @@ class Place:
     @property
     def written(self) -> str:
         """The innermost line in the kernel's own file: what its author wrote, not what a library has below."""
-        return self.callers[0] if self.callers else self.source
+        own = not self.callers or _file(self.callers[0]) == _file(self.source)
+        return self.source if own else self.callers[0]
 
     def __str__(self) -> str:
-        inside = f", inside {self.source}" if self.callers else ""
+        library = self.written != self.source
+        called = f", called at {', '.join(self.callers)}" if self.callers else ""
+        inside = f", inside {self.source}" if library else called
         return f"{self.written or f'address {self.address:#x}'} ({self.text}{inside})"
+
+
+def _file(place: str) -> str:
+    return place.rpartition(":")[0]
 
 
 @dataclass(frozen=True)

@@ -87,6 +87,21 @@ def test_each_kind_names_kernel_line_and_cause(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("source", "callers", "written"),
+    [
+        ("a.hip:7", (), "a.hip:7"),
+        ("tile.cuh:70", ("a.hip:7", "a.hip:30"), "a.hip:7"),
+        ("a.hip:7", ("a.hip:30",), "a.hip:7"),  # a function of the kernel's own file
+        ("", (), ""),
+    ],
+)
+def test_the_line_is_one_that_the_kernels_author_wrote(source: str, callers: tuple[str, ...], written: str) -> None:
+    place = Place("ds_read_b32 v1, v2", source, 64, callers)
+    assert place.written == written
+    assert all(line in str(place) for line in (source, written))
+
+
+@pytest.mark.parametrize(
     ("mangled", "name"),
     [("_Z11linear_gelu7globals", "linear_gelu"), ("_ZN2my4gemmILi4EEEvPf", "gemm"), ("_attn_fwd", "_attn_fwd")],
 )
