@@ -1,17 +1,30 @@
 # What README promises. Each target sets up .venv by itself.
-.PHONY: setup demo test test-all check bench corpus clean
+.PHONY: setup demo demo-hipkittens test test-all check bench corpus clean
 
 PY := .venv/bin/python
 DEMO := 1 8
+KITTENS := 1|17|38
 
 setup:
 	scripts/setup.sh
 
-# From a bare clone to a finished small batch with a report: no GPU, no key, four to six minutes on two cores.
+# From a bare clone to a finished small batch with a report: no GPU, no key, four to six minutes on two cores,
+# and HipKittens kernels where hipcc is at hand (scripts/install_hip_toolchain.sh).
 demo: setup
 	rm -rf results/demo
 	$(PY) run_batch.py $(DEMO) --device cpu --run-timeout 10 --replay examples/replies/reflect.toml --results results/demo
 	$(PY) generate_report.py results/demo
+	$(if $(KITTENS),@$(MAKE) --no-print-directory demo-hipkittens)
+
+# Its second half: HipKittens kernels on an emulated gfx942, three to four minutes on two cores. Exit code 69 of a batch:
+# the HIP compiler or the headers are not there, and the message above says how to get them.
+demo-hipkittens: setup
+	rm -rf results/demo_hipkittens
+	@set -x; $(PY) run_batch.py 1 40 --match '^($(KITTENS))_' --device emulated:gfx942 --backend hipkittens \
+	    --replay examples/replies/hipkittens.toml --results results/demo_hipkittens \
+	    && $(PY) generate_report.py results/demo_hipkittens || { code=$$?; [ $$code -eq 69 ] || exit $$code; }
+	@[ -d results/demo_hipkittens ] || echo "make demo: HipKittens kernels were not shown; with what is missing," \
+	    "make demo-hipkittens shows them"
 
 # $(call tests,MARKS,OPTIONS): the tests that MARKS select, in three parts, of which none keeps another from running.
 # What times, freezes or confines processes (marked alone, and the sandbox's) has the machine for itself.
@@ -56,4 +69,4 @@ corpus:
 	$(PY) scripts/corpus.py --device cpu
 
 clean:
-	rm -rf .venv results/demo
+	rm -rf .venv results/demo results/demo_hipkittens

@@ -22,6 +22,7 @@ from hkbench.cli.doctor_tools import (
     ALWAYS_NEEDED,
     COMPILERS,
     VERSION_SECONDS,
+    emulated,
     hipkittens,
     profilers,
     program,
@@ -122,7 +123,7 @@ async def _report(options: argparse.Namespace) -> tuple[list[Row], Collection[De
     kinds = {facts.kind for facts in devices}
     needed = ALWAYS_NEEDED | ({"nvcc"} if DeviceKind.CUDA in kinds else set())
     rows += [program("compiler", name, flag, name in needed) for name, flag in COMPILERS.items()]
-    rows += [_hip(needed=DeviceKind.ROCM in kinds), hipkittens(), triton(), *profilers(devices)]
+    rows += [_hip(needed=DeviceKind.ROCM in kinds), hipkittens(), emulated(), triton(), *profilers(devices)]
     rows += [program("program", "git", "--version"), prompts(options.prompts), problems(options.problems)]
     rows += [*disks(options.results), memory(), await service]
     here = kinds | ({DeviceKind.ROCM} if KFD.exists() else set())

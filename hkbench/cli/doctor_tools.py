@@ -18,8 +18,10 @@ from hkbench.profile.installed import PACKAGES, Standing, standings
 from hkbench.records import DeviceFacts, DeviceKind
 from hkbench.sandbox.environment import runner_path
 from hkbench.shipped import installing
+from hkbench.toolchain.emulated import find_objdump
 from hkbench.toolchain.hip import ARCHITECTURES, HipToolchain, find_hip
 from hkbench.toolchain.hipkittens import Checkout, Dialect, find_checkout, refusals, wrong_results
+from hkbench.toolchain.programs import find_cxx
 from hkbench.toolchain.triton import find_triton
 
 #: Programs, with the arguments that make them tell their version.
@@ -36,6 +38,7 @@ ADVICE = {
 }
 _FOR = {"nvcc": NVIDIA, "hipcc": AMD}
 VERSION_SECONDS = 20.0
+EMULATED = ("gfx942", "gfx950")
 
 
 def program(role: str, name: str, flag: str, needed: bool = False) -> Row:
@@ -92,6 +95,23 @@ def _refused(found: Checkout, toolchain: HipToolchain, dialect: Dialect) -> str 
         except HkbenchError as error:
             return str(error)
     return None
+
+
+def emulated() -> Row:
+    """Return whether an emulated GPU has what it needs: hipcc, LLVM's disassembler, a C++ compiler, headers."""
+    devices = ", ".join(f"--device emulated:{arch}" for arch in EMULATED)
+    try:
+        toolchain = find_hip()
+        objdump, compiler = find_objdump(toolchain), find_cxx()
+    except ToolchainUnavailable as error:
+        return Row("emulated", f"no emulated GPU: {error}", missing_for=ANY)
+    lines = [detail("builds", f"with {compiler}, once, a minute or two at first use")]
+    try:
+        find_checkout()
+        lines.append(detail("kernels", "HIP, Triton, HipKittens"))
+    except HkbenchError:
+        lines.append(detail("kernels", "HIP, Triton; of HipKittens the headers are missing"))
+    return Row("emulated", f"{devices}: HIP {toolchain.version}, {objdump}", tuple(lines))
 
 
 def triton() -> Row:

@@ -55,7 +55,7 @@ class Fault:
     def __str__(self) -> str:
         times = f", {self.count} times" if self.count > 1 else ""
         seen = f"(workgroup {self.workgroup}, wave {self.wave}{times})"
-        return f"{self.kernel}: {self.use} {self._what()} {seen}{self._mend()}"
+        return f"{self.kernel}: {self.use} {self._what()}{self._mend()} {seen}"
 
     def _what(self) -> str:
         """Return what is wrong."""

@@ -4,7 +4,8 @@ What is put in place of something else, and why:
 
 - the key `...`, the model `NAME` and the gateway's address: a server on this machine, which answers with the recorded
   replies of examples/replies/reflect.toml
-- `1 40`: two problems of the forty; `make demo` has one of its eight, and its environment is there already
+- `1 40`: two problems of the forty; `make demo` has one of its eight, none in HipKittens (test_demo_hipkittens.py),
+  and its environment is there already
 - one sample an attempt, by $NUM_SAMPLES, and no GPU: the replies are C++
 """
 
@@ -69,7 +70,7 @@ class Reader:
             "--model NAME": f"--model {MODEL}",
             "LLM_MODEL=NAME": f"LLM_MODEL={MODEL}",
             " 1 40": " 1 2",
-            "make demo": "make -o setup demo DEMO='2 2'",
+            "make demo": "make -o setup demo DEMO='2 2' KITTENS=",
         }
         for written, here in place.items():
             block = block.replace(written, here)

@@ -14,7 +14,7 @@ import pytest
 
 from hkbench.llm.extract import extract
 from hkbench.llm.replies import replies_in_file
-from hkbench.records import BackendName, ExtractionRule, FailureKind, Reply, Status
+from hkbench.records import BackendName, ExtractionRule, FailureKind, Reply, Status, Usage
 
 ROOT = Path(__file__).resolve().parents[2]
 REPLIES = ROOT / "examples" / "replies"
@@ -138,3 +138,24 @@ def test_a_candidate_says_what_eval_exits_with(name: str, code: int) -> None:
     source = (CANDIDATES / f"{name}.py").read_text(encoding="utf-8")
     assert f"`eval.py` exits with {code}." in (ast.get_docstring(ast.parse(source)) or "")
     assert defines_model_new(source)
+
+
+_KITTENS_ROW = re.compile(r"^\| `(\w+)` \| (\d) \| `(\w+)` \|", re.MULTILINE)
+
+
+@pytest.mark.parametrize(("file", "problems"), [("hipkittens.toml", 8), ("hipkittens_cdna4.toml", 4)])
+def test_each_hipkittens_reply_has_its_label_and_the_last_of_a_problem_is_right(file: str, problems: int) -> None:
+    page = (REPLIES / "README.md").read_text(encoding="utf-8")
+    part = page.partition(f"## `{file}`")[2].partition("\n## ")[0]
+    made = {(row[1], int(row[2]), 1): row[3] for row in _KITTENS_ROW.finditer(part)}
+    recorded = {key_of(name): reply for name, reply in replies_in_file(REPLIES / file, "hipkittens").items()}
+    assert set(made) == set(recorded)
+    for (problem, attempt, _), label in made.items():
+        last = (problem, attempt + 1, 1) not in made
+        assert (Status(label) is Status.EMULATED) if last else label in set(FailureKind)
+    assert len({problem for problem, _, _ in made}) == problems and {problem for problem, _, _ in made} <= PROBLEMS
+    for reply in recorded.values():
+        assert (reply.model, reply.usage) == ("hand-written example", Usage())
+        found = extract(reply.text, None)
+        assert found.source is not None and "hipkittens_build" in found.source
+        ast.parse(found.source)
