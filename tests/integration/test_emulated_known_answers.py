@@ -12,22 +12,20 @@ from pathlib import Path
 import pytest
 from support import doors
 from support.compilers import hip_or_skip
+from support.corpus import load_cases
 from support.kittens import kittens_or_skip
 
 from hkbench.llm.extract import extract
 from hkbench.llm.replies import replies_in_file
-from hkbench.records import Ownership, SizeSet, Status, Verdict
+from hkbench.records import FailureKind, Ownership, SizeSet, Status, Verdict
 from hkbench.toolchain.hipkittens import VARIABLES, WITH_CARD, Dialect
 
 ROOT = Path(__file__).parents[2]
 PROBLEMS = ROOT / "problems" / "level1"
 ANSWERS = ROOT / "examples" / "hipkittens"
 REPLIES = replies_in_file(ROOT / "examples" / "replies" / "reflect.toml", "hip")
-TRITON = {
-    "triton_argmax_ties": "honest_argmax",
-    "triton_autotune": "honest_affine",
-    "triton_custom_op": "honest_rms_norm",
-}
+TRITON = {case.path.stem: case for case in load_cases(only="honest/triton_")}
+REFUSED = "triton_graph_of_allocations"  # the device has no graphs
 ARCHS = ("gfx942", "gfx950")
 #: Always judged: a width that is fixed in the types, sizes that no tile divides; one of the other backends each.
 SAMPLE = {
@@ -97,11 +95,22 @@ def test_a_hip_reply_is_right(tmp_path: Path, case: tuple[str, str]) -> None:
 
 
 @pytest.mark.triton
-@pytest.mark.parametrize("case", [(arch, name) for arch in ARCHS for name in TRITON], ids=_named)
+@pytest.mark.parametrize("case", [(arch, name) for arch in ARCHS for name in TRITON if name != REFUSED], ids=_named)
 def test_an_honest_triton_file_is_right(tmp_path: Path, case: tuple[str, str]) -> None:
     pytest.importorskip("triton")
     arch, name = case
-    problem = ROOT / "tests" / "corpus_problems" / f"{TRITON[name]}.py"
-    verdict = _judged(tmp_path, arch, "triton", problem, ROOT / "tests" / "honest" / f"{name}.py")
+    problem = TRITON[name].problem
+    verdict = _judged(tmp_path, arch, "triton", problem, TRITON[name].path)
     _is_right(verdict)
-    assert verdict.conditions.sizes is SizeSet.CPU, "such a problem has no sizes for an emulated GPU"
+    expected = SizeSet.EMULATED if problem.parent == PROBLEMS else SizeSet.CPU
+    assert verdict.conditions.sizes is expected, "a problem of the corpus has no sizes for an emulated GPU"
+
+
+@pytest.mark.triton
+@pytest.mark.parametrize("case", [(arch, REFUSED) for arch in ARCHS], ids=_named)
+def test_a_graph_is_refused_by_name(tmp_path: Path, case: tuple[str, str]) -> None:
+    pytest.importorskip("triton")
+    arch, name = case
+    verdict = _judged(tmp_path, arch, "triton", TRITON[name].problem, TRITON[name].path)
+    assert verdict.failure is not None and verdict.failure.kind is FailureKind.UNSUPPORTED
+    assert "CUDAGraph" in verdict.failure.message
