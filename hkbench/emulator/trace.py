@@ -16,7 +16,10 @@ from hkbench.emulator.arena import Range
 from hkbench.emulator.build import core
 
 CHUNK = 16
-MAX_CHUNKS = 1 << 22  #: that are kept of a call: 64 MiB, and as much again for their numbers
+MAX_CHUNKS = 1 << 24  #: different ones that are kept of a call: of 256 MiB, and as much again for their numbers
+_USUAL = 1 << 20  #: beyond which those that come again are dropped
+_NORESERVE = 0x4000  # of mmap(2): what is not touched takes no memory
+SHADOW = mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | _NORESERVE
 _BLOCK = 14  #: as in core/abi.h
 
 
@@ -33,13 +36,14 @@ class Trace:
         self._shadows: dict[int, mmap.mmap] = {}
         self._sizes: dict[int, int] = {}
         self._chunks = array("Q")  # (number, bytes) in turn
+        self._distinct = 0  # pairs at the beginning of which no two have one number
         self._spoken: set[bytes] = set()
 
     def shadow(self, begin: int, size: int) -> int:
         """Return the address of what is kept of a range: see core/trace.h."""
         if self._sizes.get(begin) != size:
             self._sizes[begin] = size
-            self._shadows[begin] = mmap.mmap(-1, 4 * size + (size >> _BLOCK) + 1)
+            self._shadows[begin] = mmap.mmap(-1, 4 * size + (size >> _BLOCK) + 1, SHADOW)
         return ctypes.addressof(ctypes.c_char.from_buffer(self._shadows[begin]))
 
     def forget(self, begin: int) -> None:
@@ -117,7 +121,22 @@ class Trace:
         return _first(pairs, count)
 
     def _keep(self, pairs: array[int]) -> None:
-        self._chunks += pairs[: max(0, 2 * MAX_CHUNKS - len(self._chunks))]
+        self._chunks += pairs
+        if len(self._chunks) // 2 > 2 * self._distinct + _USUAL:
+            self._drop_known()
+
+    def _drop_known(self) -> None:
+        memory = (ctypes.c_uint64 * len(self._chunks)).from_buffer(self._chunks)
+        distinct = core().hkbench_emulator_distinct
+        distinct.restype = ctypes.c_uint64
+        self._distinct = distinct(memory, ctypes.c_uint64(len(self._chunks) // 2))
+        del memory  # while it is there the array cannot shrink
+        del self._chunks[2 * self._distinct :]
+        if self._distinct > MAX_CHUNKS:  # nobody can say what the rest was: it counts as new in each call
+            more = sum(self._chunks[2 * MAX_CHUNKS + 1 :: 2])
+            del self._chunks[2 * MAX_CHUNKS :]
+            self._distinct = MAX_CHUNKS
+            self.changed(more)
 
 
 def _is_input(address: int) -> bool:

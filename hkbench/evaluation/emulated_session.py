@@ -74,6 +74,7 @@ class EmulatedSession(Session):
         self._single = True  # whether the last request was one call ...
         self._repeated = False  # ... whose inputs came before, or that is the first
         self._host = math.inf  # processor time of the candidate's process in a call, the least of all but the first
+        self._last = False  # whether it is the last trial, or a call after it
         self._slow = False  # whether a checked call took long
         self._garble = False  # what kernels write
         self._made: tuple[Table, Table, int] | None = None  # the host's in the last call, its outputs, their bytes
@@ -165,6 +166,7 @@ class EmulatedSession(Session):
         options = self._options(trial)
         self._single = True
         self._repeated = trial == 1
+        self._last = trial in (None, self.settings.trials)
         begin = time.monotonic()
         try:
             with self._observed(stage, trial, options):
@@ -243,7 +245,7 @@ class EmulatedSession(Session):
             self._least = share if self._least is None else min(self._least, share)
         self._launches = max(self._launches, report.launch_count)
         if self._single:
-            much = self._launches and report.host_made >= OWN_SHARE * whole
+            much = self._last and self._launches and report.host_made >= OWN_SHARE * whole
             self._made = (*self._emulated.host_made(list(places.values())), whole) if much else None
         if self._single and not self._repeated:  # in the first one it may build, and remember the answer in the second
             self._host = min(self._host, self.side.cpu_seconds)

@@ -122,6 +122,16 @@ u64 hkbench_emulator_chunks(u64 begin, u64 size, const u64* key, u64* pairs) {
   return count;
 }
 
+// Sort `count` pairs and leave one of each number; return how many are left.
+u64 hkbench_emulator_distinct(u64* pairs, u64 count) {
+  struct Pair { u64 number, bytes; };
+  auto* first = reinterpret_cast<Pair*>(pairs);
+  std::sort(first, first + count, [](const Pair& a, const Pair& b) { return a.number < b.number; });
+  return static_cast<u64>(std::unique(first, first + count, [](const Pair& a, const Pair& b) {
+                            return a.number == b.number;
+                          }) - first);
+}
+
 // How many bytes at a place a kernel wrote and nobody changed after it; of a chunk of which one was changed, none.
 u64 hkbench_emulator_kept(const Range* range, u64 begin, u64 size) {
   const Traced traced(*range);

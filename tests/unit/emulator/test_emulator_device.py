@@ -15,7 +15,16 @@ from support.listening_device import Argument, Kernel, Listening, Module
 from hkbench.emulator import arena, link
 from hkbench.emulator.arena import Range
 from hkbench.emulator.device import MAX_MODULES, MAX_TOLD, Device, Ran, Server
-from hkbench.emulator.link import AddRange, Answer, LaunchKernel, LoadCode, RefusedName, RemoveRange
+from hkbench.emulator.link import (
+    AddRange,
+    Answer,
+    LaunchKernel,
+    LoadCode,
+    ReadVariable,
+    RefusedName,
+    RemoveRange,
+    WriteVariable,
+)
 from hkbench.emulator.report import CallOptions, Report, Told
 from hkbench.protocol import wire
 from hkbench.protocol.codec import decode, encode
@@ -143,6 +152,49 @@ def test_an_access_out_of_bounds_is_told_after_any_number_of_races() -> None:
     device.handle(LAUNCH)
     device.handle(LAUNCH)
     assert device.report([]).faults == [*races[: MAX_TOLD - 2], outside, outside]
+
+
+def test_a_call_that_has_had_its_time_gets_no_more() -> None:
+    device, engine = _device(Ran(instructions=1))
+    device.handle(LoadCode(b"code"))
+    device.begin(CallOptions(seconds=60.0))
+    assert _status(device.handle(LAUNCH)) is Answer.DONE
+    assert 0.0 < engine.options[-1].seconds <= 60.0
+    device.begin(CallOptions(seconds=0.0))
+    for request in (LAUNCH, LoadCode(b"code")):
+        assert _status(device.handle(request)) is Answer.UNSUPPORTED
+    assert len(engine.launches) == 1
+    assert {told.kind for told in device.report([]).refusals} == {"budget"}
+
+
+def test_variables_of_a_code_object_are_written_and_read_within_their_bounds() -> None:
+    device, engine = _device(Ran())
+    engine.variables["weights"] = bytearray(16)
+    device.handle(LoadCode(b"code"))
+    assert _status(device.handle(WriteVariable(0, "weights", 4, b"abcd"))) is Answer.DONE
+    answer = device.handle(ReadVariable(0, "weights", 2, 8))
+    assert answer is not None and answer[link.HEAD.size :] == b"\0\0abcd\0\0"
+    for request in (
+        WriteVariable(0, "weights", 13, b"abcd"),
+        WriteVariable(1, "weights", 0, b"abcd"),
+        ReadVariable(0, "others", 0, 4),
+        ReadVariable(0, "weights", 2**60, 4),
+    ):
+        assert _status(device.handle(request)) is Answer.INVALID
+    assert device.report([]).violation is None
+
+
+def test_what_kernels_read_of_the_hosts_is_told_with_what_lies_at_the_outputs() -> None:
+    device, engine = _device(Ran(written=[Range(ROOM.begin, 64)]))
+    device.handle(AddRange(ROOM.begin, 128))
+    before = engine.begun
+    device.begin(CallOptions())
+    assert engine.begun == before + 1
+    engine.made.extend((7, 16, 8, 12))
+    assert device.report([]).host_made == 28
+    known, nowhere = Range(ROOM.begin, 64), Range(1 << 40, 64)
+    made, lie = device.host_made([known, nowhere])
+    assert list(made) == [7, 16, 8, 12] and list(lie) == [ROOM.begin, 64]
 
 
 class _Running:

@@ -13,6 +13,7 @@ import pytest
 from support.compilers import hip_or_skip
 from support.emulated import assembled
 
+from hkbench.emulator import trace
 from hkbench.emulator.arena import Range
 from hkbench.emulator.executor import Launch, Memory, Options, launch
 from hkbench.emulator.program import Program
@@ -116,8 +117,21 @@ def test_what_the_host_changes_while_a_kernel_reads_counts(tmp_path: Path) -> No
 
 def test_nobody_finds_two_chunks_of_one_number_without_the_key() -> None:
     first, second = (Trace() for _ in range(2))
-    for trace in (first, second):
-        trace.spoken(b"what a launch says")
-        trace.spoken(b"what a launch says")
+    for one in (first, second):
+        one.spoken(b"what a launch says")
+        one.spoken(b"what a launch says")
     assert first.host_made()[1::2] == second.host_made()[1::2] == array("Q", (16, 16))
     assert not _numbers(first.host_made()) & _numbers(second.host_made())
+
+
+def test_what_comes_again_is_kept_once_and_what_is_too_much_is_new_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trace, "_USUAL", 64)
+    monkeypatch.setattr(trace, "MAX_CHUNKS", 100)
+    again, much = trace.Trace(), trace.Trace()
+    for number in range(2000):
+        again._keep(array("Q", (number % 50, 16)))
+        much._keep(array("Q", (number, 16)))
+    assert _numbers(again.host_made()) == set(range(50))
+    assert len(again.host_made()) < 600
+    assert sum(much.host_made()[1::2]) == 2000 * 16
+    assert sum(number >= 2000 for number in _numbers(much.host_made())) > 0  # by no number that comes again
