@@ -101,10 +101,11 @@ def test_what_passes_through_one_buffer_counts_each_time(tmp_path: Path) -> None
 def test_what_the_host_changes_while_a_kernel_reads_counts(tmp_path: Path) -> None:
     again = "v_cmp_eq_u32_e32 vcc, 0, v2\ns_cbranch_vccnz 0xfff9\n"  # back to the load
     ran = _Ran(COPY + again, tmp_path)
-    x, y = ran.array(0), ran.array(0)
+    x, y = ran.array(0), ran.array(1)
 
     def answer() -> None:
-        time.sleep(0.2)
+        while y.any():  # the kernel has not read what lies there yet
+            time.sleep(0.001)
         x[:] = 9
 
     helper = threading.Thread(target=answer)
