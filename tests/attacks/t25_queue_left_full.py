@@ -6,6 +6,7 @@ problem: rowsum
 device: cuda
 backend: triton
 outcome: suspect|not_own
+emulated: timeout
 reason: stream|busy|clock|idle|PyTorch|outside
 """
 # ruff: noqa: N803 - constants of Triton kernels
