@@ -4,6 +4,7 @@ problem: honest_affine
 device: cuda
 backend: triton
 outcome: fast|slow
+emulated: unsupported
 """
 
 import torch

@@ -16,7 +16,7 @@ On an emulated GPU (`--device emulated:gfx942`) run those for `cuda` and `both` 
 compiler (backend cuda, by torch's extension builder); without one, backend cuda is backend hip. Nothing is timed there,
 and nothing runs beside the host:
 
-* An honest case has to come out `emulated`.
+* An honest case has to come out `emulated`, or `unsupported` where its header says so (`emulated: unsupported`).
 * An attack on the clock, or on the order of streams, gains nothing by its trick: `emulated` is as good as a failure
   where the outputs are right and the candidate's own kernels wrote them.
 * Any other attack has to fail as it does elsewhere; or as `not_own`, which no time has to be measured for; as
@@ -136,7 +136,7 @@ class Case:
         if self.backend == "cuda":
             return replace(self, backend=_one_of(self.path, "backend", "hip", backend_names())).on(device)
         if self.honest:
-            return replace(self, outcome=frozenset({Status.EMULATED.value}))
+            return replace(self, outcome=frozenset({Status.EMULATED.value}), instead=self.emulated)
         more = {*EMULATED_KINDS, *self.emulated}
         harmless = {Status.EMULATED.value} if self.group == CLASSES["T"] else set()
         return replace(self, outcome=self.outcome | harmless, instead=frozenset(more))
@@ -433,7 +433,8 @@ def row_of(case: Case, verdict: Verdict, seconds: float, exit_code: int | None =
     found = case.reason is None or re.search(case.reason, message, re.IGNORECASE) is not None
     flagged = [item for item in verdict.findings if item.severity is not Severity.ADVICE]
     if case.honest:
-        passed = verdict.status.value in case.outcome and not flagged
+        refused = failure is not None and failure.kind.value in case.instead
+        passed = refused or (verdict.status.value in case.outcome and not flagged)
     elif failure is None:
         passed = verdict.status.value in case.outcome
     else:
