@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hkbench.headline import is_timed
 from hkbench.report.model import ProblemReport, Report
 from hkbench.store.files import write_atomic
 from hkbench.store.layout import RunPaths
@@ -74,8 +75,8 @@ def draw_scores(axes: Axes, curve: Sequence[Score], low: float, colours: Colours
 
 
 def write_scores(report: Report, paths: RunPaths) -> None:
-    """Write score.png of each problem with a verdict, where the strategy is stepwise; `OSError` passes."""
-    if not report.config.strategy.stepwise:
+    """Write score.png of each problem with a verdict, where the strategy is stepwise and times it; `OSError` passes."""
+    if not report.config.strategy.stepwise or not is_timed(report.config):
         return
     for problem in report.problems:
         curve = scores(problem)

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hkbench.headline import is_timed
 from hkbench.records import CORRECT, SOLVED, Status
 from hkbench.report import format as fmt
 from hkbench.report.model import FAST_P, Overall, Report
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 
 def figures(report: Report) -> dict[str, Figure]:
     """Return the figures for which the run has numbers, by name."""
-    made = (_fast_p(report), _attempts(report.overall), _samples(report), score_figure(report.problems))
+    made = [_fast_p(report), _attempts(report.overall), _samples(report)]
+    if is_timed(report.config):
+        made.append(score_figure(report.problems))
     return {figure.name: figure for figure in made if figure is not None}
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
-from hkbench.headline import plural, title_parts
+from hkbench.headline import is_timed, plural, title_parts
 from hkbench.records import Layout, Outcome
 from hkbench.report import format as fmt
 from hkbench.report.disagreements import warnings_of
@@ -127,6 +127,7 @@ def render_page(report: Report, paths: RunPaths) -> str:
         unjudged=unjudged,
         problems=problems,
         floors=floors,
+        timed=is_timed(report.config),
         all_whole=all_whole,
         limits={"samples": WHOLE_SAMPLES, "code": CODE_LIMIT, "log": LOG_LIMIT, "prompt": PROMPT_LIMIT},
         script=Markup(script),  # noqa: S704 - a file of this package
