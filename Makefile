@@ -1,5 +1,5 @@
 # What README promises. Each target sets up .venv by itself.
-.PHONY: setup demo demo-hipkittens test test-all check bench corpus clean
+.PHONY: setup demo demo-hipkittens test test-all check bench corpus corpus-emulated clean
 
 PY := .venv/bin/python
 DEMO := 1 8
@@ -67,6 +67,12 @@ bench: setup
 corpus:
 	scripts/setup.sh dev
 	$(PY) scripts/corpus.py --device cpu
+
+# All candidates that are judged on an emulated GPU, and its corpus on both: two hours on two cores.
+corpus-emulated: export HKBENCH_EMULATED := 1
+corpus-emulated:
+	scripts/setup.sh dev
+	$(PY) -m pytest -q --durations=15 tests/integration/test_emulated_known_answers.py tests/integration/test_emulated_corpus.py
 
 clean:
 	rm -rf .venv results/demo results/demo_hipkittens

@@ -1,7 +1,7 @@
 """Candidates that nobody wrote for an emulated GPU are judged on one, at the sizes that problems have for it.
 
 Shipped HipKittens answers, recorded HIP replies, honest Triton files. A few of each are always judged, all of them with
-HKBENCH_CORPUS=1.
+HKBENCH_EMULATED=1.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ pytestmark = [pytest.mark.hipcc, pytest.mark.slow, pytest.mark.alone]
 @pytest.fixture(autouse=True)
 def _only_a_sample(request: pytest.FixtureRequest) -> None:
     case = request.getfixturevalue("case") if "case" in request.fixturenames else None
-    if case is not None and case not in SAMPLE and "HKBENCH_CORPUS" not in os.environ:
-        pytest.skip("only with HKBENCH_CORPUS=1: half a minute each")
+    if case is not None and case not in SAMPLE and "HKBENCH_EMULATED" not in os.environ:
+        pytest.skip("only with HKBENCH_EMULATED=1: half a minute each")
 
 
 def _judged(folder: Path, arch: str, backend: str, problem: Path, code: Path) -> Verdict:
