@@ -12,7 +12,7 @@ from hkbench.toolchain import emulated
 
 def test_every_source_is_built() -> None:
     sources = {path.name for path in emulated.NATIVE.iterdir() if path.suffix in (".c", ".cpp")}
-    assert sources == {*emulated._RUNTIME, *emulated._FRAME}
+    assert sources == {*emulated._RUNTIME, *emulated._FRAME, emulated._ALLOCATOR}
 
 
 def test_no_function_is_both_there_and_refused() -> None:
