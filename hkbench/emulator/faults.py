@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+OCCURRENCE = " (workgroup "  #: what follows it in the text of a fault tells where that was seen first
+
 
 @dataclass(frozen=True)
 class Place:
@@ -54,8 +56,8 @@ class Fault:
 
     def __str__(self) -> str:
         times = f", {self.count} times" if self.count > 1 else ""
-        seen = f"(workgroup {self.workgroup}, wave {self.wave}{times})"
-        return f"{self.kernel}: {self.use} {self._what()}{self._mend()} {seen}"
+        seen = f"{OCCURRENCE}{self.workgroup}, wave {self.wave}{times})"
+        return f"{self.kernel}: {self.use} {self._what()}{self._mend()}{seen}"
 
     def _what(self) -> str:
         """Return what is wrong."""

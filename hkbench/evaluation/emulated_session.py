@@ -13,6 +13,7 @@ import torch
 from hkbench.analysis.reference import Leaves, Reference
 from hkbench.emulator import arena
 from hkbench.emulator.arena import Range
+from hkbench.emulator.faults import OCCURRENCE
 from hkbench.emulator.report import CallOptions, NamedRange, Report, Told
 from hkbench.evaluation import failures, host_made
 from hkbench.evaluation.arena import is_address
@@ -278,8 +279,9 @@ class EmulatedSession(Session):
         report = self._emulated.report(outputs)
         require_possible(report, stage, trial, self._races_fail)
         for warning in warnings_of(report):
-            if warning not in self._warned and len(self._warned) < MAX_WARNINGS:
-                self._warned.add(warning)
+            fault = warning.partition(OCCURRENCE)[0]  # each trial meets it in another workgroup
+            if fault not in self._warned and len(self._warned) < MAX_WARNINGS:
+                self._warned.add(fault)
                 self.notes.append(warning)
         return report
 
