@@ -5,13 +5,12 @@ from __future__ import annotations
 import platform
 import re
 import shutil
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.monitor_seat import seat
 from support.run_folder import FACTS, RunFolder, correct, incorrect, run_config, sample_run
-from textual.pilot import Pilot
 from textual.widgets import OptionList
 
 from hkbench.headline import title
@@ -19,7 +18,6 @@ from hkbench.monitor.app import MonitorApp
 from hkbench.monitor.choices import ChoiceScreen
 from hkbench.monitor.grid import Grid
 from hkbench.monitor.help import HelpScreen
-from hkbench.monitor.live import Watch
 from hkbench.monitor.overview import OverviewScreen
 from hkbench.monitor.problem import ProblemScreen
 from hkbench.monitor.runs import RunsScreen
@@ -29,65 +27,6 @@ from hkbench.store.layout import RunPaths
 PROFILE = KernelProfile(
     source="torch", seconds=1e-3, kernels=(), findings=("93 % of the pass is one kernel",), notes=()
 )
-
-
-class Seat:
-    """The person in front of it."""
-
-    def __init__(self, app: MonitorApp, pilot: Pilot[None]) -> None:
-        self.app, self._pilot = app, pilot
-
-    def screen(self) -> list[str]:
-        strips = self.app.screen._compositor.render_strips()
-        return [strip.text.rstrip() for strip in strips]
-
-    @property
-    def text(self) -> str:
-        return "\n".join(self.screen())
-
-    async def press(self, *keys: str) -> str:
-        await self._pilot.press(*keys)
-        await self._pilot.pause()
-        return self.text
-
-    async def look(self) -> str:
-        self.app.look()
-        await self._pilot.pause()
-        return self.text
-
-    async def sees(self, text: str) -> bool:
-        """What slides in a moment later."""
-        for _ in range(200):
-            if text in self.text:
-                return True
-            await self._pilot.pause(0.05)
-        return False
-
-    async def looks_until(self, text: str) -> bool:
-        """What another thread brings."""
-        for _ in range(200):
-            if text in await self.look():
-                return True
-            await self._pilot.pause(0.05)
-        return False
-
-    def rows(self) -> list[str]:
-        """The names in the table, in order."""
-        lines = self.screen()
-        first = next(i for i, line in enumerate(lines) if line.startswith("  problem"))
-        return [line[2:].split()[0] for line in lines[first + 1 : -2] if "_" in line]
-
-
-@asynccontextmanager
-async def seat(*folders: Path, size: tuple[int, int] = (80, 24), now: float = 0.0) -> AsyncIterator[Seat]:
-    """The app on run folders, looking only when it is told to."""
-    watches = [Watch(RunPaths(folder)) for folder in folders]
-    app = MonitorApp(watches, refresh=3600, clock=lambda: now)
-    async with app.run_test(size=size, notifications=True) as pilot:
-        await pilot.pause()
-        there = Seat(app, pilot)
-        await there.look()
-        yield there
 
 
 @pytest.fixture
