@@ -14,20 +14,6 @@ f32 turns_cos(f32 x) { return static_cast<f32>(std::cos((static_cast<f64>(x) - s
 f32 mul_legacy(f32 a, f32 b) { return a == 0 || b == 0 ? 0 : a * b; }
 f32 rsq(f32 x) { return static_cast<f32>(1.0 / std::sqrt(static_cast<f64>(x))); }
 
-void div_scale_f32(Wave& w, const Instruction& i) {
-  const Source<f32> a(w, i, 2), b(w, i, 3), c(w, i, 4);
-  Result<f32> d;
-  u64 scaled = 0;
-  for (int l = 0; l < 64; ++l) {
-    bool flag;
-    d.set(l, div_scale(a[l], b[l], c[l], flag));
-    scaled |= static_cast<u64>(flag) << l;
-  }
-  const u64 exec = w.exec();
-  d.commit(w, i);
-  set_scalar64(w, i.o[1], scaled & exec);
-}
-
 void div_fmas_f32(Wave& w, const Instruction& i) {
   const Source<f32> a(w, i, 1), b(w, i, 2), c(w, i, 3);
   Result<f32> d;
@@ -134,7 +120,7 @@ const Row table[] = {
     V2(v_ldexp_f32, f32, f32, i32, scale(a, b)),
     V1(v_frexp_exp_i32_f32, i32, f32, frexp_exponent(a)),
     V1(v_frexp_mant_f32, f32, f32, frexp_mantissa(a)),
-    {"v_div_scale_f32", div_scale_f32, "=v:f32 =m:b64 x:f32 x:f32 x:f32"},
+    {"v_div_scale_f32", scale_division<f32>, "=v:f32 =m:b64 x:f32 x:f32 x:f32"},
     {"v_div_fmas_f32", div_fmas_f32, "=v:f32 x:f32 x:f32 x:f32 vcc"},
     {"v_div_fixup_f32", div_fixup_f32, "=v:f32 x:f32 x:f32 x:f32"},
     {"v_pk_add_f32", packed<PackedAdd>, "=v:p64 x:p64 x:p64"},

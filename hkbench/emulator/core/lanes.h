@@ -199,6 +199,21 @@ template <class A, class B, class F> void compare(Wave& w, const Instruction& i)
   set_scalar64(w, i.o[0], pack(t) & write_mask(w, i));
 }
 
+// v_div_scale: the scaled operand, and for each lane whether it was scaled.
+template <class T> void scale_division(Wave& w, const Instruction& i) {
+  const Source<T> a(w, i, 2), b(w, i, 3), c(w, i, 4);
+  Result<T> d;
+  u64 scaled = 0;
+  for (int l = 0; l < 64; ++l) {
+    bool flag;
+    d.set(l, div_scale(a[l], b[l], c[l], flag));
+    scaled |= static_cast<u64>(flag) << l;
+  }
+  const u64 exec = w.exec();
+  d.commit(w, i);
+  set_scalar64(w, i.o[1], scaled & exec);
+}
+
 // Rows of the tables: a name, the types of result and sources, and an expression of a, b, c.
 #define HKB_LAMBDA(arguments, expression) decltype([] arguments { return expression; })
 #define V1(name, D, A, expression)                                                                        \

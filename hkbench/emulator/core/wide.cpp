@@ -23,19 +23,6 @@ template <class T, class W> void mad_wide(Wave& w, const Instruction& i) {
   set_scalar64(w, i.o[1], carried & exec);
 }
 
-void div_scale_f64(Wave& w, const Instruction& i) {
-  const Source<f64> a(w, i, 2), b(w, i, 3), c(w, i, 4);
-  Result<f64> d;
-  u64 scaled = 0;
-  for (int l = 0; l < 64; ++l) {
-    bool flag;
-    d.set(l, div_scale(a[l], b[l], c[l], flag));
-    scaled |= static_cast<u64>(flag) << l;
-  }
-  const u64 exec = w.exec();
-  d.commit(w, i);
-  set_scalar64(w, i.o[1], scaled & exec);
-}
 void div_fmas_f64(Wave& w, const Instruction& i) {
   const Source<f64> a(w, i, 1), b(w, i, 2), c(w, i, 3);
   Result<f64> d;
@@ -89,7 +76,7 @@ const Row table[] = {
     V1(v_frexp_exp_i32_f64, i32, f64, frexp_exponent(a)),
     V1(v_frexp_mant_f64, f64, f64, frexp_mantissa(a)),
     V2(v_trig_preop_f64, f64, f64, u32, trig_preop(a, b)),
-    {"v_div_scale_f64", div_scale_f64, "=v:f64 =m:b64 x:f64 x:f64 x:f64"},
+    {"v_div_scale_f64", scale_division<f64>, "=v:f64 =m:b64 x:f64 x:f64 x:f64"},
     {"v_div_fmas_f64", div_fmas_f64, "=v:f64 x:f64 x:f64 x:f64 vcc"},
     V3(v_div_fixup_f64, f64, f64, f64, f64, div_fixup(a, b, c)),
 };
