@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from hkbench.analysis import compare, domains
+from hkbench.analysis import compare, domains, integer_inputs
 from hkbench.analysis.domains import Domain
 from hkbench.analysis.planting import Planting, RangeChecks, drawn_places
 from hkbench.analysis.reference import Leaves, Reference
@@ -286,6 +286,7 @@ class Drawn:
     precise: Leaves
     name: str  #: as asked for, with "(milder)", or "own" where no strength was admissible
     tolerances: dict[str, Tolerance]  #: of outputs by path, as far as they were found on the way
+    integers: str | None = None  #: the kind that integer inputs were drawn by; None: the problem's own
 
 
 class Variator:
@@ -298,24 +299,31 @@ class Variator:
         self._own: dict[str, Shape] = {}
         self._places = False  #: some output is a place or a choice, which ties would make ambiguous
         self._planting: Planting | None = None
+        self._integers = False  #: some input holds integers that can be drawn anew
+        self.not_taken: set[str] = set()  #: kinds of integers that an honest kernel cannot be judged by
 
     @property
     def unseen(self) -> tuple[int, ...]:
         """Numbers of floating input tensors of which single elements do not show in the outputs."""
         return () if self._planting is None else self._planting.unseen
 
-    def draw(self, name: str, seed: int) -> Drawn:
+    def draw(self, name: str, seed: int, integers: str | None = None) -> Drawn:
         """Draw inputs, deterministic in `seed`, given the reference's parameters.
+
+        `integers` is the kind that integer tensors are drawn by, of `integer_inputs.KINDS`.
 
         Raises what the reference raises on the problem's own inputs; a variation that it cannot take is dropped.
         """
         self._settle(seed)
-        if name == OWN:
-            return self._draw_own(seed)
-        for strength, planted in TRIED:
-            found = self._try(name, seed, strength, planted)
-            if found is not None:
-                return found
+        kinds = (integers, None) if integers is not None and self._integers else (None,)
+        for kind in kinds:
+            own = ((1.0, True),) if kind is not None else ()
+            for strength, planted in TRIED if name != OWN else own:
+                found = self._try(name, seed, strength, planted, kind)
+                if found is not None:
+                    return found
+            if kind is not None:
+                self.not_taken.add(kind)
         return self._draw_own(seed)
 
     def inputs(self, seed: int) -> list[Any]:
@@ -326,6 +334,7 @@ class Variator:
         """Look once at the problem's own inputs and outputs."""
         if self._planting is None:
             inputs = self._reference.inputs(seed)
+            self._integers = integer_inputs.has_integers(inputs)
             checks = RangeChecks()
             native = self._reference.native(inputs, around=checks)
             self._own = summarise(native)
@@ -341,9 +350,14 @@ class Variator:
         native = self._reference.native(inputs)
         return Drawn(inputs, native, self._reference.precise(inputs, native), OWN, {})
 
-    def _try(self, name: str, seed: int, strength: float, planted: bool) -> Drawn | None:
+    def _try(self, name: str, seed: int, strength: float, planted: bool, integers: str | None) -> Drawn | None:
+        """Return such inputs, None where an honest kernel cannot be judged by them."""
         try:
-            inputs = vary(name, self._reference.inputs(seed), seed, strength, self._places)
+            inputs = self._reference.inputs(seed)
+            if name != OWN:
+                inputs = vary(name, inputs, seed, strength, self._places)
+            if integers is not None:
+                inputs = integer_inputs.skewed(integers, inputs, seed, self._lengths)
             if planted:
                 inputs = self._settle(seed).planted(inputs, seed)
             native = self._reference.native(inputs)
@@ -353,4 +367,9 @@ class Variator:
         tolerances = admissible(native, precise, self._own, self._changed)
         if tolerances is None:
             return None
-        return Drawn(inputs, native, precise, name if strength == 1.0 else f"{name} (milder)", tolerances)
+        called = name if name == OWN or strength == 1.0 else f"{name} (milder)"
+        return Drawn(inputs, native, precise, called, tolerances, integers)
+
+    @property
+    def _lengths(self) -> frozenset[int]:
+        return integer_inputs.lengths_of(self._reference.model.forward)

@@ -6,13 +6,14 @@ import copy
 import sys
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 import torch
 
 from hkbench.errors import ProblemError
 from hkbench.problems import apply_sizes, constants_in_force
+from hkbench.problems.sizes import Constants
 from hkbench.protocol.memory import mapped, overlap
 from hkbench.protocol.wire import leaves
 from hkbench.records import Problem, SizeSet
@@ -26,11 +27,19 @@ Leaves = dict[str, object]  #: by path: tensors, and whatever else the reference
 class Reference:
     """The `Model` of one problem on one device."""
 
-    def __init__(self, problem: Problem, sizes: SizeSet, device: torch.device, seed: int) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        sizes: SizeSet,
+        device: torch.device,
+        seed: int,
+        shape: Constants = MappingProxyType({}),
+    ) -> None:
+        """Make the model; `shape` changes constants further than the `sizes` do."""
         self.problem = problem
         self.device = device
-        self.sizes = sizes
-        self._namespace = _execute(problem, sizes)
+        self.constants: Constants = {**constants_in_force(sizes, problem), **shape}  #: that the file's own give way to
+        self._namespace = _execute(problem, self.constants)
         torch.manual_seed(seed)
         try:
             self.init_inputs = list(self._namespace["get_init_inputs"]())
@@ -40,6 +49,15 @@ class Reference:
         self._precise_model: torch.nn.Module | None = None
         self.precision = "native"
         self.shares_memory = False  #: whether `native`'s last outputs lay in its inputs' memory (a view, an identity)
+
+    @property
+    def integers(self) -> dict[str, int]:
+        """The whole numbers among the file's constants, as they are in force."""
+        return {
+            name: value
+            for name, value in self._namespace.items()
+            if type(value) is int and value > 0 and not name.startswith("_")
+        }
 
     @property
     def has_parameters(self) -> bool:
@@ -122,7 +140,7 @@ def _tensors(values: Iterable[object]) -> list[torch.Tensor]:
     return [value for value in values if isinstance(value, torch.Tensor)]
 
 
-def _execute(problem: Problem, sizes: SizeSet) -> dict[str, Any]:
+def _execute(problem: Problem, constants: Constants) -> dict[str, Any]:
     module = ModuleType(_module_name(problem))
     module.__file__ = str(problem.path)
     sys.modules[module.__name__] = module
@@ -130,7 +148,7 @@ def _execute(problem: Problem, sizes: SizeSet) -> dict[str, Any]:
         exec(compile(problem.source, str(problem.path), "exec"), module.__dict__)  # noqa: S102 - trusted
     except Exception as error:
         raise ProblemError(f"{problem.path}: importing it raised {error!r}") from error
-    apply_sizes(module.__dict__, constants_in_force(sizes, problem))
+    apply_sizes(module.__dict__, constants)
     return module.__dict__
 
 

@@ -9,7 +9,8 @@ from functools import partial
 
 import torch
 
-from hkbench.analysis.input_distributions import OWN, Drawn, Variator, trial_plan
+from hkbench.analysis import integer_inputs
+from hkbench.analysis.input_distributions import OWN, Drawn, TrialPlan, Variator, trial_plan
 from hkbench.analysis.reference import Leaves, Reference
 from hkbench.device_kinds import model_of
 from hkbench.devices.peaks import flush_bytes
@@ -25,7 +26,6 @@ from hkbench.evaluation.quiet import IdleProbe
 from hkbench.evaluation.shared_memory import SharedMemory
 from hkbench.evaluation.side import BaselineClient, RunnerClient, device_request, times_of
 from hkbench.evaluation.taking import taken, why_unreadable
-from hkbench.problems import constants_in_force
 from hkbench.protocol import messages
 from hkbench.protocol.constants import PROFILED_FORWARDS
 from hkbench.records import (
@@ -165,11 +165,11 @@ class Session:
         first = trial_plan(self.settings.trials, self.reference.has_parameters)[0]
         if first.parameters != OWN:
             return None
-        return self._draw(first.inputs)
+        return self._draw(first.inputs, None)
 
-    def _draw(self, name: str) -> tuple[int, Drawn]:
+    def _draw(self, name: str, integers: str | None) -> tuple[int, Drawn]:
         seed = draw_seed()
-        return seed, self._variator.draw(name, seed)
+        return seed, self._variator.draw(name, seed, integers)
 
     def _construct(self) -> messages.Construct:
         return messages.Construct(seed=self._weights_seed, init_inputs=self.regions.init_places)
@@ -198,7 +198,7 @@ class Session:
             path=str(problem.path.resolve()),
             class_="Model",
             capture=False,
-            overrides={**constants_in_force(self.reference.sizes, problem)},
+            overrides={**self.reference.constants},
             text=problem.source,
         )
         self.baseline.request(load)
@@ -234,10 +234,11 @@ class Session:
         """Check correctness on fresh inputs, with one seed a trial, drawn now. Stop at the first failing trial."""
         self.side.ask(Stage.RUN, messages.Watch(on=True))
         plans = trial_plan(self.settings.trials, self.reference.has_parameters and self.parameters.matched)
+        kinds = drawn_kinds(len(plans))
         for number, plan in enumerate(plans, 1):
             self.tell(f"trial {number} of {len(plans)}")
             self.parameters.use(plan.parameters)
-            self._trial(number, plan.inputs, plan.parameters)
+            self._trial(number, plan, kinds[number - 1])
         self.parameters.check_unchanged()
         self.side.ask(Stage.RUN, messages.Watch(on=False))
         self.successive(Stage.RUN)
@@ -245,17 +246,23 @@ class Session:
             f"that all of input {number} is read: what single elements of it change is within the tolerance"
             for number in self._variator.unseen
         )
+        self.not_checked.extend(
+            f"integer inputs that are {kind}: the reference does not take them, or says nothing by them"
+            for kind in sorted(self._variator.not_taken)
+        )
 
-    def _trial(self, number: int, inputs: str, parameters: str) -> None:
-        seed, drawn = self._drawn or self._draw(inputs)
+    def _trial(self, number: int, plan: TrialPlan, integers: str | None) -> None:
+        parameters = plan.parameters
+        seed, drawn = self._drawn or self._draw(plan.inputs, integers)
         self._drawn = None
         self.seeds.append(seed)
         got = self.call(drawn.inputs, number).outputs
         try:
             worst, error = self.checker.check(got, drawn.native, drawn.precise, number, drawn.tolerances)
         except failures.CandidateFailed as failed:
-            if drawn.name != "own" or parameters != "own":
-                message = f"{failed.failure.message} (inputs: {drawn.name}; parameters: {parameters})"
+            if drawn.name != OWN or parameters != OWN or drawn.integers is not None:
+                whole = f"; integers: {drawn.integers}" if drawn.integers else ""
+                message = f"{failed.failure.message} (inputs: {drawn.name}{whole}; parameters: {parameters})"
                 failed = failures.CandidateFailed(failed.failure.model_copy(update={"message": message}))
             raise self._stale(drawn.inputs, got, number, failed, parameters) from None
         if number == 1:
@@ -265,6 +272,7 @@ class Session:
                 seed=seed,
                 passed=True,
                 inputs=drawn.name,
+                integers=drawn.integers,
                 parameters=parameters,
                 max_abs_error=error,
                 max_error_over_tolerance=worst,
@@ -426,6 +434,12 @@ class Session:
             message = f"forward changed its input {changed} in place; inputs have to stay as they were given"
             raise failures.failed(Stage.COMPARE, FailureKind.INPUT_MODIFIED, message, trial=trial)
         return leaves_of(described, self._form)
+
+
+def drawn_kinds(trials: int) -> list[str | None]:
+    """Draw how the integer inputs of each trial are made: of all but the first by one kind after the other."""
+    kinds = secrets.SystemRandom().sample(integer_inputs.KINDS, len(integer_inputs.KINDS))
+    return [None, *(kinds[number % len(kinds)] for number in range(trials - 1))]
 
 
 def _tensors(leaves: Leaves) -> dict[str, torch.Tensor]:

@@ -70,7 +70,7 @@ def _result(verdict: Verdict) -> Iterator[tuple[str, Text]]:
         yield from _failure(verdict.failure)
     if verdict.trials:
         passed = sum(trial.passed for trial in verdict.trials)
-        kinds = ", ".join(dict.fromkeys(trial.inputs for trial in verdict.trials))
+        kinds = ", ".join(dict.fromkeys(trial.drawn for trial in verdict.trials))
         yield "trials", Text(f"{passed} of {len(verdict.trials)} passed ({one_line(kinds, 200)})")
 
 

@@ -30,7 +30,7 @@ def load_problem(path: Path) -> Problem:
     is that of a parent folder called `levelN`, else `None`.
 
     Raises `ProblemError` when the file is missing, is not UTF-8, is not Python, lacks one of `REQUIRED`, or
-    has `CPU_SIZES` or `EMULATED_SIZES` that cannot be used.
+    has `CPU_SIZES`, `EMULATED_SIZES` or `SHAPES` that cannot be used.
     """
     data = _read(path)
     source = _decode(path, data)
@@ -52,6 +52,7 @@ def load_problem(path: Path) -> Problem:
         sha256=sha256,
         cpu_sizes=_sizes("CPU_SIZES", path, tree, defined),
         emulated_sizes=_sizes("EMULATED_SIZES", path, tree, defined),
+        shapes=_shapes(path, tree, defined),
         weak=weak_controls(sha256),
     )
 
@@ -119,19 +120,36 @@ def _top_level_names(tree: ast.Module) -> set[str]:
 def _sizes(what: str, path: Path, tree: ast.Module, defined: set[str]) -> dict[str, int | float] | None:
     """Return such a set of sizes, a literal dict of constants that the file defines, or `None`."""
     value = _assigned(tree, what)
+    return None if value is None else _constants(what, path, value.lineno, _literal(what, path, value), defined)
+
+
+def _shapes(path: Path, tree: ast.Module, defined: set[str]) -> tuple[dict[str, int | float], ...]:
+    """Return the further shapes that the file names, a literal list of dicts as `CPU_SIZES` is one."""
+    value = _assigned(tree, "SHAPES")
     if value is None:
-        return None
+        return ()
+    found = _literal("SHAPES", path, value)
+    if not isinstance(found, list):
+        raise ProblemError(f"{path}: SHAPES (line {value.lineno}) is a {type(found).__name__}, not a list of dicts")
+    return tuple(_constants(f"SHAPES[{number}]", path, value.lineno, one, defined) for number, one in enumerate(found))
+
+
+def _literal(what: str, path: Path, value: ast.expr) -> object:
     try:
-        sizes = ast.literal_eval(value)
+        found: object = ast.literal_eval(value)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as error:
         raise ProblemError(
-            f"{path}: {what} (line {value.lineno}) is not a literal; write a dict of names and numbers"
+            f"{path}: {what} (line {value.lineno}) is not a literal; write names and numbers, as docs/problems.md shows"
         ) from error
+    return found
+
+
+def _constants(what: str, path: Path, line: int, sizes: object, defined: set[str]) -> dict[str, int | float]:
     if not isinstance(sizes, dict):
-        raise ProblemError(f"{path}: {what} (line {value.lineno}) is a {type(sizes).__name__}, not a dict")
+        raise ProblemError(f"{path}: {what} (line {line}) is a {type(sizes).__name__}, not a dict")
     for name, size in sizes.items():
         if not isinstance(name, str) or isinstance(size, bool) or not isinstance(size, int | float):
-            raise ProblemError(f"{path}: {what}[{name!r}] = {size!r} (line {value.lineno}); map names to numbers")
+            raise ProblemError(f"{path}: {what}[{name!r}] = {size!r} (line {line}); map names to numbers")
         if name not in defined:
             raise ProblemError(
                 f"{path}: {what} names {name!r}, which the file does not define at its top level; "

@@ -51,6 +51,7 @@ from hkbench.records.problem import (
     ProblemFacts as ProblemFacts,
     Product as Product,
     ScalarFact as ScalarFact,
+    ShapeKind as ShapeKind,
     SizeSet as SizeSet,
     TensorFact as TensorFact,
 )
@@ -115,6 +116,8 @@ from hkbench.records.verdict import (
     FailureKind as FailureKind,
     Interval as Interval,
     Mismatch as Mismatch,
+    ShapeResult as ShapeResult,
+    Shapes as Shapes,
     Stage as Stage,
     StageTime as StageTime,
     Status as Status,

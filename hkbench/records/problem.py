@@ -16,6 +16,16 @@ class SizeSet(StrEnum):
     EMULATED = "emulated"  #: the file's own `EMULATED_SIZES`, else its CPU sizes
 
 
+class ShapeKind(StrEnum):
+    """Where a further shape of a problem comes from (see docs/problems.md)."""
+
+    NAMED = "named"  #: visible: by the file's own `SHAPES`
+    RAGGED = "ragged"  #: drawn, as all that follow: no usual tile divides its sizes
+    ONE = "one"  #: a constant is 1
+    LARGER = "larger"  #: a constant is larger than that in force
+    SMALLER = "smaller"
+
+
 class Problem(Record):
     """One problem file.
 
@@ -30,6 +40,7 @@ class Problem(Record):
     sha256: str
     cpu_sizes: dict[str, int | float] | None = None
     emulated_sizes: dict[str, int | float] | None = None
+    shapes: tuple[dict[str, int | float], ...] = ()  #: the file's own `SHAPES`: further values of its constants
     weak: tuple[str, ...] | None = None  #: null controls that pass its check; `None`: it was not audited
 
 

@@ -10,7 +10,7 @@ from pydantic import model_validator
 from hkbench.records.base import BackendName, DeviceKind, Record
 from hkbench.records.device import DeviceFacts
 from hkbench.records.generation import SampleKey
-from hkbench.records.problem import SizeSet
+from hkbench.records.problem import ShapeKind, SizeSet
 from hkbench.records.profile import KernelProfile, KernelResources
 from hkbench.records.trust import Clocks, Finding, Floor, Isolation, KernelLanguage, Ownership, Rule, Track, Work
 
@@ -153,9 +153,15 @@ class Trial(Record):
     inputs: str = (
         "own"  #: the distribution: "own", "shifted", "heavy-tailed", "outliers" (see analysis/input_distributions.py)
     )
+    integers: str | None = None  #: how they were drawn anew: "Zipf", "repeated", ... (see analysis/integer_inputs.py)
     parameters: str = "own"  #: "own", or "random" when they were changed after construction
     max_abs_error: float | None = None
     max_error_over_tolerance: float | None = None  #: <= 1 passes
+
+    @property
+    def drawn(self) -> str:
+        """How its inputs were drawn, in words."""
+        return self.inputs if self.integers is None else f"{self.inputs} with {self.integers} integers"
 
 
 class Interval(Record):
@@ -178,6 +184,54 @@ class Timing(Record):
     unreported: float = (
         0.0  #: of each sample: what the evaluator's clock saw and the candidate's process did not report
     )
+
+
+class ShapeResult(Record):
+    """What became of the candidate at one further shape."""
+
+    constants: dict[str, int | float]  #: of the problem's file, that differ from those of the sizes in force
+    kind: ShapeKind
+    failure: Failure | None = None
+    speedup: Interval | None = None  #: of few runs; `None`: wrong, or on a device that measures no time
+    baseline_seconds: float | None = None
+    candidate_seconds: float | None = None
+
+    @property
+    def visible(self) -> bool:
+        """Whether the candidate's author could know of it."""
+        return self.kind is ShapeKind.NAMED
+
+    @property
+    def described(self) -> str:
+        """The constants, as "rows=1, columns=8192"."""
+        return ", ".join(f"{name}={value}" for name, value in self.constants.items())
+
+
+class Shapes(Record):
+    """What became of a correct candidate at further shapes, each with a fresh model and fresh inputs."""
+
+    seed: int  #: by which visible ones were chosen and hidden ones drawn, once the candidate was loaded
+    required: bool = False  #: that all are right (`--require-shapes`)
+    results: tuple[ShapeResult, ...] = ()
+    not_checked: tuple[str, ...] = ()  #: why there are fewer than were asked for
+
+    @property
+    def right(self) -> int:
+        """How many shapes the candidate is right at."""
+        return sum(result.failure is None for result in self.results)
+
+    @property
+    def failed(self) -> tuple[ShapeResult, ...]:
+        return tuple(result for result in self.results if result.failure is not None)
+
+    @property
+    def described(self) -> str:
+        """One line: how many are right, and which are not."""
+        if not self.results:
+            return f"no further shape: {'; '.join(self.not_checked) or 'none was asked for'}"
+        said = f"right on {self.right} of {len(self.results)} further shapes"
+        wrong = "; ".join(f"{one.described} ({one.failure.kind})" for one in self.failed if one.failure is not None)
+        return f"{said}, not on {wrong}" if wrong else said
 
 
 class StageTime(Record):
@@ -222,6 +276,7 @@ class Verdict(Record):
     baseline: Timing | None = None
     candidate: Timing | None = None
     speedup: Interval | None = None  #: baseline median / candidate median
+    shapes: Shapes | None = None  #: `None`: not reached, not asked for, or an older record
     clocks: Clocks | None = None
     floor: Floor | None = None
     work: Work | None = None

@@ -16,6 +16,11 @@ channels = 4096
 
 CPU_SIZES = {"batch": 16, "length": 1024, "channels": 1024}
 EMULATED_SIZES = {"batch": 4}
+SHAPES = [
+    {"batch": 1, "length": 4096, "channels": 1024},
+    {"batch": 3, "length": 1001, "channels": 777},
+    {"batch": 200, "length": 33, "channels": 512},
+]
 
 
 def get_inputs():

@@ -20,6 +20,7 @@ columns = 8192
 
 CPU_SIZES = {"rows": 1024, "columns": 4096}
 EMULATED_SIZES = {"rows": 512}
+SHAPES = [{"rows": 1, "columns": 8192}, {"rows": 1000, "columns": 3001}, {"rows": 77, "columns": 24576}]
 
 
 def get_inputs():

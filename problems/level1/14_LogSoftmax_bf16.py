@@ -15,6 +15,7 @@ classes = 32768
 
 CPU_SIZES = {"rows": 1024, "classes": 4096}
 EMULATED_SIZES = {"rows": 256}
+SHAPES = [{"rows": 1, "classes": 32768}, {"rows": 500, "classes": 5003}, {"rows": 33, "classes": 50257}]
 
 
 def get_inputs():

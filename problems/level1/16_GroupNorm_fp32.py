@@ -25,6 +25,11 @@ width = 128
 
 CPU_SIZES = {"batch": 16, "channels": 128, "groups": 16, "height": 64, "width": 64}
 EMULATED_SIZES = {"batch": 2}
+SHAPES = [
+    {"batch": 1, "channels": 256, "groups": 32, "height": 64, "width": 64},
+    {"batch": 3, "channels": 60, "groups": 5, "height": 17, "width": 31},
+    {"batch": 2, "channels": 320, "groups": 32, "height": 1, "width": 100},
+]
 
 
 def get_inputs():

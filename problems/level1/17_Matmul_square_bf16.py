@@ -14,6 +14,7 @@ n = 8192
 
 CPU_SIZES = {"n": 1024}
 EMULATED_SIZES = {"n": 1024}
+SHAPES = [{"n": 1}, {"n": 333}, {"n": 1200}]
 
 
 def get_inputs():

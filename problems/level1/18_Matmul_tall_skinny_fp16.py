@@ -16,6 +16,7 @@ n = 64
 
 CPU_SIZES = {"m": 1024, "k": 512}
 EMULATED_SIZES = {"m": 2048}
+SHAPES = [{"m": 1, "k": 2048}, {"m": 3001, "k": 333, "n": 37}, {"m": 1000, "k": 512, "n": 128}]
 
 
 def get_inputs():

@@ -15,6 +15,7 @@ columns = 16384
 
 CPU_SIZES = {"rows": 8192, "columns": 4096}
 EMULATED_SIZES = {"rows": 1024}
+SHAPES = [{"rows": 1, "columns": 16384}, {"rows": 3001, "columns": 1003}, {"rows": 100, "columns": 50000}]
 
 
 def get_inputs():

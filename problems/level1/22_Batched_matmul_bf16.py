@@ -17,6 +17,11 @@ k = 512
 
 CPU_SIZES = {"batch": 32, "m": 256, "n": 256, "k": 256}
 EMULATED_SIZES = {"batch": 2}
+SHAPES = [
+    {"batch": 1, "m": 512, "n": 512, "k": 512},
+    {"batch": 7, "m": 77, "n": 129, "k": 65},
+    {"batch": 3, "m": 1, "n": 1024, "k": 512},
+]
 
 
 def get_inputs():

@@ -22,6 +22,11 @@ head_dim = 128
 
 CPU_SIZES = {"batch": 1, "heads": 8, "positions": 512, "head_dim": 64}
 EMULATED_SIZES = {"batch": 2, "heads": 2, "positions": 512}
+SHAPES = [
+    {"batch": 1, "heads": 1, "positions": 1024},
+    {"batch": 3, "heads": 5, "positions": 333},
+    {"batch": 1, "heads": 4, "positions": 500, "head_dim": 96},
+]
 
 
 def get_inputs():

@@ -17,6 +17,11 @@ head_dim = 64
 
 CPU_SIZES = {"batch": 1, "heads": 4, "positions": 384}
 EMULATED_SIZES = {"heads": 2, "positions": 1024}
+SHAPES = [
+    {"batch": 1, "heads": 1, "positions": 1024},
+    {"batch": 3, "heads": 5, "positions": 333},
+    {"batch": 1, "heads": 4, "positions": 500, "head_dim": 96},
+]
 
 
 def get_inputs():

@@ -21,6 +21,11 @@ head_dim = 128
 
 CPU_SIZES = {"batch": 1, "query_heads": 8, "kv_heads": 2, "positions": 384, "head_dim": 64}
 EMULATED_SIZES = {"batch": 2, "query_heads": 8, "kv_heads": 2, "positions": 512}
+SHAPES = [
+    {"batch": 1, "query_heads": 4, "kv_heads": 1, "positions": 512},
+    {"batch": 3, "query_heads": 6, "kv_heads": 3, "positions": 333},
+    {"batch": 1, "query_heads": 8, "kv_heads": 8, "positions": 500, "head_dim": 96},
+]
 
 
 def get_inputs():

@@ -19,6 +19,11 @@ head_dim = 128
 
 CPU_SIZES = {"batch": 2, "positions": 512, "heads": 8}
 EMULATED_SIZES = {"batch": 2, "positions": 512, "heads": 8}
+SHAPES = [
+    {"batch": 1, "positions": 1, "heads": 32},
+    {"batch": 3, "positions": 777, "heads": 5},
+    {"batch": 2, "positions": 500, "heads": 4, "head_dim": 64},
+]
 
 
 def get_inputs():

@@ -25,6 +25,11 @@ kernel = 5
 
 CPU_SIZES = {"batch": 4, "in_channels": 64, "out_channels": 64}
 EMULATED_SIZES = {"batch": 2, "length": 512}
+SHAPES = [
+    {"batch": 1, "in_channels": 64, "out_channels": 64, "length": 4096},
+    {"batch": 3, "in_channels": 37, "out_channels": 65, "length": 1001},
+    {"batch": 8, "in_channels": 32, "out_channels": 96, "length": 100, "kernel": 3},
+]
 
 
 def get_inputs():

@@ -24,6 +24,11 @@ width = 56
 
 CPU_SIZES = {"batch": 2, "in_channels": 32, "out_channels": 32, "height": 28, "width": 28}
 EMULATED_SIZES = {"batch": 2}
+SHAPES = [
+    {"batch": 1, "in_channels": 64, "out_channels": 64, "height": 56, "width": 56},
+    {"batch": 3, "in_channels": 17, "out_channels": 33, "height": 29, "width": 31},
+    {"batch": 2, "in_channels": 96, "out_channels": 32, "height": 7, "width": 100},
+]
 
 
 def get_inputs():

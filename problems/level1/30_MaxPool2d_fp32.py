@@ -17,6 +17,11 @@ width = 112
 
 CPU_SIZES = {"batch": 4, "channels": 32, "height": 56, "width": 56}
 EMULATED_SIZES = {"batch": 2}
+SHAPES = [
+    {"batch": 1, "channels": 64, "height": 112, "width": 112},
+    {"batch": 3, "channels": 33, "height": 57, "width": 61},
+    {"batch": 8, "channels": 96, "height": 7, "width": 100},
+]
 
 
 def get_inputs():

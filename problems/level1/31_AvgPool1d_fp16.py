@@ -23,6 +23,11 @@ length = 8192
 
 CPU_SIZES = {"batch": 8, "channels": 64, "length": 2048}
 EMULATED_SIZES = {"batch": 2}
+SHAPES = [
+    {"batch": 1, "channels": 64, "length": 8192},
+    {"batch": 3, "channels": 33, "length": 1001},
+    {"batch": 8, "channels": 300, "length": 100},
+]
 
 
 def get_inputs():

@@ -15,6 +15,7 @@ columns = 16384
 
 CPU_SIZES = {"rows": 1024, "columns": 4096}
 EMULATED_SIZES = {"rows": 256}
+SHAPES = [{"rows": 1, "columns": 8192}, {"rows": 1000, "columns": 3001}, {"rows": 77, "columns": 24576}]
 
 
 def get_inputs():

@@ -20,6 +20,11 @@ channels = 4096
 
 CPU_SIZES = {"batch": 8, "steps": 128, "channels": 1024}
 EMULATED_SIZES = {"batch": 2}
+SHAPES = [
+    {"batch": 1, "steps": 128, "channels": 1024},
+    {"batch": 3, "steps": 77, "channels": 1001},
+    {"batch": 5, "steps": 200, "channels": 96},
+]
 
 
 def get_inputs():

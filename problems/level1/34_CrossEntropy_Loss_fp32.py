@@ -15,6 +15,11 @@ vocabulary = 32000
 
 CPU_SIZES = {"tokens": 512, "vocabulary": 8000}
 EMULATED_SIZES = {"tokens": 256}
+SHAPES = [
+    {"tokens": 1, "vocabulary": 32000},
+    {"tokens": 500, "vocabulary": 5003},
+    {"tokens": 33, "vocabulary": 50257},
+]
 
 
 def get_inputs():

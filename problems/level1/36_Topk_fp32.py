@@ -21,6 +21,11 @@ k = 32
 
 CPU_SIZES = {"rows": 512, "columns": 4096, "k": 16}
 EMULATED_SIZES = {"rows": 256}
+SHAPES = [
+    {"rows": 1, "columns": 16384},
+    {"rows": 300, "columns": 5003, "k": 7},
+    {"rows": 50, "columns": 30000, "k": 64},
+]
 
 
 def get_inputs():

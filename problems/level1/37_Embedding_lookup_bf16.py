@@ -22,6 +22,11 @@ positions = 2048
 
 CPU_SIZES = {"vocabulary": 8192, "hidden": 2048, "batch": 8, "positions": 512}
 EMULATED_SIZES = {"vocabulary": 8192, "batch": 2, "positions": 512}
+SHAPES = [
+    {"vocabulary": 8192, "batch": 1, "positions": 1},
+    {"vocabulary": 5003, "hidden": 1001, "batch": 3, "positions": 77},
+    {"vocabulary": 50257, "hidden": 96, "batch": 4, "positions": 1000},
+]
 
 
 def get_inputs():

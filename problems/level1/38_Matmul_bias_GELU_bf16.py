@@ -23,6 +23,11 @@ out_features = 8192
 
 CPU_SIZES = {"tokens": 1024, "in_features": 256, "out_features": 1024}
 EMULATED_SIZES = {"tokens": 256}
+SHAPES = [
+    {"tokens": 1},
+    {"tokens": 333, "in_features": 501, "out_features": 777},
+    {"tokens": 64, "in_features": 1024, "out_features": 3072},
+]
 
 
 def get_inputs():

@@ -22,6 +22,7 @@ hidden = 8192
 
 CPU_SIZES = {"tokens": 512, "hidden": 4096}
 EMULATED_SIZES = {"tokens": 512}
+SHAPES = [{"tokens": 1, "hidden": 8192}, {"tokens": 1000, "hidden": 3001}, {"tokens": 77, "hidden": 24576}]
 
 
 def get_inputs():

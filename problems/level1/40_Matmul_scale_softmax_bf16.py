@@ -23,6 +23,11 @@ classes = 4096
 
 CPU_SIZES = {"rows": 1024, "in_features": 512, "classes": 1024}
 EMULATED_SIZES = {"rows": 256}
+SHAPES = [
+    {"rows": 1},
+    {"rows": 333, "in_features": 501, "classes": 777},
+    {"rows": 64, "in_features": 1024, "classes": 3000},
+]
 
 
 def get_inputs():

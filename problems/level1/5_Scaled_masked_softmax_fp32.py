@@ -20,6 +20,11 @@ keys = 2048
 
 CPU_SIZES = {"batch": 4, "queries": 512, "keys": 1024}
 EMULATED_SIZES = {"batch": 4, "queries": 256}
+SHAPES = [
+    {"batch": 1, "queries": 1, "keys": 2048},
+    {"batch": 3, "queries": 77, "keys": 1001},
+    {"batch": 2, "queries": 512, "keys": 640},
+]
 
 
 def get_inputs():

@@ -18,6 +18,11 @@ head_dim = 128
 
 CPU_SIZES = {"batch": 2, "heads": 8, "positions": 1024}
 EMULATED_SIZES = {"batch": 2, "heads": 8, "positions": 512}
+SHAPES = [
+    {"batch": 1, "heads": 1, "positions": 4096},
+    {"batch": 3, "heads": 5, "positions": 777},
+    {"batch": 2, "heads": 4, "positions": 500, "head_dim": 64},
+]
 
 
 def get_inputs():

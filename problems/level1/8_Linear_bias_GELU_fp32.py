@@ -22,6 +22,11 @@ out_features = 4096
 
 CPU_SIZES = {"tokens": 256, "in_features": 256, "out_features": 1024}
 EMULATED_SIZES = {"tokens": 128}
+SHAPES = [
+    {"tokens": 1},
+    {"tokens": 333, "in_features": 501, "out_features": 517},
+    {"tokens": 64, "in_features": 1024, "out_features": 3072},
+]
 
 
 def get_inputs():

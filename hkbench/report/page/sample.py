@@ -154,7 +154,7 @@ def conditions(verdict: Verdict) -> list[tuple[str, str]]:
         ("Backend", f"{given.backend}, {given.sizes} sizes, track {given.track}"),
         ("Versions", ", ".join(f"{name} {value}" for name, value in sorted(given.versions.items()))),
         ("Isolation", _isolation(given)),
-        ("Trials", "; ".join(f"{t.inputs} inputs, {t.parameters} parameters" for t in verdict.trials)),
+        ("Trials", "; ".join(f"inputs {t.drawn}, {t.parameters} parameters" for t in verdict.trials)),
         ("Tolerance", ", ".join(f"{t.dtype} {t.rtol:g}{' (widened)' * t.widened_by_eager}" for t in given.tolerances)),
         ("Reference", given.reference_precision or ""),
         ("Parameters", {"state_dict": "by name", "order": "by shape and order"}.get(given.weights or "", "")),

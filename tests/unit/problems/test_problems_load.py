@@ -165,3 +165,24 @@ def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
 )
 def test_numbers_of_file_names(name: str, number: int | None) -> None:
     assert problem_number(Path(name)) == number
+
+
+def test_further_shapes_are_read(tmp_path: Path) -> None:
+    text = GOOD + 'SHAPES = [{"rows": 1}, {"rows": 7, "eps": 0.25}]\n'
+    assert load_problem(write(tmp_path / "1_A.py", text)).shapes == ({"rows": 1}, {"rows": 7, "eps": 0.25})
+    assert load_problem(write(tmp_path / "2_A.py", GOOD)).shapes == ()
+
+
+@pytest.mark.parametrize(
+    ("shapes", "reason"),
+    [
+        ("{'rows': 1}", "is a dict, not a list of dicts"),
+        ("[7]", r"SHAPES\[0\] \(line \d+\) is a int, not a dict"),
+        ("[{'rows': 1}, {'lines': 2}]", r"SHAPES\[1\] names 'lines'"),
+        ("[{'rows': True}]", r"SHAPES\[0\]\['rows'\] = True"),
+        ("[dict(rows=1)]", "is not a literal"),
+    ],
+)
+def test_impossible_shapes_are_refused(tmp_path: Path, shapes: str, reason: str) -> None:
+    with pytest.raises(ProblemError, match=reason):
+        load_problem(write(tmp_path / "1_A.py", f"{GOOD}SHAPES = {shapes}\n"))
