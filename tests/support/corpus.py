@@ -11,8 +11,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -98,56 +98,106 @@ async def run(
 ) -> list[Row]:
     """Evaluate all cases, `jobs` at a time; the rows are in the order of the cases.
 
+    On a CPU only those that have to be found by the clock are measured alone on the machine; the others are judged in
+    `jobs` lanes side by side.
+
     With `again` those that did not come out as expected are judged up to `MORE_LOOKS` times more, alone, and the last
     row counts: other programs on the machine disturb clocks.
 
-    `via="engine"` takes one evaluator for all cases with the same options; "eval" starts eval.py for each.
+    `via="engine"` takes one evaluator for all cases of a lane with the same options; "eval" starts eval.py for each.
     """
     os.environ.update([SECRET])
-    gate = asyncio.Semaphore(jobs)
+    cases = [case.on(device) for case in cases]
     with tempfile.TemporaryDirectory(prefix="hkbench-corpus-") as folder:
         async with contextlib.AsyncExitStack() as stack:
-            benches: dict[tuple[str, ...], Bench] = {}
-            machine = Machine()
+            lanes = [Lane(stack, Path(folder), device, options, via, on_row) for _ in range(jobs)]
+            beside = [case for case in cases if device == "cpu" and not case.by_the_clock]
+            found = await side_by_side(lanes, beside)
+            alone = lanes[0]
+            gate = asyncio.Semaphore(jobs)
 
-            async def one(case: Case) -> Row:
-                words = options_of(case, device, options)
+            async def gated(case: Case) -> None:
                 async with gate:
-                    if via == "eval":
-                        row = await asyncio.to_thread(run_eval, case, words, Path(folder))
-                    else:
-                        if words not in benches:
-                            benches[words] = await stack.enter_async_context(Bench.open(words, machine))
-                        row = await benches[words].judge(case, Path(folder))
-                on_row(row)
-                return row
+                    found[case.path] = await alone.judge(case)
 
+            await asyncio.gather(*(gated(case) for case in cases if case.path not in found))
             twins: dict[Path, Row] = {}
 
             async def weighed(case: Case, row: Row) -> Row:
                 if case.twin is None or row.status not in GOOD:
                     return row
-                twins[case.twin] = twins.get(case.twin) or await one(parse(case.twin).on(device))
+                twins[case.twin] = twins.get(case.twin) or await alone.judge(parse(case.twin).on(device))
                 row = held_against(row, twins[case.twin])
                 on_row(row)
                 return row
 
-            cases = [case.on(device) for case in cases]
-            rows = await asyncio.gather(*(one(case) for case in cases))
-            for number, case in enumerate(cases):
-                row = await weighed(case, rows[number])
+            for case in cases:
+                row = await weighed(case, found[case.path])
                 for _ in range(MORE_LOOKS if again else 1):
                     # Without a verdict: perhaps a neighbour took the harness down.
                     if row.passed or not (again or row.status == "no verdict"):
                         break
-                    row = await weighed(case, await one(case))
-                rows[number] = row
-            return rows
+                    row = await weighed(case, await alone.judge(case))
+                found[case.path] = row
+            return [found[case.path] for case in cases]
+
+
+async def side_by_side(lanes: Sequence[Lane], cases: Iterable[Case]) -> dict[Path, Row]:
+    """Judge the cases, one at a time in each lane; return their rows by the cases' files.
+
+    Those with options of their own, which need an evaluator each, are the first lane's.
+    """
+    own: deque[Case] = deque()
+    usual: deque[Case] = deque()
+    for case in cases:
+        (own if case.options else usual).append(case)
+    found: dict[Path, Row] = {}
+
+    async def work(lane: Lane, queues: Sequence[deque[Case]]) -> None:
+        for queue in queues:
+            while queue:
+                case = queue.popleft()
+                found[case.path] = await lane.judge(case)
+
+    await asyncio.gather(*(work(lane, (usual,) if number else (own, usual)) for number, lane in enumerate(lanes)))
+    return found
+
+
+class Lane:
+    """Evaluators that measure one at a time, one for each set of options; started when a case needs it."""
+
+    def __init__(
+        self,
+        stack: contextlib.AsyncExitStack,
+        folder: Path,
+        device: str,
+        options: Sequence[str],
+        via: Literal["engine", "eval"],
+        on_row: Callable[[Row], None],
+    ) -> None:
+        self._stack, self._folder, self._via, self._on_row = stack, folder, via, on_row
+        self._device, self._options = device, options
+        self._machine = Machine()
+        self._benches: dict[tuple[str, ...], Bench] = {}
+
+    async def judge(self, case: Case) -> Row:
+        words = options_of(case, self._device, self._options)
+        if self._via == "eval":
+            row = await asyncio.to_thread(run_eval, case, words, self._folder)
+        else:
+            if words not in self._benches:
+                self._benches[words] = await self._stack.enter_async_context(Bench.open(words, self._machine))
+            row = await self._benches[words].judge(case, self._folder)
+        self._on_row(row)
+        return row
 
 
 @dataclass
 class Machine:
-    """Who builds and who measures, for all evaluators on it: else one would measure beside another's endless kernel."""
+    """Who builds and who measures, for all evaluators of a lane.
+
+    Else one would measure beside another's endless kernel.
+    """
 
     slots: BuildSlots | None = None
     lent: Devices | None = None

@@ -97,6 +97,11 @@ class Case:
         """The class of the attack, by the first letter of its identifier."""
         return "honest" if self.honest else CLASSES[self.title[0]]
 
+    @property
+    def by_the_clock(self) -> bool:
+        """Whether its verdict may rest on times: other work on the machine could bring it about, or hide it."""
+        return FailureKind.SUSPECT.value in self.outcome or self.twin is not None
+
     def runs_on(self, device: str) -> bool:
         if device.startswith(EMULATED):
             return self.device == EMULATED or (self.device in ("cuda", "both") and not self.needs_cuda)
