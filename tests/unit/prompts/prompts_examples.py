@@ -53,12 +53,12 @@ def problems() -> tuple[tuple[Problem, ProblemFacts], ...]:
 
 @cache
 def shipped_examples() -> tuple[Example, ...]:
-    """Every block of every template for every backend, device and problem, each once."""
+    """Every block of every template, and of what each problem is sent, for every backend and device, each once."""
     book = load_prompts(PROMPTS)
     found: dict[tuple[BackendName, Dialect | None, str], Example] = {}
     for backend, device in ((one, device) for one in backend_names() for device in DEVICES[one]):
-        for template in book.kernel_templates:
-            for problem, facts in problems():
+        for number, (problem, facts) in enumerate(problems()):
+            for template in [book.choose(problem.name, backend)] if number else book.kernel_templates:
                 known = context(problem, backend, device).model_copy(update={"facts": facts})
                 dialect = Dialect(known.dialect) if known.dialect else None
                 for language, text in blocks(render(book, template, known).text):
