@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import csv
 import json
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from support import doors
+from support.toy_strategy import Beam
 
 from hkbench.records import CandidateExtracted, ExtractionRule, PromptRendered
 from hkbench.store.layout import RunPaths
+from hkbench.strategies import STRATEGIES, register
 
 NAME = "1_Tree"
 BEAM = "tests/support/toy_strategy"
@@ -29,6 +34,18 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> tuple[object, ...]:
         doors.reply(root / "replies", NAME, attempt, 1, doors.fenced(source))
     fixed = ("--problems", problem, "--replay", root / "replies", "--device", "cpu", *doors.QUICK)
     return (*fixed, "--strategy", "beam", "--seed", 3)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _registered() -> Iterator[None]:
+    with mock.patch.dict(STRATEGIES):
+        register(Beam())
+        yield
+
+
+def beam(*words: object) -> subprocess.CompletedProcess[str]:
+    """The command to its end, in this process, where the strategy is registered as its script does it."""
+    return doors.call("run_batch", *words)
 
 
 def tree(results: Path) -> dict[int, tuple[int | None, str | None]]:
@@ -51,7 +68,7 @@ def codes(results: Path) -> dict[str, str]:
 
 def test_a_tree_with_a_rule_killed_and_resumed(words: tuple[object, ...], tmp_path: Path) -> None:
     undisturbed, results = tmp_path / "undisturbed", tmp_path / "results"
-    done = doors.run(BEAM, *words, "--results", undisturbed, env=ENVIRONMENT)
+    done = beam(*words, "--results", undisturbed)
     assert done.returncode == 0, done.stderr
     assert tree(undisturbed) == TREE
     check_what_it_leaves(undisturbed)
@@ -64,12 +81,12 @@ def test_a_tree_with_a_rule_killed_and_resumed(words: tuple[object, ...], tmp_pa
     assert doors.outliving(family) == []
     assert tree(results).items() <= TREE.items()
 
-    done = doors.run(BEAM, *words, "--results", results, env=ENVIRONMENT)
+    done = beam(*words, "--results", results)
     assert done.returncode == 0, done.stderr
     assert tree(results) == TREE
     assert codes(results) == codes(undisturbed), "the generator draws the same in the resume"
 
-    other = doors.run(BEAM, *words, "--seed", 4, "--results", results, env=ENVIRONMENT)
+    other = beam(*words, "--seed", 4, "--results", results)
     assert other.returncode == 64 and "seed 3 -> 4" in other.stderr
 
 
@@ -92,9 +109,9 @@ def check_what_it_leaves(results: Path) -> None:
 
 
 def test_its_options_are_flags(words: tuple[object, ...]) -> None:
-    shown = " ".join(doors.run(BEAM, "--help", env=ENVIRONMENT).stdout.split())
+    shown = " ".join(beam("--help").stdout.split())
     assert "--width W strategy beam: nodes of the tree that are worked on at once (default: 2)" in shown
-    planned = doors.run(BEAM, *words, "--attempts", 5, "--dry-run", env=ENVIRONMENT)
+    planned = beam(*words, "--attempts", 5, "--dry-run")
     assert "strategy beam, 1 sample, up to 5 attempts: 5 to 5 model calls" in planned.stdout, planned.stderr
-    refused = doors.run(BEAM, *words, "--strategy", "reflect", env=ENVIRONMENT)
+    refused = beam(*words, "--strategy", "reflect")
     assert refused.returncode == 64 and "--seed belongs to --strategy beam" in refused.stderr
