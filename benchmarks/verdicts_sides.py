@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks.kernelbench_verdict import TRIALS
 from benchmarks.verdicts_figures import HKBENCH, KERNELBENCH, Figure, failed, of_answer, of_verdict
 from hkbench.engine import LocalEvaluator
-from hkbench.engine.slots import BuildSlots, Devices
+from hkbench.engine.slots import BuildSlots, Devices, host_share
 from hkbench.errors import HkbenchError
 from hkbench.records import DeviceFacts, DeviceKind, EvaluationSettings, Problem, SlotTimes, Track, Verdict
 from hkbench.registry import default_backend
@@ -87,7 +87,7 @@ class TakingTurns(LocalEvaluator):
         self._lent = self.turns = Lending([facts.index for facts in own])
         # Each build has two cores for its two halves, and what is counted beside it need not wait for others' builds.
         builds = max(1, len(os.sched_getaffinity(0)) // 2)
-        self._slots = BuildSlots(builds, exclusive_measurement=self.device.kind is DeviceKind.CPU)
+        self._slots = BuildSlots(builds, host_share(self._model))
         return self
 
 

@@ -41,7 +41,7 @@ class DeviceModel:
     kind: DeviceKind
     label: str  #: in a headline: "NVIDIA GPU"
     phrase: str  #: in a sentence: "an NVIDIA GPU"
-    #: It computes on the host's own cores: builds and measurements take turns, and outputs are read from memory.
+    #: It computes on the cores of the host, and its outputs are read from memory.
     on_host: bool
     unit: str  #: prompts' word for a processor of it: "compute unit", "multiprocessor", "core"
     lanes: str  #: prompts' word for what runs in step: "wave", "warp", "thread"

@@ -25,7 +25,7 @@ from hkbench.engine.emulation import EmulatedParts, find_emulation
 from hkbench.engine.guards import QUIET_KINETO, DeferredRunner, Guards
 from hkbench.engine.preparation import PchBuilder
 from hkbench.engine.private_folder import private_folder
-from hkbench.engine.slots import BuildSlots, Devices
+from hkbench.engine.slots import BuildSlots, Devices, host_share
 from hkbench.engine.workers import DeviceWorkers
 from hkbench.evaluation import frames
 from hkbench.evaluation.job import SOCKETS, EvaluateJob
@@ -176,10 +176,14 @@ class LocalEvaluator:
         return model_of(self.device.kind)
 
     def _share(self) -> None:
-        """Set who may build and measure at once: as many builds as cores, one measurement for each device."""
-        self._slots = BuildSlots(self._builds, exclusive_measurement=self._model.on_host)
+        """Set who may build and measure at once: as many builds as cores, one measurement for each device.
+
+        An emulated device is a process for each evaluation: as many measurements as cores, builds among them.
+        """
+        self._slots = BuildSlots(self._builds, host_share(self._model))
         self._loaded = asyncio.Semaphore(self._builds + LOADED_AHEAD * len(self.devices))
-        self._lent = Devices([facts.index for facts in self.devices])
+        lanes = self._builds if self._model.emulates else 1
+        self._lent = Devices([facts.index for facts in self.devices] * lanes)
 
     def _workers_of(self, devices: tuple[DeviceFacts, ...]) -> DeviceWorkers:
         return DeviceWorkers((self._workers, self._runners), lambda folder: self._guards.baseline(folder), devices)

@@ -6,6 +6,24 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from enum import StrEnum
+
+from hkbench.device_kinds import DeviceModel
+
+
+class HostShare(StrEnum):
+    """Name what a measurement takes of the host's cores."""
+
+    NONE = "none"  #: a GPU works, and builds go on beside it
+    ONE_SLOT = "one slot"  #: it executes on a core and times nothing: as a build does
+    ALL = "all"  #: it is timed on the cores, and excludes builds and other measurements
+
+
+def host_share(model: DeviceModel) -> HostShare:
+    """Return what a measurement on a device of a kind takes of the host's cores."""
+    if model.emulates is not None:
+        return HostShare.ONE_SLOT
+    return HostShare.ALL if model.on_host else HostShare.NONE
 
 
 class Devices:
@@ -27,15 +45,15 @@ class Devices:
 
 
 class BuildSlots:
-    """Up to `count` builds at a time. On a CPU device a measurement needs the cores, so it excludes builds.
+    """Up to `count` builds at a time, and the measurements beside them that `measurement` admits.
 
-    First come, first served: a measurement that waits lets no further build begin, and ends the wait as soon as the
-    builds under way are done.
+    First come, first served: a measurement that needs all cores and waits lets no further build begin, and ends the
+    wait as soon as the builds under way are done.
     """
 
-    def __init__(self, count: int, exclusive_measurement: bool) -> None:
+    def __init__(self, count: int, measurement: HostShare) -> None:
         self._count = count
-        self._exclusive = exclusive_measurement
+        self._measurement = measurement
         self._building = 0
         self._measuring = False
         self._waiting: deque[tuple[bool, asyncio.Future[None]]] = deque()
@@ -51,8 +69,12 @@ class BuildSlots:
 
     @asynccontextmanager
     async def measure(self) -> AsyncIterator[None]:
-        if not self._exclusive:
+        if self._measurement is HostShare.NONE:
             yield
+            return
+        if self._measurement is HostShare.ONE_SLOT:
+            async with self.build():
+                yield
             return
         await self._enter(measure=True)
         try:

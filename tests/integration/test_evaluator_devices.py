@@ -11,7 +11,7 @@ from support.processes import living
 from support.small_problems import AFFINE, candidate_file, forward, problem_file
 
 from hkbench.engine.evaluator import EvaluationResult, LocalEvaluator, OnStage
-from hkbench.engine.slots import BuildSlots
+from hkbench.engine.slots import BuildSlots, HostShare
 from hkbench.records import DeviceFacts, DeviceKind, EvaluationSettings, Stage, Track
 
 pytestmark = [pytest.mark.alone, pytest.mark.slow]
@@ -32,7 +32,7 @@ class Twice(LocalEvaluator):
 
     def _share(self) -> None:
         super()._share()
-        self._slots = BuildSlots(2, exclusive_measurement=False)
+        self._slots = BuildSlots(2, HostShare.NONE)
 
 
 async def test_while_one_hangs_the_others_are_measured(tmp_path: Path) -> None:

@@ -120,7 +120,10 @@ async def run(
                 async with gate:
                     found[case.path] = await alone.judge(case)
 
-            await asyncio.gather(*(gated(case) for case in cases if case.path not in found))
+            async with asyncio.TaskGroup() as judged:  # an evaluator that cannot start ends the others' waiting too
+                for case in cases:
+                    if case.path not in found:
+                        judged.create_task(gated(case))
             twins: dict[Path, Row] = {}
 
             async def weighed(case: Case, row: Row) -> Row:

@@ -11,7 +11,7 @@ from support.compilers import hip_or_skip
 
 from hkbench.engine.confinement import Cages, survey
 from hkbench.engine.preparation import PchBuilder
-from hkbench.engine.slots import BuildSlots
+from hkbench.engine.slots import BuildSlots, HostShare
 from hkbench.fastbuild.hip_pch import HipPchCache
 from hkbench.fastbuild.inside.hipcc import Wanted
 from hkbench.fastbuild.inside.patch_torch import HIP_PCH_REQUESTS, HIP_PCHS, PCHS
@@ -30,7 +30,7 @@ def preparation(device: DeviceKind, *, stock: bool = False) -> PchBuilder:
     if Protection.FILES not in isolation.holds:
         pytest.skip("candidates are not kept from files here, so PCHs are not shared, and that is NOT tested")
     settings = EvaluationSettings(prepare_builds=True, stock_builds=stock)
-    return PchBuilder(isolation, Cages(isolation), BuildSlots(1, False), settings, device, makes=True)
+    return PchBuilder(isolation, Cages(isolation), BuildSlots(1, HostShare.NONE), settings, device, makes=True)
 
 
 def test_only_builds_for_amd_gpus_get_kits_of_hipcc(cache: Path) -> None:

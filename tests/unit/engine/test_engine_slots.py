@@ -7,7 +7,9 @@ from contextlib import AbstractAsyncContextManager
 
 import pytest
 
-from hkbench.engine.slots import BuildSlots, Devices
+from hkbench.device_kinds import KINDS
+from hkbench.engine.slots import BuildSlots, Devices, HostShare, host_share
+from hkbench.records import DeviceKind
 
 
 class Stage:
@@ -49,7 +51,7 @@ class Stage:
 
 
 async def test_builds_run_side_by_side_up_to_the_count() -> None:
-    stage = Stage(BuildSlots(2, exclusive_measurement=True))
+    stage = Stage(BuildSlots(2, HostShare.ALL))
     for name in ("a", "b", "c"):
         await stage.start(name)
     assert stage.inside == ["a", "b"]
@@ -59,7 +61,7 @@ async def test_builds_run_side_by_side_up_to_the_count() -> None:
 
 
 async def test_a_measurement_excludes_builds_on_a_cpu() -> None:
-    stage = Stage(BuildSlots(4, exclusive_measurement=True))
+    stage = Stage(BuildSlots(4, HostShare.ALL))
     await stage.start("a")
     await stage.start("m1")
     await stage.start("m2")
@@ -76,16 +78,26 @@ async def test_a_measurement_excludes_builds_on_a_cpu() -> None:
 
 
 async def test_a_measurement_does_not_wait_for_builds_on_a_gpu() -> None:
-    stage = Stage(BuildSlots(1, exclusive_measurement=False))
+    stage = Stage(BuildSlots(1, HostShare.NONE))
     await stage.start("a")
     await stage.start("m")
     assert stage.inside == ["a", "m"]
     await stage.leave("a", "m")
 
 
+async def test_a_measurement_that_times_nothing_is_one_of_the_builds() -> None:
+    stage = Stage(BuildSlots(2, HostShare.ONE_SLOT))
+    for name in ("m1", "a", "m2", "b"):
+        await stage.start(name)
+    assert stage.inside == ["m1", "a"]
+    await stage.leave("a")
+    assert stage.inside == ["m1", "m2"]
+    await stage.leave("m1", "m2", "b")
+
+
 @pytest.mark.parametrize("first", ["m", "b"])
 async def test_cancelling_one_that_waits_lets_the_next_in(first: str) -> None:
-    stage = Stage(BuildSlots(1, exclusive_measurement=True))
+    stage = Stage(BuildSlots(1, HostShare.ALL))
     await stage.start("a")
     waiting = await stage.start(f"{first}1")
     await stage.start("c")
@@ -102,7 +114,7 @@ async def test_cancelling_one_that_waits_lets_the_next_in(first: str) -> None:
 
 @pytest.mark.parametrize("kind", ["m", "b"])
 async def test_cancelling_at_the_moment_of_admission_leaks_nothing(kind: str) -> None:
-    stage = Stage(BuildSlots(1, exclusive_measurement=True))
+    stage = Stage(BuildSlots(1, HostShare.ALL))
     await stage.start("a")
     waiting = await stage.start(f"{kind}1")
     stage._leave["a"].set()
@@ -119,7 +131,7 @@ async def test_cancelling_at_the_moment_of_admission_leaks_nothing(kind: str) ->
 
 
 async def test_cancelling_inside_gives_the_slot_back() -> None:
-    stage = Stage(BuildSlots(1, exclusive_measurement=True))
+    stage = Stage(BuildSlots(1, HostShare.ALL))
     for kind in ("a", "m"):
         task = await stage.start(kind)
         task.cancel()
@@ -146,3 +158,10 @@ async def test_a_device_is_lent_once() -> None:
         assert await fourth == second
     async with devices.one() as again, devices.one() as more:
         assert {again, more} == {0, 3}
+
+
+def test_what_a_measurement_takes_of_the_host_follows_from_the_kind_of_device() -> None:
+    share = {model.kind: host_share(model) for model in KINDS}
+    assert share.pop(DeviceKind.CPU) is HostShare.ALL
+    assert {share.pop(DeviceKind.CUDA), share.pop(DeviceKind.ROCM)} == {HostShare.NONE}
+    assert set(share.values()) == {HostShare.ONE_SLOT}
