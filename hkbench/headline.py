@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from hkbench.device_kinds import model_of
-from hkbench.records import TIMED, BackendName, Outcome, Ownership, RunConfig, RunFacts
+from hkbench.records import SETTLED, TIMED, BackendName, Outcome, Ownership, RunConfig, RunFacts
 from hkbench.registry import backend_title
 
 SEPARATOR = " · "
@@ -54,7 +54,7 @@ def is_timed(config: RunConfig) -> bool:
 def classes_of(config: RunConfig) -> tuple[Outcome, ...]:
     """Return the classes that a problem of the run can be expected to have, correct ones first."""
     if is_timed(config):
-        return (*TIMED, Outcome.WRONG)
+        return (*SETTLED, Outcome.WRONG)
     return (Outcome.EMULATED if config.compiled_for is None else Outcome.COMPILED, Outcome.WRONG)
 
 

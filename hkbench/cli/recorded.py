@@ -15,7 +15,7 @@ from hkbench.compile_only.evaluator import CompileOnlyEvaluator
 from hkbench.engine import Evaluator, LocalEvaluator, factory
 from hkbench.errors import InputMissing, RunMismatch, UsageError
 from hkbench.problems import find_problems, load_problem, problems_root
-from hkbench.records import FailureKind, Problem, RunConfig, SampleKey, Stage, Status, Verdict
+from hkbench.records import FailureKind, Outcome, Problem, RunConfig, SampleKey, Stage, Status, Verdict
 from hkbench.report.write import write_reports
 from hkbench.store.layout import RunPaths
 from hkbench.store.reader import RunView, SampleView, read_run_file
@@ -23,6 +23,7 @@ from hkbench.store.recorder import Recorder
 
 #: What --where can ask for, and the values that there are; `None`: any number or name.
 FIELDS: dict[str, frozenset[str] | None] = {
+    "outcome": frozenset(outcome.value for outcome in Outcome),
     "status": frozenset(status.value for status in Status),
     "kind": frozenset(kind.value for kind in FailureKind),
     "stage": frozenset(stage.value for stage in Stage),
@@ -80,6 +81,7 @@ def _matches(sample: SampleView, where: Conditions) -> bool:
         return False
     failure = sample.failure
     values = {
+        "outcome": sample.outcome.value,
         "status": sample.status.value,
         "kind": failure.kind.value if failure is not None else "",
         "stage": failure.stage.value if failure is not None else "",

@@ -51,6 +51,7 @@ def _failure(verdict: Verdict) -> list[str]:
 def _figures(verdict: Verdict) -> list[str]:
     assert verdict.speedup is not None and verdict.baseline is not None and verdict.candidate is not None
     word = "correct, at least as fast" if verdict.status is Status.FAST else "correct, slower"
+    word += ", unsettled" if verdict.unsettled else ""
     ratio, runs = verdict.speedup, len(verdict.candidate.samples)
     lines = [
         f"{word}: speed-up {ratio.value:.2f}x (95 %: {ratio.low:.2f} to {ratio.high:.2f})",

@@ -393,6 +393,7 @@ class CandidateEvaluation:
             candidate=measured.candidate if measured else None,
             speedup=measured.speedup if measured and failure is None else None,
             clocks=trusted.clocks if trusted else None,
+            contention=measured.contention if measured else None,
             floor=trusted.floor if trusted else None,
             work=trusted.work if trusted else None,
             ownership=self._ownership(trusted),

@@ -301,6 +301,17 @@ class RunnerLink:
         except OSError as error:
             raise RunnerExited(f"the guard of the runner is gone ({error})") from error
 
+    def queued(self) -> dict[int, tuple[int, int]] | None:
+        """Return, by thread, the nanoseconds it had a processor and those it waited for one; `None`: not counted here.
+
+        Raises:
+            RunnerExited, WorkerLost
+        """
+        answer = self._ask(b"W")
+        with _understood():
+            told = answer["threads"]
+            return None if told is None else {tid: (ran, waited) for tid, ran, waited in told}
+
     def sample_begin(self) -> None:
         """Begin to sample whose code runs (sandbox/sampler.py); costs each running thread some 20 us a sample.
 

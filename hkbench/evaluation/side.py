@@ -101,6 +101,15 @@ class RunnerClient:
         """
         return self._link.read(process, address, size)
 
+    def grant(self, seconds: float) -> None:
+        """Put off the time by which all requests have to be answered."""
+        if self._link.ends is not None:
+            self._link.ends += seconds
+
+    def queued(self) -> dict[int, tuple[int, int]] | None:
+        """Return, by thread of the runner, how long it had a processor and waited for one; see `RunnerLink.queued`."""
+        return self._link.queued()
+
     def _fresh_stamps(self, found: list[Samples] | None = None) -> Stamps:
         """Return stamps for a call; at its end the samples since `sample_begin` are added to `found`."""
         stamps = Stamps(by_answer=self.leaves_outputs)

@@ -7,7 +7,7 @@ import os
 import secrets
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import median
@@ -17,10 +17,11 @@ import torch
 
 from hkbench.device_kinds import model_of
 from hkbench.evaluation.clocks import unreported
+from hkbench.evaluation.contention import NOT_COUNTED, Watch, settled
 from hkbench.evaluation.link import Samples as Sampled
 from hkbench.evaluation.measure import MIN_RUNS, Measurement, Samples, conclude, interleave, rounds
 from hkbench.evaluation.session import CALL, Call, Session, draw_seed
-from hkbench.evaluation.side import times_of
+from hkbench.evaluation.side import RunnerClient, times_of
 from hkbench.evaluation.stability import GpuState, gpu_stability, gpu_state
 from hkbench.profile.sampled_code import Place
 from hkbench.protocol import messages
@@ -107,8 +108,20 @@ class Timing:
         self._got: dict[str, torch.Tensor] = {}  # outputs of the pair, where the evaluator takes those of every call
         self._expected: dict[str, torch.Tensor] = {}
         self._runs = 0  # pairs of the round
+        self._kernel: Watch | None = None  # its counts, on a CPU, whose processors other work may want
 
     def measure(self) -> Measurement:
+        """Measure both sides; on a CPU again, where other work had the processors."""
+        session = self._session
+        if not model_of(session.facts.kind).on_host:
+            return self._rounds()
+        self._kernel = Watch(session.baseline, session.side)
+        found = settled(self._rounds, self._kernel, session.settings.busy_wait, session.side.grant, session.tell)
+        if found.contention is not None and not found.contention.counted and NOT_COUNTED not in session.not_checked:
+            session.not_checked.append(NOT_COUNTED)
+        return found
+
+    def _rounds(self) -> Measurement:
         """Measure rounds until it is settled which side is faster and by how much, at most `rounds` of them."""
         session = self._session
         model, asked = model_of(session.facts.kind), session.settings.timing_runs
@@ -120,8 +133,8 @@ class Timing:
             session.tell(f"round {number + 1}, up to {self._runs} runs of each side")
             warmups = 0 if number else session.settings.warmups
             more = interleave(
-                self._baseline,
-                self._candidate,
+                self._counted(session.baseline, self._baseline),
+                self._counted(session.side, self._candidate),
                 self._watch,
                 self._runs,
                 session.settings.timing_seconds,
@@ -135,6 +148,10 @@ class Timing:
             if found.enough(asked or model.default_runs, cut=len(more[0].seconds) < self._runs):
                 break
         return replace(found, warnings=(*found.warnings, *gpu_stability(before, self._gpu(), _our_processes())))
+
+    def _counted(self, side: RunnerClient, call: Callable[[Samples, int], None]) -> Callable[[Samples, int], None]:
+        """Have the kernel's counts looked at before and after a side's calls, where they say anything."""
+        return call if self._kernel is None else self._kernel.around(side, call)
 
     def _baseline(self, samples: Samples, number: int) -> None:
         session = self._session

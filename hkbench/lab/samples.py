@@ -60,6 +60,10 @@ class Sample(Standing):
         return (found.value, found.low, found.high) if found is not None else None
 
     @property
+    def unsettled(self) -> bool:
+        return self.verdict is not None and self.verdict.unsettled
+
+    @property
     def findings(self) -> int:
         return self.verdict.compiler_findings if self.verdict is not None else 0
 
@@ -77,10 +81,12 @@ class Sample(Standing):
 def rank(verdict: Verdict) -> tuple[float, float, float]:
     """Return a key, larger is better: correct before incorrect, then the speed-up, else how far it came.
 
+    A speed-up that was measured beside other work comes after all others.
+
     Of kernels that were not timed, emulated or only compiled, the one with fewer findings of the compiler's figures.
     """
     if verdict.speedup is not None:
-        return (2.0, verdict.speedup.value, 0.0)
+        return (1.5 if verdict.unsettled else 2.0, verdict.speedup.value, 0.0)
     if verdict.failure is None:
         return (1.0, -float(verdict.compiler_findings), 0.0)
     found = verdict.failure.mismatch

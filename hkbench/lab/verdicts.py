@@ -88,7 +88,7 @@ class Verdicts:
         """Evaluate the same code once, by its first sample in all attempts: models repeat themselves.
 
         Measuring it again would let the luckier of two measurements count. Only failures that a busy machine can cause
-        are judged anew.
+        and times that it has spoilt are judged anew.
         """
         if sha256 in self._judged:
             first, judging = self._judged[sha256]
@@ -150,7 +150,7 @@ def no_code(problem: Problem, extraction: Extraction, prompter: Prompter, evalua
 
 def holds_for_copies(verdict: Verdict) -> bool:
     """Tell whether other samples with the same code get this verdict; else they are judged anew."""
-    return verdict.failure is None or verdict.failure.kind not in _BY_LOAD
+    return not verdict.unsettled and (verdict.failure is None or verdict.failure.kind not in _BY_LOAD)
 
 
 def repeated(verdict: Verdict, first: SampleKey) -> Verdict:

@@ -151,7 +151,7 @@ def _of_sample(event: AnyEvent) -> str:
 
 def _verdict(event: VerdictReached) -> str:
     """Return text such as `faster 1.52x [1.48, 1.55] (12.3 s)` or `slower 0.84x, same code as 2.1`."""
-    word = outcome_of(event.status, event.speedup, event.low, event.high).label
+    word = outcome_of(event.status, event.speedup, event.low, event.high, unsettled=event.unsettled).label
     ratio = f" {speedup_interval(event.speedup, event.low, event.high)}" if event.speedup is not None else ""
     kind = f", {event.kind}" if event.kind is not None else ""
     if event.copy_of is not None:

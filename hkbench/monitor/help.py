@@ -51,6 +51,7 @@ _MEANINGS = {
     Outcome.FASTER: "the 95 % interval of its speed-up is above 1",
     Outcome.ON_PAR: "the interval contains 1",
     Outcome.SLOWER: "the interval is below 1",
+    Outcome.UNSETTLED: "right, and timed beside other work on the processors",
     Outcome.WRONG: "failed to build or run, or gave wrong results",
     Outcome.REFUSED: "right results that do not count",
     Outcome.EMULATED: "right on an emulated GPU, without a time",

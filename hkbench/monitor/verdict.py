@@ -56,7 +56,8 @@ def _rows(rows: list[tuple[str, Text]]) -> Table:
 
 def _result(verdict: Verdict) -> Iterator[tuple[str, Text]]:
     found = verdict.speedup
-    outcome = outcome_of(verdict.status, *((found.value, found.low, found.high) if found is not None else ()))
+    gain = (found.value, found.low, found.high) if found is not None else (None, None, None)
+    outcome = outcome_of(verdict.status, *gain, unsettled=verdict.unsettled)
     status = str(verdict.status) if verdict.status == outcome.label else f"{outcome.label} ({verdict.status})"
     yield "result", Text(status, style=outcome.style)
     if verdict.copy_of is not None:

@@ -33,6 +33,7 @@ from hkbench.records.generation import (
 )
 from hkbench.records.outcome import (
     CORRECT as CORRECT,
+    SETTLED as SETTLED,
     SOLVED as SOLVED,
     TIMED as TIMED,
     Outcome as Outcome,
@@ -95,6 +96,7 @@ from hkbench.records.run import (
 from hkbench.records.strategy import Layout as Layout, RunStrategy as RunStrategy
 from hkbench.records.trust import (
     Clocks as Clocks,
+    Contention as Contention,
     Finding as Finding,
     Floor as Floor,
     Isolation as Isolation,

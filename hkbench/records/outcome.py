@@ -20,6 +20,7 @@ class Outcome(StrEnum):
     FASTER = "faster"  #: correct, and the whole interval of the speed-up is above 1
     ON_PAR = "on_par"  #: correct, and the interval contains 1
     SLOWER = "slower"  #: correct, and the whole interval is below 1
+    UNSETTLED = "unsettled"  #: correct, and timed beside other work: neither speed-up nor interval can be relied on
     EMULATED = "emulated"  #: correct on an emulated GPU, whose times say nothing
     WRONG = "wrong"  #: failed at any stage: `Status.INCORRECT`
     REFUSED = "refused"  #: right answers that do not count: `Status.REFUSED`
@@ -46,6 +47,7 @@ _LOOKS = {
     Outcome.FASTER: ("faster", "+", "green"),
     Outcome.ON_PAR: ("on a par", "=", "cyan"),
     Outcome.SLOWER: ("slower", "-", "yellow"),
+    Outcome.UNSETTLED: ("unsettled", "~", "bright_yellow"),
     Outcome.EMULATED: ("emulated: correct", "e", "bright_green"),
     Outcome.WRONG: ("wrong", "×", "red"),
     Outcome.REFUSED: ("refused", "!", "magenta"),
@@ -53,17 +55,26 @@ _LOOKS = {
     Outcome.NOT_JUDGED: ("not judged", "?", "bright_black"),
 }
 
+#: Classes of a correct sample by its interval.
+SETTLED = (Outcome.FASTER, Outcome.ON_PAR, Outcome.SLOWER)
 #: Classes of a correct sample that was timed.
-TIMED = (Outcome.FASTER, Outcome.ON_PAR, Outcome.SLOWER)
+TIMED = (*SETTLED, Outcome.UNSETTLED)
 CORRECT = (*TIMED, Outcome.EMULATED)
 #: Classes of a problem without a correct sample, the most telling first.
 _OTHERWISE = (Outcome.REFUSED, Outcome.COMPILED, Outcome.WRONG)
 
 
 def outcome_of(
-    status: Status | None, speedup: float | None = None, low: float | None = None, high: float | None = None
+    status: Status | None,
+    speedup: float | None = None,
+    low: float | None = None,
+    high: float | None = None,
+    *,
+    unsettled: bool = False,
 ) -> Outcome:
     """Classify a sample. `low` and `high` are the 95 % interval of `speedup`; `status` is `None` without a verdict.
+
+    `unsettled`: it was timed beside other work, so that its interval says nothing.
 
     A correct sample whose record has no interval (a journal of an older version) is classified by its estimate.
     """
@@ -81,6 +92,8 @@ def outcome_of(
         case Status.FAST | Status.SLOW:
             if speedup is None:
                 raise ValueError("a correct sample has a speed-up")
+            if unsettled:
+                return Outcome.UNSETTLED
             if (low if low is not None else speedup) > 1.0:
                 return Outcome.FASTER
             return Outcome.SLOWER if (high if high is not None else speedup) < 1.0 else Outcome.ON_PAR
@@ -107,6 +120,11 @@ class Standing:
         A correct sample of an emulated GPU has none.
         """
         raise NotImplementedError
+
+    @property
+    def unsettled(self) -> bool:
+        """Tell whether it was timed beside other work, so that its speed-up cannot be relied on."""
+        return False
 
     @property
     def findings(self) -> int:
@@ -141,7 +159,7 @@ class Standing:
     @property
     def outcome(self) -> Outcome:
         """Return its class, by the interval of its speed-up."""
-        return outcome_of(self.status, *(self.gain or ()))
+        return outcome_of(self.status, *(self.gain or (None, None, None)), unsettled=self.unsettled)
 
 
 def speedup_of(sample: Standing | None) -> float | None:
@@ -149,12 +167,13 @@ def speedup_of(sample: Standing | None) -> float | None:
     return sample.gain[0] if sample is not None and sample.gain is not None else None
 
 
-def score_of(sample: Standing) -> tuple[float, int]:
+def score_of(sample: Standing) -> tuple[bool, float, int]:
     """Return what a correct sample counts with in the choice of the best one, larger is better.
 
-    Its speed-up; where no time is measured, that the compiler's figures have fewer findings (spills, few waves).
+    Its speed-up, where that is settled; where no time is measured, that the compiler's figures have fewer findings
+    (spills, few waves).
     """
-    return (speedup_of(sample) or 0.0, -sample.findings)
+    return (not sample.unsettled, speedup_of(sample) or 0.0, -sample.findings)
 
 
 Judged = TypeVar("Judged", bound=Standing)

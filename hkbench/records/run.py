@@ -47,6 +47,10 @@ class EvaluationSettings(Record):
     timing_seconds: Seconds = 30.0
     """no timed run of a round is begun after S seconds"""
 
+    busy_wait: Annotated[float, Field(ge=0), Flag("S")] = 60.0
+    """on a CPU with other work, wait up to S seconds in all for it to be quiet and time again (no longer at once than
+    the timed calls took); 0: time once, and say that the verdict is unsettled"""
+
     warmups: Annotated[int, Field(ge=0), Flag("N", "--warmup")] = 3
     """calls of each side before the timed ones"""
 
@@ -374,6 +378,7 @@ class VerdictReached(Event):
     speedup: float | None
     low: float | None = None  #: the 95 % interval of the speed-up; `None`: there is none, or an older run
     high: float | None = None
+    unsettled: bool = False  #: timed beside other work: none of these can be relied on
     own: float | None = None  #: `Work.own_share`; `None`: not traced, or an older run
     ownership: Ownership | None = None  #: `Verdict.ownership`; `None`: not asked, or an older run
     language: BackendName | None = None  #: of its kernels; `None`: not known, or an older run
@@ -394,6 +399,7 @@ class VerdictReached(Event):
             speedup=speedup.value if speedup is not None else None,
             low=speedup.low if speedup is not None else None,
             high=speedup.high if speedup is not None else None,
+            unsettled=verdict.unsettled,
             own=verdict.work.own_share if verdict.work is not None else None,
             ownership=verdict.ownership,
             language=verdict.language.backend if verdict.language is not None else None,

@@ -142,6 +142,24 @@ class Clocks(Record):
     reasons: tuple[str, ...] = ()  #: where they do not agree
 
 
+class Contention(Record):
+    """What else wanted the processors while a CPU's calls were timed, by the kernel's counts. `None`: not counted."""
+
+    baseline_queued: float | None = None  #: share of the time in which its threads could run that they waited, 0..1
+    candidate_queued: float | None = None  #: likewise; its own threads may wait for one another
+    pressure: float | None = None  #: share of the baseline's calls in which some task waited (/proc/pressure/cpu)
+    stolen: float | None = None  #: share of the processors' time that the hypervisor gave to others
+    others: float | None = None  #: processors at work for others than evaluator and runners, on average
+    measurements: int = 1  #: how many were made; what is said here is of the last one
+    waited_seconds: float = 0.0  #: for the machine to be quiet
+    reasons: tuple[str, ...] = ()  #: for which the measurement is unsettled
+
+    @property
+    def counted(self) -> bool:
+        """Tell whether the kernel counts anything that would show other work."""
+        return self.baseline_queued is not None or self.pressure is not None
+
+
 class Floor(Record):
     """The least time that a device can take: bytes over bandwidth, operations over peak rate."""
 

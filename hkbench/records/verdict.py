@@ -12,7 +12,18 @@ from hkbench.records.device import DeviceFacts
 from hkbench.records.generation import SampleKey
 from hkbench.records.problem import ShapeKind, SizeSet
 from hkbench.records.profile import KernelProfile, KernelResources
-from hkbench.records.trust import Clocks, Finding, Floor, Isolation, KernelLanguage, Ownership, Rule, Track, Work
+from hkbench.records.trust import (
+    Clocks,
+    Contention,
+    Finding,
+    Floor,
+    Isolation,
+    KernelLanguage,
+    Ownership,
+    Rule,
+    Track,
+    Work,
+)
 
 
 class Stage(StrEnum):
@@ -278,6 +289,7 @@ class Verdict(Record):
     speedup: Interval | None = None  #: baseline median / candidate median
     shapes: Shapes | None = None  #: `None`: not reached, not asked for, or an older record
     clocks: Clocks | None = None
+    contention: Contention | None = None  #: of a timed candidate on a CPU; `None`: an older record
     floor: Floor | None = None
     work: Work | None = None
     ownership: Ownership | None = None  #: whose work it was, in either track; `None`: not asked, or an older record
@@ -294,6 +306,11 @@ class Verdict(Record):
     def compiler_findings(self) -> int:
         """The number of findings in the compiler's figures of the kernels."""
         return sum(len(kernel.findings) for kernel in self.resources)
+
+    @property
+    def unsettled(self) -> bool:
+        """Tell whether other work was on the processors, so that the stated speed-up cannot be relied on."""
+        return self.speedup is not None and self.contention is not None and bool(self.contention.reasons)
 
     @model_validator(mode="after")
     def _possible(self) -> Self:

@@ -108,6 +108,7 @@ class Guard:
         self._status_text = b""
         self._ended = False
         self._commands = {b"S": self._freeze, b"C": self._resume, b"P": self._sample_begin, b"Q": self._sample_end}
+        self._commands[b"W"] = self._queued
 
     def watch(self) -> None:
         """Watch the runner until it ends, passes a limit or is to end; then kill the tree and report."""
@@ -211,6 +212,10 @@ class Guard:
 
     def _resume(self) -> dict[str, Any]:
         return asdict(self._tree.resume())
+
+    def _queued(self) -> dict[str, Any]:
+        found = self._tree.queued()
+        return {"threads": None if found is None else [[tid, *times] for tid, times in found.items()]}
 
     def _sample_begin(self) -> dict[str, Any]:
         self._sampler = Sampler()

@@ -162,6 +162,25 @@ class Tree:
         inherited = sum(_ended_children_seconds(pid) for pid in self._own)
         return self._ledger.total(processes.values(), inherited)
 
+    def queued(self) -> dict[int, tuple[int, int]] | None:
+        """Return, by thread of the living, the nanoseconds it had a processor and those it waited for one.
+
+        `None` where the kernel does not count them (sched-stats.txt).
+        """
+        found: dict[int, tuple[int, int]] = {}
+        for pid, process in self.living().items():
+            for tid in process.threads:
+                try:
+                    ran, waited, _ = map(int, read_small(f"/proc/{pid}/task/{tid}/schedstat").split())
+                except FileNotFoundError:
+                    if Path(f"/proc/{pid}/task/{tid}").exists():
+                        return None
+                    continue  # it ended meanwhile
+                except (OSError, ValueError):
+                    continue
+                found[tid] = ran, waited
+        return found
+
 
 class _CpuLedger:
     """Two lower bounds of a tree's CPU time, of which the larger counts.

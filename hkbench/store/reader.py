@@ -100,6 +100,7 @@ class SampleView(_Call, Standing):
     warnings: tuple[str, ...] = ()
     code_sha256: str | None = None  #: of the candidate; `None`: there is none
     copy_of: SampleKey | None = None  #: the sample with the same code whose verdict this is
+    unsettled: bool = False  #: timed beside other work: the speed-up cannot be relied on
     findings: int = 0  #: in the compiler's figures of its kernels
 
     @property
@@ -309,6 +310,7 @@ def _judgement(verdict: Verdict | None) -> dict[str, Any]:
         "warnings": verdict.conditions.warnings,
         "code_sha256": verdict.conditions.candidate_sha256,
         "copy_of": verdict.copy_of,
+        "unsettled": verdict.unsettled,
         "findings": verdict.compiler_findings,
     }
 

@@ -85,6 +85,10 @@ class SampleState(Standing):
         return (found.speedup, found.low, found.high) if found and self.correct and found.speedup is not None else None
 
     @property
+    def unsettled(self) -> bool:
+        return self.verdict is not None and self.verdict.unsettled
+
+    @property
     def findings(self) -> int:
         return self.verdict.findings if self.verdict is not None else 0
 

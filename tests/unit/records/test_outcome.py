@@ -14,6 +14,7 @@ class One(Standing):
     status: Status | None = None
     gain: tuple[float, float | None, float | None] | None = None
     findings: int = 0
+    unsettled: bool = False
 
 
 @pytest.mark.parametrize(
@@ -86,3 +87,12 @@ def test_on_an_emulated_gpu_a_correct_sample_solves_and_the_compilers_findings_d
     assert first.correct and first.solved and first.judged
     assert best_of([One(Status.INCORRECT), spills, first, second]) is first
     assert problem_outcome([One(Status.REFUSED), spills]) is Outcome.EMULATED
+
+
+def test_what_was_timed_beside_other_work_is_of_no_class_by_its_interval() -> None:
+    fast, slow = One(Status.FAST, (9.0, 8.0, 10.0), unsettled=True), One(Status.SLOW, (0.5, 0.4, 0.6), unsettled=True)
+    assert fast.outcome is slow.outcome is problem_outcome([fast, slow]) is Outcome.UNSETTLED
+    assert fast.solved and not slow.solved, "exit codes go by the estimate"
+    settled = One(Status.SLOW, (0.9, 0.8, 0.95))
+    assert best_of([fast, settled]) is settled, "a speed-up that nothing supports is not the best"
+    assert One(Status.INCORRECT, unsettled=True).outcome is Outcome.WRONG
