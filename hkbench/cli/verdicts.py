@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hkbench.records import Interval, KernelResources, Status, Verdict
+from hkbench.records import FurtherBaseline, Interval, KernelResources, Status, Verdict
 from hkbench.store.sanitize import strip_escapes
 
 DETAIL_LINES = 30
@@ -59,9 +59,20 @@ def _figures(verdict: Verdict) -> list[str]:
         f"  candidate {_time(verdict.candidate.median)}, {runs} interleaved runs, {verdict.candidate.clock}",
         f"  {len(verdict.trials)} trials passed against a {verdict.conditions.reference_precision} reference",
     ]
+    lines += [line for further in verdict.baselines for line in _further(further)]
+    if (over := verdict.over_best) is not None:
+        lines.append(f"  over the fastest baseline {over.value:.2f}x (95 %: {over.low:.2f} to {over.high:.2f})")
     if verdict.profile is not None:
         lines += [f"  profile: {strip_escapes(finding)}" for finding in verdict.profile.findings]
     return lines
+
+
+def _further(found: FurtherBaseline) -> list[str]:
+    if found.timing is None or found.speedup is None:
+        return [f"  baseline  {found.name}: not timed, {strip_escapes(found.reason or '')}"]
+    over = found.speedup
+    line = f"  baseline  {_time(found.timing.median)} ({found.name}): speed-up {over.value:.2f}x"
+    return [f"{line} (95 %: {over.low:.2f} to {over.high:.2f})", *(f"    {strip_escapes(one)}" for one in found.notes)]
 
 
 def _time(interval: Interval) -> str:

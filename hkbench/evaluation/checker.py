@@ -32,6 +32,10 @@ class Checker:
         self._reference, self._native, self._form, self._rtol = reference, native, form, rtol
         self.tolerances: dict[str, Tolerance] = {}  #: by output, with the largest errors so far
 
+    def another(self) -> Checker:
+        """Return one for the outputs of somebody else."""
+        return Checker(self._reference, self._native, self._form, self._rtol)
+
     def check_against(
         self, got: dict[str, torch.Tensor], baseline: dict[str, torch.Tensor], inputs: list[object]
     ) -> None:

@@ -18,6 +18,7 @@ from hkbench.device_kinds import Profiler, model_of
 from hkbench.devices.probe import versions
 from hkbench.errors import DeviceUnavailable
 from hkbench.evaluation import failures
+from hkbench.evaluation.baselines import further_baselines
 from hkbench.evaluation.emulated_device import DeviceLost, EmulatedDevice
 from hkbench.evaluation.emulated_session import EmulatedSession, require_possible
 from hkbench.evaluation.frames import Built, LaunchesCompiled
@@ -44,6 +45,7 @@ from hkbench.records import (
     Failure,
     FailureKind,
     Finding,
+    FurtherBaseline,
     Isolation,
     IsolationLevel,
     KernelProfile,
@@ -99,6 +101,7 @@ class CandidateEvaluation:
         self._evidence: CandidateContext | None = None
         self._reference: Reference | None = None
         self._facts: DeviceFacts | None = None
+        self._further: tuple[FurtherBaseline, ...] = ()
         self._findings: tuple[Finding, ...] = loaded.findings if loaded else ()
         self._built = BuildFolder(job.folder, loaded.built if loaded else None)
         self.extensions: list[object] = []
@@ -136,6 +139,7 @@ class CandidateEvaluation:
                 self._forbid()
                 return
             measured, trusted = self._measure()
+            self._further = self._baselines(measured, trusted)
             if trusted.refusal is not None:
                 return
             self._forbid()
@@ -278,6 +282,15 @@ class CandidateEvaluation:
                 measured, trusted = self._assessed(session, self._evidence)
             return measured, trusted
 
+    def _baselines(self, measured: Measurement, trusted: TrustReport) -> tuple[FurtherBaseline, ...]:
+        """Time the baselines that were asked for besides eager."""
+        assert self._session is not None
+        names = self._job.settings.further_baselines
+        if not names or trusted.refusal is not None:
+            return ()
+        with self._timed(Stage.TIME):
+            return further_baselines(self._session, names, measured.speedup)
+
     def _assessed(self, session: Session, evidence: CandidateContext) -> tuple[Measurement, TrustReport]:
         timing = Timing(session)
         measured = timing.measure()
@@ -392,6 +405,7 @@ class CandidateEvaluation:
             baseline=measured.baseline if measured else None,
             candidate=measured.candidate if measured else None,
             speedup=measured.speedup if measured and failure is None else None,
+            baselines=self._further if failure is None else (),
             clocks=trusted.clocks if trusted else None,
             contention=measured.contention if measured else None,
             floor=trusted.floor if trusted else None,

@@ -22,7 +22,18 @@ from hkbench.evaluation.link import (
     read_answer,
 )
 from hkbench.evaluation.stopwatch import GatedCall, NotTaken
-from hkbench.protocol.messages import Call, Called, Device, OnlyGpu, Prepare, Raised, Request, Traced
+from hkbench.protocol.messages import (
+    Call,
+    Called,
+    Device,
+    OnlyGpu,
+    Prepare,
+    Raised,
+    Request,
+    Traced,
+    Variant,
+    VariantMade,
+)
 from hkbench.records import DeviceFacts, EvaluationSettings, FailureKind, Stage
 
 Answer = TypeVar("Answer")
@@ -131,7 +142,9 @@ class RunnerClient:
 
         With `stamps` it is a call, whose inputs are in place; `prepare` has the runner prepare for another behind it.
         """
-        limit = self._settings.load_timeout if stage is Stage.LOAD else forwards * self._settings.run_timeout
+        limit = {Stage.LOAD: self._settings.load_timeout, Stage.BUILD: self._settings.build_timeout}.get(
+            stage, forwards * self._settings.run_timeout
+        )
         if stamps is None:
             self.before()
             self._link.resume()
@@ -243,6 +256,13 @@ class BaselineClient(RunnerClient):
             return self.try_ask(Stage.LOAD, request, self._fresh_stamps(), prepare=prepare, gated=gated)
 
         return self.answered(ask)
+
+    def made(self, name: str) -> VariantMade | Raised:
+        """Have a further baseline made and warmed up, which may take a compiler; an exception is an answer.
+
+        Raises WorkerLost as `request` does.
+        """
+        return self.answered(lambda: self.try_ask(Stage.BUILD, Variant(variant=name)))
 
     def sampled(self, reveal: Callable[[], None]) -> Samples:
         """Run a call that has to succeed, and return what the guard saw: whether processes can be sampled at all.

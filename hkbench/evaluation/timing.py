@@ -121,8 +121,18 @@ class Timing:
             session.not_checked.append(NOT_COUNTED)
         return found
 
-    def _rounds(self) -> Measurement:
-        """Measure rounds until it is settled which side is faster and by how much, at most `rounds` of them."""
+    def beside(self, variant: str) -> Measurement:
+        """Measure the baseline beside another way to compute the same, which its runner has made (`messages.Variant`).
+
+        Both are calls of one process, by the clock of all calls.
+        """
+        return self._rounds(partial(self._baseline, request=messages.Call(variant=variant)))
+
+    def _rounds(self, other: Callable[[Samples, int], None] | None = None) -> Measurement:
+        """Measure rounds until it is settled which side is faster and by how much, at most `rounds` of them.
+
+        `other`: a call of a further baseline, in place of the candidate's.
+        """
         session = self._session
         model, asked = model_of(session.facts.kind), session.settings.timing_runs
         clock = model.clock if session.memory.stopwatch is None else EVALUATORS_CLOCK
@@ -134,8 +144,8 @@ class Timing:
             warmups = 0 if number else session.settings.warmups
             more = interleave(
                 self._counted(session.baseline, self._baseline),
-                self._counted(session.side, self._candidate),
-                self._watch,
+                other or self._counted(session.side, self._candidate),
+                self._watch if other is None else lambda _: None,
                 self._runs,
                 session.settings.timing_seconds,
                 warmups,
@@ -143,7 +153,7 @@ class Timing:
             )
             left.extend(more[0])
             right.extend(more[1])
-            more_time = unreported(left, right, model)
+            more_time = unreported(left, right, model) if other is None else 0.0
             found = conclude(left, right, clock, session.settings.warmups, model, self._overhead(), more_time)
             if found.enough(asked or model.default_runs, cut=len(more[0].seconds) < self._runs):
                 break
@@ -153,7 +163,7 @@ class Timing:
         """Have the kernel's counts looked at before and after a side's calls, where they say anything."""
         return call if self._kernel is None else self._kernel.around(side, call)
 
-    def _baseline(self, samples: Samples, number: int) -> None:
+    def _baseline(self, samples: Samples, number: int, request: messages.Call = CALL) -> None:
         session = self._session
         inputs = self._of_pair(number)
         regions, gated = session.memory.regions_of(session.baseline), session.memory.gated(session.baseline, inputs)
@@ -166,7 +176,7 @@ class Timing:
             self._evict()
 
         # On a CPU it has to have a heap like the other side's.
-        answer = session.baseline.request(CALL, reveal, self._device.type == "cpu", gated)
+        answer = session.baseline.request(request, reveal, self._device.type == "cpu", gated)
         regions.leave()
         if gated is None:
             samples.add(*times_of(answer, Stage.TIME, None), session.baseline.stamps)

@@ -4,6 +4,9 @@
 #: stopped a moment ago, has queued the forward pass when the clock begins. Its own time was up to 0.3 ms on an H200.
 HOLD_SECONDS = 5e-4
 
+#: The class of a problem's file that is its best-known way by a library, a baseline beside its `Model`.
+BEST_CLASS = "ModelBest"
+
 #: Forward passes of one call under torch's profiler (runner/profile.py): one warms up.
 PROFILED_PASSES = 3
 PROFILED_FORWARDS = 1 + PROFILED_PASSES

@@ -242,9 +242,13 @@ class Called:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call(Request[Called]):
-    """Make one forward pass; `gate`: the number of a call whose inputs the evaluator releases."""
+    """Make one forward pass; `gate`: the number of a call whose inputs the evaluator releases.
+
+    `variant`: by another way to compute the same, that a `Variant` has made.
+    """
 
     gate: int | None = None
+    variant: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,6 +256,19 @@ class Null(Request[Called]):
     """Make a gated call without a forward pass; it has the last call's outputs."""
 
     gate: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VariantMade:
+    graphs: Annotated[int, Range(0, 1 << 31)]  #: that torch.compile has compiled so far
+    notes: list[str]  #: what is not compiled
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant(Request[VariantMade]):
+    """Make another way to compute what the model does, unless it is made, and warm it up."""
+
+    variant: str  #: "compile" or "best"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -336,8 +353,8 @@ class Reset(Request[MemoryHeld]):
 REQUESTS: dict[str, type[Request[object]]] = {
     kind.__name__.lower(): kind
     for kind in (
-        Load, Device, Regions, Construct, Parameters, State, Bind, Watch, Prepare, Call, Null, Trace, Ahead, Successive,
-        Result, Profile, Command, Launch, Part, Here, Reset,
+        Load, Device, Regions, Construct, Parameters, State, Bind, Watch, Prepare, Call, Variant, Null, Trace, Ahead,
+        Successive, Result, Profile, Command, Launch, Part, Here, Reset,
     )
 }  # fmt: skip
 

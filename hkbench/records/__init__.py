@@ -113,9 +113,11 @@ from hkbench.records.trust import (
 from hkbench.records.verdict import (
     REFUSALS as REFUSALS,
     RULE_BROKEN as RULE_BROKEN,
+    BaselineName as BaselineName,
     Conditions as Conditions,
     Failure as Failure,
     FailureKind as FailureKind,
+    FurtherBaseline as FurtherBaseline,
     Interval as Interval,
     Mismatch as Mismatch,
     ShapeResult as ShapeResult,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import time as now
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from hkbench.records.advice import AnswerForm, QuestionKind
 from hkbench.records.base import BackendName, DeviceKind, Flag, FolderName, Record
@@ -26,7 +26,7 @@ from hkbench.records.outcome import SOLVED
 from hkbench.records.problem import SizeSet
 from hkbench.records.strategy import RunStrategy, older_strategy
 from hkbench.records.trust import IsolationLevel, Ownership, Races, Track
-from hkbench.records.verdict import FailureKind, Stage, Status, Verdict
+from hkbench.records.verdict import BaselineName, FailureKind, Stage, Status, Verdict
 
 Seconds = Annotated[float, Field(gt=0), Flag("S", unit="number of seconds")]
 
@@ -43,6 +43,10 @@ class EvaluationSettings(Record):
     timing_runs: Annotated[int | None, Field(ge=1), Flag("N")] = None
     """timed runs of each side, interleaved; up to three times as many while it is not settled which is faster
     (default: on a GPU 40 to 300, until the interval is narrow; 30 to 90 on a CPU)"""
+
+    baseline: Annotated[str, Flag("NAMES")] = "eager"
+    """time also these baselines: eager (always; it decides), compile (torch.compile, warm), best (the problem's class
+    ModelBest, a library's call); as eager,compile,best"""
 
     timing_seconds: Seconds = 30.0
     """no timed run of a round is begun after S seconds"""
@@ -100,6 +104,21 @@ class EvaluationSettings(Record):
 
     host_copies: bool = False
     """pass inputs and outputs through host memory (for containers without shared GPU memory)"""
+
+    @field_validator("baseline")
+    @classmethod
+    def _known(cls, names: str) -> str:
+        unknown = [name for name in names.split(",") if name not in list(BaselineName)]
+        if unknown:
+            raise ValueError(f"{unknown[0]!r} is no baseline; they are {', '.join(BaselineName)}")
+        return names
+
+    @property
+    def further_baselines(self) -> tuple[BaselineName, ...]:
+        """Return the baselines beside eager, in the order in which they are timed."""
+        return tuple(
+            one for one in BaselineName if one is not BaselineName.EAGER and one.value in self.baseline.split(",")
+        )
 
 
 class RunConfig(Record):

@@ -245,6 +245,26 @@ class Shapes(Record):
         return f"{said}, not on {wrong}" if wrong else said
 
 
+class BaselineName(StrEnum):
+    """What a candidate is timed against."""
+
+    EAGER = "eager"  #: the problem's `Model` as it stands: it decides the status
+    COMPILE = "compile"  #: the same by torch.compile, warm
+    BEST = "best"  #: the problem's `ModelBest`: the library's call that is the best-known way
+
+
+class FurtherBaseline(Record):
+    """Another way to compute what the reference does, timed in turn with eager in the process of the baseline."""
+
+    name: BaselineName
+    timing: Timing | None = None  #: `None`: not measured, for `reason`
+    eager: Timing | None = None  #: of the calls in between
+    over_eager: Interval | None = None  #: eager's time over its own
+    speedup: Interval | None = None  #: of the candidate over it; `None` without a speed-up over eager too
+    notes: tuple[str, ...] = ()  #: what torch.compile left to eager, or compiled anew while it was timed
+    reason: str | None = None  #: it cannot be made, or its answers are wrong
+
+
 class StageTime(Record):
     stage: Stage
     seconds: float
@@ -288,6 +308,7 @@ class Verdict(Record):
     candidate: Timing | None = None
     speedup: Interval | None = None  #: baseline median / candidate median
     shapes: Shapes | None = None  #: `None`: not reached, not asked for, or an older record
+    baselines: tuple[FurtherBaseline, ...] = ()  #: those of --baseline besides eager
     clocks: Clocks | None = None
     contention: Contention | None = None  #: of a timed candidate on a CPU; `None`: an older record
     floor: Floor | None = None
@@ -306,6 +327,14 @@ class Verdict(Record):
     def compiler_findings(self) -> int:
         """The number of findings in the compiler's figures of the kernels."""
         return sum(len(kernel.findings) for kernel in self.resources)
+
+    @property
+    def over_best(self) -> Interval | None:
+        """The speed-up over the fastest baseline that was measured; `None` where eager alone was asked for."""
+        over = [one.speedup for one in self.baselines if one.speedup is not None]
+        if self.speedup is None or not over:
+            return None
+        return min([self.speedup, *over], key=lambda found: found.value)
 
     @property
     def unsettled(self) -> bool:

@@ -16,9 +16,10 @@ import torch
 
 from hkbench.fastbuild.inside import patch_torch
 from hkbench.protocol import device_memory, memory, messages, wire
+from hkbench.protocol.constants import BEST_CLASS
 from hkbench.protocol.device_stream import Flusher
 from hkbench.protocol.gate import Gate
-from hkbench.runner import capture, profile
+from hkbench.runner import capture, profile, variants
 from hkbench.runner.clock import Timed, runtime, timed_call
 from hkbench.runner.command import run_command
 from hkbench.runner.emulated.gpu import EmulatedGpu
@@ -49,7 +50,9 @@ class Runner:
         """Forget the candidate: restore the state before one is loaded. The device stays."""
         if self._pool is not None:
             self._pool.close()
+            variants.forget()
         self._class: Callable[..., torch.nn.Module] = _no_class
+        self._variants = variants.Variants()
         self._model = torch.nn.Module()
         self._flush: Flusher | None = None
         self._gate: Gate | None = None
@@ -83,6 +86,7 @@ class Runner:
             patch_torch.enable_fast_builds_if_offered(capture.cpp_extension)
         module = load_file(MODULE, request.path, request.overrides, request.text)
         self._class = getattr(module, request.class_, _no_class)
+        self._variants.best_class = getattr(module, BEST_CLASS, None)
         return messages.CandidateLoaded(has_class=isinstance(self._class, type), extensions=[*calls])
 
     def launch(self, request: messages.Launch) -> messages.Launched:
@@ -148,6 +152,7 @@ class Runner:
     def construct(self, request: messages.Construct) -> messages.ModelMade:
         """Make the model under the seed and say what parameters and buffers it has."""
         torch.manual_seed(request.seed)
+        self._variants.arguments = self._inbox.arguments(request.init_inputs)
         self._model = self._class(*self._inbox.arguments(request.init_inputs)).to(self._device)
         own = {name for name, _ in self._model.named_parameters(remove_duplicate=False)}
         state = self._model.state_dict().items()
@@ -198,11 +203,12 @@ class Runner:
         for it to read; with a `gate`, the number of the call, its clock is the device's, from the release of the inputs
         until the outputs are ready.
         """
+        forward = self._model if request.variant is None else self._variants.made[request.variant]
         if request.gate is not None:
-            return self._gated(request.gate, lambda: self._model(*self._inputs))
+            return self._gated(request.gate, lambda: forward(*self._inputs))
         with torch.no_grad():
             self._inbox.fetch()
-            timed = self._timed(lambda: self._model(*self._inputs))
+            timed = self._timed(lambda: forward(*self._inputs))
             self._tell_end()
         return messages.Called(
             device_error=timed.device_error,
@@ -217,6 +223,13 @@ class Runner:
         self._emulated.error()  # what was left before is not this call's
         timed = timed_call(forward, torch.device("cpu"), self._flush)
         return replace(timed, device_error=self._emulated.error())
+
+    def variant(self, request: messages.Variant) -> messages.VariantMade:
+        """Make a further baseline on the inputs that lie in the inbox, unless it is made."""
+        self._inbox.fetch()
+        self._variants.make(request.variant, self._model, self._inputs, self._device)
+        self._finish()
+        return messages.VariantMade(graphs=variants.graphs(), notes=self._variants.notes)
 
     def null(self, request: messages.Null) -> messages.Called:
         """Make a gated call without a forward pass, which shows what a call costs; it has the last call's outputs."""
