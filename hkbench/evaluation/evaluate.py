@@ -28,6 +28,7 @@ from hkbench.evaluation.link import ProtocolError, RunnerExited, RunnerLink, Run
 from hkbench.evaluation.measure import Measurement
 from hkbench.evaluation.profiling import NotProfiled, ProfilerHandle, Profiling, chosen
 from hkbench.evaluation.refusal import forbidden
+from hkbench.evaluation.rehearsal import rehearse
 from hkbench.evaluation.session import Session, draw_seed
 from hkbench.evaluation.side import BaselineClient, RunnerClient
 from hkbench.evaluation.timing import Timing
@@ -234,6 +235,8 @@ class CandidateEvaluation:
                 raise failures.failed(Stage.LOAD, FailureKind.NO_MODEL_NEW, message)
             self.extensions = answer.extensions
             if self._job.build_only is None:
+                if self._emulated is None:
+                    rehearse(self._link, self._job, self._text, lambda: self._enter(Stage.BUILD))
                 self._link.freeze()  # while it waits for the device, nothing of it runs beside other measurements
                 self._built.read_apart()  # before it has the device, which would wait
         if self._job.build_only == "launch":

@@ -21,6 +21,7 @@ from hkbench.evaluation.frames import LaunchesCompiled
 from hkbench.evaluation.job import EvaluateJob
 from hkbench.evaluation.link import ProtocolError, RunnerLink, read_answer
 from hkbench.protocol import messages
+from hkbench.protocol.places import Argument
 from hkbench.records import FailureKind, Stage
 
 NOTHING_LAUNCHED = "forward launches no Triton kernel, so there is nothing to compile"
@@ -69,18 +70,25 @@ def launched(link: RunnerLink, job: EvaluateJob, on_build: Callable[[], None]) -
 
 
 def _launch(job: EvaluateJob) -> messages.Launch:
-    """Return the request; of constructor arguments and inputs the shapes suffice, so nothing is allocated."""
-    meta = torch.device("meta")
     try:
-        with torch.device(meta):
-            reference = Reference(job.problem, job.sizes, meta, SEED)
-        inputs = reference.inputs(SEED)
+        init_inputs, inputs = shapes(job)
     except ProblemError:  # code that needs real numbers
-        reference = Reference(job.problem, job.sizes, torch.device("cpu"), SEED)
-        inputs = reference.inputs(SEED)
+        init_inputs, inputs = shapes(job, "cpu")
+    return messages.Launch(seed=SEED, init_inputs=init_inputs, inputs=inputs)
+
+
+def shapes(job: EvaluateJob, device: str = "meta") -> tuple[list[Argument], list[Argument]]:
+    """Return constructor arguments and inputs. Of tensors the shapes suffice, so on `meta` nothing is allocated.
+
+    Raises:
+        ProblemError: the problem's own code fails there.
+    """
+    with torch.device(device):
+        reference = Reference(job.problem, job.sizes, torch.device(device), SEED)
+    inputs = reference.inputs(SEED)
     layout = Layout()
     init_inputs, inputs = ([layout.argument(value) for value in values] for values in (reference.init_inputs, inputs))
-    return messages.Launch(seed=SEED, init_inputs=init_inputs, inputs=inputs)
+    return init_inputs, inputs
 
 
 def _notes(

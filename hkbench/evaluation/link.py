@@ -119,6 +119,7 @@ class RunnerLink:
         self._report: dict[str, Any] | None = None  # came while another answer was awaited
         self._left = False  # the runner closed its channel
         self.build_seconds = build_seconds
+        self.builds = 0  #: that this link was told of
         #: Told of memory that the runner shows, or gives up (no descriptor): address, bytes, descriptor.
         self.on_segment: Callable[[int, int, int | None], None] | None = None
         #: When all requests together have to be answered, by time.monotonic. Builds put it off; None: never.
@@ -199,6 +200,7 @@ class RunnerLink:
             event = answer.get("event")
             if event == "build_begin" and build_seconds:
                 builds += 1
+                self.builds += 1
                 if builds == 1:
                     began = time.monotonic()
                     left = deadline - began

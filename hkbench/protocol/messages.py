@@ -114,6 +114,18 @@ class Launch(Request[Launched]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rehearse(Request[Done]):
+    """Make ModelNew and call it once, on tensors without contents and before the device is taken, for what is built."""
+
+    device: str
+    threads: int
+    modules: list[str]  #: to import first
+    init_inputs: list[Argument]
+    inputs: list[Argument]
+    seconds: float  #: that it may take beside its builds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CodePart:
     part: str  #: base64
 
@@ -354,7 +366,7 @@ REQUESTS: dict[str, type[Request[object]]] = {
     kind.__name__.lower(): kind
     for kind in (
         Load, Device, Regions, Construct, Parameters, State, Bind, Watch, Prepare, Call, Variant, Null, Trace, Ahead,
-        Successive, Result, Profile, Command, Launch, Part, Here, Reset,
+        Successive, Result, Profile, Command, Launch, Rehearse, Part, Here, Reset,
     )
 }  # fmt: skip
 

@@ -153,7 +153,6 @@ def _within(*_: object, **__: object) -> Iterator[None]:
 
 def answer_questions(gpu: messages.AbsentGpu) -> None:
     """Have torch.cuda answer for the GPU; for good, as this process serves one candidate."""
-    capability = (int(gpu.arch[3]), int(gpu.arch[4]))
     properties = SimpleNamespace(
         name=gpu.name,
         gcnArchName=gpu.arch,
@@ -162,9 +161,20 @@ def answer_questions(gpu: messages.AbsentGpu) -> None:
         shared_memory_per_block=gpu.lds,
         max_threads_per_multi_processor=THREADS_OF_A_UNIT,
         warp_size=64,
-        major=capability[0],
-        minor=capability[1],
+        major=int(gpu.arch[3]),
+        minor=int(gpu.arch[4]),
     )
+    answer_by(lambda: properties)
+    vars(torch.version).update(hip="absent", cuda=None)
+    torch.Tensor.record_stream = lambda *_: None  # type: ignore[method-assign]
+
+
+def answer_by(properties: Callable[[], SimpleNamespace]) -> None:
+    """Have torch.cuda answer for a GPU with these properties, which are asked for when somebody wants them."""
+
+    def capability(_device: object = None) -> tuple[int, int]:
+        return properties().major, properties().minor
+
     answers: dict[str, object] = {
         "is_available": lambda: True,
         "device_count": lambda: 1,
@@ -177,14 +187,12 @@ def answer_questions(gpu: messages.AbsentGpu) -> None:
         "CUDAGraph": _Graph,
         "graph": _within,
         "graph_pool_handle": lambda: (0, 0),
-        "get_device_properties": lambda _device=None: properties,
-        "get_device_name": lambda _device=None: properties.name,
-        "get_device_capability": lambda _device=None: capability,
+        "get_device_properties": lambda _device=None: properties(),
+        "get_device_name": lambda _device=None: properties().name,
+        "get_device_capability": capability,
         "synchronize": lambda _device=None: None,
         "current_stream": _Stream,
         "default_stream": _Stream,
         "empty_cache": lambda: None,
     }
     vars(torch.cuda).update(answers)
-    vars(torch.version).update(hip="absent", cuda=None)
-    torch.Tensor.record_stream = lambda *_: None  # type: ignore[method-assign]

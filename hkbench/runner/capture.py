@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import importlib
+import json
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -45,20 +48,69 @@ _KEPT = (
 _DEVICE_SUFFIXES = (".cu", ".hip", ".cuh")
 
 
-def announce_builds(say: Callable[[str], None]) -> None:
-    """Say "build_begin" and "build_end" around each build, so that the evaluator knows which limit applies."""
+class FailedBuilds:
+    """Builds that a rehearsal has seen fail, by what they were asked, with what was said: they are not made again."""
+
+    def __init__(self) -> None:
+        self._messages: dict[str, str] = {}
+        self.told: Callable[[bytes], object] | None = None  #: of all of them, once there is one more; else none is kept
+
+    def read(self, told: bytes) -> None:
+        """Take over what another process has told."""
+        self._messages.update(json.loads(told) if told else {})
+
+    def check(self, asked: str) -> None:
+        """Raise what torch raised for it, where this build is known to fail."""
+        if asked in self._messages:
+            raise RuntimeError(self._messages[asked])
+
+    def add(self, asked: str, error: RuntimeError) -> None:
+        if self.told is not None:
+            self._messages[asked] = str(error)
+            self.told(json.dumps(self._messages).encode())
+
+
+#: Told "build_begin" and "build_end".
+listeners: list[Callable[[str], None]] = []
+
+
+def announce_builds(failed: FailedBuilds) -> None:
+    """Tell the listeners of each build, so that the evaluator knows which limit applies."""
     for module, name in ((cpp_extension, "load"), (cpp_extension, "load_inline"), (hipkittens_build, "build")):
-        setattr(module, name, _announced(getattr(module, name), say))
+        setattr(module, name, _announced(getattr(module, name), failed))
 
 
-def _announced(build: Callable[Arguments, Built], say: Callable[[str], None]) -> Callable[Arguments, Built]:
+def announce_compilers() -> None:
+    """Do so for compilers that work in this process, of what has been imported: Triton's, and torch.compile."""
+    compiler = sys.modules.get("triton.compiler")
+    if compiler is not None:
+        vars(compiler)["compile"] = _announced(vars(compiler)["compile"])
+    dynamo = sys.modules.get("torch._dynamo.callback")
+    if dynamo is not None:
+        dynamo.on_compile_start(lambda *_: _tell("build_begin"))
+        dynamo.on_compile_end(lambda *_: _tell("build_end"))
+
+
+def _tell(event: str) -> None:
+    for listener in listeners:
+        listener(event)
+
+
+def _announced(build: Callable[Arguments, Built], failed: FailedBuilds | None = None) -> Callable[Arguments, Built]:
     @functools.wraps(build)
     def announced(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Built:
-        say("build_begin")
+        asked = "" if failed is None else hashlib.sha256(repr((args, kwargs)).encode(errors="replace")).hexdigest()
+        if failed is not None:
+            failed.check(asked)
+        _tell("build_begin")
         try:
             return build(*args, **kwargs)
+        except RuntimeError as error:
+            if failed is not None:
+                failed.add(asked, error)
+            raise
         finally:
-            say("build_end")
+            _tell("build_end")
 
     return announced
 

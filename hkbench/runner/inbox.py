@@ -11,7 +11,7 @@ from hkbench.protocol.places import Argument, DictArgument, ListArgument, Place,
 
 
 class Inbox:
-    """The region, and the device on which its tensors are wanted. On the meta device there is no region."""
+    """The region, and the device on which its tensors are wanted. Where there is no region they are zeros."""
 
     def __init__(self, device: torch.device, region: torch.Tensor | None = None) -> None:
         self._device = device
@@ -55,8 +55,8 @@ class Inbox:
 
     def _tensor(self, place: Place, stage: bool) -> torch.Tensor:
         dtype = memory.DTYPES[place.dtype]
-        if self._device.type == "meta":
-            return torch.empty_strided(place.shape, place.strides, dtype=dtype, device=self._device)
+        if self._region is None:
+            return torch.empty_strided(place.shape, place.strides, dtype=dtype, device=self._device).zero_()
         source = self.view(place)
         if source.device.type == self._device.type:
             return source if stage else source.clone()

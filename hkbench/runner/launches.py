@@ -1,8 +1,6 @@
 """Triton's launches, compiled for a GPU that is not there and not run.
 
-Triton asks a driver what it compiles for, loads code objects through it and launches by it. The one here names an AMD
-GPU, keeps the code objects and launches nothing; specialisation, autotuner, compiler and cache are Triton's own. It
-uses what Triton 3.6 and 3.9 have in common.
+The driver here names an AMD GPU, keeps the code objects and launches nothing (see triton_driver.py).
 """
 
 from __future__ import annotations
@@ -14,7 +12,6 @@ import importlib
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from types import ModuleType, SimpleNamespace
 from typing import Protocol, TypeGuard
 
 import torch
@@ -22,9 +19,9 @@ import torch
 from hkbench.protocol.messages import AbsentGpu, Launched, Object
 from hkbench.runner.absent_gpu import DEVICE, THREADS_OF_A_UNIT, AbsentGpuMode, answer_questions, is_on_gpu
 from hkbench.runner.raised import raised
+from hkbench.runner.triton_driver import MAX_THREADS, AbsentDriver, Loaded
 
 WAVE = 64
-MAX_WORKGROUP = 1024  #: threads
 PART = 2 << 20  #: bytes of a code object in one answer
 _OPTIONS = ("num_warps", "num_stages", "waves_per_eu", "matrix_instr_nonkdim", "kpack")
 _VALUE_LIMIT = 100  #: characters of a constant's value
@@ -98,55 +95,18 @@ def _shown(value: object) -> str:
     return str(getattr(value, "value", value))[:_VALUE_LIMIT]
 
 
-class Recorder:
+class Recorder(AbsentDriver):
     """Triton's driver. `kernels` grow with each that is compiled, `refused` with each that is not."""
 
     def __init__(self, gpu: AbsentGpu, say: Callable[[str], None]) -> None:
+        super().__init__(("hip", gpu.arch, WAVE), functools.partial(_Kernel, self))
         self.kernels: list[_Kernel] = []
         self.refused: list[Object] = []
         self._gpu = gpu
         self._say = say
-        self.launcher_cls = functools.partial(_Kernel, self)
-        self.utils = SimpleNamespace(
-            get_device_properties=self._properties, load_binary=self._load, unload_module=lambda _module: None
-        )
 
-    # What Triton asks of a driver, by Triton's names.
-
-    def get_current_target(self) -> object:
-        target = importlib.import_module("triton.backends.compiler").GPUTarget
-        return target("hip", self._gpu.arch, WAVE)
-
-    def get_current_device(self) -> int:
-        return int(DEVICE.index)
-
-    def set_current_device(self, _device: int) -> None:
-        return
-
-    def get_current_stream(self, _device: int) -> int:
-        return 0
-
-    def get_device_capability(self, *_device: int) -> tuple[int, int]:
-        return torch.cuda.get_device_capability()
-
-    def get_active_torch_device(self) -> torch.device:
-        return DEVICE
-
-    def get_device_interface(self) -> ModuleType:
-        return torch.cuda
-
-    def get_benchmarker(self) -> Callable[..., list[float]]:
-        """Return the autotuner's clock: each configuration is launched once, so compiled, and all are equally fast."""
-
-        def launched(
-            kernel_call: Callable[[], object], quantiles: Sequence[float] = (0.5,), **_: object
-        ) -> list[float]:
-            kernel_call()
-            return [1.0 for _ in quantiles]
-
-        return launched
-
-    def _properties(self, _device: int) -> Object:
+    def properties(self, _device: int) -> Object:
+        """Return what Triton asks of a GPU before it loads a binary."""
         return {
             "arch": self._gpu.arch,
             "warpSize": WAVE,
@@ -155,10 +115,10 @@ class Recorder:
             "max_threads_per_sm": THREADS_OF_A_UNIT,
         }
 
-    def _load(self, _name: str, image: bytes, _shared: int, _device: int) -> tuple[object, object, int, int, int]:
+    def load(self, _name: str, image: bytes, _shared: int, _device: int) -> Loaded:
         """Keep the image; stand in for what Triton loads: module, function, registers, spills, threads a workgroup."""
         self.kernels[-1].image = bytes(image)
-        return object(), object(), 0, 0, MAX_WORKGROUP
+        return object(), object(), 0, 0, MAX_THREADS
 
     def watched(self, compiler: Callable[..., object]) -> Callable[..., object]:
         """Wrap Triton's `compile`: the evaluator is told when it is at work and what it refuses."""

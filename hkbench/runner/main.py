@@ -28,6 +28,7 @@ from hkbench.runner.launches import Launches
 from hkbench.runner.load import load_file
 from hkbench.runner.pool import SharedPool, leave_graphs_their_pools
 from hkbench.runner.raised import raised
+from hkbench.runner.rehearsal import rehearse
 from hkbench.runner.results import Results, tensors_in
 from hkbench.runner.trace import traced_call
 
@@ -42,6 +43,7 @@ class Runner:
         self._fds = {"inbox": inbox, "outbox": outbox}
         self._device = torch.device("cpu")
         self._announces = False  # builds, and makes them quick: for good
+        self._failed = capture.FailedBuilds()
         self._emulated: EmulatedGpu | None = None  # for good
         self._pool: SharedPool | None = None
         self._forget()
@@ -82,7 +84,8 @@ class Runner:
             capture.record_extension_calls(calls)
         elif not self._announces:
             self._announces = True
-            capture.announce_builds(self._tell)
+            capture.listeners.append(self._tell)
+            capture.announce_builds(self._failed)
             patch_torch.enable_fast_builds_if_offered(capture.cpp_extension)
         module = load_file(MODULE, request.path, request.overrides, request.text)
         self._class = getattr(module, request.class_, _no_class)
@@ -95,6 +98,11 @@ class Runner:
         nowhere = Inbox(torch.device("meta"))
         init_inputs, inputs = nowhere.arguments(request.init_inputs), nowhere.arguments(request.inputs)
         return self._launches.forward(self._class, init_inputs, inputs, request.seed)
+
+    def rehearse(self, request: messages.Rehearse) -> messages.Done:
+        """Have compiled what the constructor and the first call have compiled, in a process without the device."""
+        rehearse(request, self._class, self._failed)
+        return messages.Done()
 
     def part(self, request: messages.Part) -> messages.CodePart:
         """Return a part of a code object that `launch` compiled."""

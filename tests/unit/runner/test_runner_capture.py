@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -77,8 +78,15 @@ def test_a_file_that_is_missing_is_the_candidate_s_error(builder: Any, tmp_path:
         builder.load(name="x", sources=[str(tmp_path / "none.cu")])
 
 
-def test_builds_are_announced(builder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[object] = []
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """What listeners are told, and what is built."""
+    found: list[object] = []
+    monkeypatch.setattr(capture, "listeners", [found.append])
+    return found
+
+
+def test_builds_are_announced(builder: Any, seen: list[object]) -> None:
 
     def build(*args: object, **kwargs: object) -> str:
         seen.append((args, kwargs))
@@ -87,7 +95,7 @@ def test_builds_are_announced(builder: Any, monkeypatch: pytest.MonkeyPatch) -> 
         return "module"
 
     vars(builder).update(load=build, load_inline=build)
-    capture.announce_builds(seen.append)
+    capture.announce_builds(capture.FailedBuilds())
     assert builder.load_inline("a", cpp_sources="b") == "module"
     with pytest.raises(RuntimeError):
         builder.load("a", fail=True)
@@ -113,9 +121,52 @@ def test_a_build_of_hipkittens_is_recorded() -> None:
         hipkittens_build.build("rows", "", {"a b": []})
 
 
-def test_a_build_of_hipkittens_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[object] = []
+def test_what_a_rehearsal_could_not_build_is_not_built_again(builder: Any, seen: list[object]) -> None:
+    def build(name: str, cpp_sources: str) -> str:
+        seen.append(name)
+        if "wrong" in cpp_sources:
+            raise RuntimeError(f"Error building extension {name!r}")
+        return "module"
+
+    vars(builder).update(load_inline=build)
+    failed, known = capture.FailedBuilds(), b""
+
+    def told(text: bytes) -> None:
+        nonlocal known
+        known = text
+
+    failed.told = told
+    capture.announce_builds(failed)
+    for text in ("right", "wrong"):
+        with contextlib.suppress(RuntimeError):
+            builder.load_inline("a", cpp_sources=text)
+    failed.told = None
+    failed.read(known)
+    seen.clear()
+    with pytest.raises(RuntimeError, match="Error building extension 'a'"):
+        builder.load_inline("a", cpp_sources="wrong")
+    assert seen == []
+    assert builder.load_inline("a", cpp_sources="right") == "module"
+    with pytest.raises(RuntimeError):
+        builder.load_inline("b", cpp_sources="wrong")
+    assert seen.count("build_begin") == 2
+
+
+def test_what_fails_to_build_outside_of_a_rehearsal_may_be_tried_again(builder: Any, seen: list[object]) -> None:
+    def build(_name: str) -> str:
+        seen.append("built")
+        raise RuntimeError("g++ was killed")
+
+    vars(builder).update(load_inline=build)
+    capture.announce_builds(capture.FailedBuilds())
+    for _ in range(2):
+        with pytest.raises(RuntimeError):
+            builder.load_inline("a")
+    assert seen.count("built") == 2
+
+
+def test_a_build_of_hipkittens_is_announced(monkeypatch: pytest.MonkeyPatch, seen: list[object]) -> None:
     monkeypatch.setattr(hipkittens_build, "build", lambda *args, **kwargs: seen.append((args, kwargs)))
-    capture.announce_builds(seen.append)
+    capture.announce_builds(capture.FailedBuilds())
     hipkittens_build.build("rows", "", {"f": []}, flags=["-g"])
     assert seen == ["build_begin", (("rows", "", {"f": []}), {"flags": ["-g"]}), "build_end"]
