@@ -54,5 +54,5 @@ class _Torch(ModuleType):
         return getattr(torch, name)
 
     @staticmethod
-    def tensor(data: float, *, device: torch.device) -> torch.Tensor:
-        return torch.full((), data, device=device)
+    def tensor(data: float, *, device: torch.device, dtype: torch.dtype | None = None) -> torch.Tensor:
+        return torch.full((), data, device=device, dtype=dtype)
