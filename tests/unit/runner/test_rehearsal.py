@@ -14,6 +14,7 @@ import pytest
 import torch
 from support.triton_kernels import HEAD, ROOT, require_triton
 
+import hipkittens_build
 from hkbench.protocol import messages
 from hkbench.protocol.codec import encode
 from hkbench.protocol.places import Argument, Place, TensorArgument
@@ -127,7 +128,7 @@ def test_what_fails_to_build_is_known_afterwards(monkeypatch: pytest.MonkeyPatch
     failed = FailedBuilds()
     monkeypatch.setattr(capture.cpp_extension, "load_inline", build)
     monkeypatch.setattr(capture.cpp_extension, "load", build)
-    monkeypatch.setattr(capture.hipkittens_build, "build", build)
+    monkeypatch.setattr(hipkittens_build, "build", build)
     capture.announce_builds(failed)
     rehearsal.rehearse(request(), _Fails, failed)
     assert events.read_text().split() == ["build_begin", "build_end"]
