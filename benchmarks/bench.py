@@ -118,6 +118,10 @@ def steps(machine: Machine, repeats: int) -> list[Step]:
 
     equals = ["equals.py", *device, "--verdicts", str(12 * repeats), "--kernelbench-verdicts", str(4 * repeats)]
     scale = ["batch.py", *device, "--gpus", *gpus, "--problems", "9", "22", "--kernelbench-verdicts", "0"]
+    late = ["late_builds.py", "--device", "cpu" if machine.kind is DeviceKind.CPU else "cuda"]
+    no_late = no_rival or no_nvcc
+    if machine.kind is DeviceKind.CPU:
+        late, no_late = [*late, "--problems", "3", "--samples", "1"], None
     one_gpu = no_gpu or (None if machine.gpus > 1 else "there is one GPU here")
     return [
         Step("verdicts", "verdicts, build cached: KernelBench's evaluator, hkbench", verdicts, no_rival),
@@ -128,6 +132,7 @@ def steps(machine: Machine, repeats: int) -> list[Step]:
         builds("nvcc", no_nvcc),
         Step("batch", "a batch: idle GPU, verdicts an hour, KernelBench's", ["batch.py", *device], no_gpu),
         Step("scale", "a batch on more and more GPUs", scale, one_gpu),
+        Step("late-builds", "candidates that build late: verdicts an hour, idle GPU", late, no_late),
         Step("harness", "10,000 samples: recording, resuming, reporting, watching", ["harness.py"]),
         Step("start", "CPU of short commands, of all of them imported", ["start.py", "--repeats", str(repeats)]),
         Step("equals", "equals against equals: hkbench's timing, KernelBench's", equals),

@@ -260,7 +260,10 @@ class CandidateEvaluation:
             self._reference = Reference(job.problem, job.sizes, torch_device(facts), weights_seed)
             assert self._baseline is not None
             baseline = BaselineClient(self._baseline, job.settings, str(job.problem.path))
-            sides = (RunnerClient(self._link, job.settings), baseline)
+            candidate = RunnerClient(self._link, job.settings)
+            candidate.on_build = lambda: self._enter(Stage.BUILD)
+            candidate.on_built = lambda: self._enter(self._stage)
+            sides = (candidate, baseline)
             arguments = (self._reference, sides, facts, job.settings, self._files, weights_seed)
             if self._emulated is None:
                 self._session = Session(*arguments)

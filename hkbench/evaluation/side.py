@@ -56,6 +56,9 @@ class RunnerClient:
         self.process = 0  #: the runner's number as it knows it
         self.leaves_outputs = False  #: for the evaluator to read them, so that an answer is the end of its call
         self.seconds: float | None = None  #: of the last gated call, by the evaluator's clock on the device
+        self.on_build: Callable[[], None] = lambda: None  #: told when it begins to build
+        self.on_built: Callable[[], None] = lambda: None  #: told behind a request in which it has built something
+        self.settled = 0  #: how many calls in a row have built nothing
         self.ran_while_frozen = 0  #: how often something of it ran while it was frozen
         self.cpu_seconds = 0.0  #: of all its processes, by the guard, in the last request
         self._cpu_before = 0.0
@@ -148,10 +151,11 @@ class RunnerClient:
         if stamps is None:
             self.before()
             self._link.resume()
+        builds = self._link.builds
         # A Triton kernel is compiled at its first launch; building inside forward has the build's own limit.
         with _ended(gated):
             answer = self._link.request(
-                request, limit, self._settings.build_timeout, stamps=stamps, descriptors=descriptors, gated=gated
+                request, limit, self._settings.build_timeout, self.on_build, stamps, descriptors, gated
             )
             if gated is not None and answer["ok"]:
                 self.seconds = gated.finish()
@@ -161,6 +165,10 @@ class RunnerClient:
             prepared = self._link.request(Prepare(), limit)
             answer = answer if prepared["ok"] else prepared
         after = self._link.freeze().cpu_seconds
+        if self._link.builds > builds:
+            self.on_built()
+        if stamps is not None:
+            self.settled = 0 if self._link.builds > builds else self.settled + 1
         self.cpu_seconds, self._cpu_before = after - self._cpu_before, after
         self.stamps = stamps or self.stamps
         return read_answer(request, answer)  # once it is frozen: reading takes time

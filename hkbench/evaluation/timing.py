@@ -31,6 +31,9 @@ from hkbench.sandbox.tree import Tree
 
 SMALL = 1 << 18  #: elements of inputs and outputs together; up to here the outputs of every timed run are compared
 CHECKED_TIMED_RUNS = 6  #: of larger problems, at places that the evaluator draws
+SETTLED = 2  #: calls without a build, after which a candidate counts as warm
+#: What is tuned by shapes is tuned in the first call; more calls than these compile something only if all do.
+SETTLING_CALLS = 10
 TRACED_CALLS = 3
 NULL_EVERY = 8  #: pairs, with which a null call is made: they scatter by half a microsecond
 EVALUATORS_CLOCK = "the evaluator's stamps on the device"
@@ -113,6 +116,7 @@ class Timing:
     def measure(self) -> Measurement:
         """Measure both sides; on a CPU again, where other work had the processors."""
         session = self._session
+        self._settle()
         if not model_of(session.facts.kind).on_host:
             return self._rounds()
         self._kernel = Watch(session.baseline, session.side)
@@ -158,6 +162,21 @@ class Timing:
             if found.enough(asked or model.default_runs, cut=len(more[0].seconds) < self._runs):
                 break
         return replace(found, warnings=(*found.warnings, *gpu_stability(before, self._gpu(), _our_processes())))
+
+    def _settle(self) -> None:
+        """Call the candidate until `SETTLED` calls in a row compile nothing: autotuning is not what is measured.
+
+        The trials are such calls, so that only a candidate that still compiled in the last ones is called once more.
+        """
+        session = self._session
+        for _ in range(SETTLING_CALLS):
+            if session.side.settled >= SETTLED:
+                return
+            session.tell("warm-up: something was compiled in the last calls")
+            session.call(self._fresh(draw_seed()), None, Stage.TIME, then=self._evict, keep=False)
+        note = f"something was compiled in the last of {SETTLING_CALLS} calls more, just before the timed ones"
+        if session.side.settled < SETTLED and note not in session.notes:
+            session.notes.append(note)
 
     def _counted(self, side: RunnerClient, call: Callable[[Samples, int], None]) -> Callable[[Samples, int], None]:
         """Have the kernel's counts looked at before and after a side's calls, where they say anything."""

@@ -62,7 +62,7 @@ def test_what_wants_more_than_a_gpu() -> None:
     assert "KERNELBENCH_DIR" in reasons(replace(NODE, kernelbench=False))["verdicts"]
     assert reasons(replace(NODE, gpus=1)) == {"scale": "there is one GPU here"}
     amd = reasons(replace(NODE, kind=DeviceKind.ROCM))
-    assert set(amd) == {"verdicts", "verdicts-cold", "builds-nvcc"} and "AMD" in amd["verdicts"]
+    assert set(amd) == {"verdicts", "verdicts-cold", "builds-nvcc", "late-builds"} and "AMD" in amd["verdicts"]
 
 
 def script(folder: Path, name: str, text: str, monkeypatch: pytest.MonkeyPatch) -> Step:
