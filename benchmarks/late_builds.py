@@ -117,9 +117,8 @@ def sources(device: DeviceKind, count: int | None) -> Candidates:
     checkout = os.environ.get("KERNELBENCH_DIR")
     if not checkout:
         raise SystemExit("KERNELBENCH_DIR has to name a checkout of KernelBench: the problems are taken from it")
-    for code in sorted(CANDIDATES.glob("*.py")):
-        found.append((load_problem(Path(checkout) / "KernelBench" / "level1" / code.name), code.read_text()))
-    return found[:count]
+    level = Path(checkout) / "KernelBench" / "level1"
+    return [(load_problem(level / code.name), code.read_text()) for code in sorted(CANDIDATES.glob("*.py"))[:count]]
 
 
 def of_part(part: str, candidates: Candidates) -> Candidates:
