@@ -134,6 +134,7 @@ class LocalEvaluator:
         self._prepares = prepares
         self._preparation: PchBuilder | None = None
         self._emulation: EmulatedParts | None = None
+        self._gpu: dict[str, object] = {}
         self._served: dict[BackendName, Provision] = {}  # backends whose candidates have all they need
         own = BRIEF_SPIN | STEADY_MALLOC | ({"HOME": os.environ["HOME"]} if "HOME" in os.environ else {})
         self._workers = ForkServer("hkbench.evaluation.worker", kept_environment() | own)
@@ -219,7 +220,8 @@ class LocalEvaluator:
 
     async def _describe(self) -> tuple[DeviceFacts, ...]:
         job = frames.Describe(kind=self._kind)
-        found = tuple((await self._simple(job, DESCRIBE_SECONDS, "the question which devices there are")).devices)
+        told = await self._simple(job, DESCRIBE_SECONDS, "the question which devices there are")
+        found, self._gpu = tuple(told.devices), told.properties
         return found if self._indices is None else chosen_devices(found, self._indices)
 
     @property
@@ -323,6 +325,7 @@ class LocalEvaluator:
                 build_only=build_only,
                 arch=arch,
                 emulation=None if self._emulation is None else self._emulation.told,
+                gpu=self._gpu,
             )
             found = await self._evaluate(job, on_stage, asked, on_step)
             if found.verdict is not None and found.verdict.failure is not None:

@@ -92,6 +92,7 @@ class Judged(Frame):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DevicesFound(Frame):
     devices: list[DeviceFacts]
+    properties: dict[str, object] = field(default_factory=dict)  #: of the first GPU, as PyTorch names them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

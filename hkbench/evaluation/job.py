@@ -51,6 +51,7 @@ class EvaluateJob(Record):
     build_only: Literal["capture", "real", "launch"] | None = None
     arch: str | None = None
     emulation: Emulation | None = None
+    gpu: dict[str, object] = {}  #: properties of the GPU that it will have, as PyTorch names them
 
 
 class Loaded(Record):

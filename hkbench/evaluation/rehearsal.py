@@ -46,6 +46,7 @@ def rehearse(link: RunnerLink, job: EvaluateJob, text: str, on_build: Callable[[
     settings = job.settings
     request = messages.Rehearse(
         device=model_of(job.device).candidates_device(0),
+        gpu=job.gpu,
         threads=torch.get_num_threads(),
         modules=modules,
         init_inputs=init_inputs,

@@ -75,7 +75,8 @@ def _reported(engine: socket.socket, work: Callable[[], frames.Frame]) -> frames
 def _dispatch(engine: socket.socket, job: frames.Frame, fds: tuple[int, ...]) -> frames.Frame:
     match job:
         case frames.Describe():
-            return frames.DevicesFound(devices=list(probe(job.kind or available_kind())))
+            devices = list(probe(job.kind or available_kind()))
+            return frames.DevicesFound(devices=devices, properties=_properties(devices[0]))
         case frames.FindFacts():
             return frames.FactsFound(facts=problem_facts(job.problem, job.sizes))
         case frames.Audit():
@@ -95,6 +96,16 @@ def _dispatch(engine: socket.socket, job: frames.Frame, fds: tuple[int, ...]) ->
                 baseline.end()
             os._exit(0)  # the door is closed, and nobody behind it
     raise frames.failure(job)
+
+
+def _properties(facts: DeviceFacts) -> dict[str, object]:
+    """Return what PyTorch tells of a GPU, in numbers and words; nothing of another device."""
+    device = torch_device(facts)
+    if device.type != "cuda" or not torch.cuda.is_available():
+        return {}
+    found = torch.cuda.get_device_properties(device)
+    values = {name: getattr(found, name) for name in dir(found) if not name.startswith("_")}
+    return {name: value for name, value in values.items() if isinstance(value, int | float | str)}
 
 
 def _audit(job: frames.Audit) -> frames.Audited:

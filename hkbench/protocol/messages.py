@@ -118,6 +118,7 @@ class Rehearse(Request[Done]):
     """Make ModelNew and call it once, on tensors without contents and before the device is taken, for what is built."""
 
     device: str
+    gpu: Object  #: properties, as PyTorch names them; none on a CPU
     threads: int
     modules: list[str]  #: to import first
     init_inputs: list[Argument]

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import json
 import os
 import signal
 import sys
@@ -80,7 +79,7 @@ def _forward(request: messages.Rehearse, model_class: Callable[..., torch.nn.Mod
     fake = device.type == "cuda" and DYNAMO in sys.modules
     with contextlib.ExitStack() as view:
         if device.type == "cuda":
-            _hide_gpus()
+            _hide_gpus(SimpleNamespace(**request.gpu))
             if fake:
                 view.enter_context(absent_inductor.fake_tensors())
             else:
@@ -126,9 +125,8 @@ class _Watchdog:
                 signal.setitimer(signal.ITIMER_REAL, self._left)
 
 
-def _hide_gpus() -> None:
+def _hide_gpus(gpu: SimpleNamespace) -> None:
     """Leave this process without a GPU, but with answers of the one that there is."""
-    gpu = _asked()
     os.environ.update(dict.fromkeys(_VISIBLE, ""))
     answer_by(lambda: gpu)
     vars(torch.cuda).update(is_initialized=lambda: True, _lazy_init=lambda: None)
@@ -136,23 +134,3 @@ def _hide_gpus() -> None:
         importlib.import_module("triton.runtime").driver.set_active(IdleDriver(gpu))
     if DYNAMO in sys.modules:
         absent_inductor.answer_questions()
-
-
-def _asked() -> SimpleNamespace:
-    """Return the GPU's properties as another process gets them from the driver, which makes no context for that."""
-    read_end, write_end = os.pipe()
-    child = os.fork()
-    if not child:
-        with os.fdopen(write_end, "w") as file:
-            try:
-                found = torch.cuda.get_device_properties(0)
-                values = {name: getattr(found, name) for name in dir(found) if not name.startswith("_")}
-                json.dump({name: value for name, value in values.items() if isinstance(value, int | float | str)}, file)
-                file.flush()
-            finally:
-                os._exit(0)
-    os.close(write_end)
-    with os.fdopen(read_end) as file:
-        text = file.read()
-    os.waitpid(child, 0)
-    return SimpleNamespace(**json.loads(text))

@@ -33,6 +33,7 @@ def request(device: str = "cpu", seconds: float = 20.0, modules: list[str] | Non
     ]
     return messages.Rehearse(
         device=device,
+        gpu=vars(H100),
         threads=torch.get_num_threads(),
         modules=modules or [],
         init_inputs=[],
@@ -55,12 +56,6 @@ def events(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setattr(capture, "announce_compilers", lambda: None)  # for the rest of this process
     monkeypatch.setenv("TORCHINDUCTOR_COMPILE_THREADS", "1")
     return file
-
-
-@pytest.fixture
-def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make a GPU that the driver tells of."""
-    monkeypatch.setattr(rehearsal, "_asked", lambda: H100)
 
 
 def noted(file: Path) -> type[torch.nn.Module]:
@@ -91,7 +86,6 @@ def test_the_model_is_made_and_called_in_another_process(tmp_path: Path, capfd: 
     assert capfd.readouterr().out == ""
 
 
-@pytest.mark.usefixtures("gpu")
 def test_tensors_of_a_gpu_say_that_they_lie_on_it(tmp_path: Path) -> None:
     model_class = noted(tmp_path / "seen")
     rehearsal.rehearse(request("cuda:0"), model_class, FailedBuilds())
@@ -150,15 +144,13 @@ def test_how_it_ends_is_nobody_s_failure() -> None:
 #: A process that rehearses ModelNew of a file, and calls it then where the device is there.
 _SCRIPT = """
 import json, os, sys, torch
-from types import SimpleNamespace
 from hkbench.protocol.codec import decode
 from hkbench.protocol.messages import Rehearse
 from hkbench.runner import capture, rehearsal
 from hkbench.runner.load import load_file
 
-request, code, gpu = json.loads(sys.argv[1])
+request, code = json.loads(sys.argv[1])
 request = decode(Rehearse, request)
-rehearsal._asked = lambda: SimpleNamespace(**gpu)
 out = os.dup(1)
 capture.listeners.append(lambda event: os.write(out, f"{event}\\n".encode()))
 model_class = load_file("candidate", code, {}).ModelNew
@@ -177,7 +169,7 @@ def rehearsed(folder: Path, source: str, asked: messages.Rehearse) -> list[str]:
     code = folder / "code.py"
     code.write_text(HEAD + textwrap.dedent(source))
     caches = {name: str(folder / name) for name in ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR")}
-    told = json.dumps([encode(asked), str(code), vars(H100)])
+    told = json.dumps([encode(asked), str(code)])
     done = subprocess.run(
         [sys.executable, "-c", _SCRIPT, told], cwd=ROOT, env=os.environ | caches, capture_output=True, text=True
     )
