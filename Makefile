@@ -27,11 +27,12 @@ demo-hipkittens: setup
 	    "make demo-hipkittens shows them"
 
 # $(call tests,MARKS,OPTIONS): the tests that MARKS select, in three parts, of which none keeps another from running.
-# What times, freezes or confines processes (marked alone, and the sandbox's) has the machine for itself.
+# The first runs a file at a time in each of three processes, for two cores: a test often waits. The long files come
+# first. What times, freezes or confines processes (marked alone, and the sandbox's) has the machine for itself.
 define tests
 @set -x; failed=0; \
-$(PY) -m pytest $(2) -n 2 --dist loadfile --ignore=tests/unit/sandbox -m '$(1) and not alone' \
-    tests/unit tests/integration || failed=1; \
+$(PY) -m pytest $(2) -n 3 --dist loadfile --no-loadscope-reorder --ignore=tests/unit/sandbox \
+    -m '$(1) and not alone' tests/integration tests/unit || failed=1; \
 $(PY) -m pytest $(2) -m '$(1)' tests/unit/sandbox tests/gpu || failed=1; \
 $(PY) -m pytest $(2) -m '$(1) and alone' tests/integration || failed=1; \
 exit $$failed

@@ -17,7 +17,6 @@ from hkbench.records import DeviceKind, FailureKind, Status
 
 EXAMPLES = doors.ROOT / "examples" / "api"
 QUICK = hkbench.EvaluationSettings.model_validate({"track": "any", "trials": 2, "timing_runs": 3, "warmups": 1})
-pytestmark = pytest.mark.alone
 
 
 @pytest.fixture

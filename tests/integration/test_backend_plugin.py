@@ -66,7 +66,6 @@ def installed(tmp_path: Path) -> dict[str, str]:
     return plugins.installed(tmp_path / "packages", "plain_c", "hkbench.backends: plain_c = plain_c:PLAIN_C")
 
 
-@pytest.mark.alone
 def test_a_run_of_a_backend_that_was_added(tmp_path: Path, installed: dict[str, str]) -> None:
     problem = problem_file(tmp_path / "problems", PROBLEM)
     reply = tmp_path / "replies" / problem.name / "attempt_1" / "sample_1" / "response.txt"

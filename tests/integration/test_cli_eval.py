@@ -13,8 +13,6 @@ from support import doors
 
 from hkbench.records import FailureKind, Stage, Status, Verdict
 
-pytestmark = pytest.mark.alone
-
 QUICK = ("--device", "cpu", *doors.QUICK)
 
 

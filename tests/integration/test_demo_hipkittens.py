@@ -17,7 +17,7 @@ from hkbench.store.layout import RunPaths
 from hkbench.store.reader import read_run
 from hkbench.toolchain.hipkittens import VARIABLES, Dialect
 
-pytestmark = [pytest.mark.hipcc, pytest.mark.slow, pytest.mark.alone]
+pytestmark = [pytest.mark.hipcc, pytest.mark.slow]
 PAGE = doors.ROOT / "examples" / "replies" / "README.md"
 LIMIT = 900.0  #: seconds: the first emulated device of a machine is compiled
 _ROW = re.compile(r"\| `(?P<problem>\w+)` \| (?P<attempt>\d) \| `(?P<made>\w+)` \|")

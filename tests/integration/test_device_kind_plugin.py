@@ -31,7 +31,6 @@ def installed(tmp_path: Path) -> dict[str, str]:
     )
 
 
-@pytest.mark.alone
 def test_a_run_on_a_kind_of_device_that_was_added(tmp_path: Path, installed: dict[str, str]) -> None:
     problem = problem_file(tmp_path / "problems", AFFINE)
     reply = tmp_path / "replies" / problem.name / "attempt_1" / "sample_1" / "response.txt"

@@ -16,7 +16,7 @@ from support.small_problems import problem_file
 
 from hkbench.records import FailureKind, Ownership, Status, Verdict
 
-pytestmark = [pytest.mark.hipcc, pytest.mark.slow, pytest.mark.alone]
+pytestmark = [pytest.mark.hipcc, pytest.mark.slow]
 
 #: Each row's sum, which waves of a workgroup put together in LDS.
 ROW_SUM = """

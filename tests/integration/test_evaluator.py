@@ -28,7 +28,7 @@ from hkbench.records import (
     Verdict,
 )
 
-pytestmark = [pytest.mark.alone, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SETTINGS = EvaluationSettings(
     track=Track.ANY,

@@ -14,7 +14,7 @@ from hkbench.engine.evaluator import EvaluationResult, LocalEvaluator, OnStage
 from hkbench.engine.slots import BuildSlots, HostShare
 from hkbench.records import DeviceFacts, DeviceKind, EvaluationSettings, Stage, Track
 
-pytestmark = [pytest.mark.alone, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 HANGS = 300.0  #: seconds, longer than the others take on any machine; what hangs is given up before
 SETTINGS = EvaluationSettings(

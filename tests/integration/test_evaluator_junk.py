@@ -15,7 +15,7 @@ from support.small_problems import AFFINE, LINEAR, candidate_file, problem_file
 from hkbench.engine.evaluator import LocalEvaluator
 from hkbench.records import DeviceKind, EvaluationSettings, FailureKind, Track, Verdict
 
-pytestmark = [pytest.mark.alone, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SETTINGS = EvaluationSettings(
     track=Track.ANY,

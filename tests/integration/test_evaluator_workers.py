@@ -16,7 +16,7 @@ from hkbench.records import DeviceFacts, DeviceKind, EvaluationSettings, Failure
 from hkbench.sandbox.client import ForkServer
 from hkbench.sandbox.environment import kept_environment
 
-pytestmark = [pytest.mark.alone, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 SETTINGS = EvaluationSettings(
     track=Track.ANY, trials=2, timing_runs=3, timing_seconds=5.0, warmups=1, memory_gib=1.5, profile_slow=False

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.kernelbench_batch import Task, evaluate_all
 
-pytestmark = [pytest.mark.alone, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 #: The two functions that are called, as they are there; both write to standard output.
 EVALUATION = """

@@ -30,7 +30,7 @@ from hkbench.records import Verdict
 from hkbench.store.layout import RunPaths
 from hkbench.store.reader import read_run
 
-pytestmark = [pytest.mark.alone, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 LIMIT = 900.0  #: seconds for one block
 README = (doors.ROOT / "README.md").read_text()
