@@ -1,16 +1,25 @@
-"""scripts/compare_strategies.py as a user runs it: three strategies, equal calls, two small problems."""
+"""scripts/compare_strategies.py as a user runs it: three strategies, equal calls, two small problems.
+
+Within this process, and so are the commands that it starts; `test_contradictions_run_nothing` has it as a process.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 from support import doors
 
 from hkbench.records import AdviceReceived, ReplyReceived
+from scripts import compare_strategies
 
 pytestmark = pytest.mark.slow
 NAMES = ("1_One", "2_Two")
@@ -23,18 +32,32 @@ def bench(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(bench: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(doors.ROOT / "scripts" / "compare_strategies.py"), "1", "2"]
-    command += ["--problems", str(bench / "problems"), "--results", str(bench / "compared"), *map(str, arguments)]
+def words(bench: Path, *arguments: object) -> list[str]:
     quick = [word for word in doors.QUICK if word not in ("--track", "any")]
-    return subprocess.run(
-        [*command, "--", "--device", "cpu", *quick],
-        env=doors.environment(),
-        capture_output=True,
-        text=True,
-        timeout=2 * doors.LIMIT,
-        check=False,
-    )
+    chosen = ["1", "2", "--problems", bench / "problems", "--results", bench / "compared", *arguments]
+    return [*map(str, chosen), "--", "--device", "cpu", *quick]
+
+
+def run(bench: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """The script to its end; its commands' output is in its own."""
+
+    def command(started: Sequence[str], *, check: bool) -> subprocess.CompletedProcess[str]:
+        python, script, *given = started
+        assert python == sys.executable and Path(script).parent == doors.ROOT and not check
+        done = doors.call(Path(script).stem, *given)
+        sys.stdout.write(done.stdout)
+        sys.stderr.write(done.stderr)
+        return done
+
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        mock.patch.object(compare_strategies, "subprocess", SimpleNamespace(run=command)),
+        mock.patch.object(sys, "argv", [compare_strategies.__file__, *words(bench, *arguments)]),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        code = compare_strategies.main()
+    return subprocess.CompletedProcess([], code, out.getvalue(), err.getvalue())
 
 
 def calls(bench: Path, strategy: str) -> tuple[int, int]:
@@ -88,6 +111,9 @@ def test_a_strategy_that_lacks_replies_is_named(bench: Path) -> None:
     ],
 )
 def test_contradictions_run_nothing(bench: Path, arguments: tuple[object, ...], said: str) -> None:
-    done = run(bench, *arguments)
+    command = [sys.executable, compare_strategies.__file__, *words(bench, *arguments)]
+    done = subprocess.run(
+        command, env=doors.environment(), capture_output=True, text=True, timeout=doors.LIMIT, check=False
+    )
     assert done.returncode != 0 and said in done.stderr
     assert not (bench / "compared").exists()
