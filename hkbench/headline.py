@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from hkbench.device_kinds import model_of
-from hkbench.records import SETTLED, TIMED, BackendName, Outcome, Ownership, RunConfig, RunFacts
+from hkbench.records import SETTLED, TIMED, BackendName, Outcome, Ownership, RuleSet, RunConfig, RunFacts
 from hkbench.registry import backend_title
 
 SEPARATOR = " · "
@@ -36,14 +36,23 @@ def title(config: RunConfig, facts: RunFacts | None = None) -> str:
 
 
 def title_parts(config: RunConfig, facts: RunFacts | None = None) -> tuple[str, ...]:
-    """Return model; backend and device; problems; samples x attempts; track. `facts` as far as they are known."""
+    """Return model; backend and device; problems; samples x attempts; track; the rules, if they are not hkbench's.
+
+    `facts` as far as they are known.
+    """
     return (
         model_name(config),
         f"{backend_title(config.backend)} {_where(config, facts)}",
         _problems(config, facts),
         f"{config.samples}x{config.attempts}",
         f"track {config.evaluation.track.value}",
+        *rules_part(config.evaluation.rules),
     )
+
+
+def rules_part(rules: RuleSet) -> tuple[str, ...]:
+    """Return what a title says of the rules: nothing of hkbench's own."""
+    return () if rules is RuleSet.HKBENCH else ("KernelBench's rules",)
 
 
 def is_timed(config: RunConfig) -> bool:

@@ -10,7 +10,7 @@ from functools import cached_property
 import torch
 
 from hkbench.analysis.domains import all_finite
-from hkbench.analysis.tolerances import RTOL_BY_NAME, WIDEST
+from hkbench.analysis.tolerances import RTOL_BY_NAME, WIDEST, kernelbench_tolerance
 from hkbench.records import Mismatch, Tolerance
 
 #: Elements compared at a time: on a CPU so few that the float64 copies stay in its cache (six times as fast), on a GPU
@@ -141,6 +141,31 @@ def compare_leaf(
     return _all_within(expected, got, tolerance, scale) or _worst_of(path, expected, got, tolerance, scale.value)
 
 
+def kernelbench_tolerance_for(dtype: torch.dtype, changed: Mapping[str, float] | None = None) -> Tolerance:
+    """Return KernelBench's tolerance for outputs of a dtype; `changed` as in `tolerance_for`, for atol and rtol."""
+    name = str(dtype).removeprefix("torch.")
+    rtol = (changed or {}).get(name, kernelbench_tolerance(name))
+    return Tolerance(dtype=name, rtol=rtol, plain_rtol=rtol, atol=rtol)
+
+
+def all_close(native: torch.Tensor, got: torch.Tensor, tolerance: Tolerance) -> bool:
+    """Compare as KernelBench does, with eager's answer by torch.allclose: no NaN passes."""
+    assert tolerance.atol is not None
+    wide = torch.complex128 if native.is_complex() else torch.float64
+    return all(
+        torch.allclose(want.to(wide), have.to(wide), atol=tolerance.atol, rtol=tolerance.rtol)
+        for want, have in zip(_parts(native), _parts(got), strict=True)
+    )
+
+
+def compare_all_close(path: str, native: torch.Tensor, got: torch.Tensor, tolerance: Tolerance) -> LeafResult:
+    """Return by how much KernelBench's comparison passes, or where it fails most."""
+    if native.is_complex():
+        path = f"{path}.view_as_real"
+        native, got = torch.view_as_real(native), torch.view_as_real(got)
+    return _worst_of(path, native, got, tolerance, 0.0)
+
+
 def worst_within(limit: float, path: str, expected: torch.Tensor, got: torch.Tensor, tolerance: Tolerance) -> bool:
     """Return whether `compare_leaf(...).worst` is at most `limit`; the largest error may tell in fewer passes."""
     scale = None if expected.is_complex() else Scale(expected)
@@ -222,10 +247,15 @@ def _worst_of(path: str, expected: torch.Tensor, got: torch.Tensor, tolerance: T
     start = 0
     for part, got_part in zip(_parts(expected), _parts(got), strict=True):
         want, have = part.double(), got_part.double()
-        equal = (want == have) | (torch.isnan(want) & torch.isnan(have))
+        equal = want == have
+        if tolerance.atol is None:
+            equal |= torch.isnan(want) & torch.isnan(have)
         finite = torch.isfinite(want) & torch.isfinite(have)
         error = torch.where(equal, 0.0, (have - want).abs())
-        allowed = tolerance.rtol * (want.abs() + scale)
+        if tolerance.atol is None:
+            allowed = tolerance.rtol * (want.abs() + scale)
+        else:
+            allowed = tolerance.atol + tolerance.rtol * have.abs()
         ratio = torch.where(equal, 0.0, torch.where(finite, error / allowed, math.inf))
         ratio = torch.nan_to_num(ratio, nan=math.inf, posinf=math.inf)
         bad = ratio > 1.0

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 import torch
 from torch import nn
+
+from hkbench.protocol.memory import first_names
 
 SPREAD = 0.25  #: relative change of each element
 NUDGE = 0.1  #: added noise, as a share of the parameter's rms
@@ -99,6 +101,7 @@ class Form:
     shape: tuple[int, ...]
     dtype: str  #: without "torch."
     is_parameter: bool
+    same: str | None = None  #: another name, before this one, of the very same tensor
 
 
 @dataclass(frozen=True)
@@ -109,14 +112,24 @@ class Fit:
     missing: tuple[str, ...] = ()  #: the reference's, without a counterpart; buffers only if they are statistics
     unexpected: tuple[str, ...] = ()  #: the candidate's parameters without a counterpart
     problem: str | None = None  #: one sentence, where the parameters do not fit
+    also: dict[str, str] = field(
+        default_factory=dict
+    )  #: candidate's further names of a tensor -> its name in `mapping`
 
 
 def forms(model: nn.Module) -> dict[str, Form]:
     """Return the entries of a model's `state_dict`, in its order."""
     parameters = {name for name, _ in model.named_parameters(remove_duplicate=False)}
+    state = model.state_dict()
+    first = first_names(state)
     return {
-        name: Form(tuple(value.shape), str(value.dtype).removeprefix("torch."), name in parameters)
-        for name, value in model.state_dict().items()
+        name: Form(
+            tuple(value.shape),
+            str(value.dtype).removeprefix("torch."),
+            name in parameters,
+            first[name] if first[name] != name else None,
+        )
+        for name, value in state.items()
     }
 
 
@@ -124,17 +137,44 @@ def fit(reference: Mapping[str, Form], candidate: Mapping[str, Form]) -> Fit:
     """Pair what has the same name and shape, then what alone has a last name and shape, then the rest in order.
 
     A dtype may differ among floating ones: loading casts. The candidate may have further buffers, and lack those of the
-    reference's that are no running statistics.
+    reference's that are no running statistics. Several names of one tensor are one parameter, on either side: one of
+    them in `mapping` is enough, and the candidate's others get its values `also`.
     """
     wanted = {name: form for name, form in reference.items() if form.is_parameter or _leaf(name) in RUNNING}
     mapping = {name: name for name, form in reference.items() if name in candidate and _alike(form, candidate[name])}
     _pair_by_last_name(wanted, candidate, mapping)
+    wanted, single = _one_name_each(wanted, reference, mapping.values()), _one_name_each(candidate, candidate, mapping)
     for parameters in (True, False):
-        _pair_in_order(wanted, candidate, mapping, parameters)
-    taken = set(mapping.values())
-    missing = tuple(name for name in wanted if name not in taken)
-    unexpected = tuple(name for name, form in candidate.items() if form.is_parameter and name not in mapping)
-    return Fit(mapping, missing, unexpected, _problem(reference, candidate, missing, unexpected))
+        _pair_in_order(wanted, single, mapping, parameters)
+    held, taken = _first(candidate, mapping), _first(reference, mapping.values())
+    missing = tuple(name for name in wanted if _of(reference, name) not in taken)
+    unexpected = tuple(name for name, form in single.items() if form.is_parameter and _of(candidate, name) not in held)
+    also = {
+        name: held[_of(candidate, name)] for name in candidate if name not in mapping and _of(candidate, name) in held
+    }
+    return Fit(mapping, missing, unexpected, _problem(reference, candidate, missing, unexpected), also)
+
+
+def _of(forms: Mapping[str, Form], name: str) -> str:
+    """Return the first name of an entry's tensor."""
+    return forms[name].same or name
+
+
+def _one_name_each(entries: Mapping[str, Form], forms: Mapping[str, Form], paired: Iterable[str]) -> dict[str, Form]:
+    """Return the entries that are paired, and one name of each tensor none of whose names is; statistics by theirs."""
+    known = set(paired)
+    seen = set(_first(forms, known))
+    kept = {name for name in entries if name in known}
+    for name in sorted(entries, key=lambda name: _leaf(name) not in RUNNING):
+        if name not in known and _of(forms, name) not in seen:
+            seen.add(_of(forms, name))
+            kept.add(name)
+    return {name: form for name, form in entries.items() if name in kept}
+
+
+def _first(forms: Mapping[str, Form], names: Iterable[str]) -> dict[str, str]:
+    """Return, by the first name of a tensor, one of `names` that it has."""
+    return {_of(forms, name): name for name in names}
 
 
 def _alike(one: Form, other: Form) -> bool:

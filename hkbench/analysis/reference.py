@@ -43,6 +43,7 @@ class Reference:
         torch.manual_seed(seed)
         try:
             self.init_inputs = list(self._namespace["get_init_inputs"]())
+            torch.manual_seed(seed)  # as right before ModelNew is made, whatever the arguments took of it
             self.model = self._namespace["Model"](*self.init_inputs).to(device)
         except Exception as error:
             raise ProblemError(f"{problem.path}: Model(*get_init_inputs()) raised {error!r}") from error

@@ -23,10 +23,6 @@ from hkbench.errors import ProblemError
 from hkbench.problems.sizes import sizes_in_force
 from hkbench.records import Problem, SizeSet, Tolerance
 
-#: atol and rtol of KernelBench's comparison (torch.allclose) by the dtype of the output, as get_tolerance_for_precision
-#: in its src/kernelbench/eval.py has them (commit 423217d); what it does not list is taken as float32.
-KERNELBENCH_TOLERANCE = {torch.float16: 1e-2, torch.bfloat16: 1e-2}
-KERNELBENCH_DEFAULT = 1e-4
 BYTES_AN_ELEMENT = 64  #: of an audit at its height: native and precise outputs, changed inputs, intermediates
 #: Two results are the same in exact arithmetic when they differ by less than rounding, relative to the largest element.
 ROUNDING = {torch.float64: 1e-10, torch.float32: 1e-5}
@@ -222,9 +218,7 @@ def _tensors(trial: Trial, answer: Leaves) -> Iterator[tuple[str, torch.Tensor, 
 def _kernelbench_passes(trial: Trial, answer: Leaves) -> bool:
     """Compare with eager PyTorch, by an absolute and a relative tolerance that are the same number."""
     for _, native, _, made in _tensors(trial, answer):
-        tolerance = KERNELBENCH_TOLERANCE.get(native.dtype, KERNELBENCH_DEFAULT)
-        wide = torch.complex128 if native.is_complex() else torch.float64
-        if not torch.allclose(native.to(wide), made.to(wide), atol=tolerance, rtol=tolerance):
+        if not compare.all_close(native, made, compare.kernelbench_tolerance_for(native.dtype)):
             return False
     return True
 

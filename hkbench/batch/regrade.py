@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from hkbench.analysis.tolerances import RTOL_BY_NAME
+from hkbench.analysis.tolerances import tolerances_of
 from hkbench.batch.rerun import Tell
 from hkbench.batch.revision import pending, recorded_verdict, replace_verdict
 from hkbench.records import EvaluationSettings, SampleKey
@@ -15,7 +15,7 @@ from hkbench.store.recorder import Recorder
 
 def rules_of(settings: EvaluationSettings) -> Rules:
     """Return the rules of today's evaluator under these settings."""
-    return Rules(track=settings.track, rtol=RTOL_BY_NAME | settings.rtol)
+    return Rules(track=settings.track, rtol=tolerances_of(settings.rules) | settings.rtol)
 
 
 def decide(run: RunView, keys: Sequence[SampleKey], rules: Rules) -> Iterator[tuple[SampleKey, Regraded]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hkbench.records import FurtherBaseline, Interval, KernelResources, Status, Verdict
+from hkbench.records import FurtherBaseline, Interval, KernelResources, RuleSet, Status, Verdict
 from hkbench.store.sanitize import strip_escapes
 
 DETAIL_LINES = 30
@@ -23,6 +23,7 @@ def describe(verdict: Verdict) -> str:
         lines += [_resources(kernel) for kernel in verdict.resources]
     else:
         lines += _figures(verdict)
+    lines += _by_ours(verdict)
     if (language := verdict.language) is not None:
         what = "kernels that ran" if language.ran else "kernels in the source, not seen running"
         lines.append(f"{what}: {language.backend} ({strip_escapes(language.reason)})")
@@ -39,13 +40,27 @@ def _failure(verdict: Verdict) -> list[str]:
     word = "refused" if verdict.status is Status.REFUSED else "not correct"
     lines = [f"{word}: {failure.kind} at stage {failure.stage}{trial}", f"  {strip_escapes(failure.message)}"]
     if failure.rule is not None:
-        lines.append(f"  rule broken: {failure.rule}")
+        place = "" if failure.line is None else f", at line {failure.line}"
+        beyond = " (KernelBench does not ask for it, see --rules)" if failure.is_beyond_kernelbench else ""
+        lines += [f"  rule broken: {failure.rule}{place}{beyond}", f"  to change: {failure.change}"]
     if failure.detail:
         detail = strip_escapes(failure.detail).splitlines()
         lines += [f"  | {line}" for line in detail[:DETAIL_LINES]]
         if len(detail) > DETAIL_LINES:
             lines.append(f"  | ... {len(detail) - DETAIL_LINES} more lines in the JSON verdict")
     return lines
+
+
+def _by_ours(verdict: Verdict) -> list[str]:
+    """Say under other rules than hkbench's whose they are, and what hkbench's would have refused."""
+    if verdict.conditions.rules is RuleSet.HKBENCH:
+        return []
+    found = [
+        f"  {failure.kind}{'' if failure.rule is None else f' (rule {failure.rule})'}: {strip_escapes(failure.message)}"
+        for failure in verdict.would_fail
+    ]
+    told = "hkbench's would refuse it:" if found else "what was tried of hkbench's passes too"
+    return [f"by KernelBench's rules; {told}", *found]
 
 
 def _figures(verdict: Verdict) -> list[str]:
@@ -57,7 +72,7 @@ def _figures(verdict: Verdict) -> list[str]:
         f"{word}: speed-up {ratio.value:.2f}x (95 %: {ratio.low:.2f} to {ratio.high:.2f})",
         f"  baseline  {_time(verdict.baseline.median)} (eager)",
         f"  candidate {_time(verdict.candidate.median)}, {runs} interleaved runs, {verdict.candidate.clock}",
-        f"  {len(verdict.trials)} trials passed against a {verdict.conditions.reference_precision} reference",
+        f"  {len(verdict.trials)} trials passed against {_reference(verdict)}",
     ]
     lines += [line for further in verdict.baselines for line in _further(further)]
     if (over := verdict.over_best) is not None:
@@ -73,6 +88,12 @@ def _further(found: FurtherBaseline) -> list[str]:
     over = found.speedup
     line = f"  baseline  {_time(found.timing.median)} ({found.name}): speed-up {over.value:.2f}x"
     return [f"{line} (95 %: {over.low:.2f} to {over.high:.2f})", *(f"    {strip_escapes(one)}" for one in found.notes)]
+
+
+def _reference(verdict: Verdict) -> str:
+    if verdict.conditions.rules is RuleSet.KERNELBENCH:
+        return "eager's answers, by torch.allclose"
+    return f"a {verdict.conditions.reference_precision} reference"
 
 
 def _time(interval: Interval) -> str:

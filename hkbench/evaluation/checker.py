@@ -118,6 +118,52 @@ class Checker:
         self.tolerances[path] = known.model_copy(update={"error": error, "eager_error": eager})
 
 
+class AllCloseChecker(Checker):
+    """Hold outputs against eager's by torch.allclose, as KernelBench does."""
+
+    def check_against(
+        self, got: dict[str, torch.Tensor], baseline: dict[str, torch.Tensor], inputs: list[object]
+    ) -> None:
+        """See `Checker.check_against`: the baseline's outputs are eager's."""
+        for path, whole in got.items():
+            begin = secrets.randbelow(max(1, whole.numel() - WINDOW + 1))
+            expected, answer = (tensor.reshape(-1)[begin : begin + WINDOW] for tensor in (baseline[path], whole))
+            if not compare.all_close(expected, answer, self._tolerance(expected)):
+                self.check_again(got, inputs)
+                return
+
+    def check_again(self, got: dict[str, torch.Tensor], inputs: list[object]) -> None:
+        """See `Checker.check_again`."""
+        native = self._native(inputs)
+        self.check(got, native, native, None)
+
+    def check(
+        self,
+        got: dict[str, torch.Tensor],
+        native: Leaves,
+        precise: Leaves,  # noqa: ARG002
+        trial: int | None,
+        known: dict[str, Tolerance] | None = None,  # noqa: ARG002
+    ) -> tuple[float, float | None]:
+        """See `Checker.check`; `precise` and `known` have no part in it."""
+        worst, error = 0.0, None
+        for path, answer in got.items():
+            eager = native[path]
+            assert isinstance(eager, torch.Tensor)
+            self.tolerances[path] = tolerance = self._tolerance(eager)
+            result = compare.compare_all_close(path, eager, answer, tolerance)
+            if result.mismatch is not None:
+                kind = FailureKind.NOT_FINITE if result.not_finite else FailureKind.WRONG_VALUES
+                raise _wrong(kind, result.mismatch, trial, result.not_finite)
+            worst = max(worst, result.worst)
+            if result.max_abs_error is not None:
+                error = max(error or 0.0, result.max_abs_error)
+        return worst, error
+
+    def _tolerance(self, output: torch.Tensor) -> Tolerance:
+        return compare.kernelbench_tolerance_for(output.dtype, self._rtol)
+
+
 def _wrong(kind: FailureKind, found: Mismatch, trial: int | None, not_finite: int = 0) -> failures.CandidateFailed:
     share = f"{found.wrong_elements} of {found.elements} elements"
     text = f"{found.output}{list(found.index)}: expected {found.expected!r}, got {found.got!r}; {share} are wrong"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -31,6 +30,7 @@ from hkbench.evaluation.refusal import forbidden
 from hkbench.evaluation.rehearsal import rehearse
 from hkbench.evaluation.session import Session, draw_seed
 from hkbench.evaluation.side import BaselineClient, RunnerClient
+from hkbench.evaluation.source import require_python, source_of
 from hkbench.evaluation.timing import Timing
 from hkbench.evaluation.trust import CandidateContext, TrustReport, assess, compare_clocks
 from hkbench.problems.sizes import sizes_in_force
@@ -39,7 +39,7 @@ from hkbench.profile.names import BuildFolder
 from hkbench.profile.ownership import owner_of_kernel, owner_of_operator
 from hkbench.protocol import messages
 from hkbench.protocol.codec import encode
-from hkbench.reading import SOURCE_BYTES, Reading, read_apart
+from hkbench.reading import Reading, SourceLines, placed, read_apart
 from hkbench.records import (
     Conditions,
     DeviceFacts,
@@ -52,6 +52,7 @@ from hkbench.records import (
     KernelProfile,
     Owner,
     Ownership,
+    RuleSet,
     Stage,
     StageTime,
     Status,
@@ -94,7 +95,7 @@ class CandidateEvaluation:
         self._files = files
         self._enter, self._tell = enter, tell
         self._memory_bytes = memory_bytes
-        self._source, self._sha256 = (b"", loaded.sha256) if loaded else _source_of(Path(job.code))
+        self._source, self._sha256 = (b"", loaded.sha256) if loaded else source_of(Path(job.code))
         self._text = loaded.text if loaded else self._source.decode(errors="replace")
         self._times: dict[Stage, float] = dict(loaded.seconds) if loaded else {}
         self._stage = Stage.PARSE
@@ -104,6 +105,7 @@ class CandidateEvaluation:
         self._facts: DeviceFacts | None = None
         self._further: tuple[FurtherBaseline, ...] = ()
         self._findings: tuple[Finding, ...] = loaded.findings if loaded else ()
+        self._lines = loaded.lines if loaded else SourceLines()
         self._built = BuildFolder(job.folder, loaded.built if loaded else None)
         self.extensions: list[object] = []
         self.launched: LaunchesCompiled | None = None
@@ -119,6 +121,7 @@ class CandidateEvaluation:
             text=self._text,
             sha256=self._sha256,
             findings=self._findings,
+            lines=self._lines,
             seconds=self._times,
             build_seconds=self._link.build_seconds,
             said=self._link.said.decode(),
@@ -146,6 +149,7 @@ class CandidateEvaluation:
             self._forbid()
             if self._profiles(measured):
                 profile = self._profile()
+            self._probe()
 
         failure = self._guarded(stages)
         return self.verdict(failure, measured, trusted, profile)
@@ -202,8 +206,8 @@ class CandidateEvaluation:
     def _load(self) -> None:
         with self._timed(Stage.PARSE):
             read = self._read()
-            _require_python(self._source, read)
-            self._findings = read.findings
+            require_python(self._source, read)
+            self._findings, self._lines = read.findings, read.lines
         with self._timed(Stage.LOAD):
             settings = self._job.settings
             load = messages.Load(
@@ -302,7 +306,8 @@ class CandidateEvaluation:
         measured = timing.measure()
         seen = timing.witness()
         agreed = compare_clocks(evidence, measured, seen)
-        if agreed.agree and not model_of(self._job.device).on_host:  # so it is not measured once more
+        probes = self._job.settings.rules is not RuleSet.HKBENCH
+        if agreed.agree and not probes and not model_of(self._job.device).on_host:  # so it is not measured once more
             self._begin_end(measured)
         return measured, assess(evidence, measured, seen, agreed)
 
@@ -318,6 +323,16 @@ class CandidateEvaluation:
         """Begin to end the candidate's runner where it is not needed any more: a GPU's driver takes 0.1 s for that."""
         if not self._profiles(measured):
             self._link.begin_end()
+
+    def _probe(self) -> None:
+        """See what hkbench's rules make of a candidate that others let pass; whatever it does then, it has passed."""
+        assert self._session is not None
+        if self._job.settings.rules is RuleSet.HKBENCH:
+            return
+        self._tell("trials by hkbench's rules")
+        failure = self._guarded(self._session.probe)
+        if failure is not None:
+            self._session.contract.keep(failure)
 
     def _profiles(self, measured: Measurement) -> bool:
         settings = self._job.settings
@@ -406,7 +421,8 @@ class CandidateEvaluation:
         return Verdict(
             problem=self._job.problem.name,
             status=status,
-            failure=failure,
+            failure=self._placed(failure) if failure is not None else None,
+            would_fail=tuple(map(self._placed, self._session.contract.kept)) if self._session else (),
             trials=tuple(self._session.passed) if self._session else (),
             baseline=measured.baseline if measured else None,
             candidate=measured.candidate if measured else None,
@@ -424,6 +440,14 @@ class CandidateEvaluation:
             conditions=self._conditions(measured, trusted),
             output=end.output or None,
         )
+
+    def _placed(self, failure: Failure) -> Failure:
+        return placed(failure, self._lines, self._findings)
+
+    def _reference_precision(self) -> str | None:
+        if self._reference is None or self._session is None:
+            return None
+        return "native" if self._job.settings.rules is RuleSet.KERNELBENCH else self._reference.precision
 
     def _ownership(self, trusted: TrustReport | None) -> Ownership | None:
         if isinstance(self._session, EmulatedSession):
@@ -449,11 +473,12 @@ class CandidateEvaluation:
             candidate_sha256=self._sha256,
             problem_sha256=self._job.problem.sha256,
             track=self._job.settings.track,
+            rules=self._job.settings.rules,
             isolation=_isolation(self._job.isolation, trusted.unseen if trusted else None),
             seeds=tuple(session.seeds) if session else (),
             tolerances=tuple(session.checker.tolerances.values()) if session else (),
             weights=session.parameters.weights if session else None,
-            reference_precision=self._reference.precision if self._reference and session else None,
+            reference_precision=self._reference_precision(),
             flush_bytes=session.flush_bytes if session else None,
             warmups=self._job.settings.warmups if measured else None,
             not_checked=tuple(not_checked),
@@ -473,29 +498,3 @@ def _isolation(surveyed: Isolation, unseen: str | None) -> Isolation:
 def torch_device(facts: DeviceFacts) -> torch.device:
     """Return what torch calls a device."""
     return torch.device(model_of(facts.kind).torch_device(facts.index))
-
-
-def _source_of(code: Path) -> tuple[bytes, str]:
-    """Return as many bytes of the file as are ever read, and the SHA-256 of the whole.
-
-    One byte more than the limit tells that the file is too long.
-    """
-    with code.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-        file.seek(0)
-        return file.read(SOURCE_BYTES + 1), digest
-
-
-def _require_python(source: bytes, read: Reading) -> None:
-    """Refuse what is not Python or never mentions ModelNew, before a process is spent on it."""
-    error = read.error
-    if error is not None:
-        place = f"line {error.lineno}: " if isinstance(error, SyntaxError) else ""
-        text = error.msg if isinstance(error, SyntaxError) else str(error)
-        shown = failures.shown_syntax_error(error, source) if isinstance(error, SyntaxError) else None
-        raise failures.failed(Stage.PARSE, FailureKind.SYNTAX_ERROR, f"{place}{text}", shown)
-    if read.unread is not None:
-        raise failures.failed(Stage.PARSE, FailureKind.LIMIT, f"the file cannot be parsed: {read.unread}")
-    if b"ModelNew" not in source:
-        message = "the file never mentions ModelNew; the evaluator looks for a class of that name"
-        raise failures.failed(Stage.PARSE, FailureKind.NO_MODEL_NEW, message)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import torch
 
 from hkbench.analysis.reference import Leaves
-from hkbench.evaluation import advice
 from hkbench.evaluation.arena import overlaps
 from hkbench.protocol.memory import span
 from hkbench.protocol.messages import Object
@@ -72,10 +71,10 @@ def _aliased(described: list[Object]) -> Problem:
     for item in described:
         shares = item.get("shares")
         if shares == "input":
-            return FailureKind.ALIASED_OUTPUT, f"{item['path']} lies in the memory of an input. {advice.NOT_THE_INPUT}"
+            return FailureKind.ALIASED_OUTPUT, f"{item['path']} lies in the memory of an input"
         if shares is not None:
             message = f"{item['path']} lies in the memory of the result before it, which the caller may still hold"
-            return FailureKind.ALIASED_OUTPUT, f"{message}. {advice.FRESH_OUTPUT}"
+            return FailureKind.ALIASED_OUTPUT, message
     return None
 
 

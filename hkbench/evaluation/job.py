@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from hkbench.profile.names import Built
+from hkbench.reading import SourceLines
 from hkbench.records import (
     BackendName,
     DeviceKind,
@@ -60,6 +61,7 @@ class Loaded(Record):
     text: str  #: of the candidate
     sha256: str  #: of its bytes
     findings: tuple[Finding, ...]
+    lines: SourceLines
     seconds: dict[Stage, float]
     build_seconds: float
     said: str  #: by the candidate's guard, behind its last whole line

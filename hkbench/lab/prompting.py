@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hkbench.analysis.tolerances import RTOL_BY_NAME
+from hkbench.analysis.tolerances import tolerances_of
 from hkbench.backends import find_backend
 from hkbench.categories import CategoryBook
 from hkbench.engine import Evaluator
@@ -75,7 +75,8 @@ class Prompter:
         facts = await self.facts(problem)
         device = self._evaluator.device
         used = {fact.dtype for fact in facts.outputs if not isinstance(fact, ScalarFact)}
-        tolerances = {name: rtol for name, rtol in (RTOL_BY_NAME | self._settings.rtol).items() if name in used}
+        known = tolerances_of(self._settings.rules) | self._settings.rtol
+        tolerances = {name: rtol for name, rtol in known.items() if name in used}
         return PromptContext(
             problem=problem,
             facts=facts,

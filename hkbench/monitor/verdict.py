@@ -76,11 +76,14 @@ def _result(verdict: Verdict) -> Iterator[tuple[str, Text]]:
 
 
 def _failure(failure: Failure) -> Iterator[tuple[str, Text]]:
+    line = f", line {failure.line}" if failure.line is not None else ""
     rule = f" (rule {failure.rule})" if failure.rule is not None else ""
     signal = f", {one_line(failure.signal, 40)}" if failure.signal else ""
     trial = f", trial {failure.trial}" if failure.trial is not None else ""
-    yield "failure", Text(f"{failure.kind} in stage {failure.stage}{rule}{signal}{trial}", style="red")
+    yield "failure", Text(f"{failure.kind} in stage {failure.stage}{rule}{line}{signal}{trial}", style="red")
     yield "message", Text(strip_escapes(failure.message).expandtabs(4).strip())
+    if failure.change is not None:
+        yield "to change", Text(failure.change)
     if failure.mismatch is not None:
         yield "mismatch", Text(_mismatch(failure.mismatch))
 

@@ -109,7 +109,8 @@ def _message(failure: Failure, verdict: Verdict) -> str:
     if failure.signal and failure.signal not in message:
         message += f" (signal {clean(failure.signal)})"
     if failure.rule is not None:
-        message += f" (fair play: {failure.rule})"
+        place = "" if failure.line is None else f", line {failure.line}"
+        message += f" (fair play: {failure.rule}{place}). To change: {failure.change}."
     passed = sum(trial.passed for trial in verdict.trials)
     if passed and failure.kind not in REFUSALS:
         message += (

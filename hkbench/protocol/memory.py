@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import overload
 
 import torch
@@ -165,3 +165,16 @@ def mapped(value: object, change: Callable[[torch.Tensor], torch.Tensor]) -> obj
     if isinstance(value, dict):
         return {key: mapped(item, change) for key, item in value.items()}
     return value
+
+
+def first_names(state: Mapping[str, torch.Tensor]) -> dict[str, str]:
+    """Return the first name of each entry's tensor: a tensor that is held under several names has one of them."""
+    found: dict[tuple[object, ...], str] = {}
+    names = {}
+    for name, value in state.items():
+        if isinstance(value, torch.Tensor) and value.layout == torch.strided and value.numel() and value.data_ptr():
+            key = (value.device, value.data_ptr(), tuple(value.shape), value.stride(), value.dtype)
+            names[name] = found.setdefault(key, name)
+        else:
+            names[name] = name
+    return names

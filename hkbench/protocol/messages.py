@@ -10,7 +10,7 @@ of their own (evaluation/form.py).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Generic, TypeVar, cast
 
 from hkbench.protocol.codec import NotOfForm, Range, class_of_answer, decode, encode
@@ -196,6 +196,7 @@ class StateForm:
     shape: list[int]
     dtype: str
     parameter: bool
+    same: str  #: the first name of the tensor, its own as a rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,6 +217,7 @@ class Parameters(Request[Done]):
     """Load the values that lie in the inbox, by the model's own names."""
 
     state: dict[str, Place]
+    also: dict[str, str] = field(default_factory=dict)  #: further names, each with the one whose values it gets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

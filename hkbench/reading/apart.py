@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from hkbench.reading.budget import SOURCE_BYTES
+from hkbench.reading.lines import SourceLines, lines_of
 from hkbench.reading.reader import read_candidate
 from hkbench.reading.rules import finding
 from hkbench.records import BackendName, Finding, Track
@@ -25,6 +26,7 @@ class Reading:
     error: SyntaxError | ValueError | None = None  #: why it is not Python
     unread: str | None = None  #: why it is not known whether it is: the limit that ended its parser
     findings: tuple[Finding, ...] = ()
+    lines: SourceLines = field(default_factory=SourceLines)
 
 
 def read_apart(source: bytes, backend: BackendName, track: Track) -> Reading:
@@ -37,17 +39,19 @@ def read_apart(source: bytes, backend: BackendName, track: Track) -> Reading:
         tell(error)
         if error is not None:
             return
-        found = read_candidate(source.decode(errors="replace"), backend, track)
-        tell([one.model_dump(mode="json") for one in found])
+        text = source.decode(errors="replace")
+        tell(lines_of(text).model_dump(mode="json"))
+        tell([one.model_dump(mode="json") for one in read_candidate(text, backend, track)])
 
     told = apart(work, SECONDS, MEMORY_BYTES)
     if not told.said:
         return Reading(unread=told.cut)
     if told.said[0] is not None:
         return Reading(error=_exception(told.said[0]))
-    if len(told.said) < 2:
-        return Reading(findings=(finding("unreadable", None, told.cut or "", track),))
-    return Reading(findings=tuple(Finding.model_validate(one) for one in told.said[1]))
+    lines = SourceLines.model_validate(told.said[1]) if len(told.said) > 1 else SourceLines()
+    if len(told.said) < 3:
+        return Reading(findings=(finding("unreadable", None, told.cut or "", track),), lines=lines)
+    return Reading(findings=tuple(Finding.model_validate(one) for one in told.said[2]), lines=lines)
 
 
 def _error_in(source: bytes) -> dict[str, Any] | None:

@@ -17,6 +17,14 @@ from hkbench.records.base import (
     installed_device_kinds as installed_device_kinds,
 )
 from hkbench.records.device import DeviceFacts as DeviceFacts
+from hkbench.records.failures import (
+    BEYOND_KERNELBENCH as BEYOND_KERNELBENCH,
+    DEMANDS as DEMANDS,
+    REFUSALS as REFUSALS,
+    SELF_EXPLAINED as SELF_EXPLAINED,
+    Demand as Demand,
+    FailureKind as FailureKind,
+)
 from hkbench.records.generation import (
     AdviceKey as AdviceKey,
     CallKey as CallKey,
@@ -106,17 +114,15 @@ from hkbench.records.trust import (
     Protection as Protection,
     Races as Races,
     Rule as Rule,
+    RuleSet as RuleSet,
     Severity as Severity,
     Track as Track,
     Work as Work,
 )
 from hkbench.records.verdict import (
-    REFUSALS as REFUSALS,
-    RULE_BROKEN as RULE_BROKEN,
     BaselineName as BaselineName,
     Conditions as Conditions,
     Failure as Failure,
-    FailureKind as FailureKind,
     FurtherBaseline as FurtherBaseline,
     Interval as Interval,
     Mismatch as Mismatch,

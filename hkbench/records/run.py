@@ -10,6 +10,7 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 from hkbench.records.advice import AnswerForm, QuestionKind
 from hkbench.records.base import BackendName, DeviceKind, Flag, FolderName, Record
 from hkbench.records.device import DeviceFacts
+from hkbench.records.failures import FailureKind
 from hkbench.records.generation import (
     AdviceKey,
     CallKey,
@@ -25,8 +26,8 @@ from hkbench.records.generation import (
 from hkbench.records.outcome import SOLVED
 from hkbench.records.problem import SizeSet
 from hkbench.records.strategy import RunStrategy, older_strategy
-from hkbench.records.trust import IsolationLevel, Ownership, Races, Track
-from hkbench.records.verdict import BaselineName, FailureKind, Stage, Status, Verdict
+from hkbench.records.trust import IsolationLevel, Ownership, Races, RuleSet, Track
+from hkbench.records.verdict import BaselineName, Stage, Status, Verdict
 
 Seconds = Annotated[float, Field(gt=0), Flag("S", unit="number of seconds")]
 
@@ -85,6 +86,10 @@ class EvaluationSettings(Record):
 
     track: Track = Track.OWN
     """own: the candidate's own kernels have to do the work; any: library calls may"""
+
+    rules: RuleSet = RuleSet.HKBENCH
+    """whose contract a candidate has to hold to; kernelbench: KernelBench's own (static output buffers, results in
+    place and kept parameters pass), and the verdict says which of hkbench's rules it breaks (docs/rules.md)"""
 
     races: Races = Races.FAIL
     """on an emulated GPU, what a missing wait or barrier is; fail: a failure; warn: a warning, and the values decide"""

@@ -93,6 +93,13 @@ class Track(StrEnum):
     ANY = "any"  #: library calls are allowed, their share is reported
 
 
+class RuleSet(StrEnum):
+    """By whose contract a candidate is judged. Clocks, ownership, confinement and limits are the same under both."""
+
+    HKBENCH = "hkbench"
+    KERNELBENCH = "kernelbench"
+
+
 class Races(StrEnum):
     """What becomes of a candidate whose kernels do what the architecture does not guarantee, on an emulated GPU."""
 

@@ -9,6 +9,7 @@ from pydantic import model_validator
 
 from hkbench.records.base import BackendName, DeviceKind, Record
 from hkbench.records.device import DeviceFacts
+from hkbench.records.failures import DEMANDS, REFUSALS, FailureKind
 from hkbench.records.generation import SampleKey
 from hkbench.records.problem import ShapeKind, SizeSet
 from hkbench.records.profile import KernelProfile, KernelResources
@@ -21,6 +22,7 @@ from hkbench.records.trust import (
     KernelLanguage,
     Ownership,
     Rule,
+    RuleSet,
     Track,
     Work,
 )
@@ -49,67 +51,6 @@ class Status(StrEnum):
     EMULATED = "emulated"  #: correct on an emulated GPU, never run on the hardware, so without a time (exit 0)
 
 
-class FailureKind(StrEnum):
-    """Why a candidate is not correct; `SLOW` names the one failing of a correct one. Keys of reflection_hints."""
-
-    NO_CODE = "no_code"  #: the reply holds nothing that could be code
-    SYNTAX_ERROR = "syntax_error"  #: the file is not Python
-    NO_MODEL_NEW = "no_model_new"  #: the file defines no class ModelNew
-    BUILD_ERROR = "build_error"  #: a compiler or linker refused it
-    BUILD_TIMEOUT = "build_timeout"  #: the compiler did not end in time
-    LOAD_ERROR = "load_error"  #: importing the file, or making ModelNew, raised
-    RUNTIME_ERROR = "runtime_error"  #: forward raised
-    CRASH = "crash"  #: the process died by a signal or left without a word
-    TIMEOUT = "timeout"  #: load or forward did not end in time
-    OUT_OF_MEMORY = "out_of_memory"  #: host or device memory limit reached
-    WRONG_TYPE = "wrong_type"  #: not the tensors (or number of them) that the reference returns
-    WRONG_SHAPE = "wrong_shape"
-    WRONG_DTYPE = "wrong_dtype"
-    WRONG_STRIDES = "wrong_strides"  #: elements share memory where the reference's do not
-    NOT_FINITE = "not_finite"  #: NaN or Inf where the reference has a number
-    WRONG_VALUES = "wrong_values"
-    INPUT_MODIFIED = "input_modified"
-    STATE_MODIFIED = "state_modified"  #: forward changed parameters or buffers that the reference leaves alone
-    WRONG_PARAMETERS = "wrong_parameters"  #: the reference's parameters do not fit into ModelNew
-    STALE_PARAMETERS = "stale_parameters"  #: after a change of the parameters the result belongs to the earlier ones
-    ALIASED_OUTPUT = "aliased_output"  #: an output shares memory with an input or with an earlier output
-    NOT_REPEATABLE = "not_repeatable"  #: the same inputs gave answers that differ by more than rounding
-    DEVICE_ERROR = "device_error"  #: the device's last error was set after a call: a launch that failed unseen
-    RACE = "race"  #: emulated: a value was used before its load was waited for, or two waves meet in LDS unordered
-    OUT_OF_BOUNDS = "out_of_bounds"  #: emulated: a kernel touched memory that is not the call's
-    UNSUPPORTED = "unsupported"  #: emulated: the emulated GPU cannot execute it, so that nothing is known of it
-    LIMIT = "limit"  #: a limit ended it: processes, disk, CPU time, the size of its file
-    FORBIDDEN = "forbidden"  #: a static rule without honest exception (see `findings`)
-    PROTOCOL = "protocol"  #: the runner's messages were not what a runner sends
-    SUSPECT = "suspect"  #: right answers, but the clocks disagree or work went on outside of the calls
-    IMPOSSIBLE = "impossible"  #: right answers, but faster than the device can move the bytes
-    NOT_OWN = "not_own"  #: right answers, but kernels of PyTorch or of a library did the work (track `own`)
-    SLOW = "slow"
-
-
-#: What ends as `Status.REFUSED`: the answers were right.
-REFUSALS = frozenset({FailureKind.SUSPECT, FailureKind.IMPOSSIBLE, FailureKind.NOT_OWN})
-
-
-#: The rule that a kind of failure breaks, where there is one.
-RULE_BROKEN: dict[FailureKind, Rule] = {
-    FailureKind.INPUT_MODIFIED: Rule.UNTOUCHED,
-    FailureKind.STATE_MODIFIED: Rule.UNTOUCHED,
-    FailureKind.WRONG_PARAMETERS: Rule.SAME_PARAMETERS,
-    FailureKind.STALE_PARAMETERS: Rule.PARAMETERS_CHANGE,
-    FailureKind.ALIASED_OUTPUT: Rule.OWN_MEMORY,
-    FailureKind.NOT_REPEATABLE: Rule.FRESH_RESULTS,
-    FailureKind.DEVICE_ERROR: Rule.CLEAN_LAUNCHES,
-    FailureKind.LIMIT: Rule.CONFINED,
-    FailureKind.WRONG_TYPE: Rule.EXACT_FORM,
-    FailureKind.WRONG_DTYPE: Rule.EXACT_FORM,
-    FailureKind.WRONG_SHAPE: Rule.EXACT_FORM,
-    FailureKind.WRONG_STRIDES: Rule.EXACT_FORM,
-    FailureKind.SUSPECT: Rule.NO_LEFTOVERS,
-    FailureKind.NOT_OWN: Rule.OWN_KERNELS,
-}
-
-
 class Mismatch(Record):
     """Where an output differs most from what is expected."""
 
@@ -133,15 +74,28 @@ class Failure(Record):
     mismatch: Mismatch | None = None
     signal: str | None = None  #: "SIGSEGV", for a crash
     trial: int | None = None
+    line: int | None = None  #: of the candidate's file, where it is known; `None`: it is not, or an older record
 
     @property
     def rule(self) -> Rule | None:
         """The fair-play rule that was broken."""
-        return RULE_BROKEN.get(self.kind)
+        return DEMANDS[self.kind].rule if self.kind in DEMANDS else None
+
+    @property
+    def change(self) -> str | None:
+        """The one change by which it would pass, as an imperative."""
+        return DEMANDS[self.kind].change if self.kind in DEMANDS else None
+
+    @property
+    def is_beyond_kernelbench(self) -> bool:
+        """Whether KernelBench's rules do not ask for what is broken, so that they let it pass."""
+        return self.kind in DEMANDS and DEMANDS[self.kind].kernelbench is None
 
 
 class Tolerance(Record):
     """|got - expected| <= rtol * |expected| + rtol * scale, scale the root mean square of the expected output.
+
+    With an `atol` it is KernelBench's instead: |got - expected| <= atol + rtol * |got|, expected what eager gives.
 
     Of one output, at its first comparison. Errors are the largest of all its comparisons, repeated and timed calls
     included, in units of |expected| + scale: one of at most `rtol` passes. Eager's is not looked for in timed calls
@@ -152,6 +106,7 @@ class Tolerance(Record):
     rtol: float
     widened_by_eager: bool = False  #: eager's own error asked for more (see analysis/compare.py)
     plain_rtol: float | None = None  #: without that; `None`: an older record
+    atol: float | None = None  #: under KernelBench's rules only, where there are no errors below
     error: float | None = None  #: of the candidate; `None`: nothing passed yet, or an older record
     eager_error: float | None = None  #: of eager, or a bound of it; `None`: not a finite number, or an older record
 
@@ -285,6 +240,7 @@ class Conditions(Record):
     candidate_sha256: str | None  #: `None` when the reply held no code
     problem_sha256: str
     track: Track = Track.OWN
+    rules: RuleSet = RuleSet.HKBENCH
     isolation: Isolation
     seeds: tuple[int, ...] = ()
     tolerances: tuple[Tolerance, ...] = ()
@@ -303,6 +259,8 @@ class Verdict(Record):
     problem: str
     status: Status
     failure: Failure | None = None
+    #: What hkbench's rules would have refused, where those in force (`Conditions.rules`) let it pass; one a kind.
+    would_fail: tuple[Failure, ...] = ()
     trials: tuple[Trial, ...] = ()
     baseline: Timing | None = None
     candidate: Timing | None = None

@@ -10,6 +10,7 @@ from hkbench.records import (
     Interval,
     Outcome,
     Ownership,
+    RuleSet,
     RunFacts,
     SampleKey,
     best_of,
@@ -71,7 +72,16 @@ def detail(run: RunView) -> Report:
 def _headline_sentences(run: RunView, outcomes: dict[Outcome, int]) -> tuple[str, ...]:
     best = [(sample.ownership, sample.language) for sample in _faster(run.problems)]
     said = own_kernels(best, run.config.backend)
-    return (sentence(outcomes), *([said] if said is not None else []))
+    return (sentence(outcomes), *([said] if said is not None else []), *_other_rules(run))
+
+
+def _other_rules(run: RunView) -> tuple[str, ...]:
+    """Say, of a run by other rules than hkbench's, of how many problems those would refuse the best sample."""
+    if run.config.evaluation.rules is RuleSet.HKBENCH:
+        return ()
+    best = _best_samples(problem.samples for problem in run.problems)
+    refused = sum(bool(sample.would_fail) for sample in best)
+    return (f"Judged by KernelBench's rules; hkbench's would refuse the best of {refused} of {len(best)} correct.",)
 
 
 def _faster(problems: Iterable[ProblemView]) -> list[SampleView]:
@@ -248,6 +258,7 @@ def _sample(sample: SampleView, facts: RunFacts) -> SampleReport:
         language=sample.language,
         own=sample.own,
         ownership=sample.ownership,
+        would_fail=sample.would_fail,
         speedup=estimate(sample.speedup),
         baseline_seconds=sample.baseline,
         candidate_seconds=sample.candidate,

@@ -143,6 +143,7 @@ class SampleReport(ReportRecord):
     language: BackendName | None  #: of its kernels; `None`: not known
     own: float | None  #: share of the work that its own kernels did, 0..1; `None`: not profiled
     ownership: Ownership | None  #: whose work it was; `None`: not timed
+    would_fail: tuple[FailureKind, ...] = ()  #: what hkbench's rules refuse of it, where KernelBench's are in force
     speedup: Estimate | None
     baseline_seconds: float | None
     candidate_seconds: float | None

@@ -161,15 +161,19 @@ class Runner:
         """Make the model under the seed and say what parameters and buffers it has."""
         torch.manual_seed(request.seed)
         self._variants.arguments = self._inbox.arguments(request.init_inputs)
-        self._model = self._class(*self._inbox.arguments(request.init_inputs)).to(self._device)
+        model = self._class(*self._inbox.arguments(request.init_inputs))
+        same = memory.first_names(model.state_dict())  # before it moves, which gives a buffer of two names two places
+        self._model = model.to(self._device)
         own = {name for name, _ in self._model.named_parameters(remove_duplicate=False)}
         state = self._model.state_dict().items()
-        return messages.ModelMade(state=[_form_of(name, value, name in own) for name, value in state])
+        made = [_form_of(name, value, name in own, same.get(name, name)) for name, value in state]
+        return messages.ModelMade(state=made)
 
     def parameters(self, request: messages.Parameters) -> messages.Done:
         """Load the values that lie in the inbox, by the model's own `load_state_dict`: its hooks may notice."""
         self._state = {name: self._inbox.view(place) for name, place in request.state.items()}
         values = {name: tensor.to(self._device, copy=True) for name, tensor in self._state.items()}
+        values |= {name: values[first] for name, first in request.also.items()}
         self._model.load_state_dict(values, strict=False)  # buffers of its own stay as they are
         values.clear()  # free memory too
         self._poison()
@@ -396,9 +400,9 @@ def _alone(only: messages.OnlyGpu | None) -> torch.device | None:
     return torch.device("cuda:0") if f"GPU-{found.uuid}" == only.uuid else None
 
 
-def _form_of(name: str, value: torch.Tensor, is_parameter: bool) -> messages.StateForm:
+def _form_of(name: str, value: torch.Tensor, is_parameter: bool, same: str) -> messages.StateForm:
     dtype = memory.dtype_name(value.dtype)
-    return messages.StateForm(name=name, shape=list(value.shape), dtype=dtype, parameter=is_parameter)
+    return messages.StateForm(name=name, shape=list(value.shape), dtype=dtype, parameter=is_parameter, same=same)
 
 
 @contextlib.contextmanager

@@ -25,6 +25,7 @@ from hkbench.records import (
     BackendName,
     Decided,
     Failure,
+    FailureKind,
     Interval,
     Ownership,
     QuestionKind,
@@ -95,6 +96,7 @@ class SampleView(_Call, Standing):
     candidate: float | None = None
     language: BackendName | None = None  #: of the kernels
     own: float | None = None  #: `Work.own_share`; `None`: not traced
+    would_fail: tuple[FailureKind, ...] = ()  #: what hkbench's rules refuse of it, where others were in force
     ownership: Ownership | None = None  #: whose work it was; an older record says it by the share of the work
     stages: Mapping[Stage, float] = field(default_factory=dict)  #: seconds of each that was reached; none of a copy
     warnings: tuple[str, ...] = ()
@@ -306,6 +308,7 @@ def _judgement(verdict: Verdict | None) -> dict[str, Any]:
         "language": verdict.language.backend if verdict.language is not None else None,
         "own": own,
         "ownership": Ownership.known(verdict.ownership, own),
+        "would_fail": tuple(failure.kind for failure in verdict.would_fail),
         "stages": {stage.stage: stage.seconds for stage in verdict.stages},
         "warnings": verdict.conditions.warnings,
         "code_sha256": verdict.conditions.candidate_sha256,

@@ -4,7 +4,7 @@ problem: rowsum
 device: cpu
 backend: cpp
 outcome: aliased_output
-reason: rule own-memory does. allocate the output in each forward
+reason: memory of the result before it
 """
 
 import ctypes

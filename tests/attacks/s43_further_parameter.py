@@ -4,7 +4,7 @@ problem: linear
 device: both
 backend: cpp
 outcome: wrong_parameters
-reason: parameter turned .* rule same-parameters does. keep what is derived from a parameter as a plain attribute
+reason: parameter turned
 """
 
 import torch

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 from pydantic import ValidationError
 
-from hkbench.records import Conditions, KernelProfile, Verdict, Work
+from hkbench.records import Conditions, KernelProfile, RuleSet, Verdict, Work
 from hkbench.records.profile import Figure
 from hkbench.report import format as fmt
 from hkbench.report.model import Place, ProblemReport, SampleReport
@@ -86,6 +86,7 @@ def read_content(paths: RunPaths, problem: str, sample: SampleReport, parent: Pl
     marked = frozenset[int]()
     if source is not None and failure is not None:
         marked = error_lines(source, failure.message, failure.detail or "")
+        marked |= frozenset() if failure.line is None else {failure.line}
     before = None
     if parent is not None:
         before = _text(paths.problem(problem).sample(parent.attempt, parent.sample).code)
@@ -151,7 +152,7 @@ def conditions(verdict: Verdict) -> list[tuple[str, str]]:
     given = verdict.conditions
     rows = [
         ("Device", given.device_name + (f", {given.arch}" if given.arch else "")),
-        ("Backend", f"{given.backend}, {given.sizes} sizes, track {given.track}"),
+        ("Backend", f"{given.backend}, {given.sizes} sizes, track {given.track}, {given.rules} rules"),
         ("Versions", ", ".join(f"{name} {value}" for name, value in sorted(given.versions.items()))),
         ("Isolation", _isolation(given)),
         ("Trials", "; ".join(f"inputs {t.drawn}, {t.parameters} parameters" for t in verdict.trials)),
@@ -163,9 +164,18 @@ def conditions(verdict: Verdict) -> list[tuple[str, str]]:
         ("Floor", _floor(verdict)),
         ("Work", f"{work_shares(verdict.work)}; by {verdict.work.source}" if verdict.work is not None else ""),
         ("Whose work", verdict.ownership.label if verdict.ownership is not None else ""),
+        ("By hkbench's rules", _by_ours(verdict)),
         ("Candidate", f"sha256 {given.candidate_sha256}" if given.candidate_sha256 else ""),
     ]
     return [(name, value) for name, value in rows if value]
+
+
+def _by_ours(verdict: Verdict) -> str:
+    """Return what hkbench's rules say of a verdict by others, nothing of one by themselves."""
+    if verdict.conditions.rules is RuleSet.HKBENCH:
+        return ""
+    refused = ", ".join(f"{one.kind}{'' if one.rule is None else f' ({one.rule})'}" for one in verdict.would_fail)
+    return f"refused: {refused}" if refused else "what was tried of them passes"
 
 
 def _isolation(given: Conditions) -> str:

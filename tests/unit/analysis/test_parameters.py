@@ -123,3 +123,31 @@ def test_what_does_not_fit_is_named(
     found = fit({"w": form(4, 5), "b": form(4)}, candidate)
     assert (found.missing, found.unexpected) == (missing, unexpected)
     assert found.problem is not None and text in found.problem
+
+
+class Tied(nn.Module):
+    def __init__(self, copies: bool = False) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm1d(8)
+        self.gain = nn.Parameter(self.norm.weight.detach().clone()) if copies else self.norm.weight
+        self.register_buffer("mean", self.norm.running_mean)
+
+
+def test_a_second_name_of_a_tensor_is_no_further_parameter() -> None:
+    found = fit(forms(nn.Sequential(nn.BatchNorm1d(8))), forms(Tied()))
+    assert found.problem is None
+    assert found.mapping["norm.bias"] == "0.bias" and "0.running_mean" in found.mapping.values()
+    further = {"gain": "norm.weight", "norm.weight": "gain", "mean": "norm.running_mean", "norm.running_mean": "mean"}
+    assert found.also and all(further[name] == first and first in found.mapping for name, first in found.also.items())
+
+
+def test_a_copy_under_a_second_name_is_a_further_parameter() -> None:
+    found = fit(forms(nn.Sequential(nn.BatchNorm1d(8))), forms(Tied(copies=True)))
+    assert found.problem is not None and len(found.unexpected) == 1
+
+
+def test_names_that_the_reference_ties_need_one_counterpart_or_one_each() -> None:
+    assert fit(forms(Mixed()), {k: v for k, v in forms(Mixed()).items() if k != "head.weight"}).problem is None
+    untied = {name: Form(form.shape, form.dtype, form.is_parameter) for name, form in forms(Mixed()).items()}
+    found = fit(forms(Mixed()), untied)
+    assert found.problem is None and found.mapping["head.weight"] == "head.weight" and not found.also

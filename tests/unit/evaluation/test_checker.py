@@ -12,7 +12,7 @@ import torch
 from hkbench.analysis import compare
 from hkbench.analysis.reference import Leaves, Reference
 from hkbench.evaluation import checker as checker_module
-from hkbench.evaluation.checker import Checker
+from hkbench.evaluation.checker import AllCloseChecker, Checker
 from hkbench.evaluation.failures import CandidateFailed
 from hkbench.problems import load_problem
 from hkbench.records import FailureKind, SizeSet, Tolerance
@@ -180,3 +180,25 @@ def test_of_a_large_output_a_drawn_stretch_is_looked_at(tmp_path: Path, monkeypa
     got["output"][-1, -1] += 1.0
     with pytest.raises(CandidateFailed):
         checker.check_against(got, checker.answer(), checker.inputs)
+
+
+@pytest.mark.parametrize(
+    ("off", "right"), [(0.99e-4, True), (1.5e-4, False), (float("nan"), False)], ids=["within", "beyond", "NaN"]
+)
+def test_kernelbenchs_tolerance_is_absolute_beside_small_elements(off: float, right: bool, tmp_path: Path) -> None:
+    """Ours goes by the root mean square, which a single large element raises."""
+    ours = Checked(tmp_path, "return x * torch.eye(8)[0] * 1e3")
+    form: Leaves = {path: leaf.to("meta") for path, leaf in tensors(ours.native).items()}
+    theirs = AllCloseChecker(ours.reference, ours.reference.native, form, None)
+    answer = tensors(ours.native)["output"].clone()
+    answer[3, 5] += off
+    for judge in (
+        lambda: theirs.check({"output": answer}, ours.native, ours.native, 1),
+        lambda: theirs.check_against({"output": answer}, tensors(ours.native), ours.inputs),
+    ):
+        if right:
+            judge()
+        else:
+            with pytest.raises(CandidateFailed):
+                judge()
+    assert theirs.tolerances["output"].atol == 1e-4

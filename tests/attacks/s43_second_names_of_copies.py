@@ -1,0 +1,50 @@
+"""S43 second names: gain and offset under second names are copies that the constructor made
+
+problem: norm_running
+device: cpu
+backend: cpp
+outcome: wrong_parameters
+reason: parameter (gain|offset) of shape
+twin: cpu_second_names
+"""
+
+import ctypes
+import subprocess
+from pathlib import Path
+
+import torch
+from torch import nn
+
+SOURCE = r"""
+#include <cmath>
+
+extern "C" void norm(const float* x, const float* mean, const float* variance, const float* gain, const float* offset,
+                     float* y, long rows, long columns, double eps) {
+  #pragma omp parallel for schedule(static)
+  for (long i = 0; i < rows; ++i)
+    for (long j = 0; j < columns; ++j)
+      y[i * columns + j] = (x[i * columns + j] - mean[j]) / std::sqrt(variance[j] + (float)eps) * gain[j] + offset[j];
+}
+"""
+Path("norm.cpp").write_text(SOURCE)
+subprocess.run(
+    ["g++", "-O3", "-march=native", "-fopenmp", "-shared", "-fPIC", "norm.cpp", "-o", "libsecond_names.so"], check=True
+)
+library = ctypes.CDLL(str(Path("libsecond_names.so").resolve()))
+library.norm.argtypes = [ctypes.c_void_p] * 6 + [ctypes.c_long] * 2 + [ctypes.c_double]
+
+
+class ModelNew(nn.Module):
+    def __init__(self, columns):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(columns).eval()
+        self.gain = nn.Parameter(self.norm.weight.detach().clone())
+        self.offset = nn.Parameter(self.norm.bias.detach().clone())
+        self.register_buffer("mean", self.norm.running_mean)
+        self.register_buffer("variance", self.norm.running_var)
+
+    def forward(self, x):
+        y = torch.empty_like(x)
+        held = (self.mean, self.variance, self.gain, self.offset, y)
+        library.norm(x.data_ptr(), *(tensor.data_ptr() for tensor in held), *x.shape, self.norm.eps)
+        return y
