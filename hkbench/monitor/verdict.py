@@ -83,7 +83,7 @@ def _failure(failure: Failure) -> Iterator[tuple[str, Text]]:
     yield "failure", Text(f"{failure.kind} in stage {failure.stage}{rule}{line}{signal}{trial}", style="red")
     yield "message", Text(strip_escapes(failure.message).expandtabs(4).strip())
     if failure.change is not None:
-        yield "to change", Text(failure.change)
+        yield "change", Text(failure.change)
     if failure.mismatch is not None:
         yield "mismatch", Text(_mismatch(failure.mismatch))
 
