@@ -34,7 +34,7 @@ class Checker:
 
     def another(self) -> Checker:
         """Return one for the outputs of somebody else."""
-        return Checker(self._reference, self._native, self._form, self._rtol)
+        return type(self)(self._reference, self._native, self._form, self._rtol)
 
     def check_against(
         self, got: dict[str, torch.Tensor], baseline: dict[str, torch.Tensor], inputs: list[object]

@@ -16,9 +16,9 @@ rule, the change and, where the file or a traceback tells it, the line; so does 
 `--rules kernelbench` judges by KernelBench's own contract, as `src/kernelbench/eval.py` has it
 (commit 423217d). What it does not ask for is then noted and not held against a candidate: the
 verdict's `would_fail` names it, and how the trials of hkbench's rules end, which are made after
-everything else. Run titles and reports say so. What keeps a time from being forged is the same under
-both: clocks, ownership by track, fresh inputs in each timed call and the look at their outputs,
-confinement, limits, static rules.
+everything else. Run titles and reports say so. What keeps a time from being forged is the same
+under both: clocks, ownership by track, fresh inputs in each timed call and the look at their
+outputs, confinement, limits, static rules.
 
 | | hkbench | kernelbench |
 | --- | --- | --- |
