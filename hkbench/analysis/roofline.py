@@ -6,9 +6,11 @@ A lower bound for every honest kernel, not an estimate: whatever an honest kerne
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.utils.flop_counter import flop_registry
 
 from hkbench.analysis import domains
 from hkbench.analysis.compare import CHUNKS
@@ -48,14 +50,16 @@ def least_time(reference: Reference, inputs: list[object], native: Leaves, facts
     buffers = {name: value.clone() for name, value in reference.model.named_buffers()}
     try:
         needed = _input_bytes(reference, inputs, native)
-        operations, written = _operations_and_output_bytes(reference, inputs, native)
+        counted = _counted(reference, inputs, native)
     finally:
         for name, value in reference.model.named_buffers():
             value.copy_(buffers[name])  # statistics that forward updates have seen what was planted
+    parameters = _distinct(list(reference.model.parameters()))
+    operations = counted.operations
     if operations is not None:
-        parameters = _distinct(list(reference.model.parameters()))
         needed += int(PARAMETER_SHARE * sum(_bytes(p.detach())[0] for p in parameters))
-    needed += max(0, written - facts.llc_bytes)
+    needed += max(0, counted.written - facts.llc_bytes)
+    given = _distinct([leaf for _, leaf in leaves(inputs, "") if isinstance(leaf, torch.Tensor)])
     by_bytes = needed / facts.bandwidth
     # Any dtype's rate: float32 products can be put together from bfloat16 ones.
     rate = max(facts.peak_flops.values(), default=None)
@@ -65,6 +69,9 @@ def least_time(reference: Reference, inputs: list[object], native: Leaves, facts
         bytes=needed,
         operations=operations,
         bound="operations" if by_operations > by_bytes else "bytes",
+        all_bytes=counted.written + sum(tensor.untyped_storage().nbytes() for tensor in [*given, *parameters]),
+        all_operations=counted.all_operations,
+        own_rate=None if operations is None else facts.peak_flops.get(counted.dtype) == rate,
     )
 
 
@@ -218,6 +225,7 @@ class _Record(QuickDispatchMode):
         super().__init__()
         self.names: list[str] = []
         self.dense: list[tuple[tuple[Any, ...], torch.Tensor]] = []
+        self.operations = 0  # of all products, convolutions and attention
 
     def __torch_dispatch__(
         self,
@@ -231,16 +239,28 @@ class _Record(QuickDispatchMode):
         self.names.append(name)
         if name in _DENSE and isinstance(result, torch.Tensor):
             self.dense.append((args, result))
+        if (count := flop_registry.get(func.overloadpacket)) is not None:
+            self.operations += int(count(*args, **(kwargs or {}), out_val=result))
         return result
 
 
-def _operations_and_output_bytes(reference: Reference, inputs: list[object], native: Leaves) -> tuple[int | None, int]:
+@dataclass(frozen=True)
+class _Counted:
+    operations: int | None  #: of the one dense product that the reference is
+    dtype: str  #: of its factors
+    all_operations: int
+    written: int  #: bytes of the outputs
+
+
+def _counted(reference: Reference, inputs: list[object], native: Leaves) -> _Counted:
     copies = mapped(inputs, torch.clone)
     record = _Record()
     with torch.no_grad(), record:
         made = reference.model(*copies)
     given = [leaf for _, leaf in leaves(copies, "") if isinstance(leaf, torch.Tensor)]
-    return _operations(reference, given, native, record), _output_bytes(reference, given, made)
+    dtype = str(record.dense[0][1].dtype).removeprefix("torch.") if record.dense else ""
+    written = _output_bytes(reference, given, made)
+    return _Counted(_operations(reference, given, native, record), dtype, record.operations, written)
 
 
 def _output_bytes(reference: Reference, given: list[torch.Tensor], made: object) -> int:

@@ -10,6 +10,7 @@ from hkbench.cli.compare import add_force
 from hkbench.cli.runs import newest_of, only_one_of
 from hkbench.errors import InputMissing, UsageError
 from hkbench.report.compare_text import comparison_lines
+from hkbench.report.comparison import RankBy
 from hkbench.report.text import render_text
 from hkbench.report.write import write_comparison, write_reports
 from hkbench.store.sanitize import strip_escapes
@@ -40,6 +41,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="the page, its data beside it as .json (default: comparison.html in the first folder)",
     )
+    group.add_argument(
+        "--rank-by",
+        choices=[one.value for one in RankBy],
+        default=RankBy.FASTER.value,
+        help="faster: by the share of faster problems; sol: by how near kernels are to the least time of the device "
+        "(default: faster)",
+    )
     add_force(group)
 
 
@@ -66,9 +74,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    found, page = write_comparison(
-        [only_one_of(folder) for folder in options.results], options.output, force=options.force
-    )
+    folders, ranked = [only_one_of(folder) for folder in options.results], RankBy(options.rank_by)
+    found, page = write_comparison(folders, options.output, force=options.force, rank_by=ranked)
     if not options.quiet:
         for line in comparison_lines(found):
             print(strip_escapes(line).rstrip())

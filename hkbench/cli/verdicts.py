@@ -77,6 +77,9 @@ def _figures(verdict: Verdict) -> list[str]:
     lines += [line for further in verdict.baselines for line in _further(further)]
     if (over := verdict.over_best) is not None:
         lines.append(f"  over the fastest baseline {over.value:.2f}x (95 %: {over.low:.2f} to {over.high:.2f})")
+    if (sol := verdict.sol) is not None:
+        counts = "" if sol.counted is None else f", which counts {sol.counted:.0%} of what a pass moves or computes"
+        lines.append(f"  {sol.fraction:.0%} of the speed of light by a {sol.bound} bound{counts}")
     if verdict.profile is not None:
         lines += [f"  profile: {strip_escapes(finding)}" for finding in verdict.profile.findings]
     return lines

@@ -26,6 +26,8 @@ from hkbench.evaluation.measure import Measurement
 from hkbench.records import Contention
 
 MAX_QUEUED = 0.10  #: share of the time in which threads could run that they waited for a processor
+#: Seconds of a call; threads that are woken wait less with nothing else at work, and longer for a turn of others'.
+MIN_WAIT = 2e-4
 MAX_PRESSURE = 0.10  #: share of the baseline's calls in which some task waited
 MAX_STOLEN = 0.05  #: share of the processors' time that went to other virtual machines
 MAX_OTHERS = 0.25  #: processors
@@ -111,6 +113,7 @@ class _Turns:
     waited: float = 0.0
     stalled: float = 0.0
     seconds: float = 0.0
+    calls: int = 0
     counted: bool = True  #: the threads' waits
     pressed: bool = True  #: the pressure
 
@@ -118,6 +121,11 @@ class _Turns:
     def queued(self) -> float | None:
         whole = self.ran + self.waited
         return self.waited / whole if self.counted and whole > 0.0 else None
+
+    @property
+    def wait(self) -> float:
+        """Return the seconds of a call, on average, that its threads waited."""
+        return self.waited / self.calls if self.calls else 0.0
 
     @property
     def pressure(self) -> float | None:
@@ -158,6 +166,7 @@ class Watch:
         before, stalled, began = side.queued(), self.accounts.stalled(), self.clock()
         yield
         turns.seconds += self.clock() - began
+        turns.calls += 1
         now, after = self.accounts.stalled(), side.queued()
         turns.pressed &= stalled is not None and now is not None
         turns.stalled += (now or 0.0) - (stalled or 0.0)
@@ -184,7 +193,7 @@ class Watch:
             stolen=stolen,
             others=others,
         )
-        return found.model_copy(update={"reasons": tuple(_reasons(found))})
+        return found.model_copy(update={"reasons": tuple(_reasons(found, left.wait, right.wait))})
 
     def quiet(self, seconds: float, sleep: Callable[[float], None] = time.sleep) -> bool:
         """Wait until the processors are free, at most so long; return whether they are. Nothing of ours runs here."""
@@ -204,19 +213,24 @@ class Watch:
                 return free
 
 
-def _reasons(found: Contention) -> Iterator[str]:
-    if found.baseline_queued is not None and found.baseline_queued > MAX_QUEUED:
+def _reasons(found: Contention, wait: float, candidates_wait: float) -> Iterator[str]:
+    """Say why the measurement is unsettled; `wait`: seconds of a call that the baseline's threads waited."""
+    if _waits(found.baseline_queued, wait):
         yield f"the baseline's threads waited for a processor in {found.baseline_queued:.0%} of their time"
-    elif found.pressure is not None and found.pressure > MAX_PRESSURE:
+    elif found.baseline_queued is None and found.pressure is not None and found.pressure > MAX_PRESSURE:
         yield f"during {found.pressure:.0%} of the baseline's calls something waited for a processor"
     mine = found.others is None or found.others <= MAX_OTHERS  # it waits for its own threads
-    if not mine and found.candidate_queued is not None and found.candidate_queued > MAX_QUEUED:
+    if not mine and _waits(found.candidate_queued, candidates_wait):
         yield (
             f"the candidate's threads waited for a processor in {found.candidate_queued:.0%} of their time, while "
             f"other work had {found.others:.1f} processors"
         )
     if found.stolen is not None and found.stolen > MAX_STOLEN:
         yield f"the hypervisor gave {found.stolen:.0%} of the processors' time to others"
+
+
+def _waits(queued: float | None, wait: float) -> bool:
+    return queued is not None and queued > MAX_QUEUED and wait > MIN_WAIT
 
 
 def settled(

@@ -103,6 +103,7 @@ from hkbench.records.run import (
 )
 from hkbench.records.strategy import Layout as Layout, RunStrategy as RunStrategy
 from hkbench.records.trust import (
+    BoundQuality as BoundQuality,
     Clocks as Clocks,
     Contention as Contention,
     Finding as Finding,
@@ -116,6 +117,7 @@ from hkbench.records.trust import (
     Rule as Rule,
     RuleSet as RuleSet,
     Severity as Severity,
+    Sol as Sol,
     Track as Track,
     Work as Work,
 )

@@ -167,6 +167,17 @@ class Contention(Record):
         return self.baseline_queued is not None or self.pressure is not None
 
 
+class BoundQuality(StrEnum):
+    """How near the least time of a `Floor` is to what a perfect kernel would take, by what it counts."""
+
+    TIGHT = "tight"  #: what eager moves at least (inputs, parameters, outputs) or its one dense product, nearly whole
+    LOOSE = "loose"  #: a part of that: what may be cached, folded, skipped or done another way is left out
+    UNKNOWN = "unknown"  #: nothing says what the reference moves and computes at least
+
+
+TIGHT_SHARE = 0.9  #: of what a pass moves or computes that a tight bound counts
+
+
 class Floor(Record):
     """The least time that a device can take: bytes over bandwidth, operations over peak rate."""
 
@@ -174,6 +185,37 @@ class Floor(Record):
     bytes: int
     operations: int | None = None  #: `None`: not counted, the reference has structure that algebra could use
     bound: Literal["bytes", "operations"]
+    #: Of inputs, parameters and outputs, each once; operations of all products. `None`: an older record.
+    all_bytes: int | None = None
+    all_operations: int | None = None
+    own_rate: bool | None = None  #: the rate that operations are held against is the one of their dtype
+
+    @property
+    def counted(self) -> float | None:
+        """Return the share of what one pass has to move, or to compute, that the bound counts, 0..1."""
+        part, whole = (
+            (self.bytes, self.all_bytes) if self.bound == "bytes" else (self.operations or 0, self.all_operations)
+        )
+        return min(1.0, part / whole) if whole else None
+
+    @property
+    def quality(self) -> BoundQuality:
+        """Return how near the bound is to what a perfect kernel would take."""
+        if self.counted is None:
+            return BoundQuality.UNKNOWN
+        if self.bound == "bytes":  # with products of which it says nothing, these may take longer
+            whole = self.operations is not None or not self.all_operations
+        else:
+            whole = self.own_rate is True
+        return BoundQuality.TIGHT if whole and self.counted >= TIGHT_SHARE else BoundQuality.LOOSE
+
+
+class Sol(Record):
+    """How near a candidate is to the speed of light: the least time of its device over its own, 0..1."""
+
+    fraction: float
+    bound: BoundQuality
+    counted: float | None = None  #: share of the bytes or operations of one eager pass that the floor counts, 0..1
 
 
 class Severity(StrEnum):

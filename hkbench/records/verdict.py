@@ -23,6 +23,7 @@ from hkbench.records.trust import (
     Ownership,
     Rule,
     RuleSet,
+    Sol,
     Track,
     Work,
 )
@@ -285,6 +286,17 @@ class Verdict(Record):
     def compiler_findings(self) -> int:
         """The number of findings in the compiler's figures of the kernels."""
         return sum(len(kernel.findings) for kernel in self.resources)
+
+    @property
+    def sol(self) -> Sol | None:
+        """How near the candidate is to the least time of its device; `None` where that is not known, or nothing timed.
+
+        What is faster than a floor of its own would be refused: at most 1, but for the margin of that refusal.
+        """
+        if self.floor is None or self.candidate is None or self.speedup is None or not self.floor.seconds:
+            return None
+        share = min(1.0, self.floor.seconds / self.candidate.median.value)
+        return Sol(fraction=share, bound=self.floor.quality, counted=self.floor.counted)
 
     @property
     def over_best(self) -> Interval | None:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from hkbench.headline import is_timed, own_kernels, sentence, title
 from hkbench.records import (
+    BaselineName,
+    BoundQuality,
     Decided,
     Interval,
     Outcome,
@@ -183,6 +185,8 @@ def _problem(run: RunView, problem: ProblemView) -> ProblemReport:
         solved_at_attempt=next((a.attempt for a in attempts if a.solved_so_far), None),
         best_attempt=best.key.attempt if best is not None else None,
         best_sample=best.key.sample if best is not None else None,
+        best_over_baselines={} if best is None else {name: Estimate.of(found) for name, found in best.over.items()},
+        best_sol=best.sol if best is not None else None,
         best_speedup=estimate(best.speedup) if best is not None else None,
         baseline_seconds=best.baseline if best is not None else None,
         candidate_seconds=best.candidate if best is not None else None,
@@ -260,6 +264,8 @@ def _sample(sample: SampleView, facts: RunFacts) -> SampleReport:
         ownership=sample.ownership,
         would_fail=sample.would_fail,
         speedup=estimate(sample.speedup),
+        over_baselines={name: Estimate.of(found) for name, found in sample.over.items()},
+        sol=sample.sol,
         baseline_seconds=sample.baseline,
         candidate_seconds=sample.candidate,
         replayed=sample.replayed,
@@ -348,6 +354,10 @@ def _headline(run: RunView, problems: Sequence[ProblemView]) -> Headline:
         correct=len(best),
         solved=sum(any(one.solved for one in problem.samples) for problem in judged),
         fast_p=_fast_p(best, len(judged)) if judged and is_timed(run.config) else None,
+        fast_p_over_best=_fast_p_over_best(best, len(judged)),
+        over_baselines=_over_baselines(best),
+        sol=_mean_sol(best),
+        sol_bounds=_sol_bounds(best),
         pass_at_k=_pass_at_k(run, problems),
         geometric_mean_speedup=_mean_speedup(speedups),
         geometric_mean_speedup_all=_mean_speedup([max(1.0, x) for x in speedups] + [1.0] * (len(judged) - len(best)))
@@ -393,6 +403,29 @@ def _speedups(samples: Iterable[SampleView]) -> list[float]:
 def _fast_p(best: Sequence[SampleView], total: int) -> dict[str, float]:
     speedups = _speedups(best)
     return {f"{p:g}": fast_p(speedups, total, p) for p in FAST_P}
+
+
+def _fast_p_over_best(best: Sequence[SampleView], total: int) -> dict[str, float] | None:
+    """Return fast_p over each problem's fastest baseline; `None` where a sample was timed against eager alone."""
+    speedups = [sample.over_best.value for sample in best if sample.over_best is not None]
+    if not best or len(speedups) < len(best):
+        return None
+    return {f"{p:g}": fast_p(speedups, total, p) for p in FAST_P}
+
+
+def _over_baselines(best: Sequence[SampleView]) -> dict[BaselineName, Estimate]:
+    found = {name: [s.over[name].value for s in best if name in s.over] for name in BaselineName}
+    means = {name: _mean_speedup(values) for name, values in found.items() if values}
+    return {name: mean for name, mean in means.items() if mean is not None}
+
+
+def _mean_sol(best: Sequence[SampleView]) -> Estimate | None:
+    return _mean_speedup([sample.sol.fraction for sample in best if sample.sol is not None])
+
+
+def _sol_bounds(best: Sequence[SampleView]) -> dict[BoundQuality, int]:
+    bounds = [sample.sol.bound for sample in best if sample.sol is not None]
+    return {bound: bounds.count(bound) for bound in BoundQuality if bound in bounds}
 
 
 def _pass_at_k(run: RunView, problems: Sequence[ProblemView]) -> tuple[PassAtK, ...]:

@@ -18,6 +18,7 @@ from hkbench.report.comparison import (
     Comparison,
     ProblemCell,
     ProblemRow,
+    RankBy,
     RunColumn,
     RunFigures,
     SettingRow,
@@ -32,8 +33,8 @@ from hkbench.store.sanitize import one_line
 _LABEL = 40  #: characters of a model and of a folder
 
 
-def compare(runs: Sequence[tuple[str, Report]], *, force: bool = False) -> Comparison:
-    """Compare each run with the first; each comes with the name of its folder.
+def compare(runs: Sequence[tuple[str, Report]], *, force: bool = False, rank_by: RankBy = RankBy.FASTER) -> Comparison:
+    """Compare each run with the first; each comes with the name of its folder. They are ranked by `rank_by`.
 
     Raises:
         UsageError: fewer than two runs, or more than there are letters; a run measured nothing; a run was measured on
@@ -59,10 +60,11 @@ def compare(runs: Sequence[tuple[str, Report]], *, force: bool = False) -> Compa
     common = tuple(one.problem for one in reports[0].problems if one.problem not in excluded)
     weak = {one.problem for report in reports for one in report.problems if one.weak}
     strong = tuple(name for name in common if name not in weak)
+    columns = [_column(NAMES[i], labels[i], folder, report, common, strong) for i, (folder, report) in enumerate(runs)]
     return Comparison(
-        runs=tuple(
-            _column(NAMES[i], labels[i], folder, report, common, strong) for i, (folder, report) in enumerate(runs)
-        ),
+        runs=tuple(columns),
+        rank_by=rank_by,
+        ranking=_ranking(columns, rank_by),
         settings=settings,
         common=common,
         common_weak=tuple(name for name in common if name in weak),
@@ -95,6 +97,17 @@ def _against(first: Report, other: Report, run: str, labels: tuple[str, str]) ->
         reasons = "\n".join(f"  {name}: {reason}" for name, reason in left_out_of(first, other, run).items())
         raise UsageError(f"no problem was finished in both A and {run}:\n{reasons}")
     return found
+
+
+def _ranking(runs: Sequence[RunColumn], by: RankBy) -> tuple[str, ...]:
+    """Return the names of the runs, best first; equals in the order in which they were named."""
+
+    def score(figures: RunFigures) -> tuple[float, ...]:
+        usual = (figures.faster_share.value, figures.geometric_mean_speedup_all.value)
+        return usual if by is RankBy.FASTER else (figures.sol or 0.0, *usual)
+
+    scores = {run.name: score(run.figures) for run in runs if run.figures is not None}
+    return tuple(sorted(scores, key=lambda name: scores[name], reverse=True))
 
 
 def _column(
@@ -135,6 +148,9 @@ def _figures(report: Report, names: Sequence[str]) -> RunFigures:
         pass_at_k=tuple(_chances(problems, report.config.samples)),
         geometric_mean_speedup=_mean(speedups, geometric_mean) if speedups else None,
         geometric_mean_speedup_all=_mean(kept, geometric_mean),
+        sol=sum(one.best_sol.fraction for one in problems if one.best_sol) / count
+        if any(one.best_sol for one in problems)
+        else None,
         samples_judged=sum(one.judged for one in problems),
         samples_correct=sum(one.correct_samples for one in problems),
         model_failures=failure_counts((f.stage, f.kind, f.count) for one in problems for f in one.model_failures),

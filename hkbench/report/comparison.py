@@ -47,6 +47,13 @@ class Chance(ReportRecord):
     value: Estimate
 
 
+class RankBy(StrEnum):
+    """What runs are ranked by."""
+
+    FASTER = "faster"  #: the share of faster problems, then the mean speed-up over all problems
+    SOL = "sol"  #: how near the kernels are to the least time of the device
+
+
 class RunFigures(RunTotals):
     """All figures of one run, those with an interval too."""
 
@@ -58,6 +65,7 @@ class RunFigures(RunTotals):
     pass_at_k: tuple[Chance, ...]  #: for the `KS`, and for all samples of an attempt
     geometric_mean_speedup: Estimate | None  #: of the best samples of the problems that this run has correct
     geometric_mean_speedup_all: Estimate  #: over all of them, with 1 where no kernel is correct and faster
+    sol: float | None  #: mean over all of them, 0 where no kernel is correct; `None`: of none is the floor known
     samples_judged: int
     samples_correct: int
     model_failures: tuple[FailureCount, ...]
@@ -180,6 +188,8 @@ class Comparison(ReportRecord):
 
     schema_version: Literal[2] = 2
     runs: tuple[RunColumn, ...]
+    rank_by: RankBy = RankBy.FASTER
+    ranking: tuple[str, ...] = ()  #: names of the runs with figures, best first
     settings: tuple[SettingRow, ...]
     common: tuple[str, ...]
     common_weak: tuple[str, ...]  #: those of them that are weak in what some run recorded

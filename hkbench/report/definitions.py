@@ -25,6 +25,15 @@ DEFINITIONS = {
     "speedup": "median time of the baseline / median time of the candidate; never of an incorrect kernel",
     "fast_p": "share of the judged problems whose best correct sample has a speed-up > p, as in KernelBench (p = 0: "
     "that have a correct sample); by the estimate, whatever the interval",
+    "over_baselines": "speed-up over a further baseline of --baseline: that over eager / the baseline's over eager; "
+    "overall the geometric mean over the best samples that were timed against it. compile is torch.compile of the "
+    "reference, best the problem's ModelBest",
+    "fast_p_over_best": "as fast_p, with the speed-up over the fastest of a problem's baselines, eager included; null "
+    "unless every best sample was timed against a further one",
+    "sol": "the least time that the device can take (floor) / the kernel's, 0 to 1; overall the geometric mean over "
+    "the best correct samples with a floor. bound says how near a perfect kernel can come: tight (the floor counts at "
+    "least 90 % of what one pass has to move, or its products at their own rate), loose (it counts less), unknown. "
+    "Comparisons rank by the mean over all common problems, 0 where no kernel is correct or no floor is known",
     "pass_at_k": "chance that at least one of k samples of attempt 1 (drawn from one prompt, before any "
     "feedback) is correct: unbiased estimator 1 - C(n-c, k) / C(n, k) over the n judged samples, c of them "
     "correct; overall the mean over the problems with n >= k",

@@ -15,6 +15,8 @@ from pydantic import ConfigDict
 from hkbench.records import (
     AnswerForm,
     BackendName,
+    BaselineName,
+    BoundQuality,
     FailureKind,
     Interval,
     Layout,
@@ -25,6 +27,7 @@ from hkbench.records import (
     Role,
     RunConfig,
     RunFacts,
+    Sol,
     Stage,
     Status,
     Track,
@@ -145,6 +148,8 @@ class SampleReport(ReportRecord):
     ownership: Ownership | None  #: whose work it was; `None`: not timed
     would_fail: tuple[FailureKind, ...] = ()  #: what hkbench's rules refuse of it, where KernelBench's are in force
     speedup: Estimate | None
+    over_baselines: dict[BaselineName, Estimate]  #: the speed-up over each further baseline that was timed
+    sol: Sol | None  #: how near it is to the least time of the device
     baseline_seconds: float | None
     candidate_seconds: float | None
     replayed: bool | None
@@ -220,6 +225,8 @@ class ProblemReport(ReportRecord):
     best_attempt: int | None
     best_sample: int | None
     best_speedup: Estimate | None
+    best_over_baselines: dict[BaselineName, Estimate]
+    best_sol: Sol | None
     baseline_seconds: float | None  #: of the best sample
     candidate_seconds: float | None
     own: float | None  #: of the best sample
@@ -319,6 +326,10 @@ class Headline(ReportRecord):
     correct: int
     solved: int
     fast_p: dict[str, float] | None
+    fast_p_over_best: dict[str, float] | None  #: over the fastest baseline; `None`: eager alone was timed
+    over_baselines: dict[BaselineName, Estimate]  #: geometric mean of the speed-ups over each further baseline
+    sol: Estimate | None  #: geometric mean of the floor over the kernel's time, of correct problems where that is known
+    sol_bounds: dict[BoundQuality, int]  #: of how many of these problems the least time is how near
     pass_at_k: tuple[PassAtK, ...]
     geometric_mean_speedup: Estimate | None
     geometric_mean_speedup_all: Estimate | None  #: with 1 for what is not correct and faster

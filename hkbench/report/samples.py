@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import PurePath
 
-from hkbench.records import BackendName, FailureKind, Outcome, Ownership, SampleKey, Stage, Status
+from hkbench.records import (
+    BackendName,
+    BaselineName,
+    BoundQuality,
+    FailureKind,
+    Outcome,
+    Ownership,
+    SampleKey,
+    Stage,
+    Status,
+)
 from hkbench.report import aggregate
 from hkbench.report.model import ReportRecord
 from hkbench.store.reader import ProblemView, RunView, SampleView
@@ -31,6 +41,10 @@ class SampleRow(ReportRecord):
     speedup: float | None
     low: float | None  #: the 95 % interval of the speed-up
     high: float | None
+    over_compile: float | None  #: the speed-up over torch.compile of the reference
+    over_library: float | None  #: over the problem's `ModelBest`
+    sol: float | None  #: the least time of the device over the kernel's, 0..1
+    sol_bound: BoundQuality | None  #: how near that least time is to what a perfect kernel takes
     baseline_ms: float | None  #: median time of the reference
     candidate_ms: float | None
     own: float | None  #: share of the work that the sample's own kernels did, 0..1
@@ -70,6 +84,10 @@ def sample_rows(run: RunView) -> Iterator[SampleRow]:
             yield _row(run, problem, sample)
 
 
+def _over(sample: SampleView, name: BaselineName) -> float | None:
+    return sample.over[name].value if name in sample.over else None
+
+
 def _row(run: RunView, problem: ProblemView, sample: SampleView) -> SampleRow:
     key, usage, failure = sample.key, sample.usage, sample.failure
     speedup, low, high = sample.gain or (None, None, None)
@@ -92,6 +110,10 @@ def _row(run: RunView, problem: ProblemView, sample: SampleView) -> SampleRow:
         speedup=speedup,
         low=low,
         high=high,
+        over_compile=_over(sample, BaselineName.COMPILE),
+        over_library=_over(sample, BaselineName.BEST),
+        sol=sample.sol.fraction if sample.sol is not None else None,
+        sol_bound=sample.sol.bound if sample.sol is not None else None,
         baseline_ms=sample.baseline * _MILLISECONDS if sample.baseline is not None else None,
         candidate_ms=sample.candidate * _MILLISECONDS if sample.candidate is not None else None,
         own=sample.own,

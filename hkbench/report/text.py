@@ -128,6 +128,11 @@ def _headline_rows(overall: Overall | Headline) -> list[tuple[str, str]]:
         ("Speed-up", f"{fmt.estimate(mean)} geometric mean over the {plural(overall.correct, 'correct problem')}"),
         ("", f"{fmt.estimate(whole)} over all {judged}, with 1x where no kernel is correct and faster"),
     ]
+    for name, over in overall.over_baselines.items():
+        rows.append((f"Over {name}", f"{fmt.estimate(over)} geometric mean of the speed-ups over that baseline"))
+    if overall.sol is not None:
+        bounds = ", ".join(f"{count} {bound}" for bound, count in overall.sol_bounds.items())
+        rows.append(("Of the floor", f"{fmt.percent(overall.sol.value)} geometric mean (bounds: {bounds})"))
     if own.faster:
         unsure = not_told(own.not_established, own.not_profiled)
         unknown = f" ({', '.join(unsure)})" if unsure else ""
@@ -137,6 +142,11 @@ def _headline_rows(overall: Overall | Headline) -> list[tuple[str, str]]:
     return [
         *rows,
         ("fast_p", f"{fmt.fast_p(overall.fast_p)} (speed-up > p)"),
+        *(
+            [("fast_p, best", f"{fmt.fast_p(overall.fast_p_over_best)} (over the fastest baseline)")]
+            if overall.fast_p_over_best is not None
+            else []
+        ),
         _pass_at_k(overall),
     ]
 
@@ -300,7 +310,9 @@ def sample_line(sample: SampleReport, *, named: bool = True) -> str:
         if sample.ownership is Ownership.NOT_ESTABLISHED:
             own = "whose work it was is not established"
         times = fmt.times(sample.candidate_seconds, sample.baseline_seconds)
-        return f"{label}  {fmt.estimate(sample.speedup)}  {times}; {own}".strip()
+        beside = [f"{fmt.estimate(over)} over {name}" for name, over in sample.over_baselines.items()]
+        beside += [f"{fmt.percent(sample.sol.fraction)} of the {sample.sol.bound} floor"] if sample.sol else []
+        return f"{label}  {fmt.estimate(sample.speedup)}  {times}; {'; '.join([*beside, own])}".strip()
     return f"{label}, {sample.kind} at {sample.stage}: {sample.message}".removeprefix(", ")
 
 

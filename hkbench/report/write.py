@@ -12,7 +12,7 @@ from hkbench.errors import InputMissing, UsageError
 from hkbench.records import Record
 from hkbench.report.build import detail, summary_of
 from hkbench.report.compare import compare
-from hkbench.report.comparison import Comparison
+from hkbench.report.comparison import Comparison, RankBy
 from hkbench.report.evaluations import write_evaluations
 from hkbench.report.index import problem_files, run_files
 from hkbench.report.model import Report
@@ -58,14 +58,16 @@ def write_reports(results: Path) -> Report:
     return report
 
 
-def read_comparison(folders: Sequence[Path], *, force: bool = False) -> Comparison:
+def read_comparison(folders: Sequence[Path], *, force: bool = False, rank_by: RankBy = RankBy.FASTER) -> Comparison:
     """Return the runs of these folders, each against the first; errors as of `read_run` and `compare`."""
-    return compare([(str(folder), detail(read_run(RunPaths(folder)))) for folder in folders], force=force)
+    return compare(
+        [(str(folder), detail(read_run(RunPaths(folder)))) for folder in folders], force=force, rank_by=rank_by
+    )
 
 
 @collector_paused()
 def write_comparison(
-    folders: Sequence[Path], output: Path | None = None, *, force: bool = False
+    folders: Sequence[Path], output: Path | None = None, *, force: bool = False, rank_by: RankBy = RankBy.FASTER
 ) -> tuple[Comparison, Path]:
     """Write the page of several runs and, under the same name, its data (.json); return both the data and the page.
 
@@ -74,7 +76,7 @@ def write_comparison(
     `read_comparison`.
     """
     page = output if output is not None else folders[0] / COMPARISON
-    found = read_comparison(folders, force=force)
+    found = read_comparison(folders, force=force, rank_by=rank_by)
     _check_output(page)
     html = render_comparison(found, [_address(RunPaths(folder), page) for folder in folders])
     write_atomic(page.with_suffix(".json"), json_text(found))

@@ -23,6 +23,7 @@ from hkbench.records import (
     Answered,
     AnswerForm,
     BackendName,
+    BaselineName,
     Decided,
     Failure,
     FailureKind,
@@ -35,6 +36,7 @@ from hkbench.records import (
     RunFacts,
     RunSources,
     SampleKey,
+    Sol,
     Stage,
     Standing,
     Status,
@@ -102,6 +104,9 @@ class SampleView(_Call, Standing):
     warnings: tuple[str, ...] = ()
     code_sha256: str | None = None  #: of the candidate; `None`: there is none
     copy_of: SampleKey | None = None  #: the sample with the same code whose verdict this is
+    over: Mapping[BaselineName, Interval] = field(default_factory=dict)  #: the speed-up over further baselines
+    over_best: Interval | None = None  #: over the fastest baseline; `None`: eager alone was timed
+    sol: Sol | None = None  #: how near it is to the least time of the device
     unsettled: bool = False  #: timed beside other work: the speed-up cannot be relied on
     findings: int = 0  #: in the compiler's figures of its kernels
 
@@ -314,6 +319,9 @@ def _judgement(verdict: Verdict | None) -> dict[str, Any]:
         "code_sha256": verdict.conditions.candidate_sha256,
         "copy_of": verdict.copy_of,
         "unsettled": verdict.unsettled,
+        "over": {one.name: one.speedup for one in verdict.baselines if one.speedup is not None},
+        "over_best": verdict.over_best,
+        "sol": verdict.sol,
         "findings": verdict.compiler_findings,
     }
 

@@ -62,7 +62,7 @@ def render_comparison(found: Comparison, reports: Sequence[str | None]) -> str:
             for i, run in enumerate(found.runs)
         ],
         labels=[run.label for run in found.runs],
-        leaderboard=_leaderboard(found.runs),
+        leaderboard=_leaderboard(found),
         against=[_against(found, place, reports) for place in range(1, len(found.runs))],
         run_rows=_run_rows(found.runs),
         differing=[(row.setting, *map(_given, row.values)) for row in found.settings if row.differs],
@@ -110,32 +110,30 @@ class Standing:
     figures: Row
 
 
-STANDING = ("faster", "correct", "speed-up of the correct", "1x for the rest", "output tokens", "cost")
+STANDING = ("faster", "correct", "speed-up of the correct", "1x for the rest", "of the floor", "output tokens", "cost")
 
 
-def _leaderboard(runs: Sequence[RunColumn]) -> list[Standing]:
-    """Return one row a run, best first: by the share of faster problems, then by the mean over all problems."""
-    rows = [
-        (
-            (-c.faster_share.value, -c.geometric_mean_speedup_all.value),
-            Standing(
-                run=run,
-                hue=_hue(i),
-                bar=bar_parts(c.outcomes),
-                figures=(
-                    share(c.faster_share),
-                    share(c.correct_share),
-                    fmt.estimate(c.geometric_mean_speedup),
-                    fmt.estimate(c.geometric_mean_speedup_all),
-                    fmt.count(c.tokens_output),
-                    fmt.cost(c.cost),
-                ),
+def _leaderboard(found: Comparison) -> list[Standing]:
+    """Return one row a run, in the order of the ranking."""
+    rows = {
+        run.name: Standing(
+            run=run,
+            hue=_hue(i),
+            bar=bar_parts(c.outcomes),
+            figures=(
+                share(c.faster_share),
+                share(c.correct_share),
+                fmt.estimate(c.geometric_mean_speedup),
+                fmt.estimate(c.geometric_mean_speedup_all),
+                fmt.percent(c.sol),
+                fmt.count(c.tokens_output),
+                fmt.cost(c.cost),
             ),
         )
-        for i, run in enumerate(runs)
+        for i, run in enumerate(found.runs)
         if (c := run.figures) is not None
-    ]
-    return [standing for _, standing in sorted(rows, key=lambda pair: pair[0])]
+    }
+    return [rows[name] for name in found.ranking]
 
 
 def _headlines(columns: Sequence[RunFigures | None]) -> list[Row]:

@@ -123,6 +123,13 @@ def headlines_without_weak(overall: Overall) -> list[tuple[str, list[str]]]:
         ("Speed-up, geometric mean", [fmt.estimate(part.geometric_mean_speedup) for part in columns]),
         *((f"fast_{p}", [fmt.percent((part.fast_p or {}).get(p)) for part in columns]) for p in overall.fast_p or {}),
         *(
+            (
+                f"fast_{p}, fastest baseline",
+                [fmt.percent((part.fast_p_over_best or {}).get(p)) for part in columns],
+            )
+            for p in overall.fast_p_over_best or {}
+        ),
+        *(
             (f"pass@{one.k}", [fmt.percent(part.pass_at_k[i].value) for part in columns])
             for i, one in enumerate(overall.pass_at_k)
         ),

@@ -13,7 +13,7 @@ from hkbench.analysis import compare, roofline
 from hkbench.analysis.reference import Reference
 from hkbench.analysis.roofline import PARAMETER_SHARE, least_time
 from hkbench.problems import load_problem
-from hkbench.records import DeviceFacts, DeviceKind, Floor, SizeSet
+from hkbench.records import BoundQuality, DeviceFacts, DeviceKind, Floor, SizeSet
 
 PROBLEMS = Path(__file__).parents[3] / "problems" / "level1"
 CACHE = 1 << 12
@@ -154,6 +154,30 @@ def test_statistics_are_as_they_were(tmp_path: Path) -> None:
     before = found.model.norm.running_var.clone()
     assert least_time(found, inputs, native, FACTS) is not None
     assert torch.equal(found.model.norm.running_var, before)
+
+
+def test_a_bound_says_how_near_it_is(tmp_path: Path) -> None:
+    elementwise = floor_of(written(tmp_path, "return given[0] * 2.0", "[torch.randn(256, 256)]"))
+    assert elementwise.quality is BoundQuality.TIGHT and elementwise.counted == pytest.approx(1.0, abs=0.02)
+    product = floor_of(written(tmp_path, "return given[0] @ given[0].exp()", "[torch.randn(64, 64)]"))
+    assert product.bound == "bytes" and product.quality is BoundQuality.LOOSE
+    assert product.all_operations == 2 * 64**3, "which the bound by bytes says nothing of"
+    gathered = floor_of(written(tmp_path, "return given[0][:8].sum()", "[torch.randn(256, 256)]"))
+    assert gathered.quality is BoundQuality.LOOSE and gathered.counted == 0.0
+
+
+def test_a_product_at_another_dtypes_rate_is_a_loose_bound() -> None:
+    whole = {
+        "seconds": 1.0,
+        "bytes": 8,
+        "operations": 100,
+        "bound": "operations",
+        "all_bytes": 8,
+        "all_operations": 100,
+    }
+    assert Floor.model_validate({**whole, "own_rate": True}).quality is BoundQuality.TIGHT
+    assert Floor.model_validate({**whole, "own_rate": False}).quality is BoundQuality.LOOSE
+    assert Floor(seconds=1.0, bytes=8, bound="bytes").quality is BoundQuality.UNKNOWN, "an older record"
 
 
 def test_a_device_without_peaks_has_no_floor() -> None:

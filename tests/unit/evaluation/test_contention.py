@@ -113,6 +113,22 @@ def test_only_what_others_do_unsettles(
     assert bench.measured == 1, "nobody asked to wait"
 
 
+def test_short_calls_may_wait_a_moment_when_they_are_woken(bench: Bench) -> None:
+    def measure(wait: int) -> Measurement:
+        ran, waited = (bench.baseline.threads or {})[7]
+
+        def call() -> None:
+            bench.baseline.threads = {7: (ran + MS, waited + wait)}
+
+        bench.watch.around(bench.baseline, call)()
+        return measurement()
+
+    woken = settled(lambda: measure(MS // 8), bench.watch, 0.0, never, never).contention
+    assert woken is not None and woken.reasons == () and woken.baseline_queued == pytest.approx(1 / 9)
+    waiting = settled(lambda: measure(MS), bench.watch, 0.0, never, never).contention
+    assert waiting is not None and waiting.reasons
+
+
 def test_pressure_decides_where_threads_are_not_counted(bench: Bench) -> None:
     bench.baseline.threads = bench.candidate.threads = None
     found = settled(lambda: bench.measure((1.0, 0.0)), bench.watch, 0.0, never, never).contention
