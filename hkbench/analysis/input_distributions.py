@@ -292,8 +292,9 @@ class Drawn:
 class Variator:
     """Draw inputs for one reference. Remember how its outputs look under its own inputs, and what is planted."""
 
-    def __init__(self, reference: Reference, changed: Mapping[str, float] | None = None) -> None:
-        """Take `changed`, rtol by dtype where it is not the usual one."""
+    def __init__(self, reference: Reference, changed: Mapping[str, float] | None = None, plants: bool = True) -> None:
+        """Take `changed`, rtol by dtype where it is not the usual one; without `plants` no extremes are planted."""
+        self._plants = plants
         self._reference = reference
         self._changed = changed
         self._own: dict[str, Shape] = {}
@@ -339,7 +340,8 @@ class Variator:
             native = self._reference.native(inputs, around=checks)
             self._own = summarise(native)
             self._places = any(isinstance(v, torch.Tensor) and v.dtype not in compare.RTOL for v in native.values())
-            self._planting = Planting(self._reference, self._accepts, not checks.found, inputs, native, seed)
+            planted = [*inputs] if self._plants else []
+            self._planting = Planting(self._reference, self._accepts, not checks.found, planted, native, seed)
         return self._planting
 
     def _accepts(self, native: Leaves, precise: Leaves) -> bool:

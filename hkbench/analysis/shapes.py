@@ -43,9 +43,13 @@ class Shape:
 class Shapes:
     """The further shapes of one problem, which is known to run at its sizes in force."""
 
-    def __init__(self, problem: Problem, sizes: SizeSet) -> None:
-        """Look at how the inputs depend on the constants."""
+    def __init__(self, problem: Problem, sizes: SizeSet, most: int | None = None) -> None:
+        """Look at how the inputs depend on the constants.
+
+        `most`: bytes that a hidden shape may need if the sizes in force need less.
+        """
         self._problem, self._sizes = problem, sizes
+        self._most = most
         self._bytes: int | None = None  # that the sizes in force make; None: nobody knows before it runs
         self._base: dict[str, int] = {}  # the constants that may be drawn
         self.why: str | None = None  #: nothing can be drawn
@@ -71,9 +75,10 @@ class Shapes:
         return rng.sample(named, min(count, len(named)))
 
     def hidden(self, rng: random.Random) -> Iterator[Iterator[Shape]]:
-        """Yield for one kind after the other, in an order that is drawn, shapes to be tried until one can be used."""
-        for kind in rng.sample(HIDDEN, len(HIDDEN)) if self._base else []:
-            yield self._drawn(kind, random.Random(rng.randrange(1 << 32)))
+        """Yield for one kind after the other, without end, shapes to be tried until one can be used."""
+        while self._base:
+            for kind in rng.sample(HIDDEN, len(HIDDEN)):
+                yield self._drawn(kind, random.Random(rng.randrange(1 << 32)))
 
     def _drawn(self, kind: ShapeKind, rng: random.Random) -> Iterator[Shape]:
         """Draw shapes of a kind that the reference takes, as far as that is seen without running it."""
@@ -88,7 +93,10 @@ class Shapes:
         if self._bytes is None:  # its code needs real numbers: running it will tell
             return True
         needed = self._needed(constants)
-        return needed is not None and needed <= max(MIN_BYTES, MAX_BYTES * self._bytes)
+        most = MAX_BYTES * self._bytes
+        if self._most is not None:
+            most = min(most, max(self._most, self._bytes))
+        return needed is not None and needed <= max(MIN_BYTES, most)
 
     def _needed(self, constants: Constants) -> int | None:
         """Return the bytes of inputs, parameters and outputs; None where the code fails on the meta device."""

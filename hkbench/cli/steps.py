@@ -21,8 +21,9 @@ _STAGES = {
     Stage.BUILD: ("build", 2),
     Stage.RUN: ("compare", 4),
     Stage.TIME: ("time", 5),
+    Stage.SHAPES: ("further shapes", 6),
 }
-_STEPS = 6
+_STEPS = 7
 
 
 class Steps:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hkbench.records import FurtherBaseline, Interval, KernelResources, RuleSet, Status, Verdict
+from hkbench.records import FurtherBaseline, Interval, KernelResources, RuleSet, Shapes, Status, Verdict
 from hkbench.store.sanitize import strip_escapes
 
 DETAIL_LINES = 30
@@ -24,6 +24,8 @@ def describe(verdict: Verdict) -> str:
     else:
         lines += _figures(verdict)
     lines += _by_ours(verdict)
+    if verdict.shapes is not None:
+        lines += _shapes(verdict.shapes)
     if (language := verdict.language) is not None:
         what = "kernels that ran" if language.ran else "kernels in the source, not seen running"
         lines.append(f"{what}: {language.backend} ({strip_escapes(language.reason)})")
@@ -97,6 +99,13 @@ def _reference(verdict: Verdict) -> str:
     if verdict.conditions.rules is RuleSet.KERNELBENCH:
         return "eager's answers, by torch.allclose"
     return f"a {verdict.conditions.reference_precision} reference"
+
+
+def _shapes(shapes: Shapes) -> list[str]:
+    """Return how many further shapes it is right at, and the speed-ups there."""
+    gains = [f"{one.speedup.value:.2f}x" for one in shapes.results if one.speedup is not None]
+    what = f"{shapes.described}; speed-ups there: {', '.join(gains)}" if gains else shapes.described
+    return [f"  {strip_escapes(what)}"]
 
 
 def _time(interval: Interval) -> str:

@@ -52,6 +52,7 @@ class DeviceModel:
     resolution: float  #: seconds that the interval between two events may be off by
     process_variation: float  #: share by which two processes with the same kernel differ, in 95 of 100 cases
     default_sizes: SizeSet
+    default_shapes: int = 4  #: further ones, at which a correct candidate is looked at
     profilers: tuple[Profiler, ...] = ()  #: best first; torch's comes after them
     figures: tuple[str, ...] = ()  #: names of figures derived from counters (records/metrics.py)
     launch_figures: tuple[str, ...] = ()  #: names of figures of a launch

@@ -26,5 +26,6 @@ CPU = DeviceModel(
     # one. A tenth problem differs by up to 30 %.
     process_variation=0.02,
     default_sizes=SizeSet.CPU,
+    default_shapes=2,
     launch_figures=TIMES,
 )

@@ -24,6 +24,7 @@ def _model(kind: DeviceKind) -> DeviceModel:
         resolution=0.0,
         process_variation=0.0,
         default_sizes=SizeSet.EMULATED,
+        default_shapes=2,
         emulates=arch,
         build_targets=ROCM.build_targets,
     )

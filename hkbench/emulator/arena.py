@@ -20,6 +20,7 @@ _MAP_FIXED_NOREPLACE = 0x100000
 _SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 
 _libc = ctypes.CDLL(None, use_errno=True)
+_libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
 _libc.mmap.restype = ctypes.c_void_p
 _libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)
 
@@ -47,8 +48,15 @@ def make_heap(size: int = HEAP_BYTES) -> int:
     return heap
 
 
+def unmap(mapped: Range) -> None:
+    """Take a mapping away that `map_at` made."""
+    if _libc.munmap(mapped.begin, mapped.size):
+        number = ctypes.get_errno()
+        raise OSError(number, f"memory at {mapped.begin:#x} cannot be unmapped: {os.strerror(number)}")
+
+
 def map_at(descriptor: int, address: int, size: int, *, writable: bool = True) -> Range:
-    """Map a memory file at its address, for good.
+    """Map a memory file at its address, until it is unmapped.
 
     Raises:
         OSError: something else lies there, or the file is shorter.

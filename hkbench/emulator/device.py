@@ -301,6 +301,12 @@ class Device(Generic[Loaded]):
         else:
             self._ranges[wanted.begin] = wanted
 
+    def withdraw(self, known: Range) -> None:
+        """Let kernels use a stretch no more that was announced."""
+        if self._ranges.get(known.begin) == known:
+            del self._ranges[known.begin]
+            self._engine.remove(known)
+
     def _remove(self, address: int) -> None:
         found = self._ranges.pop(address, None)
         if found is None:
@@ -328,6 +334,8 @@ class Server(Generic[Loaded]):
 
     def __init__(self, control: socket.socket, engine: Engine[Loaded], lds_bytes: int) -> None:
         self._control = control
+        self._mapped: list[Range] = []  # inputs and outputs
+        self._announced: list[Range] = []  # the inputs
         self._heap = arena.make_heap()
         room = arena.map_at(self._heap, arena.HEAP, arena.HEAP_BYTES)
         self._runner, self._runners_end = socket.socketpair()
@@ -395,13 +403,19 @@ class Server(Generic[Loaded]):
         return {}
 
     def _memory(self, message: wire.Message) -> wire.Message:
-        """Map inputs and outputs, whose files follow, and let kernels use what is in them."""
+        """Map inputs and outputs, whose files follow, in place of those before; let kernels use what is in them."""
+        for known in self._announced:
+            self._device.withdraw(known)
+        for mapped in self._mapped:
+            arena.unmap(mapped)
         asked = decode(ShareMemory, message)
         files = wire.receive_descriptors(self._control, 2)
         places = ((arena.INBOX, asked.inbox), (arena.OUTBOX, asked.outbox))
+        self._mapped = []
         for (address, size), file in zip(places, files, strict=True):
-            arena.map_at(file, address, size)
+            self._mapped.append(arena.map_at(file, address, size))
             os.close(file)
+        self._announced = [one.range for one in asked.ranges]
         for one in asked.ranges:
             self._device.announce(one.range, one.name)
         return {}

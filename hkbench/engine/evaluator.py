@@ -22,7 +22,7 @@ from hkbench.engine.built_code import with_built_code
 from hkbench.engine.channel import Channel
 from hkbench.engine.confinement import Cages, prefix, require, survey
 from hkbench.engine.emulation import EmulatedParts, find_emulation
-from hkbench.engine.guards import QUIET_KINETO, DeferredRunner, Guards
+from hkbench.engine.guards import QUIET_KINETO, DeferredRunner, FurtherRunners, Guards, RunnersOnDemand
 from hkbench.engine.preparation import PchBuilder
 from hkbench.engine.private_folder import private_folder
 from hkbench.engine.slots import BuildSlots, Devices, host_share
@@ -343,21 +343,21 @@ class LocalEvaluator:
     async def _evaluate(self, job: EvaluateJob, on_stage: OnStage, asked: float, on_step: OnStep) -> EvaluationResult:
         async with self._slots.build():
             building = time.time()
-            channel, profiler, ends = await self._start(job)
+            channel, spare, ends = await self._start(job)
             try:
                 async with channel:
-                    found = await self._until_news(channel, on_stage, profiler, None)
+                    found = await self._until_news(channel, on_stage, spare, None)
                 self._shared().note(Path(job.folder))
             except BaseException:
-                profiler.close()
+                spare.close()
                 ends.close()
                 raise
         turns = SlotTimes(asked=asked, building=building, loaded=time.time())
-        with closing(profiler), closing(ends):
+        with closing(spare), closing(ends):
             if isinstance(found, frames.Ready):
                 async with self._slots.measure(), self._lent.one() as index:
                     lent = time.time()
-                    found = await self._measure(job, ends, index, on_stage, profiler, on_step)
+                    found = await self._measure(job, ends, index, on_stage, spare, on_step)
                 turns = turns.model_copy(update={"device": index, "lent": lent, "returned": time.time()})
         match found:
             case frames.Judged(verdict=verdict):
@@ -372,7 +372,7 @@ class LocalEvaluator:
         ends: EvaluationSockets,
         index: int,
         on_stage: OnStage,
-        profiler: DeferredRunner,
+        spare: RunnersOnDemand,
         on_step: OnStep,
     ) -> frames.Frame:
         """Have the evaluator of a device measure what another one has loaded."""
@@ -381,7 +381,7 @@ class LocalEvaluator:
             async with await Channel.open(self._measuring.measure(index, ends.descriptors)) as channel:
                 await channel.send(self._asked(job))
                 async with asyncio.timeout(self._longest):
-                    found = await self._until_news(channel, on_stage, profiler, index, on_step)
+                    found = await self._until_news(channel, on_stage, spare, index, on_step)
                     return found
         except TimeoutError as error:
             raise errors.WorkerLost(
@@ -397,7 +397,12 @@ class LocalEvaluator:
     def _longest(self) -> float:
         """Seconds after which a measuring evaluator has itself gone wrong: it ends a candidate earlier."""
         settings = self._settings
-        limits = (settings.evaluation_timeout, settings.build_timeout, settings.run_timeout, settings.profile_timeout)
+        limits = (
+            2 * settings.evaluation_timeout,
+            settings.build_timeout,
+            settings.run_timeout,
+            settings.profile_timeout,
+        )
         return sum(limits) + SILENT_SECONDS
 
     def _asked(self, job: EvaluateJob) -> frames.Evaluate:
@@ -431,7 +436,7 @@ class LocalEvaluator:
         self,
         channel: Channel,
         on_stage: OnStage,
-        profiler: DeferredRunner,
+        spare: RunnersOnDemand,
         device: int | None,
         on_step: OnStep = lambda _step: None,
     ) -> frames.Frame:
@@ -444,32 +449,37 @@ class LocalEvaluator:
                 case frames.Stepped(step=step):
                     on_step(step)
                 case frames.ProfilerWanted():
-                    profiler.start()
+                    spare.profiler.start()
+                case frames.RunnerWanted():
+                    spare.further.start()
                 case _:
                     return frame
 
-    async def _start(self, job: EvaluateJob) -> tuple[Channel, DeferredRunner, EvaluationSockets]:
+    async def _start(self, job: EvaluateJob) -> tuple[Channel, RunnersOnDemand, EvaluationSockets]:
         """Fork an evaluator and the candidate's runner, with the sockets and files between them.
 
         The evaluator has it loaded; its ends of the sockets are kept for the one that measures.
 
-        Another runner, for a profiler, has its sockets and is forked when the evaluator asks for it.
+        Another runner, for a profiler, and further ones of the candidate are forked when the evaluator asks for them.
         """
         engine, worker_end = socket.socketpair()
         pairs = [socket.socketpair() for _ in range(SOCKETS)]
         inbox, outbox, loaded = (memory_file(name) for name in ("inbox", "outbox", "loaded"))
         ends = EvaluationSockets(tuple(ours for ours, _ in pairs), (inbox, outbox, loaded))
-        channel, control, channel_end, control_end, device = (there for _, there in pairs)
-        profiler = DeferredRunner(self._runners, (control_end, channel_end), self._guards.profiler(job))
+        channel, control, channel_end, control_end, device, further = (there for _, there in pairs)
+        guard = self._guards.runner(Path(job.folder), job.code)
+        spare = RunnersOnDemand(
+            DeferredRunner(self._runners, (control_end, channel_end), self._guards.profiler(job)),
+            FurtherRunners(self._runners, further, guard),
+        )
         try:
-            guard = self._guards.runner(Path(job.folder), job.code)
             self._runners.fork([control.fileno(), channel.fileno(), inbox, outbox], guard)
             self._workers.fork([worker_end.fileno(), *ends.descriptors])
             if self._emulation is not None:
                 self._emulation.fork(self._workers, device, Path(job.folder).with_name(DEVICE_FOLDER), self.isolation)
         except ForkServerLost as error:
             engine.close()
-            profiler.close()
+            spare.close()
             ends.close()
             raise errors.WorkerLost(f"{error}; start the command again") from error
         finally:
@@ -477,7 +487,7 @@ class LocalEvaluator:
                 sock.close()
         worker = await Channel.open(engine)
         await worker.send(self._asked(job))
-        return worker, profiler, ends
+        return worker, spare, ends
 
     def _shared(self) -> PchBuilder:
         assert self._preparation is not None, "used outside of `async with`"

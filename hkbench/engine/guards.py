@@ -13,6 +13,7 @@ from hkbench.engine.confinement import Cages
 from hkbench.engine.emulation import EmulatedParts
 from hkbench.engine.preparation import PchBuilder
 from hkbench.evaluation.job import PROFILE_FOLDER, EvaluateJob
+from hkbench.protocol import wire
 from hkbench.records import DeviceFacts
 from hkbench.sandbox.cage import Cage
 from hkbench.sandbox.client import ForkServer, ForkServerLost
@@ -106,6 +107,47 @@ class DeferredRunner:
     def close(self) -> None:
         for sock in self.sockets:
             sock.close()
+
+
+@dataclass(frozen=True)
+class FurtherRunners:
+    """Runners of the same candidate that are forked when the evaluator asks for one, who gets its sockets."""
+
+    server: ForkServer
+    socket: socket.socket
+    guard: Guard
+
+    def start(self) -> None:
+        """Fork the process and hand over its channel and control.
+
+        Raises:
+            WorkerLost: the fork server or the evaluator is gone.
+        """
+        pairs = [socket.socketpair() for _ in range(2)]
+        (channel, runner), (control, guard) = pairs
+        try:
+            self.server.fork([guard.fileno(), runner.fileno()], self.guard)
+            wire.send_descriptors(self.socket, [channel.fileno(), control.fileno()])
+        except (ForkServerLost, wire.PeerClosed) as error:
+            raise errors.WorkerLost(f"{error}; start the command again") from error
+        finally:
+            for sock in (*pairs[0], *pairs[1]):
+                sock.close()
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+@dataclass(frozen=True)
+class RunnersOnDemand:
+    """The runners of one evaluation that are forked when its evaluator asks for them."""
+
+    profiler: DeferredRunner
+    further: FurtherRunners
+
+    def close(self) -> None:
+        self.profiler.close()
+        self.further.close()
 
 
 def _targets(device: DeviceFacts) -> dict[str, str]:

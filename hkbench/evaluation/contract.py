@@ -88,9 +88,9 @@ class Contract:
             return trial_plan(trials, has_parameters)
         return (TrialPlan(OWN, OWN),) * trials
 
-    def drawing(self, reference: Reference, rtol: Mapping[str, float] | None) -> Drawing:
+    def drawing(self, reference: Reference, rtol: Mapping[str, float] | None, plants: bool = True) -> Drawing:
         """Return what draws inputs."""
-        return Variator(reference, rtol) if self.rules is RuleSet.HKBENCH else PlainInputs(reference)
+        return Variator(reference, rtol, plants) if self.rules is RuleSet.HKBENCH else PlainInputs(reference)
 
     def checker(
         self,

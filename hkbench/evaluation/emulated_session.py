@@ -286,6 +286,20 @@ class EmulatedSession(Session):
         return report
 
 
+def make_session(
+    reference: Reference,
+    sides: tuple[RunnerClient, BaselineClient],
+    facts: DeviceFacts,
+    settings: EvaluationSettings,
+    files: tuple[int, int],
+    weights_seed: int,
+    device: EmulatedDevice | None,
+) -> Session:
+    """Return a session on the device of the two sides, or on one that is emulated."""
+    arguments = (reference, sides, facts, settings, files, weights_seed)
+    return Session(*arguments) if device is None else EmulatedSession(*arguments, device)
+
+
 def require_possible(report: Report, stage: Stage, trial: int | None, races_fail: bool = True) -> None:
     """Raise CandidateFailed for what a kernel did that it may not, or that the device cannot do."""
     if report.violation is not None:

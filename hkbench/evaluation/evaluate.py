@@ -15,11 +15,10 @@ from hkbench.backends import find_backend
 from hkbench.backends.language import defined_kernels
 from hkbench.device_kinds import Profiler, model_of
 from hkbench.devices.probe import versions
-from hkbench.errors import DeviceUnavailable
 from hkbench.evaluation import failures
 from hkbench.evaluation.baselines import further_baselines
 from hkbench.evaluation.emulated_device import DeviceLost, EmulatedDevice
-from hkbench.evaluation.emulated_session import EmulatedSession, require_possible
+from hkbench.evaluation.emulated_session import EmulatedSession, make_session, require_possible
 from hkbench.evaluation.frames import Built, LaunchesCompiled
 from hkbench.evaluation.job import EvaluateJob, Loaded
 from hkbench.evaluation.launches import absent_gpu, launched
@@ -29,6 +28,7 @@ from hkbench.evaluation.profiling import NotProfiled, ProfilerHandle, Profiling,
 from hkbench.evaluation.refusal import forbidden
 from hkbench.evaluation.rehearsal import rehearse
 from hkbench.evaluation.session import Session, draw_seed
+from hkbench.evaluation.shapes import ShapeChecks, not_right
 from hkbench.evaluation.side import BaselineClient, RunnerClient
 from hkbench.evaluation.source import require_python, source_of
 from hkbench.evaluation.timing import Timing
@@ -53,6 +53,7 @@ from hkbench.records import (
     Owner,
     Ownership,
     RuleSet,
+    Shapes,
     Stage,
     StageTime,
     Status,
@@ -78,10 +79,12 @@ class CandidateEvaluation:
         loaded: Loaded | None = None,
         tell: Callable[[str], None] = lambda _: None,
         emulated: EmulatedDevice | None = None,
+        another: Callable[[], RunnerLink] | None = None,
     ) -> None:
         """Take over the runners; `baseline` has the device, and only `run` needs it.
 
-        `emulated` executes the candidate's kernels where no GPU does.
+        `emulated` executes the candidate's kernels where no GPU does. `another` runner of the candidate is forked for
+        a further shape, when one has ended the first.
 
         `loaded` is what another process's `load` came to, by `loaded` there; then `run` may follow at once.
 
@@ -93,6 +96,9 @@ class CandidateEvaluation:
         self._profiler = profiler
         self._emulated = emulated
         self._files = files
+        self._another = another
+        self._shapes: Shapes | None = None
+        self._held: messages.MemoryHeld | None = None  # by the baseline's runner, once it was given back
         self._enter, self._tell = enter, tell
         self._memory_bytes = memory_bytes
         self._source, self._sha256 = (b"", loaded.sha256) if loaded else source_of(Path(job.code))
@@ -141,6 +147,7 @@ class CandidateEvaluation:
             self._compare(facts)
             if self._emulated is not None:
                 self._forbid()
+                self._look_at_shapes(facts)
                 return
             measured, trusted = self._measure()
             self._further = self._baselines(measured, trusted)
@@ -150,9 +157,10 @@ class CandidateEvaluation:
             if self._profiles(measured):
                 profile = self._profile()
             self._probe()
+            self._look_at_shapes(facts)
 
         failure = self._guarded(stages)
-        return self.verdict(failure, measured, trusted, profile)
+        return self.verdict(failure or not_right(self._shapes), measured, trusted, profile)
 
     def _guarded(self, work: Callable[[], None]) -> Failure | None:
         """Run a part; what the candidate or its runner did wrong comes back as a failure."""
@@ -269,14 +277,24 @@ class CandidateEvaluation:
             candidate.on_built = lambda: self._enter(self._stage)
             sides = (candidate, baseline)
             arguments = (self._reference, sides, facts, job.settings, self._files, weights_seed)
-            if self._emulated is None:
-                self._session = Session(*arguments)
-            else:
-                self._session = EmulatedSession(*arguments, self._emulated)
+            self._session = make_session(*arguments, self._emulated)
             self._session.tell = self._tell
             self._session.prepare()
         with self._timed(Stage.RUN):
             self._session.trials()
+
+    def _look_at_shapes(self, facts: DeviceFacts) -> None:
+        """Look at a correct candidate at further shapes, where any are asked for."""
+        if self._job.settings.shapes == 0 or self._baseline is None or self._another is None:
+            return
+        with self._timed(Stage.SHAPES):
+            self.release()
+            links = (self._link, self._baseline)
+            told = (self._memory_bytes, self._text, self._built, self._emulated)
+            checks = ShapeChecks(self._job, facts, links, self._another, *told)
+            checks.tell = self._tell
+            self._shapes = checks.check()
+            self._held = checks.held or self._held
 
     def _measure(self) -> tuple[Measurement, TrustReport]:
         assert self._session is not None
@@ -321,7 +339,7 @@ class CandidateEvaluation:
 
     def _begin_end(self, measured: Measurement) -> None:
         """Begin to end the candidate's runner where it is not needed any more: a GPU's driver takes 0.1 s for that."""
-        if not self._profiles(measured):
+        if not self._profiles(measured) and self._job.settings.shapes == 0:
             self._link.begin_end()
 
     def _probe(self) -> None:
@@ -383,7 +401,9 @@ class CandidateEvaluation:
         Raises:
             WorkerLost, RuntimeError: of the baseline's runner, of the driver.
         """
-        return None if self._session is None else self._session.release()
+        if self._held is None and self._session is not None:
+            self._held = self._session.release()
+        return self._held
 
     def verdict(
         self,
@@ -397,12 +417,7 @@ class CandidateEvaluation:
         Raises:
             DeviceUnavailable: a process of the candidate could not be killed, so the device is not free.
         """
-        end = self._link.end()
-        if end.survivors:
-            raise DeviceUnavailable(
-                f"{end.survivors} processes of {self._job.code} cannot be killed (a hung driver call?); "
-                "the device needs a reset before anything else is measured on it"
-            )
+        end = failures.ended(self._link, self._job.code)
         if failure is not None:
             status, measured, trusted, profile = Status.INCORRECT, None, None, None
         elif trusted is not None and trusted.refusal is not None:
@@ -428,6 +443,7 @@ class CandidateEvaluation:
             candidate=measured.candidate if measured else None,
             speedup=measured.speedup if measured and failure is None else None,
             baselines=self._further if failure is None else (),
+            shapes=self._shapes,
             clocks=trusted.clocks if trusted else None,
             contention=measured.contention if measured else None,
             floor=trusted.floor if trusted else None,

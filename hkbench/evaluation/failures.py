@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from hkbench.evaluation.link import RunnerEnd
+from hkbench.errors import DeviceUnavailable
+from hkbench.evaluation.link import RunnerEnd, RunnerLink
 from hkbench.protocol.messages import Raised
 from hkbench.records import Failure, FailureKind, Stage
 from hkbench.toolchain.causes import causes_text
@@ -89,6 +90,21 @@ def from_end(stage: Stage, end: RunnerEnd, memory_bytes: int, trial: int | None 
         return CandidateFailed(crash)
     code = "" if end.exit_code is None else f" with exit code {end.exit_code}"
     return failed(stage, FailureKind.CRASH, f"the process left{code} without an answer", output, trial)
+
+
+def ended(link: RunnerLink, code: str) -> RunnerEnd:
+    """End a candidate's runner and return how that went.
+
+    Raises:
+        DeviceUnavailable: a process of it could not be killed, so the device is not free.
+    """
+    end = link.end()
+    if end.survivors:
+        raise DeviceUnavailable(
+            f"{end.survivors} processes of {code} cannot be killed (a hung driver call?); "
+            "the device needs a reset before anything else is measured on it"
+        )
+    return end
 
 
 #: By the guard's reason. Memory is not among them: a kind of failure of its own.

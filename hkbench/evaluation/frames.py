@@ -59,6 +59,11 @@ class ProfilerWanted(Frame):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunnerWanted(Frame):
+    """Another runner is to be forked for the candidate; its channel and control follow by the socket for those."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ready(Frame):
     """There is something to measure, and what is known so far lies in the memory file of the evaluation (`Loaded`)."""
 
@@ -176,8 +181,8 @@ class TakeEvaluation(Frame):
 _CLASSES: dict[str, type[Frame]] = {
     kind.__name__.lower(): kind
     for kind in (
-        Failed, Entered, Stepped, ProfilerWanted, Ready, Built, Judged, DevicesFound, FactsFound, Audited, Describe,
-        FindFacts, Audit, Evaluate, ServeDevice, Emulate, TakeEvaluation,
+        Failed, Entered, Stepped, ProfilerWanted, RunnerWanted, Ready, Built, Judged, DevicesFound, FactsFound,
+        Audited, Describe, FindFacts, Audit, Evaluate, ServeDevice, Emulate, TakeEvaluation,
     )
 }  # fmt: skip
 

@@ -23,9 +23,9 @@ PROFILE_FOLDER = "profile"
 
 
 #: What an evaluator is given for one evaluation: channel and control of candidate and profiler, the socket to the
-#: process of an emulated GPU (with nobody behind it on other devices), and after them the files inbox, outbox and
-#: `Loaded`.
-SOCKETS, FILES = 5, 3
+#: process of an emulated GPU (with nobody behind it on other devices), that by which those of further runners come, and
+#: after them the files inbox, outbox and `Loaded`.
+SOCKETS, FILES = 6, 3
 ENDS = SOCKETS + FILES
 
 

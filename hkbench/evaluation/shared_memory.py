@@ -64,12 +64,12 @@ class SharedMemory:
         return self.stopwatch.baseline if isinstance(side, BaselineClient) else self.stopwatch.candidate
 
     def open(self, side: RunnerClient) -> messages.RegionsMapped | messages.Raised:
-        """Let a runner map its regions. The candidate's was forked with files of the host's; the baseline's is older.
+        """Let a runner map its regions. A candidate's first one was forked with files of the host's, others were not.
 
         An exception in the runner is an answer.
         """
         regions, lane = self.regions_of(side), self.lane_of(side)
-        sent = regions.on_device or isinstance(side, BaselineClient)
+        sent = regions.on_device or not side.has_files
         descriptors = regions.descriptors if sent else ()
         gate = None
         if lane is not None:

@@ -54,6 +54,7 @@ class RunnerClient:
         self.before: Callable[[], None] = lambda: None  #: done before it is thawed, unless inputs are put in place
         self.stamps = Stamps()  #: of the last call
         self.process = 0  #: the runner's number as it knows it
+        self.has_files = True  #: was forked with the host's memory files of the evaluation
         self.leaves_outputs = False  #: for the evaluator to read them, so that an answer is the end of its call
         self.seconds: float | None = None  #: of the last gated call, by the evaluator's clock on the device
         self.on_build: Callable[[], None] = lambda: None  #: told when it begins to build
@@ -231,6 +232,7 @@ class BaselineClient(RunnerClient):
 
     def __init__(self, link: RunnerLink, settings: EvaluationSettings, problem: str) -> None:
         super().__init__(link, settings)
+        self.has_files = False
         self._problem = problem
 
     def request(

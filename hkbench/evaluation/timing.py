@@ -45,6 +45,15 @@ ENOUGH_SAMPLES = 100
 MAX_WEIGHT = 2.0  #: of one sampled call, in terms of the call with the median number of samples
 
 
+@dataclass(frozen=True)
+class Effort:
+    """How much is measured and witnessed."""
+
+    rounds: tuple[int, ...] = ()  #: pairs of each round, where they are not the usual ones
+    traced: int = TRACED_CALLS
+    seconds: float = WITNESS_SECONDS
+
+
 @dataclass
 class Observations:
     """What was seen of watched calls: the kernel trace, and whose code the processor was in."""
@@ -100,8 +109,9 @@ class Observations:
 class Timing:
     """Baseline and candidate in turn, each pair on fresh inputs; the outputs of timed runs are compared too."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, effort: Effort = Effort()) -> None:
         self._session = session
+        self._effort = effort
         self._device = session.reference.device
         self._inputs: list[object] = []
         self._pair: int | None = None  # whose inputs were made last
@@ -142,7 +152,8 @@ class Timing:
         clock = model.clock if session.memory.stopwatch is None else EVALUATORS_CLOCK
         left, right = Samples(), Samples()
         before = self._gpu()
-        for number, self._runs in enumerate(rounds(asked, model)):
+        for number, runs in enumerate(self._effort.rounds or rounds(asked, model)):
+            self._runs = runs
             self._draw_places()
             session.tell(f"round {number + 1}, up to {self._runs} runs of each side")
             warmups = 0 if number else session.settings.warmups
@@ -265,7 +276,7 @@ class Timing:
         self._traced, self._sampled = set[int](), set[int]()
         if self._device.type == "cpu":
             few = min(self._runs, MIN_RUNS)  # a slow candidate has no more
-            self._traced |= {secrets.randbelow(few)} if len(self._seen.traces) < TRACED_CALLS else set()
+            self._traced |= {secrets.randbelow(few)} if len(self._seen.traces) < self._effort.traced else set()
             # So many calls give samples enough if each is as long as the last one.
             wanted = math.ceil(ENOUGH_SAMPLES * TICK_SECONDS / max(TICK_SECONDS / 100, self._session.seconds))
             wanted = min(self._runs, max(MIN_SAMPLED_CALLS, wanted)) if not self._seen.enough else 0
@@ -309,14 +320,14 @@ class Timing:
         session.tell("calls that follow one another at once")
         session.successive(Stage.TIME)
         session.tell("traced calls")
-        while len(seen.traces) < TRACED_CALLS:
+        while len(seen.traces) < self._effort.traced:
             self._trace()
         if _failed(seen.answer):
             regions = session.memory.regions_of(session.baseline)
             reveal = partial(regions.put_inputs, self._fresh(draw_seed()))
             seen.only_here = not _failed(session.baseline.request(messages.Trace(), reveal))
             regions.clear()
-        ends = time.monotonic() + WITNESS_SECONDS
+        ends = time.monotonic() + self._effort.seconds
         while self._device.type == "cpu" and not seen.enough and time.monotonic() < ends:
             self._sample()
         while self._device.type == "cpu" and len(seen.samples) < MIN_SAMPLED_CALLS:

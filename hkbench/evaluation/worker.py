@@ -35,6 +35,7 @@ from hkbench.evaluation.warm import warm
 from hkbench.protocol import messages, wire
 from hkbench.records import DeviceFacts, Stage
 
+RUNNER_SECONDS = 60.0  #: for the engine to fork one
 TAKING_SECONDS = 300.0  #: a device, by the baseline's runner
 
 
@@ -141,7 +142,7 @@ def _evaluation(
     baseline: RunnerLink | None = None,
     loaded: Loaded | None = None,
 ) -> CandidateEvaluation:
-    channel, control, profiler_channel, profiler_control, device = sockets
+    channel, control, profiler_channel, profiler_control, device, further = sockets
     link = RunnerLink(channel, control)
     if loaded is not None:
         link = RunnerLink(channel, control, loaded.said.encode(), loaded.build_seconds)
@@ -155,9 +156,16 @@ def _evaluation(
     def tell(step: str) -> None:
         frames.send(engine, frames.Stepped(step=step))
 
+    def another() -> RunnerLink:
+        frames.send(engine, frames.RunnerWanted())
+        ours, guards = (socket.socket(fileno=fd) for fd in wire.receive_descriptors(further, 2, RUNNER_SECONDS))
+        return RunnerLink(ours, guards)
+
     job, memory_bytes = asked.job, asked.memory_bytes
     emulated = None if job.emulation is None else EmulatedDevice(device, job.emulation)
-    return CandidateEvaluation(job, link, baseline, profiler, files, enter, memory_bytes, loaded, tell, emulated)
+    return CandidateEvaluation(
+        job, link, baseline, profiler, files, enter, memory_bytes, loaded, tell, emulated, another
+    )
 
 
 class DeviceWorker:

@@ -83,7 +83,7 @@ class Prompter:
             backend=self.backend,
             device=sheet(device),
             track=self._settings.track,
-            contract=contract(self._settings, tolerances, device.kind, self.backend),
+            contract=contract(self._settings, tolerances, device.kind, self.backend, problem.shapes),
             dialect=find_backend(self.backend).dialect(device.arch),
             reflection=reflection,
         )

@@ -73,6 +73,8 @@ def _result(verdict: Verdict) -> Iterator[tuple[str, Text]]:
         passed = sum(trial.passed for trial in verdict.trials)
         kinds = ", ".join(dict.fromkeys(trial.drawn for trial in verdict.trials))
         yield "trials", Text(f"{passed} of {len(verdict.trials)} passed ({one_line(kinds, 200)})")
+    if verdict.shapes is not None:
+        yield "shapes", Text(one_line(verdict.shapes.described, 400))
 
 
 def _failure(failure: Failure) -> Iterator[tuple[str, Text]]:

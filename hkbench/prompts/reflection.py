@@ -17,12 +17,14 @@ from hkbench.records import (
     KernelResources,
     Mismatch,
     Owner,
+    Shapes,
     Status,
     Verdict,
 )
 
 DETAIL_LIMIT = 4000  # characters: enough for the causes of a failed build, little beside the parent's code
 _KERNELS_SHOWN = 8
+_SHAPE_LIMIT = 500  #: characters of what failed at one shape
 _NOT_TIMED = (Status.COMPILED, Status.EMULATED)  #: and nothing is wrong
 _FAULTS_SHOWN = 4  #: beside the first: one change often mends them all
 _EMULATOR_SPEAKS = frozenset({FailureKind.RACE, FailureKind.OUT_OF_BOUNDS, FailureKind.UNSUPPORTED})
@@ -112,12 +114,26 @@ def _message(failure: Failure, verdict: Verdict) -> str:
         place = "" if failure.line is None else f", line {failure.line}"
         message += f" (fair play: {failure.rule}{place}). To change: {failure.change}."
     passed = sum(trial.passed for trial in verdict.trials)
+    if failure.kind is FailureKind.SHAPES and verdict.shapes is not None:
+        return _shapes_message(verdict.shapes)
     if passed and failure.kind not in REFUSALS:
         message += (
             f" {passed} of the {len(verdict.trials)} trials passed, with other seeds, inputs or parameters: suspect a "
             "case that depends on the data, a race or uninitialised memory."
         )
     return message
+
+
+def _shapes_message(shapes: Shapes) -> str:
+    """Name the visible shapes that failed, and how; of hidden ones how many."""
+    said = [f"right at the stated shape, but only on {shapes.right} of {len(shapes.results)} further shapes."]
+    named = [(one.described, one.failure) for one in shapes.failed if one.visible and one.failure is not None]
+    said += [f"At {where}: {failure.kind}: {ending(failure.message, _SHAPE_LIMIT)}" for where, failure in named]
+    hidden = [one for one in shapes.failed if not one.visible]
+    if hidden:
+        kinds = ", ".join(f"{one.kind}: {one.failure.kind}" for one in hidden if one.failure is not None)
+        said.append(f"Hidden shapes that failed: {len(hidden)} ({kinds}).")
+    return "\n".join(said)
 
 
 def _detail(failure: Failure, candidate_source: str | None) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from hkbench.backends import find_backend
 from hkbench.records import BEYOND_KERNELBENCH, BackendName, DeviceKind, EvaluationSettings, Rule, RuleSet, Track
@@ -10,11 +10,16 @@ from hkbench.records.trust import FOREIGN_SHARE
 
 
 def contract(
-    settings: EvaluationSettings, tolerances: Mapping[str, float], device: DeviceKind, backend: BackendName
+    settings: EvaluationSettings,
+    tolerances: Mapping[str, float],
+    device: DeviceKind,
+    backend: BackendName,
+    shapes: Sequence[Mapping[str, int | float]] = (),
 ) -> str:
     """Return the rules as a list, ready for a prompt: KernelBench's contract first, then what the evaluator adds to it.
 
-    `tolerances` maps dtypes as torch prints them ("float32") to records.Tolerance.rtol.
+    `tolerances` maps dtypes as torch prints them ("float32") to records.Tolerance.rtol; `shapes` are those that the
+    problem names.
     """
     limits = ", ".join(f"{dtype} {rtol:g}" for dtype, rtol in tolerances.items())
     compared = "integers and booleans exactly"
@@ -37,12 +42,26 @@ def contract(
         f"Correctness: {settings.trials} trials with different seeds; {compared}. {_VARIED if by_ours else _PLAIN}",
         f"Time: forward passes by {clock}, caches flushed before each, yours and the reference's in turn; "
         "the speed-up is the ratio of the medians and has to be at least 1.0. Building is not timed.",
+        _shapes_text(settings, shapes),
     ]
     lines = [f"- {rule}" for rule in rules]
     lines += ["", "Fair play (a verdict that fails names the rule):"]
     let_pass = frozenset[Rule]() if by_ours else BEYOND_KERNELBENCH
     lines += [f"- {rule}: {text}" for rule, text in fair_play(settings, device).items() if rule not in let_pass]
     return "\n".join(lines)
+
+
+def _shapes_text(settings: EvaluationSettings, shapes: Sequence[Mapping[str, int | float]]) -> str:
+    """Return what counts beyond the shapes of the inputs that the prompt states."""
+    if not settings.require_shapes:
+        return "Shapes: correctness and speed-up are those at the shapes that are stated here; no other shape counts."
+    named = "; ".join(", ".join(f"{name} = {size}" for name, size in shape.items()) for shape in shapes)
+    these = f"at those with {named}, and " if named else ""
+    return (
+        f"Shapes: the speed-up is that at the shapes that are stated here, but the answer has to be right {these}at "
+        "hidden ones, which change the constants of the problem's file: sizes that no usual tile divides, a size of 1, "
+        "larger and smaller ones. `ModelNew` is made anew for each shape."
+    )
 
 
 def fair_play(settings: EvaluationSettings, device: DeviceKind) -> dict[Rule, str]:

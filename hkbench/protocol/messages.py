@@ -361,7 +361,9 @@ class MemoryHeld:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reset(Request[MemoryHeld]):
-    """Forget the model, and give back what it had."""
+    """Forget the model, and give back what it had; the class stays where another shape of the problem follows."""
+
+    keep_class: bool = False
 
 
 #: The classes of requests by the names of their operations.

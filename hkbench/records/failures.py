@@ -32,6 +32,7 @@ class FailureKind(StrEnum):
     WRONG_PARAMETERS = "wrong_parameters"  #: the reference's parameters do not fit into ModelNew
     STALE_PARAMETERS = "stale_parameters"  #: after a change of the parameters the result belongs to the earlier ones
     ALIASED_OUTPUT = "aliased_output"  #: an output shares memory with an input or with an earlier output
+    SHAPES = "shapes"  #: right at the problem's own shape, but not at further ones, where those are required
     NOT_REPEATABLE = "not_repeatable"  #: the same inputs gave answers that differ by more than rounding
     DEVICE_ERROR = "device_error"  #: the device's last error was set after a call: a launch that failed unseen
     RACE = "race"  #: emulated: a value was used before its load was waited for, or two waves meet in LDS unordered

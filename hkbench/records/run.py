@@ -91,6 +91,13 @@ class EvaluationSettings(Record):
     """whose contract a candidate has to hold to; kernelbench: KernelBench's own (static output buffers, results in
     place and kept parameters pass), and the verdict says which of hkbench's rules it breaks (docs/rules.md)"""
 
+    shapes: Annotated[int | None, Field(ge=0), Flag("N")] = None
+    """further shapes at which a correct candidate is looked at: half of them of the problem's own SHAPES, the others
+    drawn; 0: none (default: 4 on a GPU, 2 on a CPU or an emulated GPU)"""
+
+    require_shapes: bool = False
+    """count only what is right at every further shape as correct"""
+
     races: Races = Races.FAIL
     """on an emulated GPU, what a missing wait or barrier is; fail: a failure; warn: a warning, and the values decide"""
 

@@ -39,6 +39,7 @@ class Stage(StrEnum):
     RUN = "run"
     COMPARE = "compare"
     TIME = "time"
+    SHAPES = "shapes"  #: further ones, of a correct candidate
 
 
 class Status(StrEnum):

@@ -15,6 +15,7 @@ from hkbench.records import (
     RuleSet,
     RunFacts,
     SampleKey,
+    Shapes,
     best_of,
     problem_outcome,
     speedup_of,
@@ -31,6 +32,7 @@ from hkbench.report.model import (
     DamageReport,
     DecisionReport,
     Estimate,
+    FailedShape,
     Headline,
     Overall,
     OwnKernels,
@@ -40,6 +42,7 @@ from hkbench.report.model import (
     ProblemState,
     Report,
     SampleReport,
+    ShapesReport,
     Summary,
     SummaryRow,
 )
@@ -276,7 +279,17 @@ def _sample(sample: SampleView, facts: RunFacts) -> SampleReport:
         evaluation_seconds=aggregate.seconds([sample.evaluation_seconds]),
         warnings=tuple(map(aggregate.message_of, sample.warnings)),
         copy_of=place(sample.copy_of),
+        shapes=None if sample.shapes is None else _shapes(sample.shapes),
     )
+
+
+def _shapes(shapes: Shapes) -> ShapesReport:
+    failed = [
+        FailedShape(constants=one.constants, visible=one.visible, kind=one.failure.kind)
+        for one in shapes.failed
+        if one.failure is not None
+    ]
+    return ShapesReport(checked=len(shapes.results), right=shapes.right, failed=tuple(failed))
 
 
 def _attempt(problem: ProblemView, attempt: int, stepwise: bool) -> AttemptReport:

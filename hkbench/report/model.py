@@ -133,6 +133,22 @@ class Place(ReportRecord):
     sample: int
 
 
+class FailedShape(ReportRecord):
+    """A further shape that a sample is not right at."""
+
+    constants: dict[str, int | float]  #: of the problem's file, where they differ from those in force
+    visible: bool  #: named by the file; else drawn
+    kind: FailureKind
+
+
+class ShapesReport(ReportRecord):
+    """Further shapes of a correct sample."""
+
+    checked: int
+    right: int
+    failed: tuple[FailedShape, ...]
+
+
 class SampleReport(ReportRecord):
     """One sample; `status` is `None` when it was not judged."""
 
@@ -160,6 +176,7 @@ class SampleReport(ReportRecord):
     evaluation_seconds: float | None
     warnings: tuple[str, ...]
     copy_of: Place | None = None  #: the sample with the same code whose verdict this is; `None`: its own
+    shapes: ShapesReport | None = None  #: `None`: no further shape was looked at
 
 
 class AdviceReport(ReportRecord):

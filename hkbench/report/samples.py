@@ -66,6 +66,7 @@ class SampleRow(ReportRecord):
     seconds_run: float | None
     seconds_compare: float | None
     seconds_time: float | None
+    seconds_shapes: float | None
     seconds_evaluation: float | None  #: all stages, without waiting for a turn
     code_sha256: str | None
     parent: str | None  #: the sample that its prompt tells of, as ATTEMPT/SAMPLE
@@ -73,6 +74,8 @@ class SampleRow(ReportRecord):
     path: str  #: of its folder, below the run's
     code: str | None  #: path of its code, below the run's folder
     weak: bool | None  #: the problem's check passes an answer that was made without its work; `None`: not audited
+    shapes_checked: int | None  #: further shapes at which it was looked at; empty: none
+    shapes_right: int | None
     message: str | None  #: of the failure, cut
     warnings: str | None  #: of the verdict, with " | " between them
 
@@ -137,6 +140,8 @@ def _row(run: RunView, problem: ProblemView, sample: SampleView) -> SampleRow:
         path=str(files.root.relative_to(run.paths.root)),
         code=str(files.code.relative_to(run.paths.root)) if files.code.is_file() else None,
         weak=bool(weak) if weak is not None else None,
+        shapes_checked=len(sample.shapes.results) if sample.shapes is not None else None,
+        shapes_right=sample.shapes.right if sample.shapes is not None else None,
         message=aggregate.message_of(failure.message) if failure is not None else None,
         warnings=" | ".join(map(aggregate.message_of, sample.warnings)) or None,
     )

@@ -45,6 +45,7 @@ class Runner:
         self._announces = False  # builds, and makes them quick: for good
         self._failed = capture.FailedBuilds()
         self._emulated: EmulatedGpu | None = None  # for good
+        self._taken = False  # the device, for good
         self._pool: SharedPool | None = None
         self._forget()
 
@@ -110,7 +111,10 @@ class Runner:
         return messages.CodePart(part=self._launches.part(request.number, request.offset))
 
     def device(self, request: messages.Device) -> messages.Done:
-        """Take the device."""
+        """Take the device, once."""
+        if self._taken:
+            return messages.Done()
+        self._taken = True
         self._device = torch.device(request.device)
         if self._emulated is not None:
             # A second thread that waits for work spends as much as one that computes, and what a call spends counts.
@@ -319,24 +323,34 @@ class Runner:
         self._finish()
         return messages.HandedOver(leaves=described)
 
-    def reset(self, _request: messages.Reset) -> messages.MemoryHeld:
+    def reset(self, request: messages.Reset) -> messages.MemoryHeld:
         """Forget the model, and give back what it had: the baseline's runner stays for the next problem.
+
+        With `keep_class` a candidate's model for another shape follows; what torch.compile made for this one is
+        forgotten too, as in a process of its own.
 
         Says what it has then, in bytes: of the device by torch's allocator, and of the host.
         """
         regions = list(self._regions.values()) if self._shared else []
         if self._gate is not None:
             regions.append(self._gate.page)
+        kept = self._class
         self._forget()
-        sys.modules.pop(MODULE, None)
+        if request.keep_class:
+            self._class = kept
+            if "torch._dynamo" in sys.modules:
+                torch._dynamo.reset()
+        else:
+            sys.modules.pop(MODULE, None)
         gc.collect()
-        if self._device.type == "cuda":
+        on_gpu = self._device.type == "cuda" and self._emulated is None
+        if on_gpu:
             torch.cuda.synchronize(self._device)
             torch._C._cuda_clearCublasWorkspaces()
             torch.cuda.empty_cache()
         for region in regions:
             device_memory.release(region)
-        held = torch.cuda.memory_reserved(self._device) if self._device.type == "cuda" else 0
+        held = torch.cuda.memory_reserved(self._device) if on_gpu else 0
         return messages.MemoryHeld(device_bytes=held, host_bytes=memory.resident_bytes())
 
     def profile(self, _request: messages.Profile) -> messages.Profiled:

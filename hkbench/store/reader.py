@@ -36,6 +36,7 @@ from hkbench.records import (
     RunFacts,
     RunSources,
     SampleKey,
+    Shapes,
     Sol,
     Stage,
     Standing,
@@ -109,6 +110,7 @@ class SampleView(_Call, Standing):
     sol: Sol | None = None  #: how near it is to the least time of the device
     unsettled: bool = False  #: timed beside other work: the speed-up cannot be relied on
     findings: int = 0  #: in the compiler's figures of its kernels
+    shapes: Shapes | None = None  #: further ones; `None`: none was looked at
 
     @property
     def gain(self) -> tuple[float, float | None, float | None] | None:
@@ -323,6 +325,7 @@ def _judgement(verdict: Verdict | None) -> dict[str, Any]:
         "over_best": verdict.over_best,
         "sol": verdict.sol,
         "findings": verdict.compiler_findings,
+        "shapes": verdict.shapes,
     }
 
 

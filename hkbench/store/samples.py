@@ -59,7 +59,7 @@ class Activity(StrEnum):
     MEASURE = "measure"  #: run, compared and timed, on a device
 
 
-_ON_DEVICE = (Stage.RUN, Stage.COMPARE, Stage.TIME)
+_ON_DEVICE = (Stage.RUN, Stage.COMPARE, Stage.TIME, Stage.SHAPES)
 
 
 @dataclass(frozen=True, slots=True)

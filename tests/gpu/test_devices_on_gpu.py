@@ -42,7 +42,7 @@ CANDIDATE = """
 
 async def test_both_are_used_at_once_and_each_by_its_number(tmp_path: Path) -> None:
     problem = problem_file(tmp_path / "problems", PROBLEM)
-    settings = EvaluationSettings(track=Track.ANY, trials=2, timing_runs=20, profile_slow=False)
+    settings = EvaluationSettings(track=Track.ANY, shapes=0, trials=2, timing_runs=20, profile_slow=False)
 
     async def judge(evaluator: LocalEvaluator, name: str) -> EvaluationResult:
         code = candidate_file(tmp_path / name, CANDIDATE)

@@ -27,7 +27,7 @@ async def test_some_hundred_launches_take_as_long_on_both_sides(tmp_path: Path) 
     code = tmp_path / "code.py"
     code.write_text(problem.source + "\n\nModelNew = Model\n")
     kind = DeviceKind.ROCM if torch.version.hip else DeviceKind.CUDA
-    settings = EvaluationSettings(track=Track.ANY, trials=2, profile_slow=False)
+    settings = EvaluationSettings(track=Track.ANY, shapes=0, trials=2, profile_slow=False)
     verdicts: list[Verdict] = []
     async with LocalEvaluator(kind, settings) as evaluator:
         while not verdicts or (slowed(verdicts[-1]) and len(verdicts) < TRIES):

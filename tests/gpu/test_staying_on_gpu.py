@@ -40,7 +40,7 @@ async def test_nobody_is_replaced_after_usual_problems(tmp_path: Path, monkeypat
         fork(server, *words)
 
     kind = DeviceKind.ROCM if torch.version.hip else DeviceKind.CUDA
-    settings = EvaluationSettings(track=Track.ANY, profile_slow=False)
+    settings = EvaluationSettings(track=Track.ANY, shapes=0, profile_slow=False)
     async with LocalEvaluator(kind, settings) as evaluator:
         monkeypatch.setattr(ForkServer, "fork", counted)
         for name in (*PROBLEMS, PROBLEMS[0]):

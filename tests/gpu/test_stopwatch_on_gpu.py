@@ -74,7 +74,7 @@ async def judged(folder: Path, code: str, cycles: int) -> Verdict:
     problem.write_text(PROBLEM.format(cycles=cycles))
     candidate.write_text(code)
     kind = DeviceKind.ROCM if torch.version.hip else DeviceKind.CUDA
-    settings = EvaluationSettings(track=Track.ANY, trials=2, profile_slow=False)
+    settings = EvaluationSettings(track=Track.ANY, shapes=0, trials=2, profile_slow=False)
     async with LocalEvaluator(kind, settings) as evaluator:
         found = await evaluator.evaluate(load_problem(problem), candidate, folder / "build", "cuda")
     assert found.verdict is not None

@@ -31,6 +31,7 @@ from hkbench.records import (
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SETTINGS = EvaluationSettings(
+    shapes=0,
     track=Track.ANY,
     trials=2,
     timing_runs=5,

@@ -20,7 +20,14 @@ pytestmark = [
 ]
 
 SETTINGS = EvaluationSettings(
-    track=Track.ANY, trials=2, timing_runs=5, warmups=1, build_timeout=120.0, load_timeout=20.0, run_timeout=5.0
+    shapes=0,
+    track=Track.ANY,
+    trials=2,
+    timing_runs=5,
+    warmups=1,
+    build_timeout=120.0,
+    load_timeout=20.0,
+    run_timeout=5.0,
 )
 
 #: Lean headers: pybind11 alone takes seconds, torch's own half a minute.

@@ -31,7 +31,14 @@ from hkbench.records import (
 pytestmark = [pytest.mark.alone, pytest.mark.asyncio(loop_scope="module")]
 
 SETTINGS = EvaluationSettings(
-    trials=3, timing_runs=10, timing_seconds=5.0, warmups=1, load_timeout=60.0, run_timeout=20.0, profile_slow=False
+    shapes=0,
+    trials=3,
+    timing_runs=10,
+    timing_seconds=5.0,
+    warmups=1,
+    load_timeout=60.0,
+    run_timeout=20.0,
+    profile_slow=False,
 )
 CORRECT = (Status.FAST, Status.SLOW)
 

@@ -19,7 +19,14 @@ from hkbench.sandbox.environment import kept_environment
 pytestmark = pytest.mark.slow
 
 SETTINGS = EvaluationSettings(
-    track=Track.ANY, trials=2, timing_runs=3, timing_seconds=5.0, warmups=1, memory_gib=1.5, profile_slow=False
+    shapes=0,
+    track=Track.ANY,
+    trials=2,
+    timing_runs=3,
+    timing_seconds=5.0,
+    warmups=1,
+    memory_gib=1.5,
+    profile_slow=False,
 )
 RIGHT, WRONG = forward("return 2.0 * x + 1.0"), forward("return 2.0 * x")
 DIES = forward("import os; os._exit(3)")

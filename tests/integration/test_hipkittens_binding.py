@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.hipcc, pytest.mark.slow]
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 STAND_IN = REPOSITORY / "tests" / "support" / "kittens_stand_in"
-SETTINGS = EvaluationSettings(build_timeout=400)
+SETTINGS = EvaluationSettings(build_timeout=400, shapes=0)
 _BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 CANDIDATE = (

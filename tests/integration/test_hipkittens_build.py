@@ -25,7 +25,7 @@ from hkbench.toolchain.hipkittens import VARIABLES, WITH_CARD, Checkout, Dialect
 pytestmark = [pytest.mark.hipcc, pytest.mark.slow]
 
 PROMPTS = Path(__file__).resolve().parents[2] / "prompts"
-SETTINGS = EvaluationSettings(build_timeout=400)
+SETTINGS = EvaluationSettings(build_timeout=400, shapes=0)
 _BLOCK = re.compile(r"```(?:python|cpp)\n(.*?)```", re.DOTALL)
 
 #: As small as a tree can be that is laid out like HipKittens' CDNA4 branch: vectors of floats, held by one lane.

@@ -40,7 +40,7 @@ def test_it_compiles_without_a_spill(candidate: Path, tmp_path: Path, monkeypatc
     for name in VARIABLES:
         monkeypatch.setenv(name, str(root))
     problem = load_problem(REPOSITORY / "problems" / "level1" / candidate.name)
-    settings = EvaluationSettings(build_timeout=400)
+    settings = EvaluationSettings(build_timeout=400, shapes=0)
     verdict = asyncio.run(
         compile_only(problem, EXAMPLES / candidate, tmp_path / "scratch", "hipkittens", dialect.arch, settings)
     )

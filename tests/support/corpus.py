@@ -206,6 +206,12 @@ class Machine:
     lent: Devices | None = None
 
 
+def _quick(options: argparse.Namespace) -> dict[str, int]:
+    """Return the settings that make a case quick: further shapes are looked at where it asks for them."""
+    asked = options.shapes is not None or options.require_shapes
+    return {"warmups": QUICK_WARMUPS} | ({} if asked else {"shapes": 0})
+
+
 class OneOfSeveral(LocalEvaluator):
     """An evaluator beside others with other settings."""
 
@@ -262,7 +268,7 @@ class Bench:
         async with self._lock:
             if self._evaluator is None:
                 options = self._options
-                settings = evaluation_settings(options).model_copy(update={"warmups": QUICK_WARMUPS})
+                settings = evaluation_settings(options).model_copy(update=_quick(options))
                 evaluator = OneOfSeveral(device_kind(options), settings, chosen_sizes(options), self._machine)
                 self._evaluator = await evaluator.__aenter__()
             return self._evaluator

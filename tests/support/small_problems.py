@@ -24,6 +24,27 @@ AFFINE = """
         return []
 """
 
+#: The same, with sizes that may change and three further shapes of its own.
+AFFINE_OF_SIZES = """
+    import torch
+    import torch.nn as nn
+
+    class Model(nn.Module):
+        def forward(self, x):
+            return 2.0 * x + 1.0
+
+    rows = 16
+    columns = 24
+
+    SHAPES = [{"rows": 1}, {"rows": 7, "columns": 33}, {"columns": 100}]
+
+    def get_inputs():
+        return [torch.randn(rows, columns)]
+
+    def get_init_inputs():
+        return []
+"""
+
 #: A linear layer: parameters, and a constructor with arguments.
 LINEAR = """
     import torch

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 from pydantic import ValidationError
 
-from hkbench.records import Conditions, KernelProfile, RuleSet, Verdict, Work
+from hkbench.records import Conditions, KernelProfile, RuleSet, Shapes, Verdict, Work
 from hkbench.records.profile import Figure
 from hkbench.report import format as fmt
 from hkbench.report.model import Place, ProblemReport, SampleReport
@@ -156,6 +156,7 @@ def conditions(verdict: Verdict) -> list[tuple[str, str]]:
         ("Versions", ", ".join(f"{name} {value}" for name, value in sorted(given.versions.items()))),
         ("Isolation", _isolation(given)),
         ("Trials", "; ".join(f"inputs {t.drawn}, {t.parameters} parameters" for t in verdict.trials)),
+        ("Further shapes", "" if verdict.shapes is None else _shapes(verdict.shapes)),
         ("Tolerance", ", ".join(f"{t.dtype} {t.rtol:g}{' (widened)' * t.widened_by_eager}" for t in given.tolerances)),
         ("Reference", given.reference_precision or ""),
         ("Parameters", {"state_dict": "by name", "order": "by shape and order"}.get(given.weights or "", "")),
@@ -176,6 +177,16 @@ def _by_ours(verdict: Verdict) -> str:
         return ""
     refused = ", ".join(f"{one.kind}{'' if one.rule is None else f' ({one.rule})'}" for one in verdict.would_fail)
     return f"refused: {refused}" if refused else "what was tried of them passes"
+
+
+def _shapes(shapes: Shapes) -> str:
+    """Return what became of the candidate at each shape, and how they were drawn."""
+    each = [
+        f"{one.described} ({one.kind}): "
+        + (str(one.failure.kind) if one.failure else f"{one.speedup.value:.2f}x" if one.speedup else "right")
+        for one in shapes.results
+    ]
+    return "; ".join([shapes.described, *each, f"seed {shapes.seed}", *shapes.not_checked])
 
 
 def _isolation(given: Conditions) -> str:

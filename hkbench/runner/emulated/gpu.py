@@ -43,6 +43,7 @@ class EmulatedGpu:
         """Take over the socket `link` to the device's process and the file of its memory."""
         folder, gpu = Path(told.libraries), told.gpu
         self._places = {"inbox": told.inbox, "outbox": told.outbox}
+        self._sizes: dict[str, int] = {}  # of those that are mapped
         self.runtime = ctypes.CDLL(str(folder / RUNTIME), mode=ctypes.RTLD_GLOBAL | os.RTLD_NOW)
         self.runtime.hipGetErrorString.restype = ctypes.c_char_p
         known = _Gpu(int(gpu.arch[3:]), gpu.compute_units, gpu.memory, gpu.lds, gpu.name.encode())
@@ -69,11 +70,17 @@ class EmulatedGpu:
         raise NotImplementedError("the emulated GPU has no graphs: launch the kernels")
 
     def region(self, name: str, descriptor: int, size: int) -> torch.Tensor:
-        """Return the "inbox" or "outbox" as bytes: the evaluator's file, at the address that the device uses."""
+        """Return the "inbox" or "outbox" as bytes: the evaluator's file, at the address that the device uses.
+
+        It takes the place of the one before, which nobody uses any more.
+        """
         libc = ctypes.CDLL(None, use_errno=True)
         libc.mmap.restype = ctypes.c_void_p
         libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long)
         address, flags = self._places[name], _SHARED | _MAP_FIXED_NOREPLACE
+        if before := self._sizes.get(name):
+            libc.munmap(ctypes.c_void_p(address), ctypes.c_size_t(before))
+        self._sizes[name] = size
         if libc.mmap(address, size, _READ_WRITE, flags, descriptor, 0) != address:
             raise OSError(ctypes.get_errno(), f"the {name} cannot be mapped")
         self.runtime.hkbench_region(ctypes.c_uint64(address), ctypes.c_uint64(size))

@@ -15,7 +15,7 @@ from support.run_folder import ISOLATED, correct
 
 from hkbench.engine.channel import Channel
 from hkbench.engine.evaluator import EvaluationSockets, LocalEvaluator, chosen_devices
-from hkbench.engine.guards import DeferredRunner
+from hkbench.engine.guards import RunnersOnDemand
 from hkbench.errors import DeviceUnavailable
 from hkbench.evaluation import frames
 from hkbench.evaluation.job import EvaluateJob
@@ -43,12 +43,12 @@ class Room(LocalEvaluator):
         self._builds_at_once, self._hung = builds, hung
         self._judges_at_work: set[asyncio.Task[None]] = set()
 
-    async def _start(self, job: EvaluateJob) -> tuple[Channel, DeferredRunner, EvaluationSockets]:
+    async def _start(self, job: EvaluateJob) -> tuple[Channel, RunnersOnDemand, EvaluationSockets]:
         ours, theirs = socket.socketpair()
         self._begin(self._load(theirs, Path(job.code).stem))
         return (
             await Channel.open(ours),
-            cast(DeferredRunner, SimpleNamespace(close=lambda: None)),
+            cast(RunnersOnDemand, SimpleNamespace(close=lambda: None)),
             EvaluationSockets((), ()),
         )
 

@@ -40,9 +40,15 @@ class Judge:
 
     def answer(self, factor: float) -> torch.Tensor:
         """Of a problem that takes its input times `factor`, whose file the runner cannot read."""
-        runner = self.runner
         constants: dict[str, object] = {"FACTOR": factor}
-        runner.load(messages.Load(path="/nowhere.py", text=TIMES, class_="Model", capture=False, overrides=constants))
+        self.runner.load(
+            messages.Load(path="/nowhere.py", text=TIMES, class_="Model", capture=False, overrides=constants)
+        )
+        return self.answer_again()
+
+    def answer_again(self) -> torch.Tensor:
+        """Of a new model of the class that is loaded, with regions of its own."""
+        runner = self.runner
         inputs, outputs = Layout(), Layout()
         given, wanted = inputs.argument(X), outputs.place(X)
         files = [memory_file(name) for name in ("inbox", "outbox")]
@@ -112,3 +118,11 @@ def test_it_says_what_it_has_then(judge: Judge) -> None:
 def test_one_that_was_asked_nothing_has_nothing_to_forget(judge: Judge) -> None:
     judge.runner.reset(messages.Reset())
     assert torch.equal(judge.answer(2.0), 2.0 * X)
+
+
+def test_a_class_that_is_kept_makes_another_model(judge: Judge) -> None:
+    assert torch.equal(judge.answer(3.0), 3.0 * X)
+    model = weakref.ref(judge.runner._model)
+    judge.runner.reset(messages.Reset(keep_class=True))
+    assert model() is None and MODULE in sys.modules
+    assert torch.equal(judge.answer_again(), 3.0 * X)

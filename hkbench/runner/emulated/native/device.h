@@ -25,7 +25,7 @@ int hkbench_attach(int socket, int arena, uint64_t base, uint64_t size, const hk
 void *hkbench_allocate(size_t bytes);
 int hkbench_free(void *pointer);                      // 0 where it is no allocation
 int hkbench_find(const void *pointer, void **begin, size_t *bytes);  // the allocation that holds an address
-void hkbench_region(uint64_t address, uint64_t bytes);  // memory of the evaluator's, for inputs and outputs
+void hkbench_region(uint64_t address, uint64_t bytes);  // memory of the evaluator's, for inputs and outputs; of another size than before
 void hkbench_memory(uint64_t *free_bytes, uint64_t *total);
 
 // The protocol of hkbench/emulator/link.py.

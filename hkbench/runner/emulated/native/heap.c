@@ -93,7 +93,7 @@ int hkbench_free(void *pointer) {
 void hkbench_region(uint64_t address, uint64_t bytes) {
   pthread_mutex_lock(&turn);
   for (int i = 0; i < 4; ++i)
-    if (!regions[i][0]) {
+    if (!regions[i][0] || regions[i][0] == address) {
       regions[i][0] = address, regions[i][1] = address + bytes;
       break;
     }
