@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = [pytest.mark.alone, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 #: Labels that do not depend on the machine's speed.
 CERTAIN = {"build_error", "no_code", "wrong_dtype", "no_model_new", "crash", "timeout", "wrong_shape", "runtime_error"}
