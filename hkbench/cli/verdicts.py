@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from hkbench.records import FurtherBaseline, Interval, KernelResources, RuleSet, Shapes, Status, Verdict
+from statistics import median
+
+from hkbench.records import FurtherBaseline, Interval, KernelResources, Readback, RuleSet, Shapes, Status, Verdict
 from hkbench.store.sanitize import strip_escapes
 
 DETAIL_LINES = 30
@@ -82,9 +84,26 @@ def _figures(verdict: Verdict) -> list[str]:
     if (sol := verdict.sol) is not None:
         counts = "" if sol.counted is None else f", which counts {sol.counted:.0%} of what a pass moves or computes"
         lines.append(f"  {sol.fraction:.0%} of the speed of light by a {sol.bound} bound{counts}")
+    if verdict.readback is not None:
+        lines += _readback(verdict.readback)
     if verdict.profile is not None:
         lines += [f"  profile: {strip_escapes(finding)}" for finding in verdict.profile.findings]
     return lines
+
+
+def _readback(found: Readback) -> list[str]:
+    """Return one line of what most readings during the measurement said."""
+    read = found.during or (found.after,)
+    figures = {
+        "MHz": [one.clock_mhz for one in read],
+        "MHz memory": [one.memory_clock_mhz for one in read],
+        "W": [one.power_watts for one in read],
+        "degrees": [one.temperature for one in read],
+    }
+    known = {unit: [value for value in values if value is not None] for unit, values in figures.items()}
+    said = [f"{median(values):.0f} {unit}" for unit, values in known.items() if values]
+    said += [] if found.joules_per_pair is None else [f"{found.joules_per_pair:.3g} J a pair of calls"]
+    return [f"  clocks: {', '.join(said)}"] if said else []
 
 
 def _further(found: FurtherBaseline) -> list[str]:

@@ -57,7 +57,7 @@ class DeviceModel:
     figures: tuple[str, ...] = ()  #: names of figures derived from counters (records/metrics.py)
     launch_figures: tuple[str, ...] = ()  #: names of figures of a launch
     counters: Mapping[str, str] = field(default_factory=dict)  #: name and unit of what a profiler counts
-    gauge: str = "hkbench.monitor.gauges:Processor"  #: the class that reads utilisation and memory for the monitor
+    gauge: str = "hkbench.drivers.host:Processor"  #: the class that asks its driver how it does
     lists_devices: str | None = None  #: the command that lists devices of this kind
     visible_devices: str | None = None  #: the variable by which a process hides the other devices from itself
     emulates: str | None = None  #: the architecture of an AMD GPU whose code is executed on the host: "gfx942"

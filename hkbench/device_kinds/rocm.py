@@ -34,7 +34,7 @@ ROCM = DeviceModel(
     figures=COUNTED,
     launch_figures=(*TIMES, BLOCKS, LDS, VGPRS, AGPRS, SCRATCH),
     counters={**AMD_WORK, **AMD_MATRIX, **AMD_VECTOR},
-    gauge="hkbench.monitor.driver_amd:AmdSmi",
+    gauge="hkbench.drivers.amd:AmdSmi",
     lists_devices="rocminfo",
     build_targets=lambda arch: {"PYTORCH_ROCM_ARCH": arch},
 )

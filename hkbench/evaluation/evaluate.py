@@ -446,6 +446,7 @@ class CandidateEvaluation:
             shapes=self._shapes,
             clocks=trusted.clocks if trusted else None,
             contention=measured.contention if measured else None,
+            readback=measured.readback if measured else None,
             floor=trusted.floor if trusted else None,
             work=trusted.work if trusted else None,
             ownership=self._ownership(trusted),

@@ -11,7 +11,7 @@ from statistics import median
 from hkbench.device_kinds import DeviceModel
 from hkbench.evaluation.link import Stamps
 from hkbench.evaluation.stability import MIN_SAMPLES, stability, unsteady_ratios
-from hkbench.records import Contention, Interval, Timing
+from hkbench.records import Contention, Interval, Readback, Timing
 from hkbench.stats import median_interval, ratio_of_medians
 
 MAX_ROUNDS = 3
@@ -70,6 +70,7 @@ class Measurement:
     samples: tuple[Samples, Samples]  #: of baseline and candidate, as they came
     warnings: tuple[str, ...]
     contention: Contention | None = None  #: on a CPU
+    readback: Readback | None = None  #: on a GPU
 
     @property
     def settled(self) -> bool:

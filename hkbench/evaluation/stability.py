@@ -1,4 +1,4 @@
-"""What makes a timing doubtful though nobody lied: scatter, few samples, drift, clocks that moved, company."""
+"""What makes a timing doubtful though nobody lied: scatter, few samples, drift, company."""
 
 from __future__ import annotations
 
@@ -18,15 +18,13 @@ MAX_DRIFT = 0.05  #: between the medians of the first and the last third
 MIN_PARTS, MAX_PARTS = 3, 10  #: of a series
 MIN_APART = 0.01  #: of their ratios; less is within what two processes differ by anyway (measure.PROCESS_VARIATION)
 MAX_APART = 10.0  #: between parts, in median absolute deviations of a pair over the root of the pairs in a part
-MAX_CLOCK_CHANGE = 0.10
 QUERY_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
 class GpuState:
-    """A GPU before or after a measurement; None is what the tool does not say."""
+    """Who is on a GPU before or after a measurement; None: the tool does not say."""
 
-    sm_clock_mhz: float | None = None
     processes: frozenset[int] | None = None  #: ids of processes that compute on it
 
 
@@ -82,17 +80,14 @@ def _deviation(samples: Sequence[float]) -> float:
 
 
 def gpu_state(uuid: str) -> GpuState:
-    """Return clock and processes of an NVIDIA GPU ("GPU-..."), by NVML's Python binding, else by nvidia-smi.
+    """Return the processes on an NVIDIA GPU ("GPU-..."), by NVML's Python binding, else by nvidia-smi.
 
     Empty where neither says anything.
     """
     if importlib.util.find_spec("pynvml") is not None:
         return _by_nvml(uuid)
-    clock = _query(uuid, "--query-gpu=clocks.sm")
     processes = _query(uuid, "--query-compute-apps=pid")
-    first = clock[0] if clock else ""
     return GpuState(
-        sm_clock_mhz=float(first) if first.replace(".", "", 1).isdigit() else None,
         processes=None if processes is None else frozenset(int(line) for line in processes if line.isdigit()),
     )
 
@@ -103,7 +98,6 @@ def _by_nvml(uuid: str) -> GpuState:
         nvml.nvmlInit()
         handle = nvml.nvmlDeviceGetHandleByUUID(uuid)
         return GpuState(
-            sm_clock_mhz=float(nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)),
             processes=frozenset(process.pid for process in nvml.nvmlDeviceGetComputeRunningProcesses(handle)),
         )
     except nvml.NVMLError:
@@ -116,13 +110,6 @@ def gpu_stability(before: GpuState, after: GpuState, ours: frozenset[int]) -> tu
     `ours` are the process ids of the worker and its runners.
     """
     warnings = []
-    if before.sm_clock_mhz and after.sm_clock_mhz:
-        change = after.sm_clock_mhz / before.sm_clock_mhz - 1.0
-        if abs(change) > MAX_CLOCK_CHANGE:
-            warnings.append(
-                f"the GPU's clock went from {before.sm_clock_mhz:.0f} to {after.sm_clock_mhz:.0f} MHz "
-                "during the measurement"
-            )
     strangers = ((before.processes or frozenset()) | (after.processes or frozenset())) - ours
     if strangers:
         count = len(strangers)

@@ -20,6 +20,7 @@ from hkbench.evaluation.clocks import unreported
 from hkbench.evaluation.contention import NOT_COUNTED, Watch, settled
 from hkbench.evaluation.link import Samples as Sampled
 from hkbench.evaluation.measure import MIN_RUNS, Measurement, Samples, conclude, interleave, rounds
+from hkbench.evaluation.readback import ClockLog, clock_warnings
 from hkbench.evaluation.session import CALL, Call, Session, draw_seed
 from hkbench.evaluation.side import RunnerClient, times_of
 from hkbench.evaluation.stability import GpuState, gpu_stability, gpu_state
@@ -152,6 +153,7 @@ class Timing:
         clock = model.clock if session.memory.stopwatch is None else EVALUATORS_CLOCK
         left, right = Samples(), Samples()
         before = self._gpu()
+        log = ClockLog(session.facts)
         for number, runs in enumerate(self._effort.rounds or rounds(asked, model)):
             self._runs = runs
             self._draw_places()
@@ -160,7 +162,7 @@ class Timing:
             more = interleave(
                 self._counted(session.baseline, self._baseline),
                 other or self._counted(session.side, self._candidate),
-                self._watch if other is None else lambda _: None,
+                self._between(log, other is None),
                 self._runs,
                 session.settings.timing_seconds,
                 warmups,
@@ -172,7 +174,19 @@ class Timing:
             found = conclude(left, right, clock, session.settings.warmups, model, self._overhead(), more_time)
             if found.enough(asked or model.default_runs, cut=len(more[0].seconds) < self._runs):
                 break
-        return replace(found, warnings=(*found.warnings, *gpu_stability(before, self._gpu(), _our_processes())))
+        readback = log.end(len(left.seconds))
+        moved = (*clock_warnings(readback), *gpu_stability(before, self._gpu(), _our_processes()))
+        return replace(found, readback=readback, warnings=(*found.warnings, *moved))
+
+    def _between(self, log: ClockLog, watched: bool) -> Callable[[int], None]:
+        """Return what is done after a pair of calls."""
+
+        def work(number: int) -> None:
+            log.during()
+            if watched:
+                self._watch(number)
+
+        return work
 
     def _settle(self) -> None:
         """Call the candidate until `SETTLED` calls in a row compile nothing: autotuning is not what is measured.

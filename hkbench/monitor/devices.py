@@ -8,9 +8,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from hkbench.drivers.reading import Reading
 from hkbench.headline import SEPARATOR
 from hkbench.monitor.format import duration, gibibytes
-from hkbench.monitor.reading import Reading
 from hkbench.records import Record, SampleKey, Stage
 from hkbench.store.sanitize import one_line
 from hkbench.store.state import RunState

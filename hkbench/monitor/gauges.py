@@ -9,51 +9,13 @@ from __future__ import annotations
 import platform
 import threading
 from collections.abc import Callable
-from importlib import import_module
-from typing import Protocol
 
-import psutil
-
-from hkbench.device_kinds import model_of
-from hkbench.monitor.reading import NotRead, Reading
+from hkbench.drivers.opening import Driver, open_driver
+from hkbench.drivers.reading import NotRead, Reading
 from hkbench.records import DeviceKind, DevicePlace
 from hkbench.store.state import RunState
 
 SECONDS = 2.0  #: between two readings; they are for people
-
-
-class Driver(Protocol):
-    """Whom a kind of device is asked of."""
-
-    def read(self, place: DevicePlace) -> Reading:
-        """Read one device. Raises `NotRead` where the driver does not know it."""
-
-    def close(self) -> None:
-        """Let go of the library."""
-
-
-class Processor:
-    """The CPU of this host, by psutil; its utilisation is that since the reading before."""
-
-    def __init__(self) -> None:
-        psutil.cpu_percent(0.1)
-
-    def read(self, _place: DevicePlace) -> Reading:
-        memory = psutil.virtual_memory()
-        return Reading(
-            utilisation=psutil.cpu_percent() / 100, memory_used=memory.total - memory.available,
-            memory_total=memory.total,
-        )  # fmt: skip
-
-    def close(self) -> None:
-        """Close the driver; there is nothing to let go of."""
-
-
-def open_driver(kind: DeviceKind) -> Driver:
-    """Open the driver. Raises `NotRead` where its library is not installed or finds no driver."""
-    module, _, name = model_of(kind).gauge.partition(":")
-    driver: Driver = getattr(import_module(module), name)()
-    return driver
 
 
 class Gauges:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+from hkbench.drivers.reading import Reading
 from hkbench.monitor.devices import DeviceNow, devices_now
-from hkbench.monitor.reading import Reading
 from hkbench.monitor.result import Result
 from hkbench.records import BackendName, DeviceKind, FailureKind, Outcome, Record, SampleKey, Stage, Status
 from hkbench.store.samples import RUNNING, Phase, ProblemState

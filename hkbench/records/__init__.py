@@ -16,7 +16,7 @@ from hkbench.records.base import (
     Record as Record,
     installed_device_kinds as installed_device_kinds,
 )
-from hkbench.records.device import DeviceFacts as DeviceFacts
+from hkbench.records.device import ClockState as ClockState, DeviceFacts as DeviceFacts, Readback as Readback
 from hkbench.records.failures import (
     BEYOND_KERNELBENCH as BEYOND_KERNELBENCH,
     DEMANDS as DEMANDS,

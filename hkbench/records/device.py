@@ -5,6 +5,26 @@ from __future__ import annotations
 from hkbench.records.base import DeviceKind, Record
 
 
+class ClockState(Record):
+    """One moment of what decides how fast a device is. `None` where its driver does not say."""
+
+    clock_mhz: float | None = None  #: of the compute units
+    memory_clock_mhz: float | None = None
+    power_watts: float | None = None
+    temperature: float | None = None  #: degrees Celsius
+    throttled: tuple[str, ...] | None = None  #: for what its clock is held down
+    energy_joules: float | None = None  #: a counter that only grows
+
+
+class Readback(Record):
+    """What the driver said before, during and after a measurement."""
+
+    before: ClockState
+    during: tuple[ClockState, ...]  #: between pairs of calls, the first ones warm-ups excluded
+    after: ClockState
+    joules_per_pair: float | None = None  #: of a call of each side, with their inputs and flushes
+
+
 class DeviceFacts(Record):
     """One device. Bytes, bytes/s and FLOP/s; `None` where nothing says."""
 

@@ -8,7 +8,7 @@ from typing import Literal, Self
 from pydantic import model_validator
 
 from hkbench.records.base import BackendName, DeviceKind, Record
-from hkbench.records.device import DeviceFacts
+from hkbench.records.device import DeviceFacts, Readback
 from hkbench.records.failures import DEMANDS, REFUSALS, FailureKind
 from hkbench.records.generation import SampleKey
 from hkbench.records.problem import ShapeKind, SizeSet
@@ -270,6 +270,7 @@ class Verdict(Record):
     shapes: Shapes | None = None  #: `None`: not reached, not asked for, or an older record
     baselines: tuple[FurtherBaseline, ...] = ()  #: those of --baseline besides eager
     clocks: Clocks | None = None
+    readback: Readback | None = None  #: of a timed candidate on a GPU; `None`: its driver does not say, or older
     contention: Contention | None = None  #: of a timed candidate on a CPU; `None`: an older record
     floor: Floor | None = None
     work: Work | None = None

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from support.run_folder import RunFolder
 
+from hkbench.drivers.reading import NotRead, Reading
 from hkbench.monitor.gauges import Gauges, read_once
 from hkbench.monitor.live import Watch
-from hkbench.monitor.reading import NotRead, Reading
-from hkbench.records import DeviceKind, DevicePlace
+from hkbench.records import ClockState, DeviceKind, DevicePlace
 from hkbench.store.state import RunState
 
 PLACES = (DevicePlace(index=0, name="a"), DevicePlace(index=1, name="b"))
@@ -36,6 +36,9 @@ class Counted:
         if place.index:
             raise NotRead("who is that?")
         return Reading(temperature=40.0 + len(self.read_by))
+
+    def clocks(self, place: DevicePlace) -> ClockState:
+        raise AssertionError("the monitor does not ask")
 
     def close(self) -> None:
         self.closed += 1

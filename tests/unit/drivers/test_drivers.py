@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 from support.run_folder import RunFolder, run_config
 
-from hkbench.monitor.driver_amd import AmdSmi
-from hkbench.monitor.driver_nvidia import Nvml
+from hkbench.drivers.amd import AmdSmi
+from hkbench.drivers.nvidia import Nvml
+from hkbench.drivers.nvidia_smi import NvidiaSmi
+from hkbench.drivers.reading import NotRead, Reading
 from hkbench.monitor.live import Watch
-from hkbench.monitor.reading import NotRead, Reading
-from hkbench.records import DeviceKind, DevicePlace
+from hkbench.records import ClockState, DeviceKind, DevicePlace
 
 GIB = 1 << 30
 PLACE = DevicePlace(index=0, name="a GPU", uuid="GPU-aa", pci="0000:1b:00")
@@ -46,6 +47,7 @@ def nvml(missing: tuple[str, ...] = ()) -> ModuleType:
         return function
 
     module.NVMLError, module.NVML_TEMPERATURE_GPU, module.NVML_CLOCK_SM = NVMLError, 0, 1
+    module.NVML_CLOCK_MEM = 2
     module.nvmlInit = module.nvmlShutdown = lambda: None
     module.nvmlDeviceGetHandleByUUID = handle
     answers = {
@@ -54,6 +56,8 @@ def nvml(missing: tuple[str, ...] = ()) -> ModuleType:
         "nvmlDeviceGetUtilizationRates": SimpleNamespace(gpu=97, memory=40),
         "nvmlDeviceGetTemperature": 54,
         "nvmlDeviceGetClockInfo": 1980,
+        "nvmlDeviceGetTotalEnergyConsumption": 4_500_250,
+        "nvmlDeviceGetCurrentClocksThrottleReasons": 0x1 | 0x4 | 0x40,
     }
     for name, answer in answers.items():
         setattr(module, name, said(name, answer))
@@ -68,6 +72,46 @@ def test_an_nvidia_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found == Reading(
         utilisation=0.97, temperature=54, memory_used=12 * GIB, memory_total=141 * GIB, clock=1980, power=312.5
     )
+
+
+def test_the_clocks_of_an_nvidia_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", nvml())
+    assert Nvml().clocks(PLACE) == ClockState(
+        clock_mhz=1980, memory_clock_mhz=1980, power_watts=312.5, temperature=54, energy_joules=4500.25,
+        throttled=("power cap", "temperature (hardware)"),
+    )  # fmt: skip
+    lacks = ("nvmlDeviceGetTotalEnergyConsumption", "nvmlDeviceGetCurrentClocksThrottleReasons")
+    monkeypatch.setitem(sys.modules, "pynvml", nvml(lacks))
+    found = Nvml().clocks(PLACE)
+    assert found.throttled is None and found.energy_joules is None and found.power_watts == 312.5
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("1980, 2619, 312.51, 54, 0x0000000000000004\n",
+         ClockState(
+             clock_mhz=1980, memory_clock_mhz=2619, power_watts=312.51, temperature=54, throttled=("power cap",)
+         )),
+        ("345, 2619, 71.30, 31, 0x0000000000000001\n",
+         ClockState(clock_mhz=345, memory_clock_mhz=2619, power_watts=71.3, temperature=31, throttled=())),
+        ("[N/A], [N/A], [N/A], 31, [N/A]\n", ClockState(temperature=31)),
+    ],
+)  # fmt: skip
+def test_nvidia_smi(said: str, expected: ClockState, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text(f"#!/bin/sh\n[ $2 = GPU-aa ] || exit 6\ncat <<END\n{said}END\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    assert NvidiaSmi().clocks(PLACE) == expected
+    with pytest.raises(NotRead, match="GPU-bb"):
+        NvidiaSmi().clocks(PLACE.model_copy(update={"uuid": "GPU-bb"}))
+
+
+def test_without_nvidia_smi(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(NotRead, match="nvidia-smi"):
+        NvidiaSmi()
 
 
 def test_what_an_nvidia_gpu_does_not_have_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +149,7 @@ class Metric(IntEnum):
 
 
 class Clock(IntEnum):
-    SYS, GFX = 0, 1
+    SYS, GFX, MEM = 0, 1, 4
 
 
 #: What Python gets of one GPU: ROCm 6.0 to 6.1, 6.2 to 7.2 on MI300X, and an older card there.
@@ -171,6 +215,27 @@ def test_an_amd_gpu(shape: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> N
     assert found == Reading(
         utilisation=0.97, temperature=61, memory_used=GIB, memory_total=196592 << 20, clock=2100, power=550
     )
+
+
+ENERGY = {
+    "6.0": {"power": 1_000_000, "counter_resolution": 15.3, "timestamp": 1},
+    "7.2": {"energy_accumulator": 1_000_000, "counter_resolution": 15.3, "timestamp": 1},
+}
+
+
+@pytest.mark.parametrize("release", ENERGY)
+def test_the_clocks_of_an_amd_gpu(release: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module: Any = amd_smi(SHAPES[release])
+    module.amdsmi_get_energy_count = lambda _: ENERGY[release]
+    if release == "7.2":  # before 6.3 there is no such function
+        module.amdsmi_get_violation_status = lambda _: {
+            "active_ppt_pwr": True, "active_prochot_thrm": False, "active_hbm_thrm": "N/A", "per_ppt_pwr": 12,
+        }  # fmt: skip
+    monkeypatch.setitem(sys.modules, "amdsmi", module)
+    found = AmdSmi().clocks(PLACE)
+    assert (found.clock_mhz, found.power_watts, found.temperature) == (2100, 550, 61)
+    assert found.memory_clock_mhz is None and found.energy_joules == pytest.approx(15.3)
+    assert found.throttled == (("power cap",) if release == "7.2" else None)
 
 
 def test_an_amd_gpu_that_says_little(monkeypatch: pytest.MonkeyPatch) -> None:

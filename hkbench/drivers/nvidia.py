@@ -6,11 +6,25 @@ import importlib
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from hkbench.monitor.reading import NotRead, Reading
-from hkbench.records import DevicePlace
+from hkbench.drivers.reading import NotRead, Reading
+from hkbench.records import ClockState, DevicePlace
 
 T = TypeVar("T")
 _WATT = 1e3  # NVML has milliwatts
+_JOULE = 1e3  # and millijoules
+#: Bits of nvmlClocksThrottleReasons that take clock away from work. Idle and clocks that somebody set do not.
+_REASONS = {
+    0x4: "power cap",
+    0x8: "hardware slowdown",
+    0x20: "temperature (software)",
+    0x40: "temperature (hardware)",
+    0x80: "power brake",
+}
+
+
+def throttle_reasons(bits: int) -> tuple[str, ...]:
+    """Name the reasons for which the clock is held down."""
+    return tuple(name for bit, name in _REASONS.items() if bits & bit)
 
 
 class Nvml:
@@ -40,6 +54,21 @@ class Nvml:
             memory_total=None if memory is None else memory.total,
             clock=self._said(lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)),
             power=None if power is None else power / _WATT,
+        )
+
+    def clocks(self, place: DevicePlace) -> ClockState:
+        """Read what decides how fast the GPU with the uuid of `place` is."""
+        nvml, handle = self._nvml, self._handle(place)
+        power = self._said(lambda: nvml.nvmlDeviceGetPowerUsage(handle))
+        energy = self._said(lambda: nvml.nvmlDeviceGetTotalEnergyConsumption(handle))
+        reasons = self._said(lambda: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle))
+        return ClockState(
+            clock_mhz=self._said(lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)),
+            memory_clock_mhz=self._said(lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM)),
+            power_watts=None if power is None else power / _WATT,
+            temperature=self._said(lambda: nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)),
+            throttled=None if reasons is None else throttle_reasons(reasons),
+            energy_joules=None if energy is None else energy / _JOULE,
         )
 
     def _handle(self, place: DevicePlace) -> Any:

@@ -13,11 +13,20 @@ from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from typing import Any, TypeVar
 
-from hkbench.monitor.reading import NotRead, Reading
-from hkbench.records import DevicePlace
+from hkbench.drivers.reading import NotRead, Reading
+from hkbench.records import ClockState, DevicePlace
 
 T = TypeVar("T")
 _MIB = 1 << 20
+_MICROJOULE = 1e-6  # the unit of the energy counter's resolution
+#: Fields of `amdsmi_get_violation_status` (ROCm 6.3 and later, MI300 and later) that are true while the clock is held.
+_VIOLATIONS = {
+    "active_prochot_thrm": "temperature (processor hot)",
+    "active_ppt_pwr": "power cap",
+    "active_socket_thrm": "temperature (socket)",
+    "active_vr_thrm": "temperature (voltage regulator)",
+    "active_hbm_thrm": "temperature (memory)",
+}
 _UNKNOWN = frozenset({0xFFFF, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF})
 
 
@@ -71,6 +80,25 @@ class AmdSmi:
             memory_total=None if total is None else int(total) * _MIB,
             clock=_number(clocks, "clk", "cur_clk"),
             power=_number(power, "current_socket_power", "average_socket_power"),
+        )
+
+    def clocks(self, place: DevicePlace) -> ClockState:
+        """Read what decides how fast the GPU at the PCI address of `place` is, else the one with its uuid."""
+        smi, handle = self._smi, self._handle(place)
+        reading = self.read(place)
+        energy = self._fields(lambda: smi.amdsmi_get_energy_count(handle))
+        ticks, each = _number(energy, "energy_accumulator", "power"), _number(energy, "counter_resolution")
+        violations = self._fields(lambda: smi.amdsmi_get_violation_status(handle))
+        known = [name for name in _VIOLATIONS if isinstance(violations.get(name), bool)]
+        return ClockState(
+            clock_mhz=reading.clock,
+            memory_clock_mhz=_number(
+                self._fields(lambda: smi.amdsmi_get_clock_info(handle, smi.AmdSmiClkType.MEM)), "clk", "cur_clk"
+            ),
+            power_watts=reading.power,
+            temperature=reading.temperature,
+            throttled=tuple(_VIOLATIONS[name] for name in known if violations[name]) if known else None,
+            energy_joules=None if ticks is None or each is None else ticks * each * _MICROJOULE,
         )
 
     def _handle(self, place: DevicePlace) -> Any:
