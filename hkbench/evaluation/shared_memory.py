@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
+
 from hkbench.analysis.reference import Leaves, Reference
 from hkbench.evaluation.device_code import device_code
 from hkbench.evaluation.link import ProtocolError
@@ -16,6 +18,8 @@ from hkbench.records import DeviceFacts, Stage
 #: Share of the device's memory up to which a second copy of inputs and outputs is made: several of them are in use
 #: already (the evaluator's, the shared one, each runner's), and the precise reference takes twice as much.
 MAX_SHARE = 1 / 16
+#: Share of the device's memory that this process may keep for allocations to come while a runner allocates.
+MAX_IDLE_SHARE = 1 / 16
 NO_CLOCK = "the time on the device by a clock of the evaluator's own"
 
 
@@ -63,11 +67,23 @@ class SharedMemory:
             return None
         return self.stopwatch.baseline if isinstance(side, BaselineClient) else self.stopwatch.candidate
 
+    def make_room(self) -> None:
+        """Give back what PyTorch keeps here of the device's memory for later, if it is much: runners allocate next.
+
+        The precise reference takes several times as much as the inputs and outputs of a call, and only for a while.
+        """
+        if self._device.type != "cuda" or self._memory_bytes is None:
+            return
+        idle = torch.cuda.memory_reserved(self._device) - torch.cuda.memory_allocated(self._device)
+        if idle > MAX_IDLE_SHARE * self._memory_bytes:
+            torch.cuda.empty_cache()
+
     def open(self, side: RunnerClient) -> messages.RegionsMapped | messages.Raised:
         """Let a runner map its regions. A candidate's first one was forked with files of the host's, others were not.
 
         An exception in the runner is an answer.
         """
+        self.make_room()
         regions, lane = self.regions_of(side), self.lane_of(side)
         sent = regions.on_device or not side.has_files
         descriptors = regions.descriptors if sent else ()
@@ -105,6 +121,7 @@ class SharedMemory:
 
         It takes the candidate's outputs, and the baseline's where there is room, or where it `takes` them anyway.
         """
+        self.make_room()
         lane = self.lane_of(side)
         if lane is None or self.stopwatch is None:
             return None
