@@ -51,4 +51,4 @@ async def test_it_is_judged_by_the_evaluators_clock(tmp_path: Path) -> None:
         evaluated = await evaluator.evaluate(load_problem(path), path, tmp_path / "build", "cuda")
     verdict = evaluated.verdict
     assert verdict is not None and verdict.failure is None, verdict
-    assert not [line for line in verdict.not_checked if line.startswith(NO_CLOCK)]
+    assert not [line for line in verdict.conditions.not_checked if line.startswith(NO_CLOCK)]
