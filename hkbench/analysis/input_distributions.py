@@ -311,20 +311,25 @@ class Variator:
     def draw(self, name: str, seed: int, integers: str | None = None) -> Drawn:
         """Draw inputs, deterministic in `seed`, given the reference's parameters.
 
-        `integers` is the kind that integer tensors are drawn by, of `integer_inputs.KINDS`.
+        `integers` is the kind that integer tensors are drawn by, of `integer_inputs.KINDS`; where it does not go with
+        the variation, it goes before that.
 
         Raises what the reference raises on the problem's own inputs; a variation that it cannot take is dropped.
         """
         self._settle(seed)
-        kinds = (integers, None) if integers is not None and self._integers else (None,)
-        for kind in kinds:
-            own = ((1.0, True),) if kind is not None else ()
-            for strength, planted in TRIED if name != OWN else own:
-                found = self._try(name, seed, strength, planted, kind)
-                if found is not None:
-                    return found
-            if kind is not None:
-                self.not_taken.add(kind)
+        kind = integers if self._integers else None
+        varied = [] if name == OWN else [(name, strength, planted) for strength, planted in TRIED]
+        plain = [(OWN, 1.0, planted) for planted in (True, False)]
+        for asked, strength, planted in [*varied, *plain] if kind is not None else []:
+            found = self._try(asked, seed, strength, planted, kind)
+            if found is not None:
+                return found
+        if kind is not None:
+            self.not_taken.add(kind)
+        for asked, strength, planted in varied:
+            found = self._try(asked, seed, strength, planted, None)
+            if found is not None:
+                return found
         return self._draw_own(seed)
 
     def inputs(self, seed: int) -> list[Any]:

@@ -81,7 +81,7 @@ class ShapeChecks:
         self._memory_bytes = memory_bytes
         self._text, self._built, self._emulated = text, built, emulated
         self.tell: Callable[[str], None] = lambda _: None  #: told of each shape, for whoever waits
-        update = {"trials": TRIALS, "warmups": WARMUPS, "timing_seconds": PAIRS_SECONDS}
+        update = {"trials": TRIALS, "warmups": WARMUPS, "timing_seconds": PAIRS_SECONDS, "busy_wait": 0.0}
         self._settings = job.settings.model_copy(update=update)
         self._weights_seed = draw_seed()
         self.held: messages.MemoryHeld | None = None  #: by the baseline's runner, after the last shape

@@ -36,7 +36,9 @@ class SharedPool:
         allocate, free = _Allocate(self._allocate), _Free(self._free)
         _callbacks.extend((allocate, free))
         at, of = (ctypes.cast(function, ctypes.c_void_p).value or 0 for function in (allocate, free))
-        self._pool = torch.cuda.MemPool(torch._C._cuda_customAllocator(at, of))
+        allocator = torch._C._cuda_customAllocator(at, of)
+        _callbacks.append(allocator)  # a block that outlives the pool is given back through it
+        self._pool = torch.cuda.MemPool(allocator)
         first, second = self._pool.id
         self.id = (int(first), int(second))
 
