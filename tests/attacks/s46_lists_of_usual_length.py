@@ -5,7 +5,7 @@ device: cpu
 backend: cpp
 outcome: wrong_values
 reason: Zipf|all equal|sorted|repeated
-twin: cpu_scatter_private_bins
+options: --trials 5
 """
 
 import ctypes

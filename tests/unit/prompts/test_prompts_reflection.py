@@ -24,6 +24,9 @@ from hkbench.records import (
     Owner,
     QuestionKind,
     Rule,
+    ShapeKind,
+    ShapeResult,
+    Shapes,
     Stage,
     Status,
     Track,
@@ -252,6 +255,29 @@ def test_the_rules_carry_the_judges_numbers() -> None:
     assert "wall clock" in on_cpu
     assert "stream" not in on_cpu
     assert "rtol" not in on_cpu
+
+
+def test_the_rules_say_whether_other_shapes_count() -> None:
+    shapes = ({"rows": 1}, {"rows": 7, "columns": 33})
+    one = contract(EvaluationSettings(), {}, DeviceKind.CUDA, "cuda", shapes)
+    assert "no other shape counts" in one and "columns = 33" not in one
+    all_of_them = contract(EvaluationSettings(require_shapes=True), {}, DeviceKind.CUDA, "cuda", shapes)
+    assert "those with rows = 1; rows = 7, columns = 33" in all_of_them and "hidden" in all_of_them
+
+
+def test_shapes_that_failed_are_named_where_they_count_and_hidden_ones_are_not() -> None:
+    died = Failure(stage=Stage.RUN, kind=FailureKind.CRASH, message="died")
+    results = (
+        ShapeResult(constants={"rows": 1}, kind=ShapeKind.NAMED, failure=died),
+        ShapeResult(constants={"rows": 771}, kind=ShapeKind.RAGGED, failure=died),
+        ShapeResult(constants={"rows": 8}, kind=ShapeKind.NAMED),
+    )
+    shapes = Shapes(seed=1, required=True, results=results)
+    wrong = failed(Failure(stage=Stage.SHAPES, kind=FailureKind.SHAPES, message="at rows=771"))
+    said = reflect_on(wrong.model_copy(update={"shapes": shapes}), "x = 1", 1, BOOK, "cuda")
+    assert said.message is not None and said.hints
+    assert "rows=1: crash: died" in said.message and "1 of 3 further shapes" in said.message
+    assert "771" not in said.message and "rows=8" not in said.message
 
 
 def test_every_rule_of_fair_play_is_said_and_follows_the_settings() -> None:
