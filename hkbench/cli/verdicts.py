@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from statistics import median
 
-from hkbench.records import FurtherBaseline, Interval, KernelResources, Readback, RuleSet, Shapes, Status, Verdict
+from hkbench.records import (
+    FurtherBaseline,
+    Interval,
+    KernelResources,
+    LoweredPrecision,
+    Readback,
+    RuleSet,
+    Shapes,
+    Status,
+    Verdict,
+)
 from hkbench.store.sanitize import strip_escapes
 
 DETAIL_LINES = 30
@@ -31,6 +41,7 @@ def describe(verdict: Verdict) -> str:
     if (language := verdict.language) is not None:
         what = "kernels that ran" if language.ran else "kernels in the source, not seen running"
         lines.append(f"{what}: {language.backend} ({strip_escapes(language.reason)})")
+    lines += [f"lowers the precision: {strip_escapes(_lowered(one))}" for one in verdict.precision]
     lines += [f"warning: {strip_escapes(warning)}" for warning in conditions.warnings]
     if conditions.not_checked:
         lines.append(f"not checked: {'; '.join(conditions.not_checked)}")
@@ -53,6 +64,12 @@ def _failure(verdict: Verdict) -> list[str]:
         if len(detail) > DETAIL_LINES:
             lines.append(f"  | ... {len(detail) - DETAIL_LINES} more lines in the JSON verdict")
     return lines
+
+
+def _lowered(one: LoweredPrecision) -> str:
+    value = "" if one.value is None else f" = {one.value}"
+    place = "" if one.where is None else f", {one.where}"
+    return f"{one.flag}{value} (by its {one.seen}{place})"
 
 
 def _by_ours(verdict: Verdict) -> list[str]:

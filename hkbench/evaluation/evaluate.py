@@ -24,6 +24,7 @@ from hkbench.evaluation.job import EvaluateJob, Loaded
 from hkbench.evaluation.launches import absent_gpu, launched
 from hkbench.evaluation.link import ProtocolError, RunnerExited, RunnerLink, RunnerTimeout, read_answer
 from hkbench.evaluation.measure import Measurement
+from hkbench.evaluation.precision import lowered
 from hkbench.evaluation.profiling import NotProfiled, ProfilerHandle, Profiling, chosen
 from hkbench.evaluation.refusal import forbidden
 from hkbench.evaluation.rehearsal import rehearse
@@ -131,6 +132,7 @@ class CandidateEvaluation:
             seconds=self._times,
             build_seconds=self._link.build_seconds,
             said=self._link.said.decode(),
+            lowered=tuple(self._link.lowered),
             built=self._built.known,
         )
 
@@ -451,6 +453,7 @@ class CandidateEvaluation:
             work=trusted.work if trusted else None,
             ownership=self._ownership(trusted),
             language=trusted.language if trusted else None,
+            precision=lowered(self._link.lowered, self._built, self._findings),
             findings=self._findings,
             profile=profile,
             stages=tuple(StageTime(stage=s, seconds=times[s]) for s in Stage if s in times),

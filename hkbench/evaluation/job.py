@@ -12,6 +12,7 @@ from hkbench.records import (
     EvaluationSettings,
     Finding,
     Isolation,
+    LoweredPrecision,
     Problem,
     Record,
     SizeSet,
@@ -64,5 +65,6 @@ class Loaded(Record):
     lines: SourceLines
     seconds: dict[Stage, float]
     build_seconds: float
+    lowered: tuple[LoweredPrecision, ...] = ()  #: what the candidate set, by its runner's word
     said: str  #: by the candidate's guard, behind its last whole line
     built: dict[str, Built]  #: see `BuildFolder.known`

@@ -17,10 +17,12 @@ from hkbench.profile.sampled_code import Place
 from hkbench.protocol import messages, wire
 from hkbench.protocol.codec import NotOfForm
 from hkbench.protocol.constants import HOLD_SECONDS
+from hkbench.records import LoweredPrecision
 from hkbench.sandbox.guard import READ
 
 STATUS_SECONDS = 1.0
 GUARD_SECONDS = 30.0  #: until the report: killing may take a while
+MAX_LOWERED = 64  #: settings of the precision that a runner may tell of
 MAX_SEGMENT = 1 << 48  #: bytes; no device has an address beyond
 SEGMENT_SECONDS = 5.0  #: for the open file that stands for memory to follow the message about it
 ANSWER_SECONDS = 10.0  #: to any other request; the guard itself gives up stopping a tree after 2
@@ -105,6 +107,15 @@ class Unreadable(Exception):
     """The guard could not read memory of the runner."""
 
 
+def by_setter(told: wire.Message) -> LoweredPrecision:
+    """Return what a runner says of a setting."""
+    flag, value, line = told.get("flag"), told.get("value"), told.get("line")
+    if not isinstance(flag, str) or not isinstance(value, str) or not (line is None or type(line) is int):
+        raise ProtocolError("the runner told of a setting of the precision without saying which")
+    where = None if line is None else f"line {line}"
+    return LoweredPrecision(flag=flag[:200], value=value[:40], seen="setter", where=where)
+
+
 class RunnerLink:
     """The channel to a runner: requests go one at a time; `build_seconds` adds up the time that builds took."""
 
@@ -119,6 +130,7 @@ class RunnerLink:
         self._report: dict[str, Any] | None = None  # came while another answer was awaited
         self._left = False  # the runner closed its channel
         self.build_seconds = build_seconds
+        self.lowered: list[LoweredPrecision] = []  #: what the runner says that its candidate set
         self.builds = 0  #: that this link was told of
         #: Told of memory that the runner shows, or gives up (no descriptor): address, bytes, descriptor.
         self.on_segment: Callable[[int, int, int | None], None] | None = None
@@ -217,6 +229,8 @@ class RunnerLink:
             elif event == "begun" and gated is not None and not begun:
                 due = time.monotonic() + HOLD_SECONDS
                 begun = True
+            elif event == "lowers" and len(self.lowered) < MAX_LOWERED:
+                self.lowered.append(by_setter(answer))
             elif event == "segment" and self.on_segment is not None:
                 self._segment(answer, self.on_segment)
             elif event == "end" and stamps is not None and not stamps.wall and not stamps.by_answer:

@@ -146,6 +146,7 @@ def _evaluation(
     link = RunnerLink(channel, control)
     if loaded is not None:
         link = RunnerLink(channel, control, loaded.said.encode(), loaded.build_seconds)
+        link.lowered += loaded.lowered
     profiler = ProfilerHandle(
         RunnerLink(profiler_channel, profiler_control), lambda: frames.send(engine, frames.ProfilerWanted())
     )

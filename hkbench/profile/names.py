@@ -34,6 +34,13 @@ _TRITON_ALIAS = r"^{} = loc\((.*)\)$"
 MAX_ALIASES = 8
 #: Where installed packages lie; a candidate's own file does not.
 _INSTALLED = re.compile(r"/(?:site|dist)-packages/")
+#: Functions by which PyTorch and libraries are told to compute with fewer bits; also within a mangled name.
+LOWERING = re.compile(
+    r"setAllowTF32(?:CuBLAS|CuDNN|OneDNN)|setFloat32(?:Matmul)?Precision|setAllow(?:FP16|BF16)Reduction(?:CuBLAS|CPU)"
+    r"|setAllowFP16AccumulationCuBLAS|setAllowFP16BF16ReductionMathSDP|cublasSetMathMode|hipblasSetMathMode"
+    r"|rocblas_set_math_mode|cudnnSet\w*MathType|(?:dnnl|mkldnn)_set_default_fpmath_mode"
+    r"|(?:dnnl|mkldnn)_primitive_attr_set_fpmath_mode|cblas_set_fpmath_mode|vmlSetMode|set_autocast_enabled"
+)
 _INDUCTOR_MARKS = (b"torch._inductor", b"torch/csrc/inductor", b"inductor_entry_cpp", b"cpp_fused_")
 _LIBRARY_MARKS = (b"OpenBLAS 0.", b"oneDNN v", b"oneAPI Math Kernel Library")  #: what these libraries say of themselves
 SOURCE_ENDINGS = (".py", ".cu", ".cuh", ".hip", ".cpp", ".cc", ".cxx")
@@ -54,6 +61,8 @@ class Built:
     objects: dict[str, str] = field(default_factory=dict)  #: shared objects that are "inductor" or "library"
     #: Kernels whose text is an installed package's -> the file that it comes from.
     foreign: dict[str, str] = field(default_factory=dict)
+    #: Functions that lower the precision, which a shared object imports or names -> the object's name.
+    lowers: dict[str, str] = field(default_factory=dict)
 
 
 def qualified(name: str) -> str:
@@ -211,6 +220,7 @@ class BuildFolder:
             frozenset(name for file in files for name in file.inductor),
             {path: maker for file in files for path, maker in file.objects.items()},
             {name: source for file in files for name, source in file.foreign.items()},
+            {name: path for file in files for name, path in file.lowers.items()},
         )
 
     def _file(self, path: str, content: bytes) -> Built:
@@ -260,7 +270,15 @@ def _read_file(path: str, content: bytes) -> Built:
         return Built(objects={os.path.realpath(path): "inductor"})
     if any(mark in content for mark in _LIBRARY_MARKS):
         return Built(objects={os.path.realpath(path): "library"})
-    return Built(frozenset(_names_in(content, Path(path))))
+    return Built(frozenset(_names_in(content, Path(path))), lowers=_lowering(content, path))
+
+
+def _lowering(content: bytes, path: str) -> dict[str, str]:
+    """Return what a shared object imports, or names for the dynamic linker, to lower the precision."""
+    if not (path.endswith(".so") or ".so." in path):
+        return {}
+    texts = (match.decode() for match in _STRING.findall(content))
+    return {found[0]: Path(path).name for text in texts if (found := LOWERING.search(text))}
 
 
 def contents(folder: str, endings: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:

@@ -56,6 +56,10 @@ WORDS = _whole(
     {
         "cpp-stream": r"(?:cuda|hip)StreamCreate\w*|(?:cuda|hip)ExtStreamCreate\w*|cuStreamCreate\w*"
         r"|getStreamFromPool\w*|(?:cuda|hip)StreamPerThread|(?:cuda|hip)StreamNonBlocking|CU_STREAM_PER_THREAD",
+        "cpp-low-precision": r"setAllowTF32\w+|setFloat32(?:Matmul)?Precision|setAllow(?:FP16|BF16)Reduction\w+"
+        r"|setAllowFP16AccumulationCuBLAS|setAllowFP16BF16ReductionMathSDP|(?:cublas|hipblas)SetMathMode"
+        r"|rocblas_set_math_mode|cudnnSet\w*MathType|CUBLAS_\w*(?:TF32|FAST_16F|FAST_16BF|FAST_TF32)\w*"
+        r"|\w+_set_default_fpmath_mode|\w+_set_fpmath_mode",
         "cpp-l2-window": "cudaLimitPersistingL2CacheSize|accessPolicyWindow|cudaAccessPropertyPersisting",
         "cpp-ptrace": r"PTRACE_\w+|PT_ATTACH",
     }

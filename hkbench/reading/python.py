@@ -129,7 +129,7 @@ class PythonRules:
             whole = f"{name}.{attribute or '?'}"
             if whole.startswith("torch.backends."):
                 self._report.add("py-global-setting", at)
-                if "tf32" in whole or "reduced_precision" in whole:
+                if any(part in whole for part in ("tf32", "reduced_precision", "fp32_precision", "fp16_accumulation")):
                     self._report.add("py-low-precision", at)
             elif name.split(".")[0] in {"hkbench", "__main__"}:
                 self._report.add("py-harness", at)

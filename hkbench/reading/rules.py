@@ -104,6 +104,7 @@ RULES: dict[str, StaticRule] = {
     "cpp-signal": StaticRule(WARNING, "sends or handles signals, or acts when the process ends"),
     "cpp-graph": StaticRule(ADVICE, "a captured graph replays with the addresses that it was captured with"),
     "cpp-library": StaticRule(WARNING, "a vendor's library or PyTorch does the operation", ADVICE),
+    "cpp-low-precision": StaticRule(ADVICE, "tells PyTorch or a library to compute with fewer bits than inputs have"),
     "cpp-static-tensor": StaticRule(ADVICE, "a tensor outlives the call: results could be kept"),
     "cpp-l2-window": StaticRule(ADVICE, "pins data in the second-level cache, which does not outlast a call"),
     "cpp-kernel-unlaunched": StaticRule(WARNING, "a kernel is defined and never launched", ADVICE),

@@ -111,6 +111,7 @@ from hkbench.records.trust import (
     Isolation as Isolation,
     IsolationLevel as IsolationLevel,
     KernelLanguage as KernelLanguage,
+    LoweredPrecision as LoweredPrecision,
     Ownership as Ownership,
     Protection as Protection,
     Races as Races,

@@ -218,6 +218,15 @@ class Sol(Record):
     counted: float | None = None  #: share of the bytes or operations of one eager pass that the floor counts, 0..1
 
 
+class LoweredPrecision(Record):
+    """A setting by which PyTorch or a library computes with fewer bits than its inputs have, also if it is put back."""
+
+    flag: str  #: "torch.backends.cuda.matmul.allow_tf32"; of a built file or a source the function that sets it
+    value: str | None = None  #: that it was set to; `None`: not seen
+    seen: Literal["setter", "built file", "source"]  #: a setter's is the runner's word, a built file's the evaluator's
+    where: str | None = None  #: "line 12", the name of the file
+
+
 class Severity(StrEnum):
     ADVICE = "advice"
     WARNING = "warning"

@@ -20,6 +20,7 @@ from hkbench.records.trust import (
     Floor,
     Isolation,
     KernelLanguage,
+    LoweredPrecision,
     Ownership,
     Rule,
     RuleSet,
@@ -276,6 +277,7 @@ class Verdict(Record):
     work: Work | None = None
     ownership: Ownership | None = None  #: whose work it was, in either track; `None`: not asked, or an older record
     language: KernelLanguage | None = None  #: of the kernels; `None` where none was seen, or nothing says
+    precision: tuple[LoweredPrecision, ...] = ()  #: settings that lower it; the tolerance judges what they come to
     findings: tuple[Finding, ...] = ()  #: of the static reading, advisory unless `hard`
     profile: KernelProfile | None = None
     resources: tuple[KernelResources, ...] = ()  #: from the compiler, where it reports them

@@ -27,6 +27,7 @@ from hkbench.runner.inbox import Inbox
 from hkbench.runner.launches import Launches
 from hkbench.runner.load import load_file
 from hkbench.runner.pool import SharedPool, leave_graphs_their_pools
+from hkbench.runner.precision import PrecisionWatch
 from hkbench.runner.raised import raised
 from hkbench.runner.rehearsal import rehearse
 from hkbench.runner.results import Results, tensors_in
@@ -43,6 +44,7 @@ class Runner:
         self._fds = {"inbox": inbox, "outbox": outbox}
         self._device = torch.device("cpu")
         self._announces = False  # builds, and makes them quick: for good
+        self.precision: PrecisionWatch | None = None  #: of a candidate, for good
         self._failed = capture.FailedBuilds()
         self._emulated: EmulatedGpu | None = None  # for good
         self._taken = False  # the device, for good
@@ -88,6 +90,8 @@ class Runner:
             capture.listeners.append(self._tell)
             capture.announce_builds(self._failed)
             patch_torch.enable_fast_builds_if_offered(capture.cpp_extension)
+        if request.class_ == "ModelNew" and self.precision is None:
+            self.precision = PrecisionWatch(request.path)
         module = load_file(MODULE, request.path, request.overrides, request.text)
         self._class = getattr(module, request.class_, _no_class)
         self._variants.best_class = getattr(module, BEST_CLASS, None)
@@ -450,4 +454,6 @@ def serve(sock: socket.socket, inbox: int = -1, outbox: int = -1) -> None:
             answer = answered(runner, message)
             sys.stdout.flush()
             sys.stderr.flush()
+            for lowered in runner.precision.take() if runner.precision is not None else ():
+                wire.send(sock, {"event": "lowers", **lowered})
             wire.send(sock, answer)

@@ -165,6 +165,7 @@ def conditions(verdict: Verdict) -> list[tuple[str, str]]:
         ("Floor", _floor(verdict)),
         ("Work", f"{work_shares(verdict.work)}; by {verdict.work.source}" if verdict.work is not None else ""),
         ("Whose work", verdict.ownership.label if verdict.ownership is not None else ""),
+        ("Lowers precision", "; ".join(f"{one.flag} ({one.seen})" for one in verdict.precision)),
         ("By hkbench's rules", _by_ours(verdict)),
         ("Candidate", f"sha256 {given.candidate_sha256}" if given.candidate_sha256 else ""),
     ]

@@ -282,8 +282,19 @@ PYTHON: Cases = {
         [py("torch.set_num_threads(1)"), py("torch.backends.cudnn.benchmark = True")],
         [py("n = torch.get_num_threads()")],
     ),
+    "cpp-low-precision": (
+        [
+            cpp("void f() { at::globalContext().setAllowTF32CuBLAS(true); }"),
+            cpp("void f(cublasHandle_t h) { cublasSetMathMode(h, CUBLAS_TF32_TENSOR_OP_MATH); }"),
+        ],
+        [cpp("void f() { at::globalContext().userEnabledCuDNN(); }")],
+    ),
     "py-low-precision": (
-        [forward("return x.half()"), py("torch.set_float32_matmul_precision('high')")],
+        [
+            forward("return x.half()"),
+            py("torch.set_float32_matmul_precision('high')"),
+            py("torch.backends.cuda.matmul.fp32_precision = 'tf32'"),
+        ],
         [forward("return x.float()")],
     ),
     "fast-math": (
