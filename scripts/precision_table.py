@@ -36,7 +36,7 @@ from hkbench.records import SizeSet  # noqa: E402
 PAGE = ROOT / "docs" / "precision.md"
 BEGIN, END = "<!-- begin table: written by scripts/precision_table.py -->\n", "<!-- end table -->"
 SEED = 20
-TRIALS = 3  #: the most telling ones, see `trial_plan`
+TRIALS = 5
 STEP = 16  #: elements of a sum that a matrix instruction adds before it rounds to the accumulator
 aten = torch.ops.aten
 Product = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
