@@ -91,11 +91,14 @@ class Downgrade(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         packet = func.overloadpacket
-        if packet in (aten.mm, aten.bmm, aten.mv):
-            return self._product(func, args[0], args[1])
-        if packet in (aten.addmm, aten.baddbmm, aten.addmv) and not kwargs:
+        added = (aten.addmm, aten.baddbmm, aten.addmv)
+        if self.multiply is None and packet in (aten.mm, aten.bmm, aten.mv, *added):
+            self.calls += 1
+        elif packet in (aten.mm, aten.bmm, aten.mv):
+            return self._product(func, args[0], args[1]).to(args[0].dtype)
+        elif packet in added and not kwargs:
             plain = {aten.addmm: aten.mm, aten.baddbmm: aten.bmm, aten.addmv: aten.mv}[packet]
-            return (args[0].float() + self._product(plain, args[1], args[2], wide=True)).to(args[1].dtype)
+            return (args[0].float() + self._product(plain, args[1], args[2])).to(args[1].dtype)
         if packet is aten.convolution:
             self.calls += 1
             if self.convolves is None:
@@ -104,13 +107,11 @@ class Downgrade(TorchDispatchMode):
             return func(self.convolves(args[0]), self.convolves(args[1]), *args[2:], **kwargs)
         return func(*args, **kwargs)
 
-    def _product(self, op: Any, a: torch.Tensor, b: torch.Tensor, wide: bool = False) -> torch.Tensor:
+    def _product(self, op: Any, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        """Return the product of two tensors, in float32."""
+        assert self.multiply is not None
         self.calls += 1
-        if self.multiply is None:
-            made: torch.Tensor = op(a, b)
-        else:
-            made = self.multiply(lambda left, right: op(left.float(), right.float()), a.float(), b.float())
-        return made if wide else made.to(a.dtype)
+        return self.multiply(lambda left, right: op(left.float(), right.float()), a.float(), b.float())
 
 
 def downgrades() -> list[Downgrade]:

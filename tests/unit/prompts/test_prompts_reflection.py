@@ -12,6 +12,8 @@ from hkbench.profile import Choice, Profiler, plan, read_profile
 from hkbench.prompts import Question, contract, load_prompts, reflect_on, render
 from hkbench.prompts.error_classes import KEYS
 from hkbench.records import (
+    BEYOND_KERNELBENCH,
+    DEMANDS,
     BackendName,
     DeviceKind,
     EvaluationSettings,
@@ -24,6 +26,7 @@ from hkbench.records import (
     Owner,
     QuestionKind,
     Rule,
+    RuleSet,
     ShapeKind,
     ShapeResult,
     Shapes,
@@ -299,3 +302,19 @@ def test_what_ncu_wrote_reaches_the_prompt_as_three_findings_at_most(tmp_path: P
     text = render(BOOK, "elementwise.txt", context(SWIGLU, "cuda", CPU, reflection)).text
     for said in (*profile.findings, *(use.name for use in profile.kernels)):
         assert f"- {said}" in text
+
+
+@pytest.mark.parametrize("kind", DEMANDS)
+def test_a_refusal_quotes_its_rule_its_line_and_the_change(kind: FailureKind) -> None:
+    failure = Failure(stage=Stage.COMPARE, kind=kind, message="what happened", line=7)
+    message = reflect_on(failed(failure), "class ModelNew: pass", 1, BOOK, "cuda").message
+    assert message is not None
+    assert f"(fair play: {DEMANDS[kind].rule}, line 7)" in message and DEMANDS[kind].change in message
+
+
+def test_by_kernelbenchs_rules_a_prompt_asks_for_no_more() -> None:
+    ours = contract(EvaluationSettings(), {"float32": 1e-4}, DeviceKind.CUDA, "cuda")
+    theirs = contract(EvaluationSettings(rules=RuleSet.KERNELBENCH), {"float32": 1e-4}, DeviceKind.CUDA, "cuda")
+    assert all((f"- {rule}: " in theirs) is (rule not in BEYOND_KERNELBENCH) for rule in Rule)
+    assert "torch.allclose" in theirs and "torch.allclose" not in ours
+    assert "heavy tails" in ours and "heavy tails" not in theirs
