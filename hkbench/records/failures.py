@@ -64,6 +64,7 @@ SELF_EXPLAINED = frozenset(
         FailureKind.WRONG_VALUES,
         FailureKind.RACE,
         FailureKind.OUT_OF_BOUNDS,
+        FailureKind.SHAPES,
         FailureKind.UNSUPPORTED,
         FailureKind.SLOW,
     }
