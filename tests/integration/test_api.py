@@ -16,7 +16,9 @@ from hkbench.errors import ConfigurationError, InputMissing, RunMismatch, UsageE
 from hkbench.records import DeviceKind, FailureKind, Status
 
 EXAMPLES = doors.ROOT / "examples" / "api"
-QUICK = hkbench.EvaluationSettings.model_validate({"track": "any", "trials": 2, "timing_runs": 3, "warmups": 1})
+QUICK = hkbench.EvaluationSettings.model_validate(
+    {"track": "any", "trials": 2, "timing_runs": 3, "warmups": 1, "busy_wait": 0}
+)
 
 
 @pytest.fixture

@@ -31,6 +31,7 @@ from hkbench.records import (
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SETTINGS = EvaluationSettings(
+    busy_wait=0.0,
     shapes=0,
     track=Track.ANY,
     trials=2,

@@ -20,6 +20,7 @@ pytestmark = [
 ]
 
 SETTINGS = EvaluationSettings(
+    busy_wait=0.0,
     shapes=0,
     track=Track.ANY,
     trials=2,

@@ -18,6 +18,7 @@ from hkbench.records import DeviceKind, EvaluationSettings, FailureKind, Track, 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SETTINGS = EvaluationSettings(
+    busy_wait=0.0,
     shapes=0,
     track=Track.ANY,
     trials=2,

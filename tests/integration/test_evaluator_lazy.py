@@ -21,6 +21,7 @@ pytestmark = [
 ]
 
 SETTINGS = EvaluationSettings(
+    busy_wait=0.0,
     track=Track.ANY, trials=2, timing_runs=5, warmups=1, build_timeout=300.0, load_timeout=60.0, run_timeout=30.0,
     profile_slow=False,
 )  # fmt: skip

@@ -26,7 +26,7 @@ from hkbench.records import (
 pytestmark = [pytest.mark.alone, pytest.mark.asyncio(loop_scope="module")]
 
 SETTINGS = EvaluationSettings(
-    shapes=4, track=Track.ANY, trials=1, timing_runs=3, timing_seconds=2.0, warmups=0, profile_slow=False
+    busy_wait=0.0, shapes=4, track=Track.ANY, trials=1, timing_runs=3, timing_seconds=2.0, warmups=0, profile_slow=False
 )
 REQUIRED = SETTINGS.model_copy(update={"require_shapes": True, "shapes": 2})
 CORRECT = (Status.FAST, Status.SLOW)

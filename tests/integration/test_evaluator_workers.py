@@ -19,6 +19,7 @@ from hkbench.sandbox.environment import kept_environment
 pytestmark = pytest.mark.slow
 
 SETTINGS = EvaluationSettings(
+    busy_wait=0.0,
     shapes=0,
     track=Track.ANY,
     trials=2,

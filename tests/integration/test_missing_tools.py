@@ -15,7 +15,7 @@ from hkbench.errors import ToolchainUnavailable
 from hkbench.problems import load_problem
 from hkbench.records import DeviceKind, EvaluationSettings, FailureKind, SizeSet
 
-SETTINGS = EvaluationSettings(trials=1, timing_runs=2, shapes=0, profile_slow=False)
+SETTINGS = EvaluationSettings(busy_wait=0.0, trials=1, timing_runs=2, shapes=0, profile_slow=False)
 LIAR = """import subprocess
 import torch
 

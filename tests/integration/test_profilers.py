@@ -31,6 +31,7 @@ pytestmark = [pytest.mark.alone, pytest.mark.asyncio(loop_scope="module")]
 
 STANDINS = Path(__file__).resolve().parents[1] / "support" / "standins"
 SETTINGS = EvaluationSettings(
+    busy_wait=0.0,
     shapes=0,
     track=Track.ANY,
     trials=1,
