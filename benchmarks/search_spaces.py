@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import csv
 import gzip
+import itertools
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hkbench.search import Move, Outcome, Request, Size
@@ -24,7 +25,7 @@ class Recorded:
     A large edit sets one parameter to any of its values, or takes two to four steps; a restart is any configuration.
     """
 
-    def __init__(self, name: str, parameters: Sequence[str], rows: dict[tuple[float, ...], float | None]) -> None:
+    def __init__(self, name: str, parameters: Sequence[str], rows: Mapping[tuple[float, ...], float | None]) -> None:
         self.name = name
         self.parameters = list(parameters)
         self.values = [sorted({row[column] for row in rows}) for column in range(len(parameters))]
@@ -123,3 +124,34 @@ def synthetic(name: str, sizes: Sequence[int], seed: int, failing: float = 0.03)
 
     fill(())
     return Recorded(name, [f"p{number}" for number in range(len(sizes))], rows)
+
+
+def monotone(seed: int) -> Recorded:
+    """Make a space in which every step of a parameter towards its last value pays."""
+    draw = random.Random(seed)
+    weights = [draw.uniform(0.05, 0.3) for _ in range(5)]
+    times: dict[tuple[int, ...], float] = {
+        state: math.exp(sum(w * (4 - at) for w, at in zip(weights, state, strict=True)))
+        for state in itertools.product(range(5), repeat=5)
+    }
+    return flat("monotone", times)
+
+
+def traps(seed: int) -> Recorded:
+    """Make a space of ten switches: of three pairs one alone costs 5 % and both bring 30 %, four pay alone."""
+    draw = random.Random(seed)
+    order = list(range(10))
+    draw.shuffle(order)
+    times: dict[tuple[int, ...], float] = {}
+    for number in range(1 << 10):
+        state = tuple(number >> bit & 1 for bit in range(10))
+        cost = -sum(0.05 * state[place] for place in order[6:])
+        for one, two in zip(order[0:6:2], order[1:6:2], strict=True):
+            cost += {0: 0.0, 1: math.log(1.05), 2: math.log(0.7)}[state[one] + state[two]]
+        times[state] = math.exp(cost)
+    return flat("traps", times)
+
+
+def flat(name: str, times: Mapping[tuple[int, ...], float]) -> Recorded:
+    rows = {tuple(map(float, state)): time for state, time in times.items()}
+    return Recorded(name, [f"p{number}" for number in range(len(next(iter(rows))))], rows)

@@ -44,7 +44,8 @@ class Searcher(ABC):
         self.random = random.Random(seed)
         self.history: list[Event] = []
         self.pending: dict[int, Request] = {}
-        self.evaluations = 0  #: states that were measured, and confirmations; not the start
+        self.evaluations = 0  #: states that were made and measured, without the start
+        self.confirmations = 0  #: measurements of such a state again: nothing is made for them
         self.last_gain = 0  #: the evaluations when the incumbent last changed
         self._to_confirm: list[str] = []
         self._proposed = 0
@@ -52,6 +53,11 @@ class Searcher(ABC):
     @property
     def best(self) -> Node:
         return self.graph.incumbent
+
+    @property
+    def confirming(self) -> bool:
+        """Whether the next request is a confirmation, or one is in flight."""
+        return bool(self._to_confirm) or any(asked.kind is Kind.CONFIRM for asked in self.pending.values())
 
     def propose(self) -> Request | None:
         """Return the next request. None: there is nothing to try, or not before one in flight is answered."""
@@ -82,7 +88,7 @@ class Searcher(ABC):
         del self.pending[request.number]
         self.history.append((request, outcome))
         if request.kind is Kind.CONFIRM:
-            self.evaluations += 1
+            self.confirmations += 1
             self.graph.measured_again(outcome.key, outcome)
             self._consider(self.graph.nodes[outcome.key], confirmed=True)
             return
@@ -106,6 +112,7 @@ class Searcher(ABC):
             "random": repr(self.random.getstate()),
             "pending": sorted(self.pending),
             "evaluations": self.evaluations,
+            "confirmations": self.confirmations,
             "last_gain": self.last_gain,
             "to_confirm": list(self._to_confirm),
         }

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-SCALES = (0.5, 0.7, 1.4, 2.0)  #: factors by which a length scale is tried
+SCALES = (0.4, 0.7, 1.4, 2.5)  #: factors by which a length scale is tried
 MIN_SCALE, MAX_SCALE = 0.05, 5.0  #: of features that lie between 0 and 1
 NOISES = (1e-3, 1e-2, 1e-1)  #: variances of what the features do not tell, over that of the times
 FIRST_FIT = 8  #: states from which the scales are fitted, and then whenever there are 15 % and three more
-_SQRT3 = math.sqrt(3.0)
 
 
 class Surrogate:
@@ -46,9 +45,9 @@ class Surrogate:
         deviation = float(cut.std())
         targets = (cut - cut.mean()) / (deviation if deviation > 0.0 else 1.0)
         self._fit(inputs, targets)
-        lower, whitened, scale = self._factor(inputs, targets, self._scales, self._noise)
+        lower, whitened, scale = _factor(squared_distances(inputs, inputs, self._scales), targets, self._noise)
         inverse = np.linalg.inv(lower)
-        cross = kernel(asked, inputs, self._scales)
+        cross = matern(squared_distances(asked, inputs, self._scales))
         mean = cross @ (inverse.T @ whitened)
         left = 1.0 - np.square(cross @ inverse.T).sum(axis=1)
         return expected_improvement(mean, np.sqrt(np.maximum(scale * left, 1e-9)), float(targets.min()))
@@ -58,40 +57,48 @@ class Surrogate:
         if len(targets) < self._next_fit:
             return
         self._next_fit = int(len(targets) * 1.15) + 3
-        best = self._loss(inputs, targets, self._scales, self._noise)
-        for _ in range(2):
-            for dimension in range(len(self._scales)):
-                for factor in SCALES:
-                    scales = self._scales.copy()
-                    scales[dimension] = min(max(scales[dimension] * factor, MIN_SCALE), MAX_SCALE)
-                    loss = self._loss(inputs, targets, scales, self._noise)
-                    if loss < best:
-                        best, self._scales = loss, scales
-            for noise in NOISES:
-                loss = self._loss(inputs, targets, self._scales, noise)
+        squares = np.square(inputs[:, None, :] - inputs[None, :, :]).transpose(2, 0, 1)
+        total = np.tensordot(1.0 / np.square(self._scales), squares, axes=1)
+        best = _loss(total, targets, self._scales, self._noise)
+        for dimension, own in enumerate(squares):
+            for factor in SCALES:
+                scales = self._scales.copy()
+                scales[dimension] = min(max(scales[dimension] * factor, MIN_SCALE), MAX_SCALE)
+                changed = total + own * (scales[dimension] ** -2 - self._scales[dimension] ** -2)
+                loss = _loss(changed, targets, scales, self._noise)
                 if loss < best:
-                    best, self._noise = loss, noise
-
-    def _loss(self, inputs: Floats, targets: Floats, scales: Floats, noise: float) -> float:
-        lower, _, scale = self._factor(inputs, targets, scales, noise)
-        fit = 0.5 * len(targets) * math.log(scale) + float(np.log(np.diag(lower)).sum())
-        return fit + 0.5 * float(np.square(np.log(scales / 0.5)).sum())
-
-    @staticmethod
-    def _factor(inputs: Floats, targets: Floats, scales: Floats, noise: float) -> tuple[Floats, Floats, float]:
-        """Return the Cholesky factor, the targets whitened by it, and the variance that fits them best."""
-        covariance = kernel(inputs, inputs, scales)
-        covariance[np.diag_indices(len(targets))] += noise
-        lower = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
-        whitened = np.asarray(np.linalg.solve(lower, targets), dtype=np.float64)
-        return lower, whitened, max(float(whitened @ whitened) / len(targets), 1e-6)
+                    best, self._scales, total = loss, scales, changed
+        for noise in NOISES:
+            loss = _loss(total, targets, self._scales, noise)
+            if loss < best:
+                best, self._noise = loss, noise
 
 
-def kernel(left: Floats, right: Floats, scales: Floats) -> Floats:
-    """Return the Matern kernel of smoothness 3/2 between two sets of points, (n, d) and (m, d) to (n, m)."""
+def _loss(squares: Floats, targets: Floats, scales: Floats, noise: float) -> float:
+    lower, _, scale = _factor(squares, targets, noise)
+    fit = 0.5 * len(targets) * math.log(scale) + float(np.log(np.diag(lower)).sum())
+    return fit + 0.5 * float(np.square(np.log(scales / 0.5)).sum())
+
+
+def _factor(squares: Floats, targets: Floats, noise: float) -> tuple[Floats, Floats, float]:
+    """Return the Cholesky factor, the targets whitened by it, and the variance that fits them best."""
+    covariance = matern(squares)
+    covariance[np.diag_indices(len(targets))] += noise
+    lower = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
+    whitened = np.asarray(np.linalg.solve(lower, targets), dtype=np.float64)
+    return lower, whitened, max(float(whitened @ whitened) / len(targets), 1e-6)
+
+
+def squared_distances(left: Floats, right: Floats, scales: Floats) -> Floats:
+    """Return those between two sets of points, (n, d) and (m, d) to (n, m), each feature over its scale."""
     one, two = left / scales, right / scales
     squares = np.square(one).sum(axis=1)[:, None] + np.square(two).sum(axis=1)[None, :] - 2.0 * (one @ two.T)
-    distance = _SQRT3 * np.sqrt(np.maximum(squares, 0.0))
+    return np.asarray(np.maximum(squares, 0.0), dtype=np.float64)
+
+
+def matern(squares: Floats) -> Floats:
+    """Return the Matern covariance of smoothness 3/2 at squared distances."""
+    distance = np.sqrt(3.0 * np.maximum(squares, 0.0))
     result: Floats = (1.0 + distance) * np.exp(-distance)
     return result
 
