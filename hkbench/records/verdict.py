@@ -164,6 +164,7 @@ class ShapeResult(Record):
     speedup: Interval | None = None  #: of few runs; `None`: wrong, or on a device that measures no time
     baseline_seconds: float | None = None
     candidate_seconds: float | None = None
+    untimed: str | None = None  #: why there is no speed-up although the answers are right
 
     @property
     def visible(self) -> bool:
