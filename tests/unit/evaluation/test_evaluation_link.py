@@ -53,7 +53,7 @@ BEGIN, END, OK = {"event": "build_begin"}, {"event": "build_end"}, {"ok": True, 
 def test_a_request_and_its_answer(ends: EvaluationSockets) -> None:
     ends.says(OK)
     assert ends.link.request(Call(gate=3), 5.0) == OK
-    assert wire.receive(ends.runner) == {"op": "call", "gate": 3}
+    assert wire.receive(ends.runner) == {"op": "call", "gate": 3, "variant": None}
 
 
 def test_an_answer_is_read_as_its_request_s() -> None:

@@ -113,6 +113,7 @@ class Recording:
     def __init__(self, shared: Shared) -> None:
         self.shared = shared
         self.seen: list[tuple[bool, bool]] = []
+        self.builds = 0
 
     def resume(self) -> TreeState:
         self.seen.append((self.shared.input_is_gone, self.shared.answer_is_gone))

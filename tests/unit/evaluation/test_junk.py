@@ -42,7 +42,8 @@ LEAVES = [
     {"path": "output[1]", "type": "int", "value": 7},
     {"path": "output[2]", "type": "str", "value": "text"},
 ]  # fmt: skip
-STATE = {"ok": True, "state": [{"name": "weight", "shape": [2, 3], "dtype": "float32", "parameter": True}]}
+FORM = {"name": "weight", "shape": [2, 3], "dtype": "float32", "parameter": True, "same": "weight"}
+STATE = {"ok": True, "state": [FORM]}
 TIMES = {"ok": True, "seconds": 1e-3, "idle_seconds": 1e-3, "device_error": None, "leaves": LEAVES}
 TRACE = {
     "on_gpu": True, "wall_seconds": 1e-3, "left_out_seconds": 0.0, "busy_seconds": 1e-3, "other_streams_seconds": 0.0,
@@ -145,7 +146,7 @@ def test_a_reader_of_answers_refuses_what_is_none(read: Callable[[Any], None], g
 @pytest.mark.parametrize("shape", [[math.inf], [math.nan], [-1], [10**400], None, "x", [[2]], {"a": 2}])
 def test_a_parameter_without_a_size(shape: Any) -> None:
     with contextlib.suppress(failures.CandidateFailed, ProtocolError):
-        _forms({"state": [{"name": "weight", "shape": shape, "dtype": "float32", "parameter": True}]})
+        _forms({"state": [FORM | {"shape": shape}]})
 
 
 def test_a_good_answer_is_read() -> None:
