@@ -125,7 +125,15 @@ class Recording:
     def post(self, *_args: Any, **_fields: Any) -> None:
         pass
 
-    def request(self, request: Request[object], *_args: Any, stamps: Stamps | None = None, **_: Any) -> dict[str, Any]:
+    def request(
+        self,
+        request: Request[object],
+        _seconds: float,
+        _build_seconds: float = 0.0,
+        _on_build: object = None,
+        stamps: Stamps | None = None,
+        *_: Any,
+    ) -> dict[str, Any]:
         if stamps is not None:
             self.resume()
         return {"ok": True, "device_error": None, "leaves": []} if isinstance(request, Call) else {"ok": True}
