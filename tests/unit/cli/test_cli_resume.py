@@ -23,6 +23,7 @@ from hkbench.records import (
     IsolationLevel,
     Problem,
     Races,
+    RuleSet,
     RunConfig,
     RunSources,
     SizeSet,
@@ -55,6 +56,11 @@ JUDGE = EvaluationSettings(
     stock_builds=True,
     prepare_builds=True,
     host_copies=True,
+    baseline="eager,compile",
+    busy_wait=31.0,
+    rules=RuleSet.KERNELBENCH,
+    shapes=6,
+    require_shapes=True,
 )
 
 
