@@ -142,6 +142,11 @@ def steps(machine: Machine, repeats: int) -> list[Step]:
             ["emulator.py"],
             machine.no_hip,
         ),
+        Step(
+            "search",
+            "the search: uniform sampling, greedy, a beam, itself",
+            ["search.py", "edits", "traps", "monotone"],
+        ),
         Step("references", "each problem's reference against itself", ["reference_times.py", *device]),
     ]
 

@@ -8,7 +8,7 @@
 
 recorded: every configuration of a kernel was measured once (tables NAME.csv.gz as those of AutoTuningAssociation's
 benchmark_hub: the parameters, then the time); a state's neighbours are one parameter, one step. Spaces of cards in
-VALIDATION were not looked at while constants were chosen. edits: simulated edits (search_edits.py). traps: a move that
+VALIDATION were held back while most constants were chosen. edits: simulated edits (search_edits.py). traps: a move that
 pays with a second one only. monotone: every step towards the optimum pays. It takes one core; --rivals needs optuna and
 kernel-tuner, which hkbench does not depend on.
 """
@@ -136,7 +136,7 @@ def tables(runs: Sequence[Run]) -> str:
     """Return the table of all spaces, and one each of those that constants were chosen on and of the others."""
     kept = [run for run in runs if run.space.endswith(VALIDATION)]
     chosen = [run for run in runs if not run.space.endswith(VALIDATION)]
-    parts = {"All spaces": runs, "Constants were chosen on these": chosen, "For validation": kept}
+    parts = {"All spaces": runs, "Constants were chosen on these": chosen, "Held back": kept}
     return "\n".join(
         f"{title} ({', '.join(dict.fromkeys(run.space for run in part))}):\n\n{table(part, DEFAULT)}"
         for title, part in parts.items()

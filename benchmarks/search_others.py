@@ -22,7 +22,7 @@ State = tuple[int, ...]
 #: Returns the states that were evaluated, each once, in their order. Arguments: space, seed, evaluations.
 Rival = Callable[[Recorded, int, int], list[State]]
 KERNEL_TUNER = ("greedy_ils", "hybrid_vndx", "adaptive_tabu_greywolf", "genetic_algorithm")
-TRIES = 20  #: for each evaluation that is wanted: TPE suggests what is not in the space, and what it has had before
+TRIES = 3  #: suggestions for each evaluation that is wanted: some are not in the space, or were had before
 
 
 def rivals() -> dict[str, Rival]:
