@@ -191,9 +191,10 @@ class RunRow(ReportRecord):
     judged: int | None = None
     correct: int | None = None
     solved: int | None = None
-    faster: int | None = None  #: problems by outcome, as the seven that follow
+    faster: int | None = None  #: problems by outcome, as the eight that follow
     on_par: int | None = None
     slower: int | None = None
+    unsettled: int | None = None
     wrong: int | None = None
     refused: int | None = None
     emulated: int | None = None
