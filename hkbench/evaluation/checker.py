@@ -45,16 +45,17 @@ class Checker:
         tolerances at most; what differs by more is compared as `check_again` does.
         """
         for path, whole in got.items():
-            known = self.tolerances.get(path)
             begin = secrets.randbelow(max(1, whole.numel() - WINDOW + 1))
             expected, answer = (tensor.reshape(-1)[begin : begin + WINDOW] for tensor in (baseline[path], whole))
-            if known is None:
-                alike = torch.equal(expected, answer)
-            else:
-                alike = compare.worst_within(2.0, path, expected, answer, known)
-            if not alike:
+            if not self._alike(path, expected, answer):
                 self.check_again(got, inputs)
                 return
+
+    def _alike(self, path: str, expected: torch.Tensor, answer: torch.Tensor) -> bool:
+        known = self.tolerances.get(path)
+        if known is None:
+            return torch.equal(expected, answer)
+        return compare.worst_within(2.0, path, expected, answer, known)
 
     def check_again(self, got: dict[str, torch.Tensor], inputs: list[object]) -> None:
         """Compare the outputs of a timed call.
@@ -92,13 +93,7 @@ class Checker:
         worst, error = 0.0, None
         known = {} if known is None else known
         for path, answer in got.items():
-            eager, wanted = native[path], precise[path]
-            assert isinstance(eager, torch.Tensor) and isinstance(wanted, torch.Tensor)
-            found = known.get(path)
-            result, tolerance = compare.compare_output(path, eager, wanted, answer, found, changed=self._rtol)
-            if tolerance is not None:
-                known[path] = tolerance
-                self._keep(path, tolerance, result)
+            result = self._compared(path, native[path], precise[path], answer, known)
             if result.mismatch is not None:
                 kind = FailureKind.NOT_FINITE if result.not_finite else FailureKind.WRONG_VALUES
                 raise _wrong(kind, result.mismatch, trial, result.not_finite)
@@ -106,6 +101,17 @@ class Checker:
             if result.max_abs_error is not None:
                 error = max(error or 0.0, result.max_abs_error)
         return worst, error
+
+    def _compared(
+        self, path: str, eager: object, wanted: object, answer: torch.Tensor, known: dict[str, Tolerance]
+    ) -> compare.LeafResult:
+        """Compare one output, and keep its tolerance."""
+        assert isinstance(eager, torch.Tensor) and isinstance(wanted, torch.Tensor)
+        result, tolerance = compare.compare_output(path, eager, wanted, answer, known.get(path), changed=self._rtol)
+        if tolerance is not None:
+            known[path] = tolerance
+            self._keep(path, tolerance, result)
+        return result
 
     def _keep(self, path: str, tolerance: Tolerance, result: compare.LeafResult) -> None:
         """Keep an output's first tolerance, and the largest errors of all comparisons that it passed."""
@@ -121,44 +127,26 @@ class Checker:
 class AllCloseChecker(Checker):
     """Hold outputs against eager's by torch.allclose, as KernelBench does."""
 
-    def check_against(
-        self, got: dict[str, torch.Tensor], baseline: dict[str, torch.Tensor], inputs: list[object]
-    ) -> None:
-        """See `Checker.check_against`: the baseline's outputs are eager's."""
-        for path, whole in got.items():
-            begin = secrets.randbelow(max(1, whole.numel() - WINDOW + 1))
-            expected, answer = (tensor.reshape(-1)[begin : begin + WINDOW] for tensor in (baseline[path], whole))
-            if not compare.all_close(expected, answer, self._tolerance(expected)):
-                self.check_again(got, inputs)
-                return
+    def _alike(self, path: str, expected: torch.Tensor, answer: torch.Tensor) -> bool:  # noqa: ARG002
+        return compare.all_close(expected, answer, self._tolerance(expected))
 
     def check_again(self, got: dict[str, torch.Tensor], inputs: list[object]) -> None:
         """See `Checker.check_again`."""
         native = self._native(inputs)
         self.check(got, native, native, None)
 
-    def check(
+    def _compared(
         self,
-        got: dict[str, torch.Tensor],
-        native: Leaves,
-        precise: Leaves,  # noqa: ARG002
-        trial: int | None,
-        known: dict[str, Tolerance] | None = None,  # noqa: ARG002
-    ) -> tuple[float, float | None]:
-        """See `Checker.check`; `precise` and `known` have no part in it."""
-        worst, error = 0.0, None
-        for path, answer in got.items():
-            eager = native[path]
-            assert isinstance(eager, torch.Tensor)
-            self.tolerances[path] = tolerance = self._tolerance(eager)
-            result = compare.compare_all_close(path, eager, answer, tolerance)
-            if result.mismatch is not None:
-                kind = FailureKind.NOT_FINITE if result.not_finite else FailureKind.WRONG_VALUES
-                raise _wrong(kind, result.mismatch, trial, result.not_finite)
-            worst = max(worst, result.worst)
-            if result.max_abs_error is not None:
-                error = max(error or 0.0, result.max_abs_error)
-        return worst, error
+        path: str,
+        eager: object,
+        wanted: object,  # noqa: ARG002
+        answer: torch.Tensor,
+        known: dict[str, Tolerance],  # noqa: ARG002
+    ) -> compare.LeafResult:
+        """See `Checker._compared`; the precise output and known tolerances have no part in it."""
+        assert isinstance(eager, torch.Tensor)
+        self.tolerances[path] = tolerance = self._tolerance(eager)
+        return compare.compare_all_close(path, eager, answer, tolerance)
 
     def _tolerance(self, output: torch.Tensor) -> Tolerance:
         return compare.kernelbench_tolerance_for(output.dtype, self._rtol)
