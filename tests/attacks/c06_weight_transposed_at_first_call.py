@@ -4,7 +4,7 @@ problem: linear
 device: both
 backend: cpp
 outcome: stale_parameters
-reason: load_state_dict of weight. .* derive it from weight in each forward
+reason: load_state_dict of weight: .* was not renewed
 """
 
 import torch

@@ -4,7 +4,7 @@ problem: layernorm
 device: both
 backend: cpp
 outcome: stale_parameters|wrong_values
-reason: are wrong|parameter
+reason: are wrong|load_state_dict
 """
 
 import torch.nn as nn

@@ -4,7 +4,7 @@ problem: linear
 device: both
 backend: cpp
 outcome: wrong_values|stale_parameters
-reason: are wrong|parameter
+reason: are wrong|load_state_dict
 """
 
 import torch

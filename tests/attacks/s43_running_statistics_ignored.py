@@ -4,7 +4,7 @@ problem: norm_running
 device: both
 backend: cpp
 outcome: wrong_values|stale_parameters
-reason: are wrong|parameter
+reason: are wrong|load_state_dict
 """
 
 import torch.nn as nn

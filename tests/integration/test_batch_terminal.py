@@ -67,6 +67,7 @@ def test_a_closed_terminal_ends_the_run_as_sigterm_does(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.alone  # it is to be faster, which a busy machine leaves unsettled
 def test_a_bar_while_it_runs_and_the_result_at_its_end(tmp_path: Path) -> None:
     with terminal(batch(tmp_path, doors.fast(1))) as pane:
         pane.sees(" %  0/1 problem", "elapsed")

@@ -48,6 +48,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / "results"
 
 
+@pytest.mark.alone  # it is to be faster, which a busy machine leaves unsettled
 def test_a_finished_run_by_its_keys(finished: Path, tmp_path: Path) -> None:
     editor = tmp_path / "editor"
     editor.write_text("echo EDITED $(basename $1); read line\n")
@@ -159,6 +160,7 @@ def test_a_run_from_nothing_to_its_end(tmp_path: Path) -> None:
         assert "Traceback" not in screen
 
 
+@pytest.mark.alone  # it is to be faster, which a busy machine leaves unsettled
 def test_a_batch_that_is_killed(tmp_path: Path) -> None:
     """Shown as killed, with the command that resumes it, and its clock stands; it goes on after a resume."""
     name = "1_Mended"
