@@ -1,5 +1,5 @@
 # What README promises. Each target sets up .venv by itself.
-.PHONY: setup demo demo-hipkittens test test-all check bench corpus corpus-emulated clean
+.PHONY: setup demo demo-hipkittens search-demo test test-all check bench corpus corpus-emulated clean
 
 PY := .venv/bin/python
 DEMO := 1 8
@@ -25,6 +25,13 @@ demo-hipkittens: setup
 	    && $(PY) generate_report.py results/demo_hipkittens || { code=$$?; [ $$code -eq 69 ] || exit $$code; }
 	@[ -d results/demo_hipkittens ] || echo "make demo: HipKittens kernels were not shown; with what is missing," \
 	    "make demo-hipkittens shows them"
+
+# A C++ kernel made faster by a search without a model: no GPU, no key, about three minutes on two cores.
+search-demo: setup
+	rm -rf results/search_demo
+	.venv/bin/hkbench optimize --input kernels/column_sum_cpp.json --no-llm --device cpu --budget-builds 20 --shapes 0 \
+	    --outdir results/search_demo
+	cat results/search_demo/run/1_column_sum_cpp/trace.md
 
 # $(call tests,MARKS,OPTIONS): the tests that MARKS select, in three parts, of which none keeps another from running.
 # The first runs a file at a time in each of three processes, for two cores: a test often waits. The long files come

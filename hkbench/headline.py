@@ -10,6 +10,7 @@ from hkbench.records import SETTLED, TIMED, BackendName, Outcome, Ownership, Rul
 from hkbench.registry import backend_title
 
 SEPARATOR = " · "
+NO_MODEL = "none"  #: the model of a run that asks none
 REPLAYED = "replay"  #: the model of a run whose replies were recorded, where nobody named one
 
 #: What a device's name holds beyond the name that people use: maker, kind of memory, trade marks, number of cores.
@@ -26,7 +27,7 @@ def device_name(name: str) -> str:
 def model_name(config: RunConfig) -> str:
     """Return the model that was asked, or that the replies were recorded."""
     if config.replay is None:
-        return config.model
+        return "no model" if config.model == NO_MODEL else config.model
     return "recorded replies" if config.model == REPLAYED else f"{config.model} (recorded replies)"
 
 

@@ -41,7 +41,7 @@ from hkbench.cli.batch_plan import (
 )
 from hkbench.cli.budgets import add_budgets, chosen_prices, limits
 from hkbench.cli.configuration import configure
-from hkbench.cli.models import check_model, judge_model, make_client
+from hkbench.cli.models import asks_model, check_model, judge_model, make_client
 from hkbench.cli.preflight import check_machine, check_service, estimate
 from hkbench.cli.resume import choose_resumed, sources_of, take_recorded
 from hkbench.cli.run_config import backend_of, config_of, draft_of, settings_of
@@ -247,12 +247,12 @@ async def _dry_run(
         costs = await estimate(plan, prompter, prices[0], options.max_reply_tokens, judged)
         device = evaluator.device.name
     print_plan(plan, backend)
-    print(f"model: {options.model or 'recorded replies'}")
+    print(f"model: {(options.model or 'recorded replies') if asks_model(options) else 'none'}")
     for line in service:
         print(f"service: {line}")
     print(f"device: {device}")
     print(f"folder: {where}")
-    for line in costs if options.replay is None else ():
+    for line in costs if options.replay is None and asks_model(options) else ():
         print(line)
 
 

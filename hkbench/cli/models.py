@@ -6,7 +6,9 @@ import argparse
 from urllib.parse import urlsplit
 
 from hkbench.cli.configuration import MODEL_VARIABLE
+from hkbench.cli.fields import options_of
 from hkbench.errors import UsageError
+from hkbench.headline import NO_MODEL, REPLAYED
 from hkbench.llm.client import ModelClient
 from hkbench.llm.key import (
     ADDRESS_ADVICE,
@@ -17,11 +19,13 @@ from hkbench.llm.key import (
     known_key,
     unaddressed,
 )
+from hkbench.llm.nobody import NobodyClient
 from hkbench.llm.openai_client import OpenAIClient
 from hkbench.llm.replay import ReplayClient
 from hkbench.llm.settings import ModelSettings
 from hkbench.records import BackendName, DeviceKind
 from hkbench.registry import default_backend
+from hkbench.strategies import find_strategy
 
 
 def check_model(options: argparse.Namespace) -> None:
@@ -32,6 +36,8 @@ def check_model(options: argparse.Namespace) -> None:
     Raises:
         UsageError, ReplayMissing
     """
+    if not asks_model(options):
+        return
     if options.replay is not None:
         ReplayClient(options.replay, options.backend or default_backend(DeviceKind.CPU))
         return
@@ -49,9 +55,23 @@ def check_model(options: argparse.Namespace) -> None:
         )
 
 
+def asks_model(options: argparse.Namespace) -> bool:
+    """Tell whether a command asks a model at all: a strategy may do without."""
+    if getattr(options, "strategy", None) is None:
+        return True
+    strategy = find_strategy(options.strategy)
+    return strategy.asks_model(options_of(strategy.Options, options))
+
+
+def model_name(options: argparse.Namespace) -> str:
+    """Return what a run records as its model."""
+    return (options.model or REPLAYED) if asks_model(options) else NO_MODEL
+
+
 def shown_base_url(options: argparse.Namespace) -> str | None:
     """Return the endpoint as a run records it: where it came from does not matter, and no password goes into a file."""
-    address = None if options.replay is not None else base_url(options.base_url)
+    unasked = options.replay is not None or not asks_model(options)
+    address = None if unasked else base_url(options.base_url)
     if address is None:
         return None
     parts = urlsplit(address)
@@ -65,6 +85,8 @@ def judge_model(options: argparse.Namespace) -> str:
 
 def make_client(options: argparse.Namespace, backend: BackendName, model: str | None = None) -> ModelClient:
     """Return a client of `model`, else of --model."""
+    if not asks_model(options):
+        return NobodyClient()
     if options.replay is not None:
         return ReplayClient(options.replay, backend)
     return OpenAIClient(*service_of(options, model))

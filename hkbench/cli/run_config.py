@@ -9,7 +9,7 @@ from hkbench.batch import RunPlan
 from hkbench.categories import CategoryBook
 from hkbench.cli.arguments import chosen_backend, chosen_sizes, device_kind
 from hkbench.cli.batch_plan import plan_of
-from hkbench.cli.models import judge_model, shown_base_url
+from hkbench.cli.models import judge_model, model_name, shown_base_url
 from hkbench.cli.settings import evaluation_settings
 from hkbench.compile_only.evaluator import BUILD_ONLY_BACKEND, DEFAULT_ARCH
 from hkbench.device_kinds import model_of
@@ -70,7 +70,7 @@ def config_of(
         strategy=plan.strategy.record(plan.options),
         samples=plan.options.samples,
         attempts=plan.options.attempts,
-        model=options.model or "replay",
+        model=model_name(options),
         base_url=shown_base_url(options),
         api=options.api,
         temperature=options.temperature,

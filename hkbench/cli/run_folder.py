@@ -11,6 +11,7 @@ from datetime import datetime
 from itertools import takewhile
 from pathlib import Path
 
+from hkbench.cli.models import model_name
 from hkbench.cli.run_config import Draft
 from hkbench.errors import ConfigurationError, InputMissing, UsageError
 from hkbench.store.find import RESULTS, holds_run, make_new_folder, point_latest, runs_below
@@ -148,7 +149,7 @@ def place_of(options: argparse.Namespace, now: datetime) -> Place:
     pattern = options.results or DEFAULT
     names = {
         "time": now.strftime("%Y%m%d-%H%M%S"),
-        "model": re.sub(r"[^\w.-]+", "-", options.model or "replay").strip("-.")[:80],
+        "model": re.sub(r"[^\w.-]+", "-", model_name(options)).strip("-.")[:80],
         "strategy": options.strategy,
     }
     try:

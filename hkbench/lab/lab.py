@@ -31,6 +31,7 @@ from hkbench.llm.client import ModelClient
 from hkbench.llm.extract import extract
 from hkbench.prompts import Reflection, StageSheet, Tried, reflect_on, with_advice, with_history
 from hkbench.records import (
+    BackendName,
     Candidate,
     CandidateExtracted,
     Decided,
@@ -104,6 +105,15 @@ class Lab:
         """Return the judged samples of all attempts that are closed, in the order of their numbers."""
         return tuple(self._samples[key] for key in sorted(self._samples, key=lambda key: (key.attempt, key.sample)))
 
+    @property
+    def backend(self) -> BackendName:
+        """The language that kernels are written in."""
+        return self._prompter.backend
+
+    def keep_search(self, state: str) -> None:
+        """Keep what a search stands at, as JSON, for people and programs: a resume does not read it."""
+        self._recorder.save_search(self.problem.name, state)
+
     def random(self, seed: int) -> Random:
         """Return a generator for the problem's choices: the same seed draws the same, in a resume too."""
         return Random(f"{seed}/{self.problem.name}")
@@ -167,7 +177,7 @@ class Lab:
             step = self._describe(Attempt(attempt, parent, rule=proposal.by))
             self._recorder.save_extraction(key, extraction, candidate)
             self._recorder.event(CandidateExtracted.of(key, extraction, candidate, parent, step))
-        return Sample(key, None, extraction, candidate)
+        return Sample(key, None, extraction, candidate, again=proposal.again)
 
     async def expand(self, steps: Sequence[Ask | Proposal]) -> list[list[Sample]]:
         """Begin an attempt for each of `steps`, work on all side by side, and return the judged samples of each.
@@ -184,7 +194,7 @@ class Lab:
             if isinstance(step, Proposal):
                 begun.append(self.propose(number, step))
             else:
-                begun.append(await self.prompt(number, step.hint, parent=step.parent))
+                begun.append(await self.prompt(number, step.hint, step.stage, step.parent))
         work = (self._work(number, *one) for number, one in enumerate(zip(steps, begun, strict=True), start=first))
         results = await asyncio.gather(*work, return_exceptions=True)
         found = [self._decide_on(judged) for judged in results if isinstance(judged, list)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from hkbench.categories import StageGuide
 from hkbench.prompts import Reflection
 from hkbench.records import Candidate, Extraction, QuestionKind, Reply, SampleKey, Stage, Standing, Status, Verdict
 
@@ -29,6 +30,7 @@ class Ask:
     parent: Sample | None = None  #: the sample to start from, to whose code diffs apply
     hint: Reflection | None = None  #: what the prompt says of earlier samples
     samples: int = 1
+    stage: StageGuide | None = None  #: what the prompt says to do
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class Proposal:
     source: str
     by: str  #: what made it: the name of a rule, of a patch
     parent: Sample | None = None  #: the sample that it was made from
+    again: bool = False  #: the same code is measured anew, though it has a verdict
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ class Sample(Standing):
     extraction: Extraction
     candidate: Candidate | None
     verdict: Verdict | None = None
+    again: bool = False  #: it is measured, though the same code has a verdict
 
     @property
     def status(self) -> Status | None:

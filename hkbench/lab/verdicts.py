@@ -88,8 +88,11 @@ class Verdicts:
         """Evaluate the same code once, by its first sample in all attempts: models repeat themselves.
 
         Measuring it again would let the luckier of two measurements count. Only failures that a busy machine can cause
-        and times that it has spoilt are judged anew.
+        and times that it has spoilt are judged anew, and what a strategy asks to be measured again.
         """
+        if sample.again:
+            evaluated = await self._evaluate(sample)
+            return _verdict_of(evaluated), evaluated.turns
         if sha256 in self._judged:
             first, judging = self._judged[sha256]
             verdict = _verdict_of(await judging)

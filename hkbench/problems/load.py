@@ -30,7 +30,7 @@ def load_problem(path: Path) -> Problem:
     is that of a parent folder called `levelN`, else `None`.
 
     Raises `ProblemError` when the file is missing, is not UTF-8, is not Python, lacks one of `REQUIRED`, or
-    has `CPU_SIZES`, `EMULATED_SIZES` or `SHAPES` that cannot be used.
+    has `CPU_SIZES`, `EMULATED_SIZES`, `SHAPES` or `START` that cannot be used.
     """
     data = _read(path)
     source = _decode(path, data)
@@ -53,6 +53,7 @@ def load_problem(path: Path) -> Problem:
         cpu_sizes=_sizes("CPU_SIZES", path, tree, defined),
         emulated_sizes=_sizes("EMULATED_SIZES", path, tree, defined),
         shapes=_shapes(path, tree, defined),
+        start=_start(path, tree),
         weak=weak_controls(sha256),
     )
 
@@ -132,6 +133,17 @@ def _shapes(path: Path, tree: ast.Module, defined: set[str]) -> tuple[dict[str, 
     if not isinstance(found, list):
         raise ProblemError(f"{path}: SHAPES (line {value.lineno}) is a {type(found).__name__}, not a list of dicts")
     return tuple(_constants(f"SHAPES[{number}]", path, value.lineno, one, defined) for number, one in enumerate(found))
+
+
+def _start(path: Path, tree: ast.Module) -> str | None:
+    """Return the kernel that a search starts from: a candidate's source, as a literal text."""
+    value = _assigned(tree, "START")
+    if value is None:
+        return None
+    found = _literal("START", path, value)
+    if not isinstance(found, str):
+        raise ProblemError(f"{path}: START (line {value.lineno}) is a {type(found).__name__}, not a candidate's source")
+    return found
 
 
 def _literal(what: str, path: Path, value: ast.expr) -> object:

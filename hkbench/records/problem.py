@@ -41,6 +41,7 @@ class Problem(Record):
     cpu_sizes: dict[str, int | float] | None = None
     emulated_sizes: dict[str, int | float] | None = None
     shapes: tuple[dict[str, int | float], ...] = ()  #: the file's own `SHAPES`: further values of its constants
+    start: str | None = None  #: the file's own `START`: a candidate that a search starts from
     weak: tuple[str, ...] | None = None  #: null controls that pass its check; `None`: it was not audited
 
 

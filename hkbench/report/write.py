@@ -19,6 +19,7 @@ from hkbench.report.model import Report
 from hkbench.report.page import render_comparison, render_page
 from hkbench.report.samples import SampleRow, sample_rows
 from hkbench.report.scores import write_scores
+from hkbench.report.search import write_search
 from hkbench.report.summary_csv import summary_text
 from hkbench.report.table import csv_text
 from hkbench.report.text import render_text
@@ -50,6 +51,7 @@ def write_reports(results: Path) -> Report:
     write_atomic(paths.report_json, json_text(report))
     write_atomic(paths.report_text, render_text(report))
     write_evaluations(run)
+    write_search(run)
     write_scores(report, paths)
     write_atomic(paths.report_page, render_page(report, paths))
     files = {problem.problem: problem_files(paths, problem.problem) for problem in report.problems}

@@ -30,6 +30,7 @@ class SamplePaths(_Folder):
         code.py           the candidate, when the reply holds one
         extraction.json   which rule found it (records.Extraction without the source)
         result.json       records.Verdict
+        candidate.diff    strategy graph: the code against that which it was made from
         build/            the private build folder; removed when the verdict is in
     """
 
@@ -38,6 +39,7 @@ class SamplePaths(_Folder):
     code = _Entry("code.py")
     extraction = _Entry("extraction.json")
     result = _Entry("result.json")
+    diff = _Entry("candidate.diff")
     build = _Entry("build")
 
 
@@ -71,6 +73,8 @@ class ProblemPaths(_Folder):
         attempt_K/judge_N/    what a judge was asked for attempt K's prompt (AdvicePaths)
         best_prompt.txt, best_code.py, best_result.json    of the whole problem (best_system.txt with a system message)
         evaluation/eval_XXXX.json    strategies judge and staged: the verdicts in order, with what led to each
+        trace.md              strategy graph: the story of the search
+        search_state.json     strategy graph: the states that were reached, and the edits between them
         score.png             the same strategies: the speed-up over the attempts
     """
 
@@ -108,6 +112,8 @@ class ProblemPaths(_Folder):
         return self.root / "evaluation" / f"eval_{number:04}.json"
 
     score = _Entry("score.png")
+    search = _Entry("search_state.json")
+    trace = _Entry("trace.md")
 
 
 class RunPaths(_Folder):
@@ -121,6 +127,7 @@ class RunPaths(_Folder):
         detailed_report.json, detailed_report.txt, report.html
         samples.csv           a row a sample
         usage.csv             a row a model call
+        global_tactic_graph.json    strategy graph: what each move brought, over all problems
         comparison.html, comparison.json    where it was compared with other runs
         PROBLEM/              one folder a problem, named as its file (ProblemPaths)
     """
@@ -136,6 +143,7 @@ class RunPaths(_Folder):
     report_text = _Entry("detailed_report.txt")
     report_page = _Entry("report.html")
     usage = _Entry("usage.csv")
+    moves = _Entry("global_tactic_graph.json")
 
     @property
     def written(self) -> tuple[Path, ...]:

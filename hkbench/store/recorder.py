@@ -136,6 +136,10 @@ class Recorder:
             write_atomic(paths.system(attempt), prompt.system)
         write_atomic(paths.prompt(attempt), prompt.text)
 
+    def save_search(self, problem: str, state: str) -> None:
+        """Keep what a problem's search stands at, as JSON."""
+        write_atomic(self.paths.problem(problem).search, state)
+
     def question(self, key: AdviceKey) -> str | None:
         """Return what the judge was asked in this call, if it was."""
         path = self._call(key).prompt

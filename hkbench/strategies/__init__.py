@@ -6,6 +6,7 @@ from typing import Any
 
 from hkbench.errors import UsageError
 from hkbench.strategies.base import Attempts, Options, Samples, Seeded, Strategy
+from hkbench.strategies.graph import Graph
 from hkbench.strategies.judge import Judge
 from hkbench.strategies.reflect import Reflect
 from hkbench.strategies.staged import Staged
@@ -25,11 +26,12 @@ def find_strategy(name: str) -> Strategy[Any]:
     return STRATEGIES[name]
 
 
-register(Reflect(), Judge(), Staged())
+register(Reflect(), Judge(), Staged(), Graph())
 
 __all__ = [
     "STRATEGIES",
     "Attempts",
+    "Graph",
     "Judge",
     "Options",
     "Reflect",

@@ -71,6 +71,11 @@ class Strategy(ABC, Generic[OptionsT]):
         del options
         return False
 
+    def asks_model(self, options: OptionsT) -> bool:
+        """Tell whether a model is asked at all."""
+        del options
+        return True
+
     def min_calls(self, options: OptionsT) -> int:
         """Count the model calls of one problem when all goes well."""
         if self.ends_early(options):

@@ -154,8 +154,11 @@ def hkbench(*arguments: object) -> subprocess.CompletedProcess[str]:
     words = [*map(str, arguments)]
     if in_process.possible():
         return in_process.finished(main.main, "hkbench", words, ROOT, environment(), LIMIT)
-    call = "import sys; from hkbench.cli.main import main; sys.exit(main())"
-    return _finished([sys.executable, "-c", call, *words], None, None)
+    return _finished(_installed(*words), None, None)
+
+
+def _installed(*words: str) -> list[str]:
+    return [sys.executable, "-c", "import sys; from hkbench.cli.main import main; sys.exit(main())", *words]
 
 
 def _finished(call: Sequence[str], cwd: Path | None, env: Mapping[str, str] | None) -> subprocess.CompletedProcess[str]:
@@ -175,8 +178,17 @@ def start(
     script: str, *arguments: object, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> subprocess.Popen[str]:
     """Return one script, begun as in a terminal's foreground; its output is in `stdout` and `stderr`."""
+    return _begun(command(script, *arguments), cwd, env)
+
+
+def start_hkbench(*arguments: object) -> subprocess.Popen[str]:
+    """Return the installed command `hkbench`, begun as in a terminal's foreground."""
+    return _begun(_installed(*map(str, arguments)), None, None)
+
+
+def _begun(call: Sequence[str], cwd: Path | None, env: Mapping[str, str] | None) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        command(script, *arguments),
+        call,
         cwd=cwd or ROOT,
         env=environment(env),
         stdout=subprocess.PIPE,

@@ -274,11 +274,24 @@ async def test_a_measurement_beyond_the_grace_of_a_time_limit_is_left_too(bench:
     assert not any(isinstance(event, VerdictReached | EvaluationFailed) for event in bench.events)
 
 
+class Endless(Judge):
+    """Begins, and comes to no verdict."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun = asyncio.Event()
+
+    async def evaluate(self, *_: object) -> EvaluationResult:
+        self.begun.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
 async def test_a_cancelled_evaluation_is_no_failure_of_the_machine(bench: Bench) -> None:
-    stop = Stop()
-    lab = bench.lab(Judge(), stop)
+    stop, judge = Stop(), Endless()
+    lab = bench.lab(judge, stop)
     evaluation = asyncio.create_task(lab.evaluate(await lab.generate(PROMPT, 1, 3)))
-    await asyncio.sleep(0.001)
+    await judge.begun.wait()
     stop.cancel(lambda: Interrupted("interrupted"))
     with pytest.raises(Interrupted):
         await evaluation
@@ -342,3 +355,14 @@ async def test_a_resume_finds_the_tree_and_the_draws(bench: Bench) -> None:
     assert resumed.random(7).random() == drawn != resumed.random(8).random()
     await resumed.expand([Proposal(f"# {drawn}", "a rule", again)])
     assert judge.codes == [] and resumed.samples == lab.samples
+
+
+async def test_the_same_code_is_measured_again_where_a_strategy_asks_for_it(bench: Bench) -> None:
+    judge = Judge()
+    lab = bench.lab(judge)
+    ((first,), (copy,), (again,)) = await lab.expand(
+        [Proposal("# same", "a rule"), Proposal("# same", "a rule"), Proposal("# same", "confirm", again=True)]
+    )
+    assert len(judge.codes) == 2
+    assert copy.verdict is not None and copy.verdict.copy_of == first.key
+    assert again.verdict is not None and again.verdict.copy_of is None

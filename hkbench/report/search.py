@@ -1,0 +1,164 @@
+"""What a search leaves beside the verdicts: trace.md and candidate.diff of each problem, what moves brought in all."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Sequence
+
+from hkbench.records import Layout, SampleKey
+from hkbench.report import aggregate
+from hkbench.report.model import ReportRecord
+from hkbench.store.figures import speedup
+from hkbench.store.files import write_atomic
+from hkbench.store.reader import ProblemView, RunView, SampleView
+
+
+class MoveGain(ReportRecord):
+    """What a move came to, over all kernels of a run."""
+
+    move: str
+    tried: int
+    failed: int  #: the kernel was not correct
+    gained: int  #: it was faster than the one that it was made from, by more than their intervals
+    mean_gain: float | None  #: geometric mean of the speed-ups over the parent, of those that were correct
+
+
+class MoveGains(ReportRecord):
+    """global_tactic_graph.json: what each move brought, and which followed which on the way to the best kernels."""
+
+    moves: tuple[MoveGain, ...]
+    paths: dict[str, tuple[str, ...]]  #: by problem: the moves from the start to its best kernel
+
+
+def write_search(run: RunView) -> None:
+    """Write the files of a run whose strategy searches a tree; `OSError` passes."""
+    if run.config.strategy.layout is not Layout.TREE:
+        return
+    for problem in run.problems:
+        if _with_verdicts(problem):
+            write_atomic(run.paths.problem(problem.name).trace, trace(problem))
+            _write_diffs(run, problem)
+    write_atomic(run.paths.moves, move_gains(run).model_dump_json(indent=2) + "\n")
+
+
+def trace(problem: ProblemView) -> str:
+    """Return the story of a problem's search, in Markdown."""
+    judged = _with_verdicts(problem)
+    lines = [f"# {problem.name}", ""]
+    best = _best(judged)
+    if best is not None:
+        way = _way(problem, best.key)
+        lines += [f"The best kernel is that of attempt {best.key.attempt}, {_result(best)}. It came about so:", ""]
+        lines += [
+            f"{number}. {_step(problem, attempt)}: {_of(judged, attempt)}" for number, attempt in enumerate(way, 1)
+        ]
+        lines.append("")
+    lines += ["| attempt | from | move | came to | best so far |", "| ---: | ---: | --- | --- | --- |"]
+    so_far: SampleView | None = None
+    for sample in judged:
+        if sample.speedup is not None and (so_far is None or _faster(sample, so_far)):
+            so_far = sample
+        parent = problem.parents.get(sample.key.attempt)
+        told = "" if so_far is None or so_far.speedup is None else speedup(so_far.speedup.value)
+        lines.append(
+            f"| {sample.key.attempt} | {'' if parent is None else parent.attempt} | "
+            f"{_step(problem, sample.key.attempt).replace('|', '/')} | {_result(sample)} | {told} |"
+        )
+    decided = [f"- attempt {one.attempt}: {one.what}: {one.choice}; {one.why}" for one in problem.decisions]
+    return "\n".join([*lines, "", *decided]).rstrip() + "\n"
+
+
+def move_gains(run: RunView) -> MoveGains:
+    """Return what each move came to, over all problems of a run."""
+    tried: dict[str, list[float | None]] = {}
+    gained: dict[str, int] = {}
+    paths: dict[str, tuple[str, ...]] = {}
+    for problem in run.problems:
+        judged = {sample.key: sample for sample in _with_verdicts(problem)}
+        for sample in judged.values():
+            parent = problem.parents.get(sample.key.attempt)
+            above = judged.get(parent) if parent is not None else None
+            if above is None or above.speedup is None:
+                continue
+            name = move_of(_step(problem, sample.key.attempt))
+            now = sample.speedup
+            tried.setdefault(name, []).append(now.value / above.speedup.value if now is not None else None)
+            gained[name] = gained.get(name, 0) + _faster(sample, above)
+        best = _best(list(judged.values()))
+        if best is not None:
+            paths[problem.name] = tuple(move_of(_step(problem, attempt)) for attempt in _way(problem, best.key)[1:])
+    return MoveGains(
+        moves=tuple(_gain(name, found, gained[name]) for name, found in sorted(tried.items())), paths=paths
+    )
+
+
+def move_of(step: str) -> str:
+    """Return the move of a step's description, which may say what it changed in brackets."""
+    return step.partition(" (")[0]
+
+
+def _gain(name: str, found: Sequence[float | None], gained: int) -> MoveGain:
+    good = [one for one in found if one is not None]
+    mean = math.exp(math.fsum(map(math.log, good)) / len(good)) if good else None
+    return MoveGain(move=name, tried=len(found), failed=len(found) - len(good), gained=gained, mean_gain=mean)
+
+
+def _write_diffs(run: RunView, problem: ProblemView) -> None:
+    """Write candidate.diff beside each kernel that was made from another one."""
+    paths = run.paths.problem(problem.name)
+    for sample in problem.samples:
+        parent = problem.parents.get(sample.key.attempt)
+        if parent is None:
+            continue
+        before = paths.sample(parent.attempt, parent.sample).code
+        after = paths.sample(sample.key.attempt, sample.key.sample)
+        if before.exists() and after.code.exists():
+            old, new = (path.read_text(encoding="utf-8").splitlines(keepends=True) for path in (before, after.code))
+            names = (f"{parent.attempt}.{parent.sample}", f"{sample.key.attempt}.{sample.key.sample}")
+            write_atomic(after.diff, "".join(difflib.unified_diff(old, new, *names)))
+
+
+def _with_verdicts(problem: ProblemView) -> list[SampleView]:
+    return [sample for sample in problem.samples if sample.status is not None]
+
+
+def _way(problem: ProblemView, key: SampleKey) -> list[int]:
+    """Return the attempts from the start to one, each made from the one before it."""
+    way = [key.attempt]
+    while (parent := problem.parents.get(way[-1])) is not None and parent.attempt < way[-1]:
+        way.append(parent.attempt)
+    return way[::-1]
+
+
+def _step(problem: ProblemView, attempt: int) -> str:
+    return aggregate.step_of(problem, attempt) or "start"
+
+
+def _best(judged: Sequence[SampleView]) -> SampleView | None:
+    timed = [sample for sample in judged if sample.speedup is not None]
+    return max(timed, key=lambda sample: sample.speedup.value if sample.speedup is not None else 0.0, default=None)
+
+
+def _faster(sample: SampleView, other: SampleView) -> bool:
+    """Return whether one is faster than the other, by more than their intervals."""
+    now, before = sample.speedup, other.speedup
+    if now is None or before is None:
+        return False
+    if now.low is None or before.high is None:
+        return now.value > before.value
+    return now.low > before.high
+
+
+def _of(judged: Sequence[SampleView], attempt: int) -> str:
+    return next((_result(sample) for sample in judged if sample.key.attempt == attempt), "not judged")
+
+
+def _result(sample: SampleView) -> str:
+    if sample.speedup is not None:
+        found = sample.speedup
+        interval = "" if found.low is None or found.high is None else f" [{found.low:.2f}, {found.high:.2f}]"
+        return f"{speedup(found.value)}{interval}"
+    if sample.failure is not None:
+        return f"{sample.failure.kind}"
+    return str(sample.status)

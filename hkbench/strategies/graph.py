@@ -1,0 +1,193 @@
+"""Graph search: from one kernel on, edits by rules and by a model, chosen by what the edits so far brought."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from hkbench.categories import Advice, StageGuide
+from hkbench.errors import UsageError
+from hkbench.lab import Ask, Attempt, Lab, Proposal, Sample, best_of
+from hkbench.moves import MOVES, KernelSpace
+from hkbench.records import Flag, Layout, Verdict
+from hkbench.search import GraphSearch, Kind, Outcome, Request, Searcher
+from hkbench.strategies.base import Attempts, Samples, Seeded, Strategy
+
+START = "start"
+CONFIRM = "confirm"
+_DIFF = "Answer with a unified diff against the kernel above, in a code block, or with the whole file."
+
+
+class GraphOptions(Seeded):
+    samples: Samples = 3
+    """generations that the search starts from, where the problem has no START"""
+
+    attempts: Attempts = 40
+    """kernels that are judged, the start and confirmations among them"""
+
+    moves: Annotated[Literal["rules", "model", "both"], Flag()] = "both"
+    """who edits: rules (no model is asked), the model, or both"""
+
+    in_flight: Annotated[int, Field(ge=1), Flag("N")] = 1
+    """edits of a problem that are judged side by side: as many as there are devices"""
+
+    whole_budget: bool = False
+    """use every attempt, also when the last ones brought nothing"""
+
+
+class Graph(Strategy[GraphOptions]):
+    """Search for a faster kernel among the edits of one."""
+
+    name = "graph"
+    summary = "a search over edits of a kernel, by rules and by the model"
+    Options = GraphOptions
+    layout = Layout.TREE
+    profiles_fast = True
+
+    async def run(self, lab: Lab, options: GraphOptions) -> None:
+        start = await self._start(lab, options)
+        if start is None or start.candidate is None:
+            lab.decide(1, "exit", "no start", "no kernel is correct, so that there is nothing to make faster")
+            return
+        search = _Search(lab, start, options)
+        while search.left > 0 and (options.whole_budget or not search.searcher.stop):
+            if not await search.step():
+                break
+        lab.decide(search.attempt, "exit", search.end(), f"{search.describe_best()}")
+
+    async def _start(self, lab: Lab, options: GraphOptions) -> Sample | None:
+        """Judge the kernel that the search starts from: the problem's own, else the best of some generations."""
+        if lab.problem.start is not None:
+            [[start]] = await lab.expand([Proposal(lab.problem.start, START)])
+        elif options.moves == "rules":
+            raise UsageError(
+                f"{lab.problem.name} has no START, the kernel that a search by rules starts from: add one, or let a "
+                "model write the first kernels (--moves both)"
+            )
+        else:
+            prompt = await lab.prompt(1, None)
+            start = best_of(await lab.evaluate(await lab.generate(prompt, 1, options.samples)))
+        return start if start.sound else None
+
+    def describe(self, attempt: Attempt) -> str | None:
+        return attempt.rule or (attempt.stage or START).replace("-", "_")
+
+    def ends_early(self, options: GraphOptions) -> bool:
+        return not options.whole_budget
+
+    def asks_model(self, options: GraphOptions) -> bool:
+        return options.moves != "rules"
+
+    def min_calls(self, options: GraphOptions) -> int:
+        return options.samples * self.asks_model(options)
+
+    def max_calls(self, options: GraphOptions) -> int:
+        return (options.samples + options.attempts - 1) * self.asks_model(options)
+
+
+class _Search:
+    """A searcher over a space of kernels, whose requests are attempts of a lab."""
+
+    def __init__(self, lab: Lab, start: Sample, options: GraphOptions) -> None:
+        assert start.candidate is not None and start.verdict is not None
+        self._lab = lab
+        self._options = options
+        by_rule, by_model = options.moves != "model", options.moves != "rules"
+        self._space = KernelSpace(start.candidate.source, lab.backend, by_rule, by_model)
+        self._samples = {self._space.start: start}
+        outcome = outcome_of(self._space.start, start.verdict)
+        features = self._space.features(self._space.start)
+        self.searcher: Searcher = GraphSearch(self._space, outcome, features=features, seed=options.seed)
+        self.attempt = 1
+        lab.decide(1, "space", f"{self._space.size:,} states by rule", ", ".join(sorted(self._names())))
+
+    @property
+    def left(self) -> int:
+        """The attempts that may still be begun."""
+        return self._options.attempts - self.attempt
+
+    async def step(self) -> bool:
+        """Make and judge what the searcher asks for; False when it asks for nothing."""
+        requests: list[Request] = []
+        while len(requests) < min(self._options.in_flight, self.left):
+            request = self.searcher.propose()
+            if request is None:
+                break
+            requests.append(request)
+        if not requests:
+            return False
+        judged = await self._lab.expand([self._made(request) for request in requests])
+        self.attempt += len(requests)
+        for request, samples in zip(requests, judged, strict=True):
+            self._tell(request, best_of(samples))
+        self._lab.keep_search(json.dumps(self.searcher.to_json(), indent=1))
+        return True
+
+    def _made(self, request: Request) -> Ask | Proposal:
+        """Return the attempt of a request: a rule's edit, a second measurement, or a question to the model."""
+        parent = self._samples[request.parent]
+        to = request.move.to
+        if request.kind is Kind.CONFIRM:
+            return Proposal(self._space.source(request.parent), CONFIRM, parent, again=True)
+        if to is not None:
+            return Proposal(self._space.source(to), self._said(request), parent)
+        kind = MOVES[request.move.name]
+        guidance = (Advice(text=kind.guidance[self._lab.backend]), Advice(text=_DIFF))
+        stage = StageGuide(name=kind.name.replace("_", "-"), focus=kind.summary, guidance=guidance)
+        return Ask(parent, self._lab.reflect_on(parent), stage=stage)
+
+    def _said(self, request: Request) -> str:
+        """Name a rule's edit by what it changes."""
+        assert request.move.to is not None
+        found = self._space.difference(request.move.to, request.parent)
+        changes = ", ".join(f"{site.label}: {before} -> {now}" for site, before, now in found)
+        return f"{request.move.name} ({changes})" if changes else request.move.name
+
+    def _tell(self, request: Request, sample: Sample) -> None:
+        assert sample.verdict is not None
+        if request.move.to is not None:
+            key = request.move.to
+        elif sample.candidate is not None:
+            key = self._space.add(sample.candidate.source)
+        else:
+            key = f"no code {request.number}"
+        if key not in self._samples:
+            self._samples[key] = sample
+        self.searcher.tell(request, outcome_of(key, sample.verdict))
+
+    def _names(self) -> set[str]:
+        return {move.name for move in self._space.moves(self._space.start)}
+
+    def end(self) -> str:
+        """Say why the search ends."""
+        if self.left <= 0:
+            return "all attempts are used"
+        return "the last ones brought nothing" if self.searcher.stop else "every state is measured"
+
+    def describe_best(self) -> str:
+        """Say which kernel is the best, and how it came about."""
+        best = self._samples[self.searcher.best.key].key
+        measured = f"measured {self.searcher.best.measurements} times" if self.searcher.best.measurements > 1 else ""
+        gain = self.searcher.best.reward
+        return ", ".join(
+            filter(None, [f"best: {best.attempt}.{best.sample}, x{math.exp(gain):.2f} of the start", measured])
+        )
+
+
+def outcome_of(key: str, verdict: Verdict) -> Outcome:
+    """Return what a verdict says of a state, in units of the baseline's time.
+
+    Where nothing is timed, the compiler's figures are the cost: registers, and a thousandfold what is spilt.
+    """
+    if verdict.failure is not None:
+        return Outcome(key, None)
+    if verdict.speedup is not None:
+        gain = verdict.speedup
+        low, high = (None, None) if gain.low is None or gain.high is None else (1.0 / gain.high, 1.0 / gain.low)
+        return Outcome(key, 1.0 / gain.value, low, high)
+    registers = sum((kernel.vgprs or 0) + (kernel.agprs or 0) for kernel in verdict.resources)
+    spilt = sum(kernel.scratch_bytes_per_lane or 0 for kernel in verdict.resources)
+    return Outcome(key, 1.0 + registers + 1000.0 * spilt + float(verdict.compiler_findings))

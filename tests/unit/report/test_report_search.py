@@ -1,0 +1,95 @@
+"""What a search leaves: its story, the diffs, what moves brought."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.run_folder import RunFolder, compiled, correct, incorrect, run_config
+
+from hkbench.records import CandidateExtracted, ExtractionRule, Layout, RunStrategy, SampleKey, Verdict
+from hkbench.report.search import MoveGains, trace
+from hkbench.report.write import write_reports
+from hkbench.store.reader import read_run
+
+NAME = "1_Sum"
+BLOCKS = "change_block_sizes (BLOCK: 64 -> 128)"
+
+
+def searched(root: Path, *verdicts: tuple[Verdict, int | None, str]) -> RunFolder:
+    """Return a run whose attempts were proposed: verdict, the attempt that it was made from, and by what."""
+    config = run_config((NAME,), samples=1, attempts=len(verdicts))
+    strategy = RunStrategy(name="graph", layout=Layout.TREE)
+    run = RunFolder(root, config.model_copy(update={"strategy": strategy}))
+    run.start()
+    run.begin(NAME)
+    for attempt, (verdict, parent, step) in enumerate(verdicts, start=1):
+        key = SampleKey(problem=NAME, attempt=attempt, sample=1)
+        above = None if parent is None else SampleKey(problem=NAME, attempt=parent, sample=1)
+        run.emit(
+            CandidateExtracted(
+                time=run.tick(), key=key, rule=ExtractionRule.PROPOSED, sha256="0" * 64, parent=above, step=step
+            )
+        )
+        run.judged(key, verdict)
+        run.paths.problem(NAME).sample(attempt, 1).code.write_text(f"number = {attempt}\n")
+    run.decided(NAME, len(verdicts), "exit", "all attempts are used")
+    run.end(NAME)
+    run.close()
+    return run
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunFolder:
+    return searched(
+        tmp_path,
+        (correct(NAME, 1.0), None, "start"),
+        (correct(NAME, 2.0), 1, BLOCKS),
+        (incorrect(NAME), 2, "softmax_math_fusion (expf: expf -> __expf)"),
+        (correct(NAME, 2.05), 2, "confirm"),
+        (correct(NAME, 4.0), 2, "change_block_sizes (BLOCK: 128 -> 256)"),
+    )
+
+
+def test_the_story_tells_the_way_to_the_best(run: RunFolder) -> None:
+    write_reports(run.root)
+    story = run.paths.problem(NAME).trace.read_text()
+    way = [line for line in story.splitlines() if line[:2] in ("1.", "2.", "3.")]
+    assert [line.split(" ")[1].rstrip(":") for line in way] == ["start", "change_block_sizes", "change_block_sizes"]
+    rows = [line.split(" | ") for line in story.splitlines() if line.startswith("| ") and line[2].isdigit()]
+    assert [row[1] for row in rows] == ["", "1", "2", "2", "2"]
+    assert [row[4].strip(" |") for row in rows] == ["1.00x", "2.00x", "2.00x", "2.00x", "4.00x"]
+    assert "build_error" in rows[2][3] and "all attempts are used" in story
+
+
+def test_each_kernel_has_its_diff_and_the_start_none(run: RunFolder) -> None:
+    write_reports(run.root)
+    paths = run.paths.problem(NAME)
+    assert paths.sample(2, 1).diff.read_text() == "--- 1.1\n+++ 2.1\n@@ -1 +1 @@\n-number = 1\n+number = 2\n"
+    assert not paths.sample(1, 1).diff.exists()
+
+
+def test_what_moves_brought(run: RunFolder) -> None:
+    write_reports(run.root)
+    found = MoveGains.model_validate_json(run.paths.moves.read_text())
+    moves = {move.move: move for move in found.moves}
+    blocks = moves["change_block_sizes"]
+    assert (blocks.tried, blocks.failed, blocks.gained) == (2, 0, 2)
+    assert blocks.mean_gain == pytest.approx(2.0)
+    assert (moves["softmax_math_fusion"].failed, moves["softmax_math_fusion"].mean_gain) == (1, None)
+    assert found.paths == {NAME: ("change_block_sizes", "change_block_sizes")}
+
+
+def test_where_nothing_is_timed_there_is_a_story_too(tmp_path: Path) -> None:
+    run = searched(tmp_path, (compiled(NAME), None, "start"), (compiled(NAME), 1, BLOCKS))
+    [problem] = read_run(run.paths).problems
+    assert f"| 2 | 1 | {BLOCKS} | compiled |  |" in trace(problem)
+
+
+def test_other_strategies_have_none_of_it(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path, run_config((NAME,)))
+    run.start()
+    run.sample(NAME, 1, 1, correct(NAME, 2.0))
+    run.close()
+    write_reports(run.root)
+    assert not run.paths.moves.exists() and not run.paths.problem(NAME).trace.exists()
