@@ -12,7 +12,7 @@ setup:
 # and HipKittens kernels where hipcc is at hand (scripts/install_hip_toolchain.sh).
 demo: setup
 	rm -rf results/demo
-	$(PY) run_batch.py $(DEMO) --device cpu --run-timeout 10 --replay examples/replies/reflect.toml --results results/demo
+	$(PY) run_batch.py $(DEMO) --device cpu --run-timeout 10 --busy-wait 5 --replay examples/replies/reflect.toml --results results/demo
 	$(PY) generate_report.py results/demo
 	$(if $(KITTENS),@$(MAKE) --no-print-directory demo-hipkittens)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 import torch
-from support.processes import living
+from support.processes import left_behind, living
 from support.small_problems import AFFINE, LINEAR, TOP, candidate_file, forward, problem_file
 
 from hkbench.engine import evaluator as evaluator_module
@@ -68,7 +68,7 @@ async def bench() -> AsyncIterator[Bench]:
         patch.setenv("LLM_GATEWAY_KEY", "secret-of-the-user")
         async with LocalEvaluator(DeviceKind.CPU, SETTINGS) as evaluator:
             yield Bench(evaluator)
-    assert living() == {}
+    assert left_behind() == {}
 
 
 ROUNDS = (5, 10, 15)  #: timed runs go on, round by round, while it is not settled which side is faster

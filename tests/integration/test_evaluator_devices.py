@@ -7,7 +7,7 @@ import itertools
 from pathlib import Path
 
 import pytest
-from support.processes import living
+from support.processes import left_behind
 from support.small_problems import AFFINE, candidate_file, forward, problem_file
 
 from hkbench.engine.evaluator import EvaluationResult, LocalEvaluator, OnStage
@@ -66,4 +66,4 @@ async def test_while_one_hangs_the_others_are_measured(tmp_path: Path) -> None:
     turns = sorted((one.turns.lent or 0.0, one.turns.returned or 0.0) for one in found if one.turns is not None)
     assert len(turns) == 3
     assert all(left[1] <= right[0] for left, right in itertools.pairwise(turns)), "on the second device, in turn"
-    assert living() == {}
+    assert left_behind() == {}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from support import junk
-from support.processes import living
+from support.processes import left_behind
 from support.small_problems import AFFINE, LINEAR, candidate_file, problem_file
 
 from hkbench.engine.evaluator import LocalEvaluator
@@ -78,7 +78,7 @@ class ModelNew(nn.Module):
 async def evaluator() -> AsyncIterator[LocalEvaluator]:
     async with LocalEvaluator(DeviceKind.CPU, SETTINGS) as one:
         yield one
-    assert living() == {}
+    assert left_behind() == {}
 
 
 #: How many messages are spoiled, and whether whole frames are or only what stands in answers.

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 import pytest
-from support.processes import living
+from support.processes import left_behind
 from support.small_problems import AFFINE, candidate_file, forward, problem_file
 
 from hkbench.engine.evaluator import LocalEvaluator
@@ -72,7 +72,7 @@ async def evaluator() -> AsyncIterator[DeviceWorker]:
     evaluator = DeviceWorker()
     async with evaluator:
         yield evaluator
-    assert living() == {}
+    assert left_behind() == {}
 
 
 async def judged(evaluator: LocalEvaluator, folder: Path, problem: Problem, source: str) -> Verdict:

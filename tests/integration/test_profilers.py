@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from support.processes import living
+from support.processes import left_behind
 from support.small_problems import LINEAR, candidate_file, problem_file
 
 from hkbench.engine.evaluator import LocalEvaluator
@@ -111,7 +111,7 @@ async def bench(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bench
         evaluator._workers = ForkServer("support.standins.worker", own)
         async with evaluator:
             yield Bench(evaluator, tools, root / "kept")
-    assert living() == {}
+    assert left_behind() == {}
 
 
 @pytest.fixture

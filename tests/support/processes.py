@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 from hkbench.sandbox.tree import Tree
 
@@ -14,3 +15,11 @@ def living(root: int | None = None) -> dict[int, str]:
     """Return the names of the descendants that have not ended, without those in `SHARED`."""
     found = Tree(root or os.getpid()).living()
     return {pid: process.name for pid, process in found.items() if pid not in SHARED}
+
+
+def left_behind(seconds: float = 10.0) -> dict[int, str]:
+    """Return the names of the descendants that are still there after so long: what is killed takes a moment to end."""
+    ends = time.monotonic() + seconds
+    while (found := living()) and time.monotonic() < ends:
+        time.sleep(0.05)
+    return found
