@@ -11,9 +11,9 @@ from pydantic import Field
 from hkbench.categories import Advice, StageGuide
 from hkbench.errors import UsageError
 from hkbench.lab import Ask, Attempt, Lab, Proposal, Sample, best_of
-from hkbench.moves import MOVES, KernelSpace
+from hkbench.moves import MOVES, KernelSpace, key_of
 from hkbench.records import Flag, Layout, Verdict
-from hkbench.search import GraphSearch, Kind, Outcome, Request, Searcher
+from hkbench.search import GraphSearch, Kind, Outcome, Request, Searcher, SearchMismatch
 from hkbench.strategies.base import Attempts, Samples, Seeded, Strategy
 
 START = "start"
@@ -150,6 +150,11 @@ class _Search:
         assert sample.verdict is not None
         if request.move.to is not None:
             key = request.move.to
+            if sample.candidate is None or key_of(sample.candidate.source) != key:
+                raise SearchMismatch(
+                    f"attempt {sample.key.attempt} of {sample.key.problem} was recorded with another kernel than the "
+                    "search asks for now: hkbench's rules have changed since; begin another run (--new)"
+                )
         elif sample.candidate is not None:
             key = self._space.add(sample.candidate.source)
         else:

@@ -14,6 +14,7 @@ from hkbench.errors import UsageError
 from hkbench.lab import Ask, Attempt, Lab, Proposal, Sample
 from hkbench.moves import MOVES
 from hkbench.records import Candidate, Extraction, ExtractionRule, Interval, SampleKey, Verdict
+from hkbench.search import SearchMismatch
 from hkbench.strategies import Graph
 
 START = """
@@ -152,6 +153,15 @@ async def test_without_a_kernel_to_start_from() -> None:
         await searched(TimedLab(timed, start=None))
     lab = await searched(TimedLab(lambda _source: incorrect(NAME)))
     assert len(lab.steps) == 1 and lab.decisions == [("exit", "no start")]
+
+
+async def test_a_recorded_attempt_with_another_kernel_ends_the_search() -> None:
+    class Recorded(TimedLab):
+        def _judged(self, source: str) -> Sample:
+            return super()._judged(source if not self.samples else source + "other = 1\n")
+
+    with pytest.raises(SearchMismatch, match="attempt 2"):
+        await searched(Recorded(timed))
 
 
 def test_calls() -> None:
