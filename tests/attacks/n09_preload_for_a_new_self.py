@@ -5,8 +5,8 @@ The new interpreter answers the request that is open, then takes the channel ove
 problem: matmul
 device: cpu
 backend: cpp
-outcome: crash|suspect
-reason: the evaluator's clock saw .* more per call than the candidate reported|left
+outcome: crash|suspect|runtime_error
+reason: the evaluator's clock saw .* more per call than the candidate reported|left|undefined symbol
 """
 
 import ctypes
