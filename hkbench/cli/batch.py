@@ -41,7 +41,7 @@ from hkbench.cli.batch_plan import (
 )
 from hkbench.cli.budgets import add_budgets, chosen_prices, limits
 from hkbench.cli.configuration import configure
-from hkbench.cli.models import asks_model, check_model, judge_model, make_client
+from hkbench.cli.models import asks_model, calls_service, check_model, judge_model, make_client
 from hkbench.cli.preflight import check_machine, check_service, estimate
 from hkbench.cli.resume import choose_resumed, sources_of, take_recorded
 from hkbench.cli.run_config import backend_of, config_of, draft_of, settings_of
@@ -135,18 +135,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="keep with each reply what was sent for it (exchange.json); replies themselves are always kept",
     )
     parser.add_argument("--dry-run", action="store_true", help="print the plan and spend nothing")
-    parser.add_argument("--builds", type=positive, metavar="N", help="builds side by side (default: one a core)")
-    parser.add_argument(
-        "--display",
-        choices=["rich", "plain", "log", "json"],
-        help="how progress is shown (default: rich on a terminal, else plain)",
-    )
+    add_work(parser)
     add_prompts(parser)
     add_device(parser)
     add_build_only(parser, ": for machines without an AMD GPU; --backend hip, hipkittens or triton (default: hip)")
     add_evaluation(parser)
     add_model(parser)
     add_budgets(parser)
+
+
+def add_work(parser: argparse.ArgumentParser) -> None:
+    """Add how much is built at once, and how progress is shown."""
+    parser.add_argument("--builds", type=positive, metavar="N", help="builds side by side (default: one a core)")
+    parser.add_argument(
+        "--display",
+        choices=["rich", "plain", "log", "json"],
+        help="how progress is shown (default: rich on a terminal, else plain)",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -252,7 +257,7 @@ async def _dry_run(
         print(f"service: {line}")
     print(f"device: {device}")
     print(f"folder: {where}")
-    for line in costs if options.replay is None and asks_model(options) else ():
+    for line in costs if calls_service(options) else ():
         print(line)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hkbench.batch.budget import MIN_ATTEMPTS, Limits
 from hkbench.cli.arguments import above_zero, finite, positive
-from hkbench.cli.models import asks_model
+from hkbench.cli.models import calls_service
 from hkbench.errors import UsageError
 from hkbench.llm.prices import find_price
 from hkbench.records import Price
@@ -94,7 +94,7 @@ def chosen_prices(options: argparse.Namespace, judge: str | None) -> tuple[Price
         UsageError: --max-cost without a price of either, or with prices in two currencies. Also what `find_price`
             raises.
     """
-    if options.replay is not None or not asks_model(options):
+    if not calls_service(options):
         return None, None
     paths = RunPaths(options.results)
     kept = read_run_file(paths).facts if paths.run.is_file() else None

@@ -63,6 +63,11 @@ def asks_model(options: argparse.Namespace) -> bool:
     return strategy.asks_model(options_of(strategy.Options, options))
 
 
+def calls_service(options: argparse.Namespace) -> bool:
+    """Tell whether a model service is called: not for recorded replies, nor where no model is asked."""
+    return options.replay is None and asks_model(options)
+
+
 def model_name(options: argparse.Namespace) -> str:
     """Return what a run records as its model."""
     return (options.model or REPLAYED) if asks_model(options) else NO_MODEL
@@ -70,8 +75,7 @@ def model_name(options: argparse.Namespace) -> str:
 
 def shown_base_url(options: argparse.Namespace) -> str | None:
     """Return the endpoint as a run records it: where it came from does not matter, and no password goes into a file."""
-    unasked = options.replay is not None or not asks_model(options)
-    address = None if unasked else base_url(options.base_url)
+    address = base_url(options.base_url) if calls_service(options) else None
     if address is None:
         return None
     parts = urlsplit(address)

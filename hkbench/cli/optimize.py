@@ -16,7 +16,7 @@ from hkbench.store.files import write_atomic
 
 DESCRIPTION = """Make kernels faster: a search over edits of each, by rules and by a model (--no-llm: by rules alone).
 
-Kernels are described by specs (docs/search.md); each becomes a problem, which is judged as any other is. The same
+Kernels are described by specs (docs/optimize.md); each becomes a problem, which is judged as any other is. The same
 command again resumes what is unfinished, and repeats no evaluation and no paid call.
 
 Exit code: as of run_batch.py."""
@@ -40,12 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--whole-budget", action="store_true", help="use the whole budget, also when the last edits brought nothing"
     )
-    parser.add_argument(
-        "--display",
-        choices=["rich", "plain", "log", "json"],
-        help="how progress is shown (default: rich on a terminal, else plain)",
-    )
-    parser.add_argument("--builds", type=positive, metavar="N", help="builds side by side (default: one a core)")
+    batch.add_work(parser)
     add_prompts(parser)
     add_device(parser)
     add_build_only(parser, ": for machines without an AMD GPU; registers and spills are what is made fewer")

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from hkbench.backends import Backend, find_backend
 from hkbench.batch import RunPlan
 from hkbench.cli.arguments import device_kind
-from hkbench.cli.models import asks_model, judge_model, service_of
+from hkbench.cli.models import calls_service, judge_model, service_of
 from hkbench.compile_only.evaluator import BUILD_ONLY_BACKEND, built_on_host
 from hkbench.device_kinds import model_of
 from hkbench.lab.prompting import Prompter
@@ -61,7 +61,7 @@ def check_service(options: argparse.Namespace) -> list[str]:
     Raises:
         ModelUnavailable: it cannot be reached, or refuses the key, the model or the options.
     """
-    if options.replay is not None or not asks_model(options):
+    if not calls_service(options):
         return []
     models = [options.model]
     if hasattr(options, "strategy") and find_strategy(options.strategy).asks_judge:

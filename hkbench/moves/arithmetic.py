@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import re
+from dataclasses import replace
 
-from hkbench.moves.base import Site
+from hkbench.moves.base import Site, Span
 from hkbench.moves.embedded import native_code
+from hkbench.moves.python_source import PythonSource
 
 _FAST = {"expf": "__expf", "logf": "__logf", "powf": "__powf", "sinf": "__sinf", "cosf": "__cosf"}
 _LOG2_E = "1.4426950408889634"
@@ -26,31 +27,30 @@ def instruction_sets(source: str, backend: str) -> list[Site]:
 
 def dot_precision(source: str, backend: str) -> list[Site]:
     """Find products in single precision that tensor cores can do in TF32."""
-    if backend != "triton" or not source.isascii():
+    if backend != "triton":
         return []
-    ways = ("", ', input_precision="tf32x3"', ', input_precision="tf32"')
-    found: list[Site] = []
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "tl.dot":
-            if {keyword.arg for keyword in node.keywords} & {"input_precision", "allow_tf32"}:
-                continue
-            at = _end_of_call(source, node)
-            label = f"precision of product {len(found) + 1}"
-            choices = tuple(way.partition("=")[2].strip('"') or "default" for way in ways)
-            found.append(Site("switch_to_mma_or_wgmma", label, choices, 0, ((at, at),), tuple((way,) for way in ways)))
-    return found
+    sites = PythonSource(source).further_keywords(
+        "switch_to_mma_or_wgmma",
+        "precision of product",
+        "tl.dot",
+        ("default", 'input_precision="tf32x3"', 'input_precision="tf32"'),
+        unless={"input_precision", "allow_tf32"},
+    )
+    # A choice is called as the precision is.
+    return [
+        replace(site, choices=tuple(choice.removeprefix("input_precision=").strip('"') for choice in site.choices))
+        for site in sites
+    ]
 
 
 def _powers_of_two(source: str) -> list[Site]:
-    if not source.isascii():
-        return []
-    spans: list[tuple[int, int]] = []
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "tl.exp" and len(node.args) == 1:
-            start = _place(source, node.lineno, node.col_offset)
-            end = _place(source, node.end_lineno or 1, node.end_col_offset or 0)
-            if source.startswith("tl.exp(", start) and not any(a < end and start < b for a, b in spans):
-                spans.append((start, end))
+    spans: list[Span] = []
+    file = PythonSource(source)
+    for node in file.calls("tl.exp"):
+        start, end = file.span(node)
+        apart = not any(a < end and start < b for a, b in spans)
+        if len(node.args) == 1 and source.startswith("tl.exp(", start) and apart:
+            spans.append((start, end))
     if not spans:
         return []
     places = [place for start, end in sorted(spans) for place in ((start, start + len("tl.exp(")), (end - 1, end))]
@@ -86,13 +86,3 @@ def _flags(source: str, flag: str, move: str = "softmax_math_fusion") -> list[Si
         return [Site(move, flag, ("without", "with"), 1, (span,), (("",), (there.group(0),)))]
     at = match.start(1) + len(match.group(1).rstrip().rstrip(","))
     return [Site(move, flag, ("without", "with"), 0, ((at, at),), (("",), (f', "{flag}"',)))]
-
-
-def _end_of_call(source: str, node: ast.Call) -> int:
-    """Return where a further keyword of a call goes: behind its last argument."""
-    last = source[: _place(source, node.end_lineno or 1, node.end_col_offset or 0) - 1].rstrip()
-    return len(last) - 1 if last.endswith(",") else len(last)
-
-
-def _place(source: str, line: int, column: int) -> int:
-    return sum(map(len, source.splitlines(keepends=True)[: line - 1])) + column

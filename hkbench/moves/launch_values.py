@@ -7,6 +7,7 @@ import re
 
 from hkbench.moves.base import Site
 from hkbench.moves.embedded import native_code
+from hkbench.moves.python_source import PythonSource
 
 _SIZE = re.compile(r"block|tile|chunk|unroll|stage|warp|thread|group|panel|split|rows_per|_per_|vec|^b[mnk]$", re.I)
 _CONSTANT = re.compile(
@@ -82,20 +83,17 @@ def _native_constants(source: str) -> list[Site]:
 
 def _keywords_and_constants(source: str) -> list[Site]:
     """Find integers of the Python file: keywords of a kernel's launch, and constants of the module and of functions."""
-    if not source.isascii():
-        return []
-    lines = source.splitlines(keepends=True)
+    file = PythonSource(source)
     found: list[Site] = []
 
     def add(name: str, node: ast.expr) -> None:
         if not (isinstance(node, ast.Constant) and type(node.value) is int and node.value > 0 and _SIZE.search(name)):
             return
-        before = sum(map(len, lines[: node.lineno - 1])) + node.col_offset
-        span = (before, before + (node.end_col_offset or 0) - node.col_offset)
+        span = file.span(node)
         if source[span[0] : span[1]] == str(node.value):
             found.append(Site.of_values(_move_of(name), name, span, _values(name, node.value), str(node.value)))
 
-    for node in ast.walk(ast.parse(source)):
+    for node in file.nodes:
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             add(node.targets[0].id, node.value)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):  # kernel[grid](...)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import re
 
 from hkbench.moves.base import Site
 from hkbench.moves.embedded import native_code
+from hkbench.moves.python_source import PythonSource
 
-_CACHES = ("", ', cache_modifier=".ca"', ', cache_modifier=".cg"', ', eviction_policy="evict_last"')
+_CACHES = ("default", 'cache_modifier=".ca"', 'cache_modifier=".cg"', 'eviction_policy="evict_last"')
 _KERNEL = re.compile(r"__global__[^{;]*?\w+\s*\(([^)]*)\)\s*\{")
 _CONST_POINTER = re.compile(
     r"const\s+(?:float|double|int|unsigned|half|__half|float[24]|int[24])\s*\*\s*(?:__restrict__\s*)?(\w+)"
@@ -21,27 +21,10 @@ _READERS["hipkittens"] = _READERS["hip"]
 def caches(source: str, backend: str) -> list[Site]:
     """Find loads that can be told which caches to use."""
     if backend == "triton":
-        return _of_triton(source)
+        return PythonSource(source).further_keywords(
+            "cache_policy_cg", "cache of load", "tl.load", _CACHES, unless={"cache_modifier", "eviction_policy"}
+        )
     return _of_pointers(source, backend) if backend in _READERS else []
-
-
-def _of_triton(source: str) -> list[Site]:
-    if not source.isascii():
-        return []
-    lines = source.splitlines(keepends=True)
-    found: list[Site] = []
-    for node in ast.walk(ast.parse(source)):
-        if not (isinstance(node, ast.Call) and ast.unparse(node.func) == "tl.load"):
-            continue
-        if {keyword.arg for keyword in node.keywords} & {"cache_modifier", "eviction_policy"}:
-            continue
-        end = sum(map(len, lines[: (node.end_lineno or 1) - 1])) + (node.end_col_offset or 0) - 1
-        last = source[:end].rstrip()
-        at = len(last) - 1 if last.endswith(",") else len(last)
-        label = f"cache of load {len(found) + 1}"
-        choices = tuple(text.removeprefix(", ") or "default" for text in _CACHES)
-        found.append(Site("cache_policy_cg", label, choices, 0, ((at, at),), tuple((text,) for text in _CACHES)))
-    return found
 
 
 def _of_pointers(source: str, backend: str) -> list[Site]:

@@ -86,10 +86,15 @@ def _filled(tensor: Tensor) -> str:
             text = f"torch.arange({count}).reshape({shape}).to({dtype})"
         case Fill.DATA:
             text = f"decoded({tensor.data!r}, {tensor.compression == 'zlib'}, {dtype}, {shape})"
-        case fill:
-            value = {Fill.ZEROS: 0.0, Fill.ONES: 1.0}.get(fill, tensor.value)
+        case _:
+            value = _constant(tensor)
             text = f"torch.full({shape}, {int(value) if whole else value!r}, dtype={dtype})"
     return text if tensor.strides is None else f"strided({text}, {_shape(tensor.strides)})"
+
+
+def _constant(tensor: Tensor) -> float:
+    """Return the one value that a tensor is filled with."""
+    return {Fill.ZEROS: 0.0, Fill.ONES: 1.0}.get(tensor.filled, tensor.value)
 
 
 def _literal(text: str) -> str:
@@ -145,7 +150,7 @@ def _gpu(spec: KernelSpec) -> str:
     grid, block = (", ".join(f"unsigned({in_cpp(size)})" for size in sizes) for sizes in (launch.grid, launch.block))
     kernel = (
         f'KERNEL = r"""\n#include <{header}>\n#include <cstdint>\n{_constants(spec)}\n{(spec.source or "").strip()}\n\n'
-        f"{CPP_FUNCTIONS}\n{_AT}\n{declared} {{\n{_known_sizes(spec)}"
+        f"{CPP_FUNCTIONS}\n{_AT}\n{declared} {{\n"
         f"    {spec.entry}<<<dim3({grid}), dim3({block}), {in_cpp(launch.shared_bytes)}, "
         f"reinterpret_cast<{api}Stream_t>(stream)>>>({_passed(spec)});\n"
         f"    const {api}Error_t status = {api}GetLastError();\n"
@@ -203,10 +208,6 @@ def _sizes(spec: KernelSpec) -> list[str]:
     return [name for name in spec.shapes if name not in names]
 
 
-def _known_sizes(spec: KernelSpec) -> str:
-    return "".join(f"    (void){name};\n" for name in _sizes(spec))
-
-
 def _parameters(spec: KernelSpec) -> str:
     """Return the parameters of the C++ function that launches: addresses, numbers, further sizes."""
     of_arguments = [
@@ -252,7 +253,7 @@ def _model_new(spec: KernelSpec, launch: str) -> str:
         where = f", device={device}.device" if device is not None else ""
         make, value = "empty", ""
         if tensor.filled is not Fill.EMPTY:
-            make, value = "full", f", { ({Fill.ZEROS: 0.0, Fill.ONES: 1.0}.get(tensor.filled, tensor.value))!r}"
+            make, value = "full", f", {_constant(tensor)!r}"
         lines.append(
             f"        {tensor.name} = torch.{make}({_shape(tensor.shape)}{value}, dtype=torch.{tensor.dtype}{where})\n"
         )
