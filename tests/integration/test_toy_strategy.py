@@ -114,4 +114,4 @@ def test_its_options_are_flags(words: tuple[object, ...]) -> None:
     planned = beam(*words, "--attempts", 5, "--dry-run")
     assert "strategy beam, 1 sample, up to 5 attempts: 5 to 5 model calls" in planned.stdout, planned.stderr
     refused = beam(*words, "--strategy", "reflect")
-    assert refused.returncode == 64 and "--seed belongs to --strategy beam" in refused.stderr
+    assert refused.returncode == 64 and "--seed belongs to --strategy graph or beam" in refused.stderr
