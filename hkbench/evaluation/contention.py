@@ -6,8 +6,9 @@ It slows the two sides down by factors that have nothing to do with each other (
 kernel of one thread does not), and all calls alike: neither scatter nor the interval shows it. A measurement beside
 other work is *unsettled*. It is made again once the machine is quiet, or the verdict says so.
 
-The baseline's waits decide, not the candidate's: while its calls are timed the candidate is frozen, so it cannot make a
-measurement unsettled by waiting for itself.
+Waits alone say little: threads of one side wait for one another, eager's also on a quiet machine. They count beside
+other work, which is what the processors did besides the two sides and this process. A candidate is frozen while the
+baseline's calls are timed, so it cannot make a measurement unsettled by waiting for itself.
 """
 
 from __future__ import annotations
@@ -214,17 +215,21 @@ class Watch:
 
 
 def _reasons(found: Contention, wait: float, candidates_wait: float) -> Iterator[str]:
-    """Say why the measurement is unsettled; `wait`: seconds of a call that the baseline's threads waited."""
-    if _waits(found.baseline_queued, wait):
-        yield f"the baseline's threads waited for a processor in {found.baseline_queued:.0%} of their time"
-    elif found.baseline_queued is None and found.pressure is not None and found.pressure > MAX_PRESSURE:
+    """Say why the measurement is unsettled; the waits are the seconds of a call that each side's threads waited.
+
+    Threads wait for one another too, eager's also on a quiet machine: waits count where other work was seen, and where
+    it could not be.
+    """
+    if found.others is None or found.others > MAX_OTHERS:
+        beside = "" if found.others is None else f", while other work had {found.others:.1f} processors"
+        if _waits(found.baseline_queued, wait):
+            yield f"the baseline's threads waited for a processor in {found.baseline_queued:.0%} of their time{beside}"
+        if beside and _waits(found.candidate_queued, candidates_wait):
+            yield (
+                f"the candidate's threads waited for a processor in {found.candidate_queued:.0%} of their time{beside}"
+            )
+    if found.baseline_queued is None and found.pressure is not None and found.pressure > MAX_PRESSURE:
         yield f"during {found.pressure:.0%} of the baseline's calls something waited for a processor"
-    mine = found.others is None or found.others <= MAX_OTHERS  # it waits for its own threads
-    if not mine and _waits(found.candidate_queued, candidates_wait):
-        yield (
-            f"the candidate's threads waited for a processor in {found.candidate_queued:.0%} of their time, while "
-            f"other work had {found.others:.1f} processors"
-        )
     if found.stolen is not None and found.stolen > MAX_STOLEN:
         yield f"the hypervisor gave {found.stolen:.0%} of the processors' time to others"
 

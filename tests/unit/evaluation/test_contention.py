@@ -96,8 +96,9 @@ def test_a_quiet_machine_settles_it_at_once(bench: Bench) -> None:
     ("waits", "others", "stolen", "unsettled"),
     [
         ((0.02, 0.0), 0.1, 0.0, False),
-        ((1.0, 0.0), 0.0, 0.0, True),
-        ((0.0, 1.0), 0.0, 0.0, False),  # more threads than processors wait for one another
+        ((1.0, 0.0), 1.0, 0.0, True),
+        ((1.0, 0.0), 0.0, 0.0, False),  # eager's threads wait for one another
+        ((0.0, 1.0), 0.0, 0.0, False),  # as more threads than processors do
         ((0.0, 1.0), 1.0, 0.0, True),
         ((0.0, 0.0), 1.0, 0.0, False),  # on a processor that nobody else wanted
         ((0.0, 0.0), 0.0, 0.2, True),
@@ -137,9 +138,9 @@ def test_pressure_decides_where_threads_are_not_counted(bench: Bench) -> None:
 
 def test_it_waits_for_a_quiet_machine_and_measures_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     granted: list[float] = []
-    waits = iter([(1.0, 1.0), (0.0, 0.0)])
+    work = iter([((1.0, 1.0), 1.0), ((0.0, 0.0), 0.0)])
     monkeypatch.setattr(bench.watch, "quiet", lambda seconds: setattr(bench.machine, "now", bench.machine.now + 0.25))
-    found = settled(lambda: bench.measure(next(waits)), bench.watch, 60.0, granted.append, lambda _: None)
+    found = settled(lambda: bench.measure(*next(work)), bench.watch, 60.0, granted.append, lambda _: None)
     assert found.contention is not None and found.contention.reasons == ()
     assert (found.contention.measurements, found.contention.waited_seconds) == (2, 0.25)
     assert granted == [pytest.approx(0.4 + 0.25)], "what is thrown away and the wait are not the candidate's"
@@ -149,7 +150,7 @@ def test_a_machine_that_stays_busy_is_told_of_in_the_end(bench: Bench, monkeypat
     monkeypatch.setattr(
         bench.watch, "quiet", lambda seconds: setattr(bench.machine, "now", bench.machine.now + seconds)
     )
-    found = settled(lambda: bench.measure((1.0, 1.0)), bench.watch, 60.0, lambda _: None, lambda _: None)
+    found = settled(lambda: bench.measure((1.0, 1.0), 1.0), bench.watch, 60.0, lambda _: None, lambda _: None)
     assert found.contention is not None and found.contention.reasons
     assert found.contention.measurements == bench.measured == contention.MAX_MEASUREMENTS
     assert found.contention.waited_seconds == pytest.approx(0.8), "no longer than the calls before took"
@@ -183,20 +184,30 @@ def test_the_counts_as_the_kernel_writes_them(tmp_path: Path) -> None:
     assert nothing.processors() is None and nothing.stalled() is None
 
 
+def counts(processes: list[subprocess.Popen[bytes]]) -> list[tuple[int, int]]:
+    queued = Tree(os.getpid()).queued()
+    assert queued is not None
+    return [queued.get(process.pid, (0, 0)) for process in processes]
+
+
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="this kernel does not count waits")
 def test_processes_on_one_processor_wait_for_one_another() -> None:
     place = min(os.sched_getaffinity(0))
     spin = [sys.executable, "-c", f"import os; os.sched_setaffinity(0, {{{place}}})\nwhile True: pass"]
     processes = [subprocess.Popen(spin) for _ in range(3)]
     try:
-        for _ in range(200):
-            queued = Tree(os.getpid()).queued()
-            assert queued is not None
-            found = [queued[process.pid] for process in processes]
-            if all(ran > 20 * MS for ran, _ in found):
-                break
+        while any(ran < 20 * MS for ran, _ in counts(processes)):
             time.sleep(0.05)
-        assert sum(waited for _, waited in found) > sum(ran for ran, _ in found), "each waits for two others"
+        before = counts(processes)  # each has found its place
+        while any(
+            ran - ran_before < 50 * MS for (ran, _), (ran_before, _) in zip(counts(processes), before, strict=True)
+        ):
+            time.sleep(0.05)
+        passed = [
+            [now - then for now, then in zip(*pair, strict=True)]
+            for pair in zip(counts(processes), before, strict=True)
+        ]
+        assert sum(waited for _, waited in passed) > sum(ran for ran, _ in passed), "each waits for two others"
     finally:
         for process in processes:
             process.kill()
