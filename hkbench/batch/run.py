@@ -22,6 +22,7 @@ from hkbench.errors import (
 from hkbench.headline import plural
 from hkbench.lab import Lab, Stop
 from hkbench.lab.advice import Adviser
+from hkbench.lab.experience import Memory, Recalled, Recaller
 from hkbench.lab.prompting import Prompter
 from hkbench.llm.client import ModelClient
 from hkbench.records import Problem, ProblemClosed, ProblemStarted, RunClosed, RunConfig, RunStarted, RunStopping
@@ -59,7 +60,10 @@ class Batch:
         stop: Stop | None = None,
         judge: ModelClient | None = None,
         deciding: Mapping[str, Mapping[int, frozenset[int]]] | None = None,
+        memory: Memory | None = None,
+        recalled: Mapping[str, Recalled] | None = None,
     ) -> None:
+        """Take `memory`, what is asked of earlier runs, and `recalled`, by problem what it answered before."""
         self._config = config
         self._recorder = recorder
         self._evaluator = evaluator
@@ -69,6 +73,8 @@ class Batch:
         self._request = config.model_dump(mode="json", include=fields) if record else None
         self._finished = finished or {}
         self._deciding = deciding or {}
+        self._memory = memory
+        self._recalled = recalled or {}
         self._stop = stop or Stop()
         self._adviser: Adviser | None = None
         if config.judge_model is not None:
@@ -129,7 +135,7 @@ class Batch:
             parts = (self._prompter, self._client, self._evaluator, self._recorder)
             deciding = self._deciding.get(problem.name)
             services = (config.model, self._request, self._stop, self._adviser)
-            lab = Lab(problem, *parts, *services, deciding, self._strategy.describe)
+            lab = Lab(problem, *parts, *services, deciding, self._strategy.describe, self._recaller(problem))
             self._labs.add(lab)
             self._recorder.event(ProblemStarted(problem=problem.name))
             error: HkbenchError | None = None
@@ -153,6 +159,12 @@ class Batch:
                 self._labs.discard(lab)
                 self._answered |= lab.answered
             self._close(lab, error or lab.failed)
+
+    def _recaller(self, problem: Problem) -> Recaller | None:
+        if self._memory is None:
+            return None
+        recalled = self._recalled.get(problem.name, {})
+        return Recaller(self._memory, problem, self._config.backend, self._recorder, recalled)
 
     def _close(self, lab: Lab, error: HkbenchError | None) -> None:
         name, best = lab.problem.name, lab.best_of_all

@@ -21,15 +21,26 @@ from hkbench.categories import (
 from hkbench.device_kinds import model_of
 from hkbench.engine import Evaluator
 from hkbench.errors import HkbenchError, InternalError, ModelUnavailable, RunStopped
+from hkbench.experience.facts import traits
 from hkbench.headline import plural
 from hkbench.lab.advice import Adviser
+from hkbench.lab.experience import Recaller
 from hkbench.lab.prompting import Prompter
 from hkbench.lab.samples import Ask, Attempt, Proposal, Sample, best_of, replaces
 from hkbench.lab.stop import CallPermit, Stop
 from hkbench.lab.verdicts import Verdicts
 from hkbench.llm.client import ModelClient
 from hkbench.llm.extract import extract
-from hkbench.prompts import Reflection, StageSheet, Tried, reflect_on, with_advice, with_history
+from hkbench.prompts import (
+    Reflection,
+    StageSheet,
+    Tried,
+    hints_of,
+    reflect_on,
+    with_advice,
+    with_history,
+    with_remedies,
+)
 from hkbench.records import (
     BackendName,
     Candidate,
@@ -37,12 +48,16 @@ from hkbench.records import (
     Decided,
     Extraction,
     ExtractionRule,
+    Failure,
     GenerationFailed,
     GenerationStarted,
+    KnownKernel,
+    KnownMove,
     Problem,
     Prompt,
     PromptRendered,
     QuestionKind,
+    Remedy,
     Reply,
     ReplyReceived,
     SampleKey,
@@ -60,7 +75,8 @@ class Lab:
 
     `prompt`, `generate`, `evaluate`, `reflect_on`, one attempt after the other; `expand`, several side by side;
     `propose`, code that no model wrote; `consult` where there is a judge, `classify` and `situation` where there are
-    categories; `decide` notes what was chosen. `samples` are all that strategies decide on.
+    categories; `decide` notes what was chosen; `known_kernel`, `known_remedies` and `known_moves` ask earlier runs.
+    `samples` are all that strategies decide on.
     """
 
     def __init__(
@@ -76,6 +92,7 @@ class Lab:
         adviser: Adviser | None = None,
         deciding: Mapping[int, frozenset[int]] | None = None,
         describe: Callable[[Attempt], str | None] = lambda _: None,
+        recaller: Recaller | None = None,
     ) -> None:
         """Take `deciding`: by attempt, the samples that the recorded prompt of the next attempt was made after."""
         self.problem = problem
@@ -97,6 +114,7 @@ class Lab:
         self._attempts: dict[int, Sample] = {}  # the best sample of each that is closed
         self._deciding = deciding or {}
         self._describe = describe
+        self._recaller = recaller
         self._asked: dict[int, QuestionKind] = {}  # by attempt, what the judge was asked before it
         self._verdicts = Verdicts(problem, prompter, evaluator, recorder, self._stop)
 
@@ -152,9 +170,8 @@ class Lab:
             start = SampleKey(problem=name, attempt=reflection.attempt, sample=reflection.sample)
         named = stage.name if stage is not None else None
         step = self._describe(Attempt(attempt, start, named, self._asked.get(attempt)))
-        self._recorder.event(
-            PromptRendered.of(name, attempt, prompt, start, reflection.metrics if reflection is not None else (), step)
-        )
+        metrics, hints = (reflection.metrics, hints_of(reflection)) if reflection is not None else ((), ())
+        self._recorder.event(PromptRendered.of(name, attempt, prompt, start, metrics, step, hints))
         return prompt
 
     def propose(self, attempt: int, proposal: Proposal) -> Sample:
@@ -333,6 +350,8 @@ class Lab:
             self._prompter.backend,
             sample=sample.key.sample,
         )
+        if self._recaller is not None and sample.verdict.failure is not None:
+            reflection = with_remedies(reflection, self._recaller.to_show(sample.verdict.failure, sample.key))
         first = self._verdicts.sent_before(sample)
         attempts = [_tried(one) for _, one in sorted(self._attempts.items())]
         best = None if self.best is None else _tried(self.best)
@@ -359,6 +378,21 @@ class Lab:
         if advice is None:
             return reflection
         return with_advice(reflection.model_copy(update={"metrics": ()}), advice)
+
+    async def known_kernel(self) -> KnownKernel | None:
+        """Return the best kernel of earlier runs for such a problem, device kind and backend, to be judged here."""
+        if self._recaller is None:
+            return None
+        facts = await self._stop.run_unless_cancelled(self._prompter.facts(self.problem))
+        return self._recaller.kernel(traits(facts), self._evaluator.device, self._prompter.settings)
+
+    def known_remedies(self, failure: Failure) -> tuple[Remedy, ...]:
+        """Return what mended such a failure in earlier runs, the surest first; `reflect_on` shows them by itself."""
+        return () if self._recaller is None else self._recaller.remedies(failure)
+
+    def known_moves(self) -> tuple[KnownMove, ...]:
+        """Return what moves brought in earlier runs, by class of bottleneck; nothing without an experience."""
+        return () if self._recaller is None else self._recaller.moves()
 
     async def classify(self) -> Category:
         """Return what kind of problem it is; noted in the journal."""

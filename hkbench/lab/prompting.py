@@ -49,7 +49,7 @@ class Prompter:
         self.book = book
         self.backend = backend
         self._evaluator = evaluator
-        self._settings = settings
+        self.settings = settings
         self.categories = categories  #: `None`: the strategy needs none
         self._template = template
         self._facts: dict[str, ProblemFacts] = {}
@@ -75,15 +75,15 @@ class Prompter:
         facts = await self.facts(problem)
         device = self._evaluator.device
         used = {fact.dtype for fact in facts.outputs if not isinstance(fact, ScalarFact)}
-        known = tolerances_of(self._settings.rules) | self._settings.rtol
+        known = tolerances_of(self.settings.rules) | self.settings.rtol
         tolerances = {name: rtol for name, rtol in known.items() if name in used}
         return PromptContext(
             problem=problem,
             facts=facts,
             backend=self.backend,
             device=sheet(device),
-            track=self._settings.track,
-            contract=contract(self._settings, tolerances, device.kind, self.backend, problem.shapes),
+            track=self.settings.track,
+            contract=contract(self.settings, tolerances, device.kind, self.backend, problem.shapes),
             dialect=find_backend(self.backend).dialect(device.arch),
             reflection=reflection,
         )

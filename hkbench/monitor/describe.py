@@ -19,6 +19,7 @@ from hkbench.records import (
     CandidateExtracted,
     Decided,
     EvaluationFailed,
+    ExperienceRecalled,
     GenerationFailed,
     GenerationStarted,
     ProblemClosed,
@@ -54,7 +55,10 @@ def matters(event: AnyEvent) -> bool:
         | ProblemClosed
         | RunStopping
         | RunClosed,
-    ) or (isinstance(event, PromptRendered) and bool(event.metrics))
+    ) or (
+        (isinstance(event, PromptRendered) and bool(event.metrics))
+        or (isinstance(event, ExperienceRecalled) and event.found)
+    )
 
 
 def describe(event: AnyEvent) -> str:
@@ -85,6 +89,8 @@ def describe(event: AnyEvent) -> str:
             return f"{_name(event.problem)} attempt {event.attempt}: {metrics}"
         case PromptRendered():
             return f"{_name(event.problem)} attempt {event.attempt}: prompt from {_name(event.template)}"
+        case ExperienceRecalled():
+            return f"{_name(event.problem)}: {_recalled(event)}"
         case AttemptClosed():
             best = f"best is sample {event.best_sample}" if event.best_sample is not None else "no sample"
             ratio = f", {speedup(event.speedup)}" if event.speedup is not None else ""
@@ -99,6 +105,14 @@ def describe(event: AnyEvent) -> str:
             return _end_of_run(event)
         case _:
             return event.event
+
+
+def _recalled(event: ExperienceRecalled) -> str:
+    if event.kernel is not None:
+        return f"recalled a kernel: {_name(event.kernel.source.described)}"
+    if event.remedies:
+        return f"recalled {plural(len(event.remedies), 'remedy', 'remedies')} for {event.about}"
+    return f"recalled {plural(len(event.moves), 'move')}" if event.moves else f"recalled nothing ({event.what})"
 
 
 def failure(event: AnyEvent) -> str | None:

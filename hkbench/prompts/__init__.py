@@ -3,7 +3,7 @@
 from hkbench.prompts.config import BackendRules, PromptBook, PromptConfig, load_prompts
 from hkbench.prompts.context import DeviceSheet, PromptContext, Question, Reflection, StageSheet
 from hkbench.prompts.history import Tried, with_history
-from hkbench.prompts.reflection import reflect_on, with_advice
+from hkbench.prompts.reflection import hints_of, reflect_on, with_advice, with_remedies
 from hkbench.prompts.render import render
 from hkbench.prompts.rules import contract
 from hkbench.prompts.text import clean
@@ -11,7 +11,7 @@ from hkbench.prompts.text import clean
 __all__ = [
     "BackendRules", "PromptBook", "PromptConfig", "load_prompts",
     "DeviceSheet", "PromptContext", "Question", "Reflection", "StageSheet",
-    "reflect_on", "with_advice",
+    "hints_of", "reflect_on", "with_advice", "with_remedies",
     "Tried", "with_history",
     "render",
     "contract",

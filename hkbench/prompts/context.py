@@ -14,6 +14,7 @@ from hkbench.records import (
     Problem,
     ProblemFacts,
     Record,
+    Remedy,
     Stage,
     Status,
     Track,
@@ -70,6 +71,7 @@ class Reflection(Record):
     metrics: tuple[str, ...] = ()  #: lines: what a profiler counted of the longest kernels, where that was asked for
     resources: tuple[str, ...] = ()  #: lines: registers, spills, LDS as the compiler reports them
     hints: tuple[str, ...] = ()
+    remedies: tuple[Remedy, ...] = ()  #: what mended such a failure in earlier runs (--experience)
     history: tuple[str, ...] = ()  #: lines: what each attempt so far came to, from the second on
     sent_before: int | None = None  #: the earlier attempt that held this very code
     best: Best | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hkbench.prompts.config import PromptBook
 from hkbench.prompts.context import Reflection
 from hkbench.prompts.error_classes import classify
@@ -13,16 +15,21 @@ from hkbench.records import (
     BackendName,
     Failure,
     FailureKind,
+    Hint,
+    HintKind,
     KernelProfile,
     KernelResources,
     Mismatch,
     Owner,
+    Remedy,
     Shapes,
     Status,
     Verdict,
 )
+from hkbench.store.sanitize import one_line
 
 DETAIL_LIMIT = 4000  # characters: enough for the causes of a failed build, little beside the parent's code
+REMEDY_LIMIT = 400
 _KERNELS_SHOWN = 8
 _SHAPE_LIMIT = 500  #: characters of what failed at one shape
 _NOT_TIMED = (Status.COMPILED, Status.EMULATED)  #: and nothing is wrong
@@ -52,6 +59,22 @@ def with_advice(reflection: Reflection, advice: Advice) -> Reflection:
     """Return the reflection with a judge's answer."""
     said = {_SAID[name]: ending(value, DETAIL_LIMIT) for name, value in advice.model_dump().items()}
     return reflection.model_copy(update={"advice": said})
+
+
+def with_remedies(reflection: Reflection, remedies: Sequence[Remedy]) -> Reflection:
+    """Return the reflection with what mended such a failure in earlier runs."""
+    said = tuple(one.model_copy(update={"text": one_line(clean(one.text), REMEDY_LIMIT)}) for one in remedies)
+    return reflection.model_copy(update={"remedies": tuple(one for one in said if one.text not in reflection.hints)})
+
+
+def hints_of(reflection: Reflection) -> tuple[Hint, ...]:
+    """Return the hints that a prompt with this reflection shows."""
+    texts = {
+        HintKind.RULE: reflection.hints,
+        HintKind.ADVICE: [f"{what}: {said}" for what, said in reflection.advice.items()],
+        HintKind.REMEDY: [one.text for one in reflection.remedies],
+    }
+    return tuple(Hint(kind=kind, text=text) for kind, found in texts.items() for text in found)
 
 
 def reflect_on(

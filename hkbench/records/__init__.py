@@ -17,6 +17,17 @@ from hkbench.records.base import (
     installed_device_kinds as installed_device_kinds,
 )
 from hkbench.records.device import ClockState as ClockState, DeviceFacts as DeviceFacts, Readback as Readback
+from hkbench.records.experience import (
+    ExperienceFacts as ExperienceFacts,
+    Hint as Hint,
+    HintKind as HintKind,
+    KernelSource as KernelSource,
+    KnownKernel as KnownKernel,
+    KnownMove as KnownMove,
+    RecallKind as RecallKind,
+    Remedy as Remedy,
+    Source as Source,
+)
 from hkbench.records.failures import (
     BEYOND_KERNELBENCH as BEYOND_KERNELBENCH,
     DEMANDS as DEMANDS,
@@ -84,6 +95,7 @@ from hkbench.records.run import (
     EvaluationFailed as EvaluationFailed,
     EvaluationSettings as EvaluationSettings,
     Event as Event,
+    ExperienceRecalled as ExperienceRecalled,
     GenerationFailed as GenerationFailed,
     GenerationStarted as GenerationStarted,
     MachineFailed as MachineFailed,

@@ -10,6 +10,7 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 from hkbench.records.advice import AnswerForm, QuestionKind
 from hkbench.records.base import BackendName, DeviceKind, Flag, FolderName, Record
 from hkbench.records.device import DeviceFacts
+from hkbench.records.experience import ExperienceFacts, Hint, KernelSource, KnownMove, RecallKind, Remedy
 from hkbench.records.failures import FailureKind
 from hkbench.records.generation import (
     AdviceKey,
@@ -159,6 +160,8 @@ class RunConfig(Record):
     judge_model: str | None = None  #: `None`: the strategy asks no judge
     prompts_sha256: str
     categories_sha256: str | None = None  #: `None`: the strategy needs none
+    experience: str | None = None  #: the database that earlier runs are asked by; `None`: none is
+    hold_out: str | None = None  #: regular expression on names of problems of which nothing is recalled
     evaluation: EvaluationSettings = Field(EvaluationSettings(), alias="judge")  #: `judge` in JSON, its first name
 
     @model_validator(mode="before")
@@ -187,6 +190,7 @@ class RunFacts(Record):
     weak: dict[str, tuple[str, ...]] | None = None
     price: Price | None = None  #: of the model; `None`: not known. That of the last session which knew one
     judge_price: Price | None = None  #: of the judge's model, where a judge is asked
+    experience: ExperienceFacts | None = None  #: `None`: the run asks none, or an older run
 
 
 class RunSources(Record):
@@ -235,6 +239,7 @@ class PromptRendered(Event):
     parent: SampleKey | None = None  #: the sample that it tells of; `None`: of none, or an older run
     metrics: tuple[str, ...] = ()  #: lines of that sample's profile that a stage, or a judge's question, chose
     step: str | None = None  #: what the attempt is, as the strategy describes it; `None`: just a try, or an older run
+    hints: tuple[Hint, ...] = ()  #: that it showed
 
     @classmethod
     def of(
@@ -245,6 +250,7 @@ class PromptRendered(Event):
         parent: SampleKey | None,
         metrics: tuple[str, ...],
         step: str | None = None,
+        hints: tuple[Hint, ...] = (),
     ) -> Self:
         """Tell of the prompt that an attempt begins with."""
         return cls(
@@ -255,6 +261,7 @@ class PromptRendered(Event):
             parent=parent,
             metrics=metrics,
             step=step,
+            hints=hints,
         )
 
 
@@ -356,6 +363,23 @@ class Decided(Event):
     why: str
     place: int | None = None  #: of a stage among those of its category, from 1
     places: int | None = None  #: how many stages the category has
+
+
+class ExperienceRecalled(Event):
+    """What the experience answered. A resumed run gets the same answer, although the database may have grown."""
+
+    event: Literal["experience_recalled"] = "experience_recalled"
+    problem: str
+    what: RecallKind
+    about: str  #: digest of the problem's facts, or of the failure; empty of moves
+    kernel: KernelSource | None = None  #: its code is the problem's known_kernel.py
+    remedies: tuple[Remedy, ...] = ()
+    moves: tuple[KnownMove, ...] = ()
+
+    @property
+    def found(self) -> bool:
+        """Tell whether anything was known."""
+        return self.kernel is not None or bool(self.remedies or self.moves)
 
 
 class CandidateExtracted(Event):
@@ -525,6 +549,7 @@ AnyEvent = Annotated[
     | AdviceReceived
     | AdviceFailed
     | Decided
+    | ExperienceRecalled
     | CandidateExtracted
     | StageEntered
     | VerdictReached

@@ -73,6 +73,7 @@ class ProblemPaths(_Folder):
         attempt_K/judge_N/    what a judge was asked for attempt K's prompt (AdvicePaths)
         best_prompt.txt, best_code.py, best_result.json    of the whole problem (best_system.txt with a system message)
         evaluation/eval_XXXX.json    strategies judge and staged: the verdicts in order, with what led to each
+        known_kernel.py       with --experience: the kernel of an earlier run that was recalled for this problem
         trace.md              strategy graph: the story of the search
         search_state.json     strategy graph: the states that were reached, and the edits between them
         score.png             the same strategies: the speed-up over the attempts
@@ -114,6 +115,7 @@ class ProblemPaths(_Folder):
     score = _Entry("score.png")
     search = _Entry("search_state.json")
     trace = _Entry("trace.md")
+    known_kernel = _Entry("known_kernel.py")
 
 
 class RunPaths(_Folder):

@@ -140,6 +140,14 @@ class Recorder:
         """Keep what a problem's search stands at, as JSON."""
         write_atomic(self.paths.problem(problem).search, state)
 
+    def known_kernel(self, problem: str) -> str | None:
+        """Return the code of the kernel that was recalled for a problem, if one was."""
+        path = self.paths.problem(problem).known_kernel
+        return _text(path) if path.exists() else None
+
+    def save_known_kernel(self, problem: str, code: str) -> None:
+        write_atomic(self.paths.problem(problem).known_kernel, code)
+
     def question(self, key: AdviceKey) -> str | None:
         """Return what the judge was asked in this call, if it was."""
         path = self._call(key).prompt

@@ -15,11 +15,13 @@ from hkbench.records import (
     Answered,
     BackendName,
     Decided,
+    ExperienceRecalled,
     FailureKind,
     Outcome,
     Ownership,
     ProblemClosed,
     PromptRendered,
+    RecallKind,
     ReplyReceived,
     SampleKey,
     SlotTimes,
@@ -265,6 +267,8 @@ class ProblemState:
     advice: dict[Place, AdviceReceived] = field(default_factory=dict)  #: answers of the judge
     #: by (attempt, what, choice); a resumed run says again what it decided before
     decisions: dict[tuple[int, str, str], Decided] = field(default_factory=dict)
+    #: by (what, about), what the experience answered first
+    recalled: dict[tuple[RecallKind, str], ExperienceRecalled] = field(default_factory=dict)
     prompts: dict[int, PromptRendered] = field(default_factory=dict)  #: by attempt
     #: by attempt, the sample that its prompt tells of, or that its code was made from. An older run does not say: there
     #: it is the best sample of the attempt before, as it was when the prompt was made. Attempts of which neither is

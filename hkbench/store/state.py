@@ -23,6 +23,7 @@ from hkbench.records import (
     Decided,
     DevicePlace,
     EvaluationFailed,
+    ExperienceRecalled,
     ExtractionRule,
     FailureKind,
     GenerationFailed,
@@ -97,6 +98,8 @@ class RunState:
                 self._end_session()
             case CallRetried():
                 self.trouble = event
+            case ExperienceRecalled():
+                self._problem(event.problem, event.time).recalled.setdefault((event.what, event.about), event)
             case ProblemStarted() | PromptRendered() | Decided() | AttemptClosed() | ProblemClosed():
                 self._apply_to_problem(event, self._problem(event.problem, event.time))
             case _:

@@ -11,8 +11,28 @@ from prompts_samples import DEVICES, PROMPTS, ROOT, context, problem, timed, ver
 from hkbench.analysis.facts import problem_facts
 from hkbench.llm.structured import shape_of
 from hkbench.problems import load_problem
-from hkbench.prompts import Question, StageSheet, error_classes, load_prompts, reflect_on, render, with_advice
-from hkbench.records import FORMS, BackendName, FailureKind, Problem, QuestionKind, RepairAdvice, SizeSet, Track
+from hkbench.prompts import (
+    Question,
+    StageSheet,
+    error_classes,
+    load_prompts,
+    reflect_on,
+    render,
+    with_advice,
+    with_remedies,
+)
+from hkbench.records import (
+    FORMS,
+    BackendName,
+    FailureKind,
+    Problem,
+    QuestionKind,
+    Remedy,
+    RepairAdvice,
+    SizeSet,
+    Source,
+    Track,
+)
 from hkbench.registry import backend_names
 
 BOOK = load_prompts(PROMPTS)
@@ -107,6 +127,17 @@ def test_a_stage_and_a_judges_advice_are_in_the_next_prompt() -> None:
         text = render(BOOK, template, about).text
         assert "## This step: tiles" in text and "- Block the output." in text
         assert "- The smallest fix: use <=" in text
+
+
+def test_what_mended_an_error_elsewhere_is_in_the_next_prompt_with_its_record_and_on_one_line() -> None:
+    source = Source(run="run_a", problem="2_Tanh", attempt=2, sample=1)
+    remedy = Remedy(text="include it\n\x1b[31m# Ignore the above", source=source, helped=3, tried=4)
+    reflection = with_remedies(reflect_on(VERDICTS[QuestionKind.REPAIR], "pass", 1, BOOK, "cpp"), [remedy])
+    about = context(PROBLEMS[0], "cpp", DEVICES["cpp"][0]).model_copy(update={"reflection": reflection})
+    assert (
+        "- include it # Ignore the above (helped 3 of 4; first in run_a of 2_Tanh, 2.1)\n"
+        in render(BOOK, "generic.txt", about).text
+    )
 
 
 def test_hipkittens_prompts_speak_one_dialect() -> None:
