@@ -14,6 +14,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Footer, OptionList, Static
 from textual.widgets.option_list import Option
 
+from hkbench.monitor.curve import curve_line
 from hkbench.monitor.editor import editor_command
 from hkbench.monitor.files import SampleFiles
 from hkbench.monitor.pager import Pager
@@ -24,7 +25,7 @@ from hkbench.records import Layout, SampleKey
 from hkbench.store.figures import speedup_interval
 from hkbench.store.samples import ProblemState, SampleState
 from hkbench.store.sanitize import one_line
-from hkbench.store.tree import branches
+from hkbench.store.tree import branches, way_to
 
 _NAMES = list(VIEWS)
 
@@ -33,7 +34,9 @@ class ProblemScreen(RunScreen):
     """Samples above, a view below; files are read when a view shows them."""
 
     DEFAULT_CSS = """
-    ProblemScreen #title, ProblemScreen #views { height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    ProblemScreen #title, ProblemScreen #curve, ProblemScreen #views {
+        height: 1; text-wrap: nowrap; text-overflow: ellipsis;
+    }
     ProblemScreen #samples {
         height: auto; max-height: 40%; min-height: 1; border: none; padding: 0; scrollbar-size: 1 1;
         background: $background;
@@ -70,6 +73,7 @@ class ProblemScreen(RunScreen):
 
     def compose(self) -> ComposeResult:
         yield Static(id="title")
+        yield Static(id="curve")
         yield OptionList(id="samples")
         yield Static(id="views")
         yield Pager()
@@ -89,11 +93,13 @@ class ProblemScreen(RunScreen):
         state = self._state()
         if state is None:
             self.query_one("#title", Static).update(Text(self.monitor.waiting()), layout=False)
+            self._show_curve(ProblemState())
             self._fill(ProblemState())
             self._look(None)
             return
         if changed is None or self.problem in changed or state.running:
             self._show_title(state)
+            self._show_curve(state)
             self._fill(state)
         self._look(state)
 
@@ -113,12 +119,21 @@ class ProblemScreen(RunScreen):
             title.append(" " * room).append_text(bars)
         self.query_one("#title", Static).update(title, layout=False)
 
+    def _show_curve(self, state: ProblemState) -> None:
+        curve = self.query_one("#curve", Static)
+        line = curve_line(state, self.app.size.width)
+        curve.display = line is not None
+        if line is not None:
+            curve.update(line, layout=False)
+
     def _fill(self, state: ProblemState) -> None:
         """Fill the list with as little change as there is: the cursor stays on its sample."""
         samples = self.query_one(OptionList)
         run = self.monitor.state
         layout = run.config.strategy.layout if run is not None else Layout.ATTEMPTS
         parents = {attempt: parent.attempt for attempt, parent in state.parents.items()}
+        best = state.tally.best
+        way = way_to(best[0], parents) if layout is Layout.TREE and best is not None else []
         width = max(20, samples.size.width or self.app.size.width)
         keys: list[tuple[int, int]] = []
         lines: list[Text] = []
@@ -127,9 +142,8 @@ class ProblemScreen(RunScreen):
             for key in sorted(key for key in state.samples if key[0] == attempt):
                 keys.append(key)
                 room = width - 2 - len(before) - len(step)
-                lines.append(
-                    Text(before + step, "dim").append_text(sample_line(state, key, room, self.monitor.clock()))
-                )
+                name = Text(before, "dim").append(step, "bold" if attempt in way else "")
+                lines.append(name.append_text(sample_line(state, key, room, self.monitor.clock())))
         if keys != self._keys:
             at = self._keys[samples.highlighted] if samples.highlighted is not None and self._keys else None
             samples.clear_options()

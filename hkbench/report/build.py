@@ -46,6 +46,7 @@ from hkbench.report.model import (
     Summary,
     SummaryRow,
 )
+from hkbench.report.search import gain_of, way_to_best
 from hkbench.stats import bootstrap_interval, fast_p, geometric_mean, pass_at_k
 from hkbench.store.reader import AdviceView, ProblemView, RunView, SampleView
 from hkbench.store.sanitize import strip_escapes
@@ -170,8 +171,9 @@ def _problem(run: RunView, problem: ProblemView) -> ProblemReport:
     judged = [sample for sample in samples if sample.judged]
     best = best_of(samples)
     failure = aggregate.furthest_failure(samples) if best is None else None
+    way = way_to_best(problem)
     attempts = tuple(
-        _attempt(problem, attempt, run.config.strategy.stepwise) for attempt in range(1, len(problem.attempts) + 1)
+        _attempt(problem, attempt, way, run.config.strategy.stepwise) for attempt in range(1, len(problem.attempts) + 1)
     )
     return ProblemReport(
         problem=problem.name,
@@ -292,19 +294,21 @@ def _shapes(shapes: Shapes) -> ShapesReport:
     return ShapesReport(checked=len(shapes.results), right=shapes.right, failed=tuple(failed))
 
 
-def _attempt(problem: ProblemView, attempt: int, stepwise: bool) -> AttemptReport:
+def _attempt(problem: ProblemView, attempt: int, way: Sequence[int], stepwise: bool) -> AttemptReport:
     these = problem.attempts[attempt - 1]
     so_far = _until(problem, attempt)
     best = best_of(so_far)
     return AttemptReport(
         attempt=attempt,
         parent=place(problem.parents.get(attempt)),
-        step=aggregate.step_of(problem, attempt) if stepwise else None,
+        step=aggregate.step_of(problem, attempt) if stepwise or attempt in problem.steps else None,
         judged=sum(one.judged for one in these),
         correct=sum(one.correct for one in these),
         fast=sum(one.solved for one in these),
         solved_so_far=any(one.solved for one in so_far),
         best_speedup_so_far=speedup_of(best),
+        gain=gain_of(problem, attempt),
+        led_to_best=attempt in way,
     )
 
 

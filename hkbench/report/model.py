@@ -218,6 +218,8 @@ class AttemptReport(ReportRecord):
     fast: int
     solved_so_far: bool
     best_speedup_so_far: float | None
+    gain: float | None = None  #: its best sample's speed-up over its parent; `None`: one of them has none
+    led_to_best: bool = False  #: the best sample is its own, or was made from it, in one or more steps
 
 
 class ProblemState(StrEnum):

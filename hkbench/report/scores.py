@@ -27,6 +27,7 @@ class Score:
     attempt: int
     speedup: float | None  #: of its best sample
     best: float | None  #: so far
+    led_to_best: bool = False  #: the best kernel is its own, or was made from it
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,9 @@ def scores(problem: ProblemReport) -> list[Score]:
         if sample.speedup is not None:
             found[sample.attempt] = max(sample.speedup.value, found.get(sample.attempt, 0.0))
     return [
-        Score(one.attempt, found.get(one.attempt), one.best_speedup_so_far) for one in problem.attempts if one.judged
+        Score(one.attempt, found.get(one.attempt), one.best_speedup_so_far, one.led_to_best)
+        for one in problem.attempts
+        if one.judged
     ]
 
 
@@ -59,8 +62,12 @@ def bounds(curves: Sequence[Sequence[Score]]) -> tuple[float, float]:
 
 
 def draw_scores(axes: Axes, curve: Sequence[Score], low: float, colours: Colours) -> None:
-    """Draw a line of the best so far, a point an attempt, a cross at the bottom where nothing was correct."""
+    """Draw a line of the best so far, a point an attempt, a cross at the bottom where nothing was correct.
+
+    A ring is around each attempt that the best kernel goes back to, unless there is no other.
+    """
     right = [(one.attempt, one.speedup) for one in curve if one.speedup is not None]
+    way = [(one.attempt, one.speedup) for one in curve if one.speedup is not None and one.led_to_best]
     best = [(one.attempt, one.best) for one in curve if one.best is not None]
     failed = [one.attempt for one in curve if one.speedup is None]
     axes.axhline(1.0, color=colours.rule, linewidth=0.9, linestyle=(0, (4, 3)))
@@ -68,6 +75,11 @@ def draw_scores(axes: Axes, curve: Sequence[Score], low: float, colours: Colours
         axes.step(*zip(*best, strict=True), where="post", color=colours.best, label="best so far")
     if right:
         axes.plot(*zip(*right, strict=True), "o", color=colours.score, markersize=4, label="attempt's best sample")
+    if 1 < len(way) < len(curve):
+        axes.plot(
+            *zip(*way, strict=True), "o", label="led to the best",
+            markersize=8, markerfacecolor="none", markeredgecolor=colours.best, markeredgewidth=1.4,
+        )  # fmt: skip
     if failed:
         axes.plot(
             failed, [low * 1.15] * len(failed), "x", color=colours.failed, markersize=5, label="no correct kernel"

@@ -6,12 +6,13 @@ import difflib
 import math
 from collections.abc import Sequence
 
-from hkbench.records import Layout, SampleKey
+from hkbench.records import Layout, best_of, speedup_of
 from hkbench.report import aggregate
 from hkbench.report.model import ReportRecord
 from hkbench.store.figures import speedup
 from hkbench.store.files import write_atomic
 from hkbench.store.reader import ProblemView, RunView, SampleView
+from hkbench.store.tree import way_to
 
 
 class MoveGain(ReportRecord):
@@ -46,21 +47,20 @@ def trace(problem: ProblemView) -> str:
     """Return the story of a problem's search, in Markdown."""
     judged = _with_verdicts(problem)
     lines = [f"# {problem.name}", ""]
-    best = _best(judged)
+    best = best_of(judged)
     if best is not None:
-        way = _way(problem, best.key)
+        way = way_to_best(problem)
         lines += [f"The best kernel is that of attempt {best.key.attempt}, {_result(best)}. It came about so:", ""]
         lines += [
-            f"{number}. {_step(problem, attempt)}: {_of(judged, attempt)}" for number, attempt in enumerate(way, 1)
+            f"{number}. {_step(problem, attempt)}: {_of(judged, attempt)}{_brought(problem, attempt)}"
+            for number, attempt in enumerate(way, 1)
         ]
         lines.append("")
     lines += ["| attempt | from | move | came to | best so far |", "| ---: | ---: | --- | --- | --- |"]
-    so_far: SampleView | None = None
-    for sample in judged:
-        if sample.speedup is not None and (so_far is None or _faster(sample, so_far)):
-            so_far = sample
+    for number, sample in enumerate(judged, 1):
         parent = problem.parents.get(sample.key.attempt)
-        told = "" if so_far is None or so_far.speedup is None else speedup(so_far.speedup.value)
+        so_far = speedup_of(best_of(judged[:number]))
+        told = "" if so_far is None else speedup(so_far)
         lines.append(
             f"| {sample.key.attempt} | {'' if parent is None else parent.attempt} | "
             f"{_step(problem, sample.key.attempt).replace('|', '/')} | {_result(sample)} | {told} |"
@@ -85,9 +85,8 @@ def move_gains(run: RunView) -> MoveGains:
             now = sample.speedup
             tried.setdefault(name, []).append(now.value / above.speedup.value if now is not None else None)
             gained[name] = gained.get(name, 0) + _faster(sample, above)
-        best = _best(list(judged.values()))
-        if best is not None:
-            paths[problem.name] = tuple(move_of(_step(problem, attempt)) for attempt in _way(problem, best.key)[1:])
+        if way := way_to_best(problem):
+            paths[problem.name] = tuple(move_of(_step(problem, attempt)) for attempt in way[1:])
     return MoveGains(
         moves=tuple(_gain(name, found, gained[name]) for name, found in sorted(tried.items())), paths=paths
     )
@@ -123,21 +122,23 @@ def _with_verdicts(problem: ProblemView) -> list[SampleView]:
     return [sample for sample in problem.samples if sample.status is not None]
 
 
-def _way(problem: ProblemView, key: SampleKey) -> list[int]:
-    """Return the attempts from the start to one, each made from the one before it."""
-    way = [key.attempt]
-    while (parent := problem.parents.get(way[-1])) is not None and parent.attempt < way[-1]:
-        way.append(parent.attempt)
-    return way[::-1]
+def way_to_best(problem: ProblemView) -> list[int]:
+    """Return the attempts from the start to that of the best sample; empty where none is correct."""
+    best = best_of(problem.samples)
+    parents = {attempt: parent.attempt for attempt, parent in problem.parents.items()}
+    return way_to(best.key.attempt, parents) if best is not None else []
+
+
+def gain_of(problem: ProblemView, attempt: int) -> float | None:
+    """Return how many times as fast an attempt's best sample is as the one that it was made from, by the estimates."""
+    parent = problem.parents.get(attempt)
+    before = speedup_of(next((one for one in problem.samples if one.key == parent), None))
+    now = speedup_of(best_of(one for one in problem.samples if one.key.attempt == attempt))
+    return now / before if now is not None and before else None
 
 
 def _step(problem: ProblemView, attempt: int) -> str:
     return aggregate.step_of(problem, attempt) or "start"
-
-
-def _best(judged: Sequence[SampleView]) -> SampleView | None:
-    timed = [sample for sample in judged if sample.speedup is not None]
-    return max(timed, key=lambda sample: sample.speedup.value if sample.speedup is not None else 0.0, default=None)
 
 
 def _faster(sample: SampleView, other: SampleView) -> bool:
@@ -148,6 +149,11 @@ def _faster(sample: SampleView, other: SampleView) -> bool:
     if now.low is None or before.high is None:
         return now.value > before.value
     return now.low > before.high
+
+
+def _brought(problem: ProblemView, attempt: int) -> str:
+    gain, parent = gain_of(problem, attempt), problem.parents.get(attempt)
+    return "" if gain is None or parent is None else f", {speedup(gain)} over attempt {parent.attempt}"
 
 
 def _of(judged: Sequence[SampleView], attempt: int) -> str:

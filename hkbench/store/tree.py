@@ -1,4 +1,4 @@
-"""The attempts of a problem as a tree, drawn with lines."""
+"""The attempts of a problem as a tree: drawn with lines, and the way down to one of them."""
 
 from __future__ import annotations
 
@@ -33,3 +33,11 @@ def branches(attempts: Iterable[int], parents: Mapping[int, int], layout: Layout
             last = place == len(own)
             waiting.append((child, below + ("└─ " if last else "├─ "), below + ("   " if last else "│  ")))
     return found
+
+
+def way_to(attempt: int, parents: Mapping[int, int]) -> list[int]:
+    """Return the attempts from a root to this one, each made from the one before it. `parents`: as for `branches`."""
+    way = [attempt]
+    while (parent := parents.get(way[-1])) is not None and parent < way[-1]:
+        way.append(parent)
+    return way[::-1]

@@ -45,7 +45,7 @@ def made_figure(
     *,
     wide: bool = False,
 ) -> Figure:
-    svg = Markup(drawn(f"fig-{name}", f"{title}. {says}", *size, draw))  # noqa: S704 - matplotlib escapes its texts
+    svg = Markup(drawn(f"fig-{name}", title, says, *size, draw))  # noqa: S704 - matplotlib escapes its texts
     return Figure(name, title, says, note, svg, tuple(header), tuple(rows), wide)
 
 

@@ -43,6 +43,7 @@ from hkbench.report.page.sample import (
     read_reference,
     work_shares,
 )
+from hkbench.report.page.way import WayStep, gain_text, way
 from hkbench.report.text import sample_line
 from hkbench.store.layout import RunPaths
 from hkbench.store.sanitize import strip_escapes
@@ -79,6 +80,8 @@ class AttemptPart:
 
     number: int
     name: str  #: with the lines of a tree before it, and the step that it is
+    gain: str | None  #: over its parent
+    led_to_best: bool
     samples: tuple[SamplePart, ...]
     prompt: Cut | None
     advice: tuple[AdviceReport, ...]
@@ -92,6 +95,7 @@ class ProblemPart:
     reference: Markup | None
     attempts: tuple[AttemptPart, ...]
     best: SamplePart | None
+    way: tuple[WayStep, ...]  #: to the best
 
     @property
     def samples(self) -> list[SamplePart]:
@@ -208,6 +212,7 @@ def _problem(
             for attempt, before in problem.drawn(layout, problem.steps)
         ),
         best=next((part for part in parts if (part.sample.attempt, part.sample.sample) == best), None),
+        way=way(problem),
     )
 
 
@@ -221,9 +226,12 @@ def _name(problem: ProblemReport, attempt: int, before: str, layout: Layout) -> 
 def _attempt(
     paths: RunPaths, problem: ProblemReport, number: int, name: str, parts: Sequence[SamplePart]
 ) -> AttemptPart:
+    known = next((one for one in problem.attempts if one.attempt == number), None)
     return AttemptPart(
         number=number,
         name=name,
+        gain=gain_text(known) if known is not None else None,
+        led_to_best=known is not None and known.led_to_best,
         samples=tuple(part for part in parts if part.sample.attempt == number),
         prompt=read_prompt(paths.problem(problem.problem), number),
         advice=tuple(one for one in problem.advice if one.attempt == number),

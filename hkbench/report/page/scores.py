@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 PANELS = 24  #: at most
 _COLUMNS = 4
-_ROW, _EDGES = 1.35, 0.75  # inches of a row of panels, and of what is around all of them
+_ROW, _WIDE_ROW, _EDGES = 1.35, 2.4, 0.75  # inches of a row of panels, of one alone, and of what is around them
 _NAME = 26  # characters above a panel
 _COLOURS = Colours(score=FAST, best=ACCENT, failed=FAILED, rule=MUTED)
 
@@ -29,14 +29,15 @@ def score_figure(problems: Sequence[ProblemReport]) -> Figure | None:
     shown = found[:PANELS]
     if not shown:
         return None
-    rows = math.ceil(len(shown) / _COLUMNS)
-    height = _EDGES + _ROW * rows
+    columns = min(_COLUMNS, len(shown))
+    rows = math.ceil(len(shown) / columns)
+    height = _EDGES + (_ROW if len(shown) > _COLUMNS else _WIDE_ROW) * rows
     low, high = bounds([curve for _, curve in shown])
     last = max(curve[-1].attempt for _, curve in shown)
 
     def draw(canvas: Canvas) -> None:
         canvas.set_layout_engine(None)  # fitting so many panels takes longer than all of the page
-        grid = canvas.subplots(rows, _COLUMNS, sharex=True, sharey=True, squeeze=False)
+        grid = canvas.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
         canvas.subplots_adjust(
             left=0.07, right=0.99, top=1 - 0.25 / height, bottom=0.45 / height, hspace=0.35, wspace=0.08
         )
@@ -52,7 +53,7 @@ def score_figure(problems: Sequence[ProblemReport]) -> Figure | None:
             panel.grid(axis="x", visible=False)
         for panel in panels[len(shown) :]:
             panel.set_visible(False)
-        for panel in panels[max(0, len(shown) - _COLUMNS) : len(shown)]:
+        for panel in panels[max(0, len(shown) - columns) : len(shown)]:
             panel.tick_params(labelbottom=True)
         canvas.supxlabel("attempt", fontsize="medium", color=MUTED, y=0.05 / height)
 
@@ -62,12 +63,18 @@ def score_figure(problems: Sequence[ProblemReport]) -> Figure | None:
         "Speed-up over the attempts",
         f"Of {len(shown)} problems with several attempts {_risen(shown)} became faster after their first correct one.",
         "Each problem with at least two judged attempts, on one logarithmic scale. Points: the best sample of an "
-        f"attempt; crosses: attempts without a correct kernel; line: the best so far; dashed: the baseline.{more}",
+        "attempt, with a ring where the problem's best kernel goes back to it; crosses: attempts without a correct "
+        f"kernel; line: the best so far; dashed: the baseline.{more}",
         (FULL, height),
         draw,
-        ("problem", "attempt: speed-up of its best sample", "best"),
+        ("problem", "attempt: speed-up of its best sample", "best", "by way of attempts"),
         [
-            (name, ", ".join(f"{one.attempt}: {fmt.ratio(one.speedup)}" for one in curve), fmt.ratio(curve[-1].best))
+            (
+                name,
+                ", ".join(f"{one.attempt}: {fmt.ratio(one.speedup)}" for one in curve),
+                fmt.ratio(curve[-1].best),
+                ", ".join(str(one.attempt) for one in curve if one.led_to_best),
+            )
             for name, curve in shown
         ],
         wide=True,

@@ -67,8 +67,10 @@ _ID = re.compile(r'(\bid="|href="#|url\(#)')
 _FONT = re.compile(r"font(-family)?: ?([0-9.]+px )?'DejaVu Sans'[^;\"]*")
 
 
-def drawn(name: str, title: str, width: float, height: float, draw: Callable[[Figure], None]) -> str:
+def drawn(name: str, title: str, says: str, width: float, height: float, draw: Callable[[Figure], None]) -> str:
     """Return the SVG element of a figure that `draw` fills; `name` keeps its ids apart from other figures'.
+
+    `says` describes it to who does not see it.
 
     `width` and `height` are in inches of 72 units. `ValueError` when something was drawn in a colour that is not in
     `COLOURS`: it would not follow light and dark.
@@ -85,10 +87,10 @@ def drawn(name: str, title: str, width: float, height: float, draw: Callable[[Fi
         figure = Figure(figsize=(width, height), layout="constrained")
         draw(figure)
         figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
-    return _inlined(out.getvalue(), name, title)
+    return _inlined(out.getvalue(), name, title, says)
 
 
-def _inlined(text: str, name: str, title: str) -> str:
+def _inlined(text: str, name: str, title: str, says: str) -> str:
     """Return a stand-alone SVG file as an element: its preamble, metadata and global style go, its ids get a prefix."""
     body = text[text.index("<svg") :].strip()
     body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
@@ -96,7 +98,8 @@ def _inlined(text: str, name: str, title: str) -> str:
     view = re.search(r'viewBox="[^"]*"', body)
     assert view is not None, "matplotlib writes a viewBox"
     labelled = (
-        f'<svg {view[0]} role="img" aria-labelledby="{name}-title"><title id="{name}-title">{escape(title)}</title>'
+        f'<svg {view[0]} role="img" aria-labelledby="{name}-title" aria-describedby="{name}-desc">'
+        f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-desc">{escape(says)}</desc>'
     )
     body = re.sub(r"<svg\b[^>]*>", "", body, count=1)
     body = re.sub(r"<!--.*?-->\n?", "", body, flags=re.DOTALL)

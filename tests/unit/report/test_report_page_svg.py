@@ -17,7 +17,7 @@ def dot(colour: str, label: str = "x") -> str:
         axes.plot([1, 2], [1, 2], "o", color=colour)
         axes.set_xlabel(label)
 
-    return drawn("fig", "A <title>", 3, 2, draw)
+    return drawn("fig", "A <title>", "What it <shows>.", 3, 2, draw)
 
 
 def test_colours_are_the_pages_variables() -> None:
@@ -37,6 +37,7 @@ def test_text_stays_text_and_is_escaped() -> None:
     assert "<script>" not in svg
     assert 'id="me"' in svg  # between tags nothing is changed
     assert "A &lt;title&gt;" in svg
+    assert '<desc id="fig-desc">What it &lt;shows&gt;.</desc>' in svg
 
 
 def test_nothing_of_the_stand_alone_file_is_left() -> None:

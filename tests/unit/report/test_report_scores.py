@@ -18,14 +18,19 @@ PNG = b"\x89PNG\r\n\x1a\n"
 def test_an_attempts_best_and_the_best_so_far(tmp_path: Path) -> None:
     problems = detail(read_run(staged_run(tmp_path).paths)).problems
     curve = scores(problems[0])
-    assert curve == [Score(1, 0.5, 0.5), Score(2, None, 0.5), Score(3, 1.0, 1.0), Score(4, 0.8, 1.0)]
+    assert curve == [
+        Score(1, 0.5, 0.5, led_to_best=True),
+        Score(2, None, 0.5),
+        Score(3, 1.0, 1.0, led_to_best=True),
+        Score(4, 0.8, 1.0),
+    ]
     low, high = bounds([curve])
     assert low < 0.5 and high > 1.0
 
 
 def test_of_several_samples_the_best_counts(tmp_path: Path) -> None:
     problems = detail(read_run(sample_run(tmp_path).paths)).problems
-    assert scores(problems[1]) == [Score(1, None, None), Score(2, 1.25, 1.25)]
+    assert scores(problems[1]) == [Score(1, None, None), Score(2, 1.25, 1.25, led_to_best=True)]
 
 
 def test_each_problem_has_a_picture_with_the_same_bytes_each_time(tmp_path: Path) -> None:

@@ -5,50 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.run_folder import RunFolder, compiled, correct, incorrect, run_config
+from support.run_folder import RunFolder, compiled, correct, run_config
+from support.search_runs import BLOCKS, NAME, search_run, searched
 
-from hkbench.records import CandidateExtracted, ExtractionRule, Layout, RunStrategy, SampleKey, Verdict
+from hkbench.records import Contention
 from hkbench.report.search import MoveGains, trace
 from hkbench.report.write import write_reports
 from hkbench.store.reader import read_run
 
-NAME = "1_Sum"
-BLOCKS = "change_block_sizes (BLOCK: 64 -> 128)"
-
-
-def searched(root: Path, *verdicts: tuple[Verdict, int | None, str]) -> RunFolder:
-    """Return a run whose attempts were proposed: verdict, the attempt that it was made from, and by what."""
-    config = run_config((NAME,), samples=1, attempts=len(verdicts))
-    strategy = RunStrategy(name="graph", layout=Layout.TREE)
-    run = RunFolder(root, config.model_copy(update={"strategy": strategy}))
-    run.start()
-    run.begin(NAME)
-    for attempt, (verdict, parent, step) in enumerate(verdicts, start=1):
-        key = SampleKey(problem=NAME, attempt=attempt, sample=1)
-        above = None if parent is None else SampleKey(problem=NAME, attempt=parent, sample=1)
-        run.emit(
-            CandidateExtracted(
-                time=run.tick(), key=key, rule=ExtractionRule.PROPOSED, sha256="0" * 64, parent=above, step=step
-            )
-        )
-        run.judged(key, verdict)
-        run.paths.problem(NAME).sample(attempt, 1).code.write_text(f"number = {attempt}\n")
-    run.decided(NAME, len(verdicts), "exit", "all attempts are used")
-    run.end(NAME)
-    run.close()
-    return run
-
 
 @pytest.fixture
 def run(tmp_path: Path) -> RunFolder:
-    return searched(
-        tmp_path,
-        (correct(NAME, 1.0), None, "start"),
-        (correct(NAME, 2.0), 1, BLOCKS),
-        (incorrect(NAME), 2, "softmax_math_fusion (expf: expf -> __expf)"),
-        (correct(NAME, 2.05), 2, "confirm"),
-        (correct(NAME, 4.0), 2, "change_block_sizes (BLOCK: 128 -> 256)"),
-    )
+    return search_run(tmp_path)
 
 
 def test_the_story_tells_the_way_to_the_best(run: RunFolder) -> None:
@@ -58,7 +26,7 @@ def test_the_story_tells_the_way_to_the_best(run: RunFolder) -> None:
     assert [line.split(" ")[1].rstrip(":") for line in way] == ["start", "change_block_sizes", "change_block_sizes"]
     rows = [line.split(" | ") for line in story.splitlines() if line.startswith("| ") and line[2].isdigit()]
     assert [row[1] for row in rows] == ["", "1", "2", "2", "2"]
-    assert [row[4].strip(" |") for row in rows] == ["1.00x", "2.00x", "2.00x", "2.00x", "4.00x"]
+    assert [row[4].strip(" |") for row in rows] == ["1.00x", "2.00x", "2.00x", "2.05x", "4.00x"]
     assert "build_error" in rows[2][3] and "all attempts are used" in story
 
 
@@ -78,6 +46,15 @@ def test_what_moves_brought(run: RunFolder) -> None:
     assert blocks.mean_gain == pytest.approx(2.0)
     assert (moves["softmax_math_fusion"].failed, moves["softmax_math_fusion"].mean_gain) == (1, None)
     assert found.paths == {NAME: ("change_block_sizes", "change_block_sizes")}
+
+
+def test_the_best_is_the_report_s_own(tmp_path: Path) -> None:
+    busy = correct(NAME, 9.0).model_copy(update={"contention": Contention(reasons=("others were at work",))})
+    run = searched(tmp_path, (correct(NAME, 1.0), None, "start"), (busy, 1, BLOCKS))
+    report = write_reports(run.root)
+    assert report.problems[0].best_attempt == 1
+    assert "that of attempt 1, 1.00x" in run.paths.problem(NAME).trace.read_text()
+    assert [one.led_to_best for one in report.problems[0].attempts] == [True, False]
 
 
 def test_where_nothing_is_timed_there_is_a_story_too(tmp_path: Path) -> None:
