@@ -36,6 +36,7 @@ COMMANDS = {
     "generate": Command("generate", "ask a model once for a kernel and write the code of its reply to a file"),
     "eval": Command("evaluate", "evaluate one candidate: build it, compare it with the reference, time both"),
     "run": Command("batch", "run a batch of problems; each failure becomes a hint in the next prompt"),
+    "compile": Command("compile", "compile one kernel file alone, for a GPU that need not be there"),
     "optimize": Command("optimize", "make kernels faster by a search over edits, with or without a model"),
     "report": Command("report", "write the report of a run, or of several side by side"),
     "monitor": Command("monitor", "watch a run, live or finished"),

@@ -29,10 +29,10 @@ def describe(verdict: Verdict) -> str:
     elif verdict.status is Status.EMULATED:
         lines.append(f"correct on an emulated {conditions.arch}, never run on the hardware")
         lines.append(f"  {len(verdict.trials)} trials passed against a {conditions.reference_precision} reference")
-        lines += [_resources(kernel) for kernel in verdict.resources]
+        lines += [kernel_resources(kernel) for kernel in verdict.resources]
     elif verdict.status is Status.COMPILED:
         lines.append("compiled, not run")
-        lines += [_resources(kernel) for kernel in verdict.resources]
+        lines += [kernel_resources(kernel) for kernel in verdict.resources]
     else:
         lines += _figures(verdict)
     lines += _by_ours(verdict)
@@ -148,7 +148,8 @@ def _time(interval: Interval) -> str:
     return f"{interval.value * 1e3:.4g} ms (95 %: {interval.low * 1e3:.4g} to {interval.high * 1e3:.4g})"
 
 
-def _resources(kernel: KernelResources) -> str:
+def kernel_resources(kernel: KernelResources) -> str:
+    """Return the lines on one kernel of an AMD GPU."""
     figures = {
         "VGPRs": kernel.vgprs,
         "AGPRs": kernel.agprs,

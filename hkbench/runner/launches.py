@@ -9,10 +9,9 @@ import base64
 import contextlib
 import functools
 import importlib
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, TypeGuard
+from typing import Protocol
 
 import torch
 
@@ -20,6 +19,7 @@ from hkbench.protocol.messages import AbsentGpu, Launched, Object
 from hkbench.runner.absent_gpu import DEVICE, THREADS_OF_A_UNIT, AbsentGpuMode, answer_questions, is_on_gpu
 from hkbench.runner.raised import raised
 from hkbench.runner.triton_driver import MAX_THREADS, AbsentDriver, Loaded
+from hkbench.runner.triton_sources import Function, innermost, kernels_of, line_of, uses
 
 WAVE = 64
 PART = 2 << 20  #: bytes of a code object in one answer
@@ -29,29 +29,11 @@ _MESSAGE_LIMIT = 16_000  #: characters of an error
 _ARGUMENTS_BEGIN = 9  #: of a launcher's call, behind grid, stream, function, metadata and hooks
 
 
-class _Parameter(Protocol):
-    """A parameter of a kernel, as Triton describes it."""
-
-    name: str
-    is_constexpr: bool
-
-
-class _Function(Protocol):
-    """A function under `triton.jit`."""
-
-    __name__: str
-    __globals__: dict[str, object]
-    params: Sequence[_Parameter]
-    src: str  #: from `def` on
-    raw_src: Sequence[str]  #: lines, with decorators
-    starting_line_number: int
-
-
 class _Source(Protocol):
     """What Triton compiles: a function with the types of its arguments and the values of some."""
 
     name: str
-    fn: _Function
+    fn: Function
     signature: Mapping[str, object]
     constants: Mapping[tuple[int, ...], object]
 
@@ -129,13 +111,13 @@ class Recorder(AbsentDriver):
             try:
                 return compiler(source, *args, **kwargs)
             except Exception as error:
-                cause = _innermost(error)
+                cause = innermost(error)
                 self.refused.append(
                     {
                         "name": str(source.name),
                         "error": type(cause).__name__,
                         "message": str(cause)[:_MESSAGE_LIMIT],
-                        "line": _line(source.fn, cause),
+                        "line": line_of(source.fn, cause),
                     }
                 )
                 raise
@@ -143,36 +125,6 @@ class Recorder(AbsentDriver):
                 self._say("build_end")
 
         return compiled
-
-
-def _innermost(error: BaseException) -> BaseException:
-    """Return the innermost error: where one kernel calls another, Triton raises an error for each call."""
-    found = error
-    while (cause := found.__cause__) is not None and hasattr(cause, "node"):
-        found = cause
-    return found
-
-
-def _line(function: _Function, error: BaseException) -> int | None:
-    """Return the line of the candidate's file; None where Triton does not say, as for what its later passes refuse."""
-    line, source = getattr(getattr(error, "node", None), "lineno", None), getattr(error, "src", None)
-    if not isinstance(line, int) or not isinstance(source, str):
-        return None
-    begin = _beginning(function, source)
-    return None if begin is None else begin + line - 1
-
-
-def _beginning(function: _Function, source: str) -> int | None:
-    """Return where the text that Triton parsed, a function without its decorators, begins in the file."""
-    for one in (function, *filter(_is_kernel, function.__globals__.values())):
-        if one.src == source:
-            before = next((n for n, line in enumerate(one.raw_src) if re.match(r"\s*def\s", line)), 0)
-            return int(one.starting_line_number) + before
-    return None
-
-
-def _is_kernel(value: object) -> TypeGuard[_Function]:
-    return hasattr(value, "raw_src")
 
 
 class Launches:
@@ -216,21 +168,14 @@ class Launches:
 
     def _idle(self) -> list[str]:
         """Return the names of the candidate's kernels that were neither launched nor used by another one."""
-        jit = importlib.import_module("triton.runtime.jit").JITFunction
-        found: dict[str, _Function] = {}
-        for name, value in vars(sys.modules["candidate"]).items():
-            function = value
-            while not isinstance(function, jit) and hasattr(function, "fn"):  # below an autotuner or heuristics
-                function = function.fn
-            if isinstance(function, jit):
-                found[name] = function
+        found = kernels_of(vars(sys.modules["candidate"]))
         compiled: set[object] = {kernel.name for kernel in self._recorder.kernels}
         compiled |= {refused["name"] for refused in self._recorder.refused}
         return [
             name
             for name, function in found.items()
             if function.__name__ not in compiled
-            and not any(re.search(rf"\b{re.escape(name)}\b", other.src) for key, other in found.items() if key != name)
+            and not any(uses(other, name) for key, other in found.items() if key != name)
         ]
 
     def part(self, number: int, offset: int) -> str:
