@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hkbench.cli.verdicts import kernel_resources as terminal_lines
-from hkbench.prompts.reflection import kernel_resources as prompt_line
+from hkbench.prompts.reflection import _resources as prompt_line
 from hkbench.records import KernelResources
 from hkbench.toolchain.code_object import KernelMetadata
 from hkbench.toolchain.findings import findings, lost_loads
