@@ -16,6 +16,7 @@ from hkbench.records.base import (
     Record as Record,
     installed_device_kinds as installed_device_kinds,
 )
+from hkbench.records.bottleneck import Bottleneck as Bottleneck, bottleneck_of as bottleneck_of
 from hkbench.records.device import ClockState as ClockState, DeviceFacts as DeviceFacts, Readback as Readback
 from hkbench.records.experience import (
     ExperienceFacts as ExperienceFacts,
@@ -50,6 +51,7 @@ from hkbench.records.generation import (
     SampleKey as SampleKey,
     Usage as Usage,
 )
+from hkbench.records.moves import CONFIRM as CONFIRM, MoveGain as MoveGain, MoveGains as MoveGains
 from hkbench.records.outcome import (
     CORRECT as CORRECT,
     SETTLED as SETTLED,

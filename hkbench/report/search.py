@@ -6,30 +6,14 @@ import difflib
 import math
 from collections.abc import Sequence
 
-from hkbench.records import Layout, best_of, speedup_of
+from hkbench.records import CONFIRM, Bottleneck, Layout, MoveGain, MoveGains, best_of, speedup_of
 from hkbench.report import aggregate
-from hkbench.report.model import ReportRecord
 from hkbench.store.figures import speedup
 from hkbench.store.files import write_atomic
 from hkbench.store.reader import ProblemView, RunView, SampleView
 from hkbench.store.tree import way_to
 
-
-class MoveGain(ReportRecord):
-    """What a move came to, over all kernels of a run."""
-
-    move: str
-    tried: int
-    failed: int  #: the kernel was not correct
-    gained: int  #: it was faster than the one that it was made from, by more than their intervals
-    mean_gain: float | None  #: geometric mean of the speed-ups over the parent, of those that were correct
-
-
-class MoveGains(ReportRecord):
-    """global_tactic_graph.json: what each move brought, and which followed which on the way to the best kernels."""
-
-    moves: tuple[MoveGain, ...]
-    paths: dict[str, tuple[str, ...]]  #: by problem: the moves from the start to its best kernel
+_At = tuple[str, Bottleneck | None]  #: a move, and what the kernels that it was made from wait for
 
 
 def write_search(run: RunView) -> None:
@@ -70,26 +54,22 @@ def trace(problem: ProblemView) -> str:
 
 
 def move_gains(run: RunView) -> MoveGains:
-    """Return what each move came to, over all problems of a run."""
-    tried: dict[str, list[float | None]] = {}
-    gained: dict[str, int] = {}
+    """Return what each move came to over all problems of a run, apart for what the kernels wait for."""
+    steps: dict[_At, list[tuple[SampleView, SampleView]]] = {}
     paths: dict[str, tuple[str, ...]] = {}
     for problem in run.problems:
         judged = {sample.key: sample for sample in _with_verdicts(problem)}
         for sample in judged.values():
             parent = problem.parents.get(sample.key.attempt)
             above = judged.get(parent) if parent is not None else None
-            if above is None or above.speedup is None:
-                continue
             name = move_of(_step(problem, sample.key.attempt))
-            now = sample.speedup
-            tried.setdefault(name, []).append(now.value / above.speedup.value if now is not None else None)
-            gained[name] = gained.get(name, 0) + _faster(sample, above)
+            if above is not None and above.speedup is not None and name != CONFIRM:
+                at = name, above.bottleneck
+                steps.setdefault(at, []).append((sample, above))
         if way := way_to_best(problem):
             paths[problem.name] = tuple(move_of(_step(problem, attempt)) for attempt in way[1:])
-    return MoveGains(
-        moves=tuple(_gain(name, found, gained[name]) for name, found in sorted(tried.items())), paths=paths
-    )
+    ordered = sorted(steps.items(), key=lambda one: (one[0][0], one[0][1] or ""))
+    return MoveGains(moves=tuple(_gain(*at, found) for at, found in ordered), paths=paths)
 
 
 def move_of(step: str) -> str:
@@ -97,10 +77,21 @@ def move_of(step: str) -> str:
     return step.partition(" (")[0]
 
 
-def _gain(name: str, found: Sequence[float | None], gained: int) -> MoveGain:
-    good = [one for one in found if one is not None]
-    mean = math.exp(math.fsum(map(math.log, good)) / len(good)) if good else None
-    return MoveGain(move=name, tried=len(found), failed=len(found) - len(good), gained=gained, mean_gain=mean)
+def _gain(move: str, waits_for: Bottleneck | None, steps: Sequence[tuple[SampleView, SampleView]]) -> MoveGain:
+    good = [
+        (math.log(now.speedup.value / above.speedup.value), _faster(now, above))
+        for now, above in steps
+        if now.speedup is not None and above.speedup is not None
+    ]
+    return MoveGain(
+        move=move,
+        bottleneck=waits_for,
+        tried=len(steps),
+        failed=len(steps) - len(good),
+        gained=sum(faster for _, faster in good),
+        log_gain=max(0.0, math.fsum(gain for gain, faster in good if faster)),
+        mean_gain=math.exp(math.fsum(gain for gain, _ in good) / len(good)) if good else None,
+    )
 
 
 def _write_diffs(run: RunView, problem: ProblemView) -> None:

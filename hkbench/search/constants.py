@@ -34,6 +34,8 @@ class Constants:
     restart_after: int = 12
     #: Gains of a move are counted as if this many tries with the mean yield of all moves had been seen before.
     gain_prior: float = 2.0
+    #: Log speed-up below which a move's predicted gain is too weak to be tried; 0: all are.
+    min_gain: float = 0.0
     #: States drawn at random before the surrogate is asked, the start among them. Jones et al., "Efficient global
     #: optimization" (1998), have ten a parameter, which 50 evaluations leave no room for.
     initial: int = 10

@@ -12,6 +12,8 @@ from hkbench.search.requests import Move, Request, Size
 from hkbench.search.searcher import Searcher
 from hkbench.search.surrogate import Surrogate
 
+FIRST_GAIN = 0.1  #: in log; what a move is taken to bring before any was tried
+
 Open = dict[str, tuple[str, Move]]  #: by the key that a move leads to: its parent and the move
 
 
@@ -36,11 +38,13 @@ class GraphSearch(Searcher):
         self._noise: dict[str, float] = {}  #: of the moves at the root
         self._pool: list[Move] = []  #: fresh states to choose among
         self._pool_age = 0
+        self.pruned = 0  #: moves that were left out for a weak prediction, each time that it was
 
     def to_json(self) -> dict[str, Any]:
         return super().to_json() | {
             "roots": list(self._roots),
             "yields": self._yields,
+            "pruned": self.pruned,
             "pool": [move.to for move in self._pool],
         }
 
@@ -69,7 +73,11 @@ class GraphSearch(Searcher):
             np.array(times + [math.nan] * len(waiting), dtype=np.float64),
             np.array([open_[key][1].features for key in keys], dtype=np.float64),
         )
-        return open_[keys[int(np.argmax(gains))]]
+        best = int(np.argmax(gains))
+        if gains[best] < self.constants.min_gain:
+            self.pruned += len(keys)
+            return None
+        return open_[keys[best]]
 
     def _open(self, nodes: list[Node]) -> Open:
         """Return what the surrogate chooses among: moves of the best nodes, large edits of them, fresh states."""
@@ -104,7 +112,7 @@ class GraphSearch(Searcher):
         path = [root]
         while True:
             node = self.graph.nodes[path[-1]]
-            moves = [move for move in self.space.moves(node.key) if self._free(move)]
+            moves = self._worth_trying(node)
             opened = len(node.edges) + node.in_flight
             wide = opened < self.constants.widen * max(1, node.visits) ** self.constants.widen_power
             child = self._best_child(node, path)
@@ -150,10 +158,21 @@ class GraphSearch(Searcher):
     def _elsewhere(self) -> tuple[str, Move] | None:
         """Return an open move of the best node that has one; else a restart."""
         for node in sorted(self.graph.nodes.values(), key=lambda node: (-node.reward, node.key)):
-            moves = [move for move in self.space.moves(node.key) if self._free(move)] if node.time is not None else []
+            moves = self._worth_trying(node) if node.time is not None else []
             if moves:
                 return self._open_move([node.key], moves, large=False)
         return self._fresh()
+
+    def _worth_trying(self, node: Node) -> list[Move]:
+        """Return the open moves of a node whose predicted gain is not too weak; the others are counted."""
+        open_ = [move for move in self.space.moves(node.key) if self._free(move)]
+        promising = [move for move in open_ if self.predicted_gain(move) >= self.constants.min_gain]
+        self.pruned += len(open_) - len(promising)
+        return promising
+
+    def predicted_gain(self, move: Move) -> float:
+        """Return the log speed-up that a move brings on average, as far as this search and the prior tell."""
+        return move.prior * self._prior(move.name) * self._mean_gain()
 
     def _worth(self, node: Node) -> float:
         return self.graph.value(node) - self.constants.virtual_loss * node.in_flight
@@ -162,11 +181,15 @@ class GraphSearch(Searcher):
         """Return the mean gain of a move so far, drawn towards that of all moves, over the latter."""
         if not self._learning:
             return 1.0
-        count = sum(map(len, self._yields.values()))
-        overall = (math.fsum(map(math.fsum, self._yields.values())) + 0.1) / (count + 1)
+        overall = self._mean_gain()
         gains = self._yields.get(name, [])
         weight = self.constants.gain_prior
         return (math.fsum(gains) + weight * overall) / (len(gains) + weight) / overall
+
+    def _mean_gain(self) -> float:
+        """Return the mean gain of all moves so far, with one of `FIRST_GAIN` taken as seen before."""
+        count = sum(map(len, self._yields.values()))
+        return (math.fsum(map(math.fsum, self._yields.values())) + FIRST_GAIN) / (count + 1)
 
     def _root_noise(self, moves: list[Move]) -> dict[str, float]:
         """Draw Dirichlet noise for the moves at the root, once for each; its mean is 1."""

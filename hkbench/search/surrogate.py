@@ -29,7 +29,7 @@ class Surrogate:
         self._next_fit = FIRST_FIT
 
     def improvements(self, seen: Floats, times: Floats, open_: Floats) -> Floats:
-        """Return the expected improvement of each open state, in standard deviations of the log times.
+        """Return the expected improvement of each open state, in log seconds.
 
         Args:
             seen: features of the states that were measured, (n, d).
@@ -43,14 +43,15 @@ class Surrogate:
         middle = float(np.nanmedian(times))
         cut = np.minimum(np.where(np.isnan(times), middle, times), middle)
         deviation = float(cut.std())
-        targets = (cut - cut.mean()) / (deviation if deviation > 0.0 else 1.0)
+        unit = deviation if deviation > 0.0 else 1.0
+        targets = (cut - cut.mean()) / unit
         self._fit(inputs, targets)
         lower, whitened, scale = _factor(squared_distances(inputs, inputs, self._scales), targets, self._noise)
         inverse = np.linalg.inv(lower)
         cross = matern(squared_distances(asked, inputs, self._scales))
         mean = cross @ (inverse.T @ whitened)
         left = 1.0 - np.square(cross @ inverse.T).sum(axis=1)
-        return expected_improvement(mean, np.sqrt(np.maximum(scale * left, 1e-9)), float(targets.min()))
+        return unit * expected_improvement(mean, np.sqrt(np.maximum(scale * left, 1e-9)), float(targets.min()))
 
     def _fit(self, inputs: Floats, targets: Floats) -> None:
         """Improve the scales one at a time, by the marginal likelihood with a prior around 0.5."""

@@ -24,6 +24,7 @@ from hkbench.records import (
     AnswerForm,
     BackendName,
     BaselineName,
+    Bottleneck,
     Decided,
     Failure,
     FailureKind,
@@ -43,6 +44,7 @@ from hkbench.records import (
     Status,
     Usage,
     Verdict,
+    bottleneck_of,
 )
 from hkbench.store.collector import collector_paused
 from hkbench.store.events import CorruptEntry, JournalTail, News, read_events
@@ -110,6 +112,7 @@ class SampleView(_Call, Standing):
     sol: Sol | None = None  #: how near it is to the least time of the device
     unsettled: bool = False  #: timed beside other work: the speed-up cannot be relied on
     findings: int = 0  #: in the compiler's figures of its kernels
+    bottleneck: Bottleneck | None = None  #: what its longest kernel waits for; `None`: nothing counted it
     shapes: Shapes | None = None  #: further ones; `None`: none was looked at
 
     @property
@@ -325,6 +328,7 @@ def _judgement(verdict: Verdict | None) -> dict[str, Any]:
         "over_best": verdict.over_best,
         "sol": verdict.sol,
         "findings": verdict.compiler_findings,
+        "bottleneck": bottleneck_of(verdict),
         "shapes": verdict.shapes,
     }
 

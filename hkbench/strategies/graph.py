@@ -12,12 +12,11 @@ from hkbench.categories import Advice, StageGuide
 from hkbench.errors import UsageError
 from hkbench.lab import Ask, Attempt, Lab, Proposal, Sample, best_of
 from hkbench.moves import MOVES, KernelSpace, key_of
-from hkbench.records import Flag, Layout, Verdict
+from hkbench.records import CONFIRM, Flag, Layout, Verdict
 from hkbench.search import GraphSearch, Kind, Outcome, Request, Searcher, SearchMismatch
 from hkbench.strategies.base import Attempts, Samples, Seeded, Strategy
 
 START = "start"
-CONFIRM = "confirm"
 _DIFF = "Answer with a unified diff against the kernel above, in a code block, or with the whole file."
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from support import doors
 
-from hkbench.records import CandidateExtracted, RunClosed, VerdictReached
-from hkbench.report.search import MoveGains
+from hkbench.records import CandidateExtracted, MoveGains, RunClosed, VerdictReached
 from hkbench.store.layout import RunPaths
 
 SPEC = doors.ROOT / "kernels" / "column_sum_cpp.json"

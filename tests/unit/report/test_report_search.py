@@ -8,8 +8,8 @@ import pytest
 from support.run_folder import RunFolder, compiled, correct, run_config
 from support.search_runs import BLOCKS, NAME, search_run, searched
 
-from hkbench.records import Contention
-from hkbench.report.search import MoveGains, trace
+from hkbench.records import Contention, MoveGains
+from hkbench.report.search import trace
 from hkbench.report.write import write_reports
 from hkbench.store.reader import read_run
 
