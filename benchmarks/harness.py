@@ -95,7 +95,13 @@ class AtOnce(LocalEvaluator):
     """The engine with its workers left out: every verdict is there before it is asked for."""
 
     async def evaluate(  # type: ignore[override]  # there are no build-only evaluations here
-        self, problem: Problem, code: Path, _scratch: Path, _backend: BackendName, on_stage: OnStage | None = None
+        self,
+        problem: Problem,
+        code: Path,
+        _scratch: Path,
+        _backend: BackendName,
+        on_stage: OnStage | None = None,
+        **_: object,
     ) -> EvaluationResult:
         for stage in (Stage.BUILD, Stage.LOAD, Stage.RUN, Stage.TIME):
             if on_stage is not None:

@@ -64,7 +64,8 @@ def add_strategy(parser: argparse.ArgumentParser) -> None:
 
 def owners_by_option() -> dict[str, list[Strategy[Any]]]:
     """Return the strategies that have an option, by its name; those that all have come first."""
-    names = dict.fromkeys(name for one in STRATEGIES.values() for name in one.Options.model_fields)
+    fields = [named for one in STRATEGIES.values() for named in one.Options.model_fields.items()]
+    names = dict.fromkeys(name for name, field in fields if flag_of(name, field).name)
     return {name: [one for one in STRATEGIES.values() if name in one.Options.model_fields] for name in names}
 
 

@@ -22,7 +22,8 @@ M = TypeVar("M", bound=BaseModel)
 def flag_of(name: str, field: FieldInfo) -> Flag:
     """Return the flag of a field, with its name."""
     told = next((one for one in field.metadata if isinstance(one, Flag)), Flag())
-    return Flag(told.metavar, told.name or f"--{name.replace('_', '-')}", told.unit)
+    spelt = f"--{name.replace('_', '-')}" if told.name is None else told.name
+    return Flag(told.metavar, spelt, told.unit)
 
 
 def description(model: type[BaseModel], name: str) -> str:

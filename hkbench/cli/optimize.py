@@ -6,13 +6,15 @@ import argparse
 from pathlib import Path
 
 from hkbench.cli import batch
-from hkbench.cli.arguments import add_build_only, add_device, add_model, add_prompts, positive, whole
+from hkbench.cli.arguments import add_build_only, add_device, add_model, add_prompts, not_negative, positive
 from hkbench.cli.budgets import add_budgets
+from hkbench.cli.fields import add_field, description, with_default
 from hkbench.cli.parser import Parser
 from hkbench.cli.settings import add_evaluation
 from hkbench.errors import UsageError
 from hkbench.specs import KernelSpec, load_specs, problem
 from hkbench.store.files import write_atomic
+from hkbench.strategies.graph import GraphOptions
 
 DESCRIPTION = """Make kernels faster: a search over edits of each, by rules and by a model (--no-llm: by rules alone).
 
@@ -22,6 +24,7 @@ command again resumes what is unfinished, and repeats no evaluation and no paid 
 Exit code: as of run_batch.py."""
 
 BUDGET = 40
+SEARCH = ("seed", "in_flight", "whole_budget", "min_pred_gain", "learn_from")  #: options of the strategy that are given
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,10 +38,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"kernels that are judged for each spec, the first one among them (default: {BUDGET})",
     )
     parser.add_argument("--no-llm", action="store_true", help="edit by rules alone, without a model")
-    parser.add_argument("--seed", type=whole, default=0, metavar="S", help="the same seed draws the same (default: 0)")
-    parser.add_argument("--in-flight", type=positive, metavar="N", help="edits of a kernel side by side (default: 1)")
+    for name in SEARCH:
+        field = GraphOptions.model_fields[name]
+        add_field(parser, name, field, with_default(description(GraphOptions, name), field.default))
     parser.add_argument(
-        "--whole-budget", action="store_true", help="use the whole budget, also when the last edits brought nothing"
+        "--ncu-every",
+        dest="profile_every",
+        type=not_negative,
+        metavar="N",
+        help="profile every Nth kernel, by the device's own profiler; 0: none (default: 1)",
     )
     batch.add_work(parser)
     add_prompts(parser)
@@ -72,7 +80,6 @@ def run(options: argparse.Namespace) -> int:
         samples=1,  # a spec has the kernel that the search starts from
         attempts=options.budget_builds,
         backend=language,
-        whole_budget=options.whole_budget or None,
     )
     return batch.run(told)
 

@@ -162,8 +162,10 @@ class CompileOnlyEvaluator:
         folder: Path,
         backend: BackendName,
         on_stage: OnStage = lambda _stage, _device: None,
+        profile: bool = True,
     ) -> EvaluationResult:
         """Evaluate as `LocalEvaluator.evaluate`: `folder` is made for the builds and removed afterwards."""
+        del profile  # nothing is run
         await self.require(backend)
         asked = time.time()
         begun: list[float] = []

@@ -53,6 +53,7 @@ LOADED_AHEAD = 2  #: candidates for each device that may have it or wait for it,
 DESCRIBE_SECONDS = 300.0
 SILENT_SECONDS = 600.0  #: for an evaluator to say something beyond the limits that it holds a candidate to
 FACTS_SECONDS = 600.0
+NO_PROFILE = {"profile_slow": False, "profile_fast": False}  #: settings
 CANDIDATE = "candidate"  #: the private folder of its runner
 DEVICE_FOLDER = "emulated_device"  #: beside it, of the process that is an emulated GPU
 DEVICE_CODE = "device_code"  #: beside them: copies of what the candidate built, for the tools that read them
@@ -301,10 +302,12 @@ class LocalEvaluator:
         build_only: Literal["capture", "real", "launch"] | None = None,
         arch: str | None = None,
         on_step: OnStep = lambda _step: None,
+        profile: bool = True,
     ) -> EvaluationResult:
         """Evaluate the candidate in the file `code`; `folder` is made for its builds and removed afterwards.
 
-        With `build_only` it only builds: see `EvaluateJob`, also for `arch`.
+        Without `profile` a correct candidate is not profiled, whatever the settings say. With `build_only` it only
+        builds: see `EvaluateJob`, also for `arch`.
 
         Raises:
             HkbenchError: the machine failed, not the candidate.
@@ -320,7 +323,7 @@ class LocalEvaluator:
                 backend=backend,
                 device=self.device.kind,
                 sizes=self.sizes,
-                settings=self._settings,
+                settings=self._settings if profile else self._settings.model_copy(update=NO_PROFILE),
                 isolation=self.isolation,
                 build_only=build_only,
                 arch=arch,

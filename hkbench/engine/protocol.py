@@ -50,5 +50,13 @@ class Evaluator(Protocol):
     async def problem_facts(self, problem: Problem, seconds: float | None = None) -> ProblemFacts: ...
 
     async def evaluate(
-        self, problem: Problem, code: Path, folder: Path, backend: BackendName, on_stage: OnStage = ...
-    ) -> EvaluationResult: ...
+        self,
+        problem: Problem,
+        code: Path,
+        folder: Path,
+        backend: BackendName,
+        on_stage: OnStage = ...,
+        *,
+        profile: bool = True,
+    ) -> EvaluationResult:
+        """Return the verdict; without `profile` a correct candidate is not profiled, whatever the settings say."""

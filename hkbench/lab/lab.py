@@ -194,7 +194,7 @@ class Lab:
             step = self._describe(Attempt(attempt, parent, rule=proposal.by))
             self._recorder.save_extraction(key, extraction, candidate)
             self._recorder.event(CandidateExtracted.of(key, extraction, candidate, parent, step))
-        return Sample(key, None, extraction, candidate, again=proposal.again)
+        return Sample(key, None, extraction, candidate, again=proposal.again, profile=proposal.profile)
 
     async def expand(self, steps: Sequence[Ask | Proposal]) -> list[list[Sample]]:
         """Begin an attempt for each of `steps`, work on all side by side, and return the judged samples of each.
@@ -223,7 +223,8 @@ class Lab:
         if isinstance(begun, Sample):
             return await self._evaluate_all([begun])
         assert isinstance(step, Ask), "it began with a prompt"
-        return await self._evaluate_all(await self.generate(begun, attempt, step.samples, step.parent))
+        generated = await self.generate(begun, attempt, step.samples, step.parent)
+        return await self._evaluate_all([replace(sample, profile=step.profile) for sample in generated])
 
     async def generate(self, prompt: Prompt, attempt: int, n: int, parent: Sample | None = None) -> list[Sample]:
         """Generate N samples side by side; each is recorded before it is used.

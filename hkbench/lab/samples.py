@@ -31,6 +31,7 @@ class Ask:
     hint: Reflection | None = None  #: what the prompt says of earlier samples
     samples: int = 1
     stage: StageGuide | None = None  #: what the prompt says to do
+    profile: bool = True  #: False: correct kernels are not profiled, whatever the run's settings say
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class Proposal:
     by: str  #: what made it: the name of a rule, of a patch
     parent: Sample | None = None  #: the sample that it was made from
     again: bool = False  #: the same code is measured anew, though it has a verdict
+    profile: bool = True  #: as of `Ask`
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ class Sample(Standing):
     candidate: Candidate | None
     verdict: Verdict | None = None
     again: bool = False  #: it is measured, though the same code has a verdict
+    profile: bool = True  #: as of the `Ask` or `Proposal` that it comes from
 
     @property
     def status(self) -> Status | None:

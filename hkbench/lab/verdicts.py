@@ -116,9 +116,10 @@ class Verdicts:
             self._recorder.event(StageEntered(key=sample.key, stage=stage, device=device))
 
         try:
-            return await self._stop.run_unless_cancelled(
-                self._evaluator.evaluate(self._problem, paths.code, paths.build, self._prompter.backend, entered), work
+            evaluation = self._evaluator.evaluate(
+                self._problem, paths.code, paths.build, self._prompter.backend, entered, profile=sample.profile
             )
+            return await self._stop.run_unless_cancelled(evaluation, work)
         except RunStopped:
             raise
         except HkbenchError as error:

@@ -9,6 +9,8 @@ from random import Random
 from hkbench.moves.base import Site, write
 from hkbench.moves.keys import key_of
 from hkbench.moves.kinds import KINDS, sites_of
+from hkbench.moves.priors import Priors
+from hkbench.records import Bottleneck
 from hkbench.search import Move, Size
 
 MAX_STEPS = 4  #: small edits of which a large one is made, at most
@@ -45,12 +47,15 @@ class KernelSpace:
         start: the source that the search starts from.
         by_rule: offer the edits that rules make.
         by_model: offer the moves that a model makes. What they lead to is known when it was made (`add`).
+        priors: weigh the moves that a model makes by what the state waits for (`waits_for`).
     """
 
-    def __init__(self, start: str, backend: str, by_rule: bool, by_model: bool) -> None:
+    def __init__(self, start: str, backend: str, by_rule: bool, by_model: bool, priors: Priors | None = None) -> None:
         self._backend = backend
         self._by_rule = by_rule
         self._by_model = by_model
+        self._priors = priors or Priors()
+        self._waits_for: dict[str, Bottleneck] = {}
         self._states: dict[str, State] = {}
         self._moves: dict[str, list[Move]] = {}
         self._keys: dict[tuple[str, tuple[int, ...]], str] = {}  # of what was written once
@@ -63,6 +68,12 @@ class KernelSpace:
             sites = self._sites(source)
             self._states[key] = State(Base(source, sites), tuple(site.now for site in sites))
         return key
+
+    def waits_for(self, key: str, what: Bottleneck | None) -> None:
+        """Note what a measured state waits for; None leaves it as it was, for not all measurements tell."""
+        if what is not None:
+            self._waits_for[key] = what
+            self._moves.pop(key, None)
 
     def source(self, key: str) -> str:
         """Return the source of a state."""
@@ -99,7 +110,7 @@ class KernelSpace:
         if state is None:
             return ()  # no code came of it
         if key not in self._moves:
-            self._moves[key] = [*self._steps(key, state), *self._asked()]
+            self._moves[key] = [*self._steps(key, state), *self._asked(key)]
         return self._moves[key]
 
     def large(self, key: str, random: Random) -> Move | None:
@@ -145,8 +156,9 @@ class KernelSpace:
                         found.append(move)
         return found
 
-    def _asked(self) -> list[Move]:
-        return [Move(kind.name) for kind in KINDS if self._by_model and self._backend in kind.guidance]
+    def _asked(self, key: str) -> list[Move]:
+        found = [kind.name for kind in KINDS if self._by_model and self._backend in kind.guidance]
+        return [Move(name, prior=self._priors.weight(name, self._waits_for.get(key))) for name in found]
 
     def _move(self, name: str, state: State, size: Size) -> Move:
         written = (state.base.source, state.chosen)

@@ -110,5 +110,5 @@ class Flag:
     """Complete a field that is an option of a command: metadata of its annotation, see hkbench/cli/fields.py."""
 
     metavar: str | None = None
-    name: str | None = None  #: `None`: the field's, as `--field-name`
+    name: str | None = None  #: `None`: the field's, as `--field-name`; empty: the field is no option
     unit: str | None = None  #: completes "must be a positive ..." in the error of a number

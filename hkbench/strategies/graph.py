@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Annotated, Literal
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError, model_validator
 
 from hkbench.categories import Advice, StageGuide
 from hkbench.errors import UsageError
 from hkbench.lab import Ask, Attempt, Lab, Proposal, Sample, best_of
-from hkbench.moves import MOVES, KernelSpace, key_of
-from hkbench.records import CONFIRM, Flag, Layout, Verdict
-from hkbench.search import GraphSearch, Kind, Outcome, Request, Searcher, SearchMismatch
+from hkbench.moves import MOVES, KernelSpace, Priors, key_of
+from hkbench.records import CONFIRM, Flag, Layout, MoveGain, MoveGains, Verdict, bottleneck_of
+from hkbench.search import DEFAULTS, GraphSearch, Kind, Outcome, Request, SearchMismatch
 from hkbench.strategies.base import Attempts, Samples, Seeded, Strategy
 
 START = "start"
@@ -35,6 +37,38 @@ class GraphOptions(Seeded):
 
     whole_budget: bool = False
     """use every attempt, also when the last ones brought nothing"""
+
+    min_pred_gain: Annotated[float, Field(ge=0.0, allow_inf_nan=False), Flag("X")] = 0.0
+    """leave out edits whose predicted gain is below that: 0.02 is two per cent"""
+
+    profile_every: Annotated[int, Field(ge=0), Flag("N")] = 1
+    """profile the correct kernels of every Nth attempt, which tells what they wait for; 0: of none"""
+
+    learn_from: Annotated[Path | None, Field(exclude=True), Flag("FILE")] = None
+    """global_tactic_graph.json of an earlier run: what moves gained there weighs those of a model"""
+
+    learnt: Annotated[tuple[MoveGain, ...], Flag(name="")] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_gains(cls, told: dict[str, Any]) -> dict[str, Any]:
+        path = told.get("learn_from")
+        return told if path is None else {**told, "learnt": _gains(Path(path))}
+
+
+def _gains(path: Path) -> tuple[MoveGain, ...]:
+    try:
+        return MoveGains.model_validate_json(path.read_bytes()).moves
+    except OSError as error:
+        raise ValueError(
+            f"{path} cannot be read ({error.strerror}): name the file that a finished search left"
+        ) from None
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"])) or "its form"
+        raise ValueError(
+            f"{path} is not what a search leaves as global_tactic_graph.json: {where}: {first['msg']}"
+        ) from None
 
 
 class Graph(Strategy[GraphOptions]):
@@ -95,11 +129,13 @@ class _Search:
         self._lab = lab
         self._options = options
         by_rule, by_model = options.moves != "model", options.moves != "rules"
-        self._space = KernelSpace(start.candidate.source, lab.backend, by_rule, by_model)
+        self._space = KernelSpace(start.candidate.source, lab.backend, by_rule, by_model, Priors(options.learnt))
+        self._space.waits_for(self._space.start, bottleneck_of(start.verdict))
         self._samples = {self._space.start: start}
         outcome = outcome_of(self._space.start, start.verdict)
         features = self._space.features(self._space.start)
-        self.searcher: Searcher = GraphSearch(self._space, outcome, features=features, seed=options.seed)
+        constants = replace(DEFAULTS, min_gain=math.log1p(options.min_pred_gain))
+        self.searcher = GraphSearch(self._space, outcome, features=features, seed=options.seed, constants=constants)
         self.attempt = 1
         lab.decide(1, "space", f"{self._space.size:,} states by rule", ", ".join(sorted(self._names())))
 
@@ -118,25 +154,28 @@ class _Search:
             requests.append(request)
         if not requests:
             return False
-        judged = await self._lab.expand([self._made(request) for request in requests])
+        judged = await self._lab.expand(
+            [self._made(request, self.attempt + number) for number, request in enumerate(requests, start=1)]
+        )
         self.attempt += len(requests)
         for request, samples in zip(requests, judged, strict=True):
             self._tell(request, best_of(samples))
         self._lab.keep_search(json.dumps(self.searcher.to_json(), indent=1))
         return True
 
-    def _made(self, request: Request) -> Ask | Proposal:
+    def _made(self, request: Request, attempt: int) -> Ask | Proposal:
         """Return the attempt of a request: a rule's edit, a second measurement, or a question to the model."""
+        profile = self._options.profile_every > 0 and (attempt - 1) % self._options.profile_every == 0
         parent = self._samples[request.parent]
         to = request.move.to
         if request.kind is Kind.CONFIRM:
-            return Proposal(self._space.source(request.parent), CONFIRM, parent, again=True)
+            return Proposal(self._space.source(request.parent), CONFIRM, parent, again=True, profile=profile)
         if to is not None:
-            return Proposal(self._space.source(to), self._said(request), parent)
+            return Proposal(self._space.source(to), self._said(request), parent, profile=profile)
         kind = MOVES[request.move.name]
         guidance = (Advice(text=kind.guidance[self._lab.backend]), Advice(text=_DIFF))
         stage = StageGuide(name=kind.name.replace("_", "-"), focus=kind.summary, guidance=guidance)
-        return Ask(parent, self._lab.reflect_on(parent), stage=stage)
+        return Ask(parent, self._lab.reflect_on(parent), stage=stage, profile=profile)
 
     def _said(self, request: Request) -> str:
         """Name a rule's edit by what it changes."""
@@ -160,6 +199,7 @@ class _Search:
             key = f"no code {request.number}"
         if key not in self._samples:
             self._samples[key] = sample
+        self._space.waits_for(key, bottleneck_of(sample.verdict))
         self.searcher.tell(request, outcome_of(key, sample.verdict))
 
     def _names(self) -> set[str]:
@@ -169,7 +209,11 @@ class _Search:
         """Say why the search ends."""
         if self.left <= 0:
             return "all attempts are used"
-        return "the last ones brought nothing" if self.searcher.stop else "every state is measured"
+        if self.searcher.stop:
+            return "the last ones brought nothing"
+        if self.searcher.pruned:
+            return f"no edit promises a gain of {self._options.min_pred_gain:.1%}"
+        return "every state is measured"
 
     def describe_best(self) -> str:
         """Say which kernel is the best, and how it came about."""

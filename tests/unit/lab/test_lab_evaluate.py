@@ -73,7 +73,7 @@ class Judge:
         self.failures = failures
         self.slowest = slowest
 
-    async def evaluate(self, problem: Problem, code: Path, *_: object) -> EvaluationResult:
+    async def evaluate(self, problem: Problem, code: Path, *_: object, **__: object) -> EvaluationResult:
         self.codes.append(code.read_text())
         number = len(self.codes)
         await asyncio.sleep(0.01)
@@ -136,10 +136,10 @@ async def test_a_later_attempt_and_a_resume_know_it_too(bench: Bench) -> None:
 class Broken(Judge):
     """Fails at one candidate's code in a way that nobody foresaw."""
 
-    async def evaluate(self, problem: Problem, code: Path, *rest: object) -> EvaluationResult:
+    async def evaluate(self, problem: Problem, code: Path, *rest: object, **named: object) -> EvaluationResult:
         if "x + 0" in code.read_text():
             raise RecursionError("\ud800 in the message")
-        return await super().evaluate(problem, code, *rest)
+        return await super().evaluate(problem, code, *rest, **named)
 
 
 async def test_an_unforeseen_exception_ends_its_sample_only(bench: Bench) -> None:
@@ -233,14 +233,14 @@ class OneDevice(Judge):
         super().__init__()
         self.device, self.lent, self.go_on = Devices([0]), asyncio.Event(), asyncio.Event()
 
-    async def evaluate(self, problem: Problem, code: Path, *more: object) -> EvaluationResult:
+    async def evaluate(self, problem: Problem, code: Path, *more: object, **named: object) -> EvaluationResult:
         entered = cast(Callable[[Stage, int | None], None], more[-1])
         entered(Stage.BUILD, None)
         async with self.device.one() as index:
             entered(Stage.RUN, index)
             self.lent.set()
             await self.go_on.wait()
-            return await super().evaluate(problem, code, *more)
+            return await super().evaluate(problem, code, *more, **named)
 
 
 async def test_at_a_time_limit_queued_evaluations_are_left_to_the_resume(bench: Bench) -> None:
@@ -281,7 +281,7 @@ class Endless(Judge):
         super().__init__()
         self.begun = asyncio.Event()
 
-    async def evaluate(self, *_: object) -> EvaluationResult:
+    async def evaluate(self, *_: object, **__: object) -> EvaluationResult:
         self.begun.set()
         await asyncio.Event().wait()
         raise AssertionError
@@ -321,10 +321,10 @@ class FirstIsLast(Judge):
         self._left = others
         self._done = asyncio.Event()
 
-    async def evaluate(self, problem: Problem, code: Path, *rest: object) -> EvaluationResult:
+    async def evaluate(self, problem: Problem, code: Path, *rest: object, **named: object) -> EvaluationResult:
         if "first" in code.read_text():
             await self._done.wait()
-        found = await super().evaluate(problem, code, *rest)
+        found = await super().evaluate(problem, code, *rest, **named)
         self._left -= 1
         if not self._left:
             self._done.set()

@@ -18,11 +18,14 @@ def profiled(*kernels: KernelUse, resources: tuple[KernelResources, ...] = ()) -
 
 
 def kernel(
-    shares: dict[str, float], seconds: float = 1e-3, owner: Owner = Owner.CANDIDATE, **counters: float
+    shares: dict[str, float],
+    counters: dict[str, float] | None = None,
+    seconds: float = 1e-3,
+    owner: Owner = Owner.CANDIDATE,
 ) -> KernelUse:
     figures = {name: Figure(value=value, unit="fraction") for name, value in shares.items()}
     return KernelUse(
-        name="sum", owner=owner, calls=1, seconds=seconds, share=1.0, figures=figures, counters=dict(counters)
+        name="sum", owner=owner, calls=1, seconds=seconds, share=1.0, figures=figures, counters=counters or {}
     )
 
 
@@ -42,7 +45,7 @@ def kernel(
 def test_counters_tell_what_a_kernel_waits_for(
     shares: dict[str, float], counters: dict[str, float], found: Bottleneck | None
 ) -> None:
-    assert bottleneck_of(profiled(kernel(shares, **counters))) is found
+    assert bottleneck_of(profiled(kernel(shares, counters))) is found
 
 
 def test_atomics_count_where_no_unit_is_busy() -> None:

@@ -33,7 +33,7 @@ class Judge:
     def __init__(self, codes: list[str]) -> None:
         self.codes = codes
 
-    async def evaluate(self, problem: Problem, code: Path, *_: object) -> EvaluationResult:
+    async def evaluate(self, problem: Problem, code: Path, *_: object, **__: object) -> EvaluationResult:
         source = code.read_text()
         self.codes.append(source)
         digest = hashlib.sha256(source.encode()).digest()

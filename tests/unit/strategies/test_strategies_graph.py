@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from pydantic import ValidationError
 from support.noted_lab import NAME
 from support.run_folder import compiled, correct, incorrect
 
 from hkbench.errors import UsageError
 from hkbench.lab import Ask, Attempt, Lab, Proposal, Sample
 from hkbench.moves import MOVES
-from hkbench.records import Candidate, Extraction, ExtractionRule, Interval, SampleKey, Verdict
+from hkbench.records import Candidate, Extraction, ExtractionRule, Interval, MoveGain, MoveGains, SampleKey, Verdict
 from hkbench.search import SearchMismatch
 from hkbench.strategies import Graph
 
@@ -162,6 +164,45 @@ async def test_a_recorded_attempt_with_another_kernel_ends_the_search() -> None:
 
     with pytest.raises(SearchMismatch, match="attempt 2"):
         await searched(Recorded(timed))
+
+
+async def test_a_weak_prediction_is_not_tried() -> None:
+    lab = await searched(TimedLab(timed), attempts=80, whole_budget=True, min_pred_gain=0.5)
+    assert len(lab.steps) < 80
+    assert lab.decisions[-1] == ("exit", "no edit promises a gain of 50.0%")
+
+
+@pytest.mark.parametrize(("every", "profiled"), [(1, [1, 2, 3, 4, 5, 6]), (3, [1, 4]), (0, [1])])
+async def test_every_nth_kernel_is_profiled(every: int, profiled: list[int]) -> None:
+    lab = await searched(TimedLab(timed), attempts=6, whole_budget=True, profile_every=every)
+    assert [number for number, step in enumerate(lab.steps, start=1) if step.profile] == profiled
+
+
+async def test_what_earlier_runs_gained_is_tried_first(tmp_path: Path) -> None:
+    tried, other = "softmax_math_fusion", "cache_policy_cg"
+    moves = [
+        MoveGain(move=name, tried=50, failed=0, gained=50, log_gain=gain)
+        for name, gain in ((tried, 20.0), (other, 0.0))
+    ]
+    left = tmp_path / "global_tactic_graph.json"
+    left.write_text(MoveGains(moves=tuple(moves)).model_dump_json())
+    options = Graph.Options(moves="model", learn_from=left)
+    kept = Graph().record(options).options
+    assert "learn_from" not in kept, "the gains are kept, whatever becomes of the file"
+    again = Graph.Options.model_validate({"moves": "model", "learnt": kept["learnt"]})
+    assert again.learnt == options.learnt == tuple(moves)
+    lab = await searched(TimedLab(timed, written=[START] * 12), moves="model", learn_from=left, attempts=13)
+    names = [step.stage.name for step in lab.steps if isinstance(step, Ask) and step.stage is not None]
+    assert names[0] == tried.replace("_", "-") and names.index(other.replace("_", "-")) > len(MOVES) // 2
+
+
+@pytest.mark.parametrize("text", [None, "{", '{"moves": [{"move": "pad"}]}'])
+def test_a_file_that_no_search_left_is_told(tmp_path: Path, text: str | None) -> None:
+    path = tmp_path / "gains.json"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(ValidationError, match=r"gains\.json"):
+        Graph.Options(learn_from=path)
 
 
 def test_calls() -> None:
