@@ -6,8 +6,10 @@ from collections.abc import Iterable
 
 from hkbench.records import Bottleneck, MoveGain
 
-AIMED = 2.0  #: weight of a move that aims at what the kernel waits for; a choice, not a measurement
-BESIDE = 0.5  #: weight of one that leaves it as it is
+AIMED = 2.0  #: gain, over the mean of all moves, of one that aims at what the kernel waits for: a choice
+BESIDE = 0.5  #: of one that leaves it as it is
+#: The power of that by which moves weigh. By all of it a search tries the same few again: benchmarks/search_priors.py.
+TEMPER = 0.5
 PSEUDO_TRIES = 4.0  #: tries with the mean gain of all moves, by the weight, that are taken as seen before
 FIRST_GAIN = 0.1  #: log gain of a move before anything was seen, as search/graph_search.py has it
 
@@ -39,7 +41,7 @@ class Priors:
         self._mean = (sum(self._gains.values()) + FIRST_GAIN) / (tried + 1)
 
     def weight(self, move: str, waits_for: Bottleneck | None) -> float:
-        """Return the weight of a move beside others, around 1: its mean gain so far over that of all moves.
+        """Return the weight of a move beside others, around 1, by its mean gain so far over that of all moves.
 
         Where the class is not known, what was seen in all classes counts.
         """
@@ -48,4 +50,4 @@ class Priors:
         seen = [at for at in self._tries if at[0] == move and (waits_for is None or at[1] == waits_for)]
         tries = sum(self._tries[at] for at in seen)
         gains = sum(self._gains[at] for at in seen)
-        return (gains / self._mean + PSEUDO_TRIES * expected) / (tries + PSEUDO_TRIES)
+        return float(((gains / self._mean + PSEUDO_TRIES * expected) / (tries + PSEUDO_TRIES)) ** TEMPER)
