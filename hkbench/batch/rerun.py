@@ -86,4 +86,6 @@ async def _evaluate(
 
     evaluated = await evaluator.evaluate(problem, paths.code, paths.build, backend, entered)
     assert evaluated.verdict is not None, "no builds alone were asked for"
+    if evaluated.assembly is not None:
+        recorder.save_assembly(key, evaluated.assembly)
     return replace_verdict(recorder, key, evaluated.verdict, before, "judged again", evaluated.turns)

@@ -134,6 +134,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=True,
         help="keep with each reply what was sent for it (exchange.json); replies themselves are always kept",
     )
+    parser.add_argument(
+        "--keep-assembly",
+        action="store_true",
+        default=None,
+        help="keep what the compiler made of each candidate beside its verdict (assembly.s); strategy graph does so",
+    )
     parser.add_argument("--dry-run", action="store_true", help="print the plan and spend nothing")
     add_work(parser)
     add_prompts(parser)

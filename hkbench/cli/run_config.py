@@ -90,7 +90,8 @@ def backend_of(options: argparse.Namespace, kind: DeviceKind) -> BackendName:
 
 
 def settings_of(options: argparse.Namespace) -> EvaluationSettings:
-    """Return the evaluator's settings, with what the strategy wants to know of fast candidates."""
-    settings = evaluation_settings(options)
-    profiles_fast = find_strategy(options.strategy).profiles_fast and settings.profile_slow
-    return settings.model_copy(update={"profile_fast": profiles_fast})
+    """Return the evaluator's settings, with what the strategy wants to know of candidates."""
+    settings, strategy = evaluation_settings(options), find_strategy(options.strategy)
+    profiles_fast = strategy.profiles_fast and settings.profile_slow
+    keeps = strategy.keeps_assembly or settings.keep_assembly
+    return settings.model_copy(update={"profile_fast": profiles_fast, "keep_assembly": keeps})

@@ -13,6 +13,8 @@ from hkbench.compile_only.hip import compile_captured
 from hkbench.compile_only.triton import compile_triton
 from hkbench.devices.targets import target_facts
 from hkbench.engine import factory
+from hkbench.engine.assembly import assembly_of
+from hkbench.engine.confinement import Cages
 from hkbench.engine.evaluator import EvaluationResult, OnStage
 from hkbench.engine.private_folder import private_folder
 from hkbench.errors import InternalError, UsageError
@@ -174,7 +176,13 @@ class CompileOnlyEvaluator:
             begun.append(time.time())
             on_stage(stage, device)
 
+        assembly = None
         async with private_folder(folder) as private:
             verdict = await self.compile(problem, code, private, entered)
-        ended = time.time()
-        return EvaluationResult(verdict, turns=SlotTimes(asked=asked, building=(begun or [ended])[0], loaded=ended))
+            ended = time.time()
+            if self._settings.keep_assembly:
+                async with self._workers.build_slot():
+                    cages = Cages(self.isolation)
+                    assembly = await assembly_of(private, private / "assembly", self._arch, cages)
+        turns = SlotTimes(asked=asked, building=(begun or [ended])[0], loaded=ended)
+        return EvaluationResult(verdict, assembly=assembly, turns=turns)

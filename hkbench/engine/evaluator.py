@@ -18,6 +18,7 @@ from hkbench import errors
 from hkbench.audit.records import ProblemAudit
 from hkbench.backends import Provision, find_backend
 from hkbench.device_kinds import DeviceModel, model_of
+from hkbench.engine.assembly import assembly_of
 from hkbench.engine.built_code import with_built_code
 from hkbench.engine.channel import Channel
 from hkbench.engine.confinement import Cages, prefix, require, survey
@@ -56,7 +57,7 @@ FACTS_SECONDS = 600.0
 NO_PROFILE = {"profile_slow": False, "profile_fast": False}  #: settings
 CANDIDATE = "candidate"  #: the private folder of its runner
 DEVICE_FOLDER = "emulated_device"  #: beside it, of the process that is an emulated GPU
-DEVICE_CODE = "device_code"  #: beside them: copies of what the candidate built, for the tools that read them
+DEVICE_CODE, ASSEMBLY = "device_code", "assembly"  #: beside them: copies of what it built, for tools that read them
 
 #: glibc gives large freed blocks back to the system or not, by the history of its heap; a fresh page then costs more
 #: than the arithmetic on it, in one process and not in its twin. With these both sides keep what they have touched.
@@ -108,6 +109,7 @@ class EvaluationResult:
     extensions: tuple[object, ...] = ()  #: recorded calls, as the candidate's process told them
     launched: frames.LaunchesCompiled | None = None
     output: str | None = None
+    assembly: str | None = None  #: what the compiler made of it, where that is kept
     turns: SlotTimes | None = None
 
 
@@ -333,7 +335,8 @@ class LocalEvaluator:
             found = await self._evaluate(job, on_stage, asked, on_step)
             if found.verdict is not None and found.verdict.failure is not None:
                 self._blame_the_machine(backend, found.verdict.failure.kind)
-            return self._with_provision(job, await self._with_built_code(job, found))
+            found = self._with_provision(job, await self._with_built_code(job, found))
+            return await self._with_assembly(job, found)
 
     def _blame_the_machine(self, backend: BackendName, kind: FailureKind) -> None:
         """Raise ToolchainUnavailable where a candidate failed, and a tool that builds for its backend is gone.
@@ -366,7 +369,7 @@ class LocalEvaluator:
             case frames.Judged(verdict=verdict):
                 return EvaluationResult(verdict, turns=turns)
             case frames.Built():
-                return EvaluationResult(None, tuple(found.extensions), found.launched, found.output, turns)
+                return EvaluationResult(None, tuple(found.extensions), found.launched, found.output, turns=turns)
         raise frames.failure(found)
 
     async def _measure(
@@ -422,6 +425,15 @@ class LocalEvaluator:
         async with self._slots.build():
             verdict = await with_built_code(found.verdict, folder, folder.with_name(DEVICE_CODE), arch, self._cages)
         return replace(found, verdict=verdict)
+
+    async def _with_assembly(self, job: EvaluateJob, found: EvaluationResult) -> EvaluationResult:
+        """Add what the compiler made of the candidate, where that is kept; its processes have ended."""
+        if found.verdict is None or not self._settings.keep_assembly:
+            return found
+        folder = Path(job.folder)
+        async with self._slots.build():
+            text = await assembly_of(folder, folder.with_name(ASSEMBLY), self.device.arch, self._cages)
+        return replace(found, assembly=text)
 
     def _with_provision(self, job: EvaluateJob, found: EvaluationResult) -> EvaluationResult:
         provision = self._served.get(job.backend)

@@ -119,12 +119,15 @@ class Verdicts:
             evaluation = self._evaluator.evaluate(
                 self._problem, paths.code, paths.build, self._prompter.backend, entered, profile=sample.profile
             )
-            return await self._stop.run_unless_cancelled(evaluation, work)
+            evaluated = await self._stop.run_unless_cancelled(evaluation, work)
         except RunStopped:
             raise
         except HkbenchError as error:
             self._recorder.event(EvaluationFailed.of(sample.key, error))
             raise
+        if evaluated.assembly is not None:
+            self._recorder.save_assembly(sample.key, evaluated.assembly)
+        return evaluated
 
 
 def _verdict_of(evaluated: EvaluationResult) -> Verdict:

@@ -79,6 +79,7 @@ class EvaluationSettings(Record):
     """profile correct but slow candidates"""
 
     profile_fast: bool = False  #: correct candidates that are not slower than the baseline are profiled, too
+    keep_assembly: bool = False  #: a batch keeps what the compiler made of each candidate, as text
     profile_timeout: Seconds = 300.0
     """limit of ncu or rocprof on one candidate, after which torch's profiler is used"""
 

@@ -21,7 +21,7 @@ _TRIED = (
 )
 _MEASURED = {"device", "sizes", "device name", "device arch"}
 _TRIES = {"samples", "attempts", "ends early"}
-_NO_VERDICT = {"profile_slow", "profile_timeout", "keep_profile", "prepare_builds"}
+_NO_VERDICT = {"profile_slow", "profile_timeout", "keep_profile", "keep_assembly", "prepare_builds"}
 
 
 def _evaluation(name: str) -> str:

@@ -31,6 +31,7 @@ class SamplePaths(_Folder):
         extraction.json   which rule found it (records.Extraction without the source)
         result.json       records.Verdict
         candidate.diff    strategy graph: the code against that which it was made from
+        assembly.s        what the compiler made of the code: strategy graph, and --keep-assembly
         build/            the private build folder; removed when the verdict is in
     """
 
@@ -40,6 +41,7 @@ class SamplePaths(_Folder):
     extraction = _Entry("extraction.json")
     result = _Entry("result.json")
     diff = _Entry("candidate.diff")
+    assembly = _Entry("assembly.s")
     build = _Entry("build")
 
 

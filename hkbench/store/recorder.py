@@ -219,6 +219,9 @@ class Recorder:
     def save_verdict(self, key: SampleKey, verdict: Verdict) -> None:
         write_atomic(self.sample(key).result, verdict.model_dump_json(indent=2) + "\n")
 
+    def save_assembly(self, key: SampleKey, text: str) -> None:
+        write_atomic(self.sample(key).assembly, text)
+
     def close_attempt(self, best: SampleKey, verdict: Verdict) -> None:
         """Put the best sample of an attempt where people look first, `code_K.py`, and tell of its end."""
         problem, source = self.paths.problem(best.problem), self.sample(best)

@@ -56,6 +56,7 @@ class Strategy(ABC, Generic[OptionsT]):
     asks_judge: ClassVar[bool] = False  #: before each attempt but the first
     uses_categories: ClassVar[bool] = False  #: of problems
     profiles_fast: ClassVar[bool] = False  #: correct kernels that are fast are profiled, too
+    keeps_assembly: ClassVar[bool] = False  #: what the compiler made of each kernel is kept
 
     @abstractmethod
     async def run(self, lab: Lab, options: OptionsT) -> None:

@@ -78,7 +78,7 @@ class Graph(Strategy[GraphOptions]):
     summary = "a search over edits of a kernel, by rules and by the model"
     Options = GraphOptions
     layout = Layout.TREE
-    profiles_fast = True
+    profiles_fast = keeps_assembly = True
 
     async def run(self, lab: Lab, options: GraphOptions) -> None:
         start = await self._start(lab, options)

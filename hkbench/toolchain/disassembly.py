@@ -121,8 +121,18 @@ def instruction_counts(code_object: Path, arch: str, tools: Tools) -> dict[str, 
 
     Raises NotInspected when llvm-objdump is missing or cannot read it.
     """
+    return count_instructions(disassembled(code_object, arch, tools))
+
+
+def disassembled(code_object: Path, arch: str, tools: Tools) -> str:
+    """Return what llvm-objdump prints of a code object. Raises NotInspected as `instruction_counts`."""
     flags = ["-d", f"--mcpu={arch}", "--no-show-raw-insn", "--no-leading-addr"]
-    return count_instructions(tools.run("llvm-objdump", *flags, str(code_object)))
+    return tools.run("llvm-objdump", *flags, str(code_object))
+
+
+def without_head(printed: str) -> str:
+    """Return what an objdump prints from its first section on, without what names the file."""
+    return printed.partition("Disassembly of section")[2].partition("\n")[2].strip("\n") + "\n"
 
 
 def count_instructions(disassembly: str) -> dict[str, dict[str, int]]:

@@ -83,6 +83,16 @@ def find_nvcc() -> str | None:
     return find_program("nvcc") or find_program("/usr/local/cuda/bin/nvcc")
 
 
+def find_cuobjdump() -> str:
+    """Find the disassembler of CUDA, beside nvcc or on PATH. Raises ToolchainUnavailable."""
+    nvcc = find_nvcc()
+    beside = find_program(str(Path(nvcc).resolve().with_name("cuobjdump"))) if nvcc is not None else None
+    program = beside or find_program("cuobjdump")
+    if program is None:
+        raise ToolchainUnavailable("there is no cuobjdump here (the CUDA toolkit has it)")
+    return program
+
+
 def require_triton() -> None:
     """Raise ToolchainUnavailable where Triton, or the C compiler that builds its launchers, is missing."""
     if importlib.util.find_spec("triton") is None:

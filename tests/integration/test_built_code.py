@@ -14,6 +14,7 @@ import pytest
 from support.compilers import hip_or_skip
 from support.run_folder import correct, incorrect
 
+from hkbench.engine.assembly import assembly_of
 from hkbench.engine.built_code import with_built_code
 from hkbench.engine.confinement import Cages, survey
 from hkbench.records import BackendName, Verdict
@@ -141,6 +142,15 @@ def test_nothing_is_said_where_there_is_no_amd_code(private: Path, toolchain: Hi
     done = run_tool(["cc", "-shared", "-fPIC", str(source), "-o", str(library)], private, 60)
     assert done.returncode == 0, done.output
     assert _read(before, _again(private), cages) == before
+
+
+def test_the_machine_code_of_its_kernels_is_kept(private: Path, cages: Cages) -> None:
+    text = asyncio.run(assembly_of(private, private.with_name("assembly"), "gfx942", cages))
+    assert text is not None and text.startswith("# ext.so\n")
+    assert "scale" in text and "v_mfma_f32_32x32x8_f16" in text and "s_endpgm" in text
+    assert str(private.parent) not in text
+    other = asyncio.run(assembly_of(private, private.with_name("assembly_of_another"), "gfx950", cages))
+    assert other is not None and "not disassembled" in other and "no device code for gfx950" in other
 
 
 def test_what_a_candidate_puts_there_is_data(private: Path, cages: Cages, tmp_path: Path) -> None:

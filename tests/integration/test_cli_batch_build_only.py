@@ -71,7 +71,16 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> list[object]:
     reply(folder / "replies", MENDED, 1, REFUSED)
     reply(folder / "replies", MENDED, 2, COMPILES)
     reply(folder / "replies", PLAIN, 1, COMPILES)
-    given = ["1", "2", "--build-only", "--problems", folder / "problems", "--replay", folder / "replies"]
+    given = [
+        "1",
+        "2",
+        "--build-only",
+        "--keep-assembly",
+        "--problems",
+        folder / "problems",
+        "--replay",
+        folder / "replies",
+    ]
     return [*given, "--results", folder / "results"]
 
 
@@ -107,6 +116,14 @@ def test_verdicts_say_compiled_and_what_was_not_looked_at(results: Path) -> None
     assert [(kernel["name"], kernel["vgpr_spills"]) for kernel in verdict["resources"]] == [("twice(float*)", 0)]
     closed = [one for one in doors.events(results) if isinstance(one, ProblemClosed)]
     assert [(one.solved, one.compiled, one.speedup) for one in closed] == [(False, True, None)] * 2
+
+
+def test_the_machine_code_is_kept_where_there_is_some(results: Path) -> None:
+    samples = RunPaths(results).problem(MENDED)
+    assert not samples.sample(1, 1).assembly.exists(), "it did not compile"
+    for sample in (samples.sample(2, 1), RunPaths(results).problem(PLAIN).sample(1, 1)):
+        text = sample.assembly.read_text()
+        assert text.startswith("# twice.so\n") and "s_endpgm" in text and text.count("# ") == 1
 
 
 def test_prompts_are_for_the_gpu_that_is_not_there(results: Path) -> None:

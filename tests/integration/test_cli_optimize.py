@@ -52,6 +52,8 @@ def test_a_search_without_a_model_killed_and_resumed(tmp_path: Path) -> None:
     paths = RunPaths(results).problem(NAME)
     assert paths.sample(2, 1).diff.read_text().startswith("--- ")
     assert not paths.sample(1, 1).diff.exists()
+    kept = paths.sample(1, 1).assembly.read_text()
+    assert "<column_sum(float const*, float*, long, long)>:" in kept and "<pybind11" not in kept
     assert f"# {NAME}" in paths.trace.read_text()
     assert json.loads(paths.search.read_text())["evaluations"] >= 1
     gains = MoveGains.model_validate_json(RunPaths(results).moves.read_text())

@@ -142,7 +142,7 @@ def _cut(text: str | None, limit: int = LOG_LIMIT) -> Cut | None:
 
 
 def _files(paths: RunPaths, folder: SamplePaths) -> Iterator[tuple[str, str]]:
-    for path in (folder.code, folder.response, folder.extraction, folder.result):
+    for path in (folder.code, folder.response, folder.extraction, folder.result, folder.assembly):
         if path.exists():
             yield path.name, quote(str(path.relative_to(paths.root)))
 

@@ -49,6 +49,7 @@ JUDGE = EvaluationSettings(
     profile_slow=False,
     profile_timeout=23.0,
     keep_profile="/profiles",
+    keep_assembly=True,
     track=Track.ANY,
     races=Races.WARN,
     rtol={"float32": 1e-3, "bfloat16": 0.1},
