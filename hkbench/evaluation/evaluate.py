@@ -13,7 +13,7 @@ import torch
 from hkbench.analysis.reference import Reference
 from hkbench.backends import find_backend
 from hkbench.backends.language import defined_kernels
-from hkbench.device_kinds import Profiler, model_of
+from hkbench.device_kinds import model_of
 from hkbench.devices.probe import versions
 from hkbench.evaluation import failures
 from hkbench.evaluation.baselines import further_baselines
@@ -25,7 +25,7 @@ from hkbench.evaluation.launches import absent_gpu, launched
 from hkbench.evaluation.link import ProtocolError, RunnerExited, RunnerLink, RunnerTimeout, read_answer
 from hkbench.evaluation.measure import Measurement
 from hkbench.evaluation.precision import lowered
-from hkbench.evaluation.profiling import NotProfiled, ProfilerHandle, Profiling, chosen
+from hkbench.evaluation.profiling import ProfilerHandle, profiled
 from hkbench.evaluation.refusal import forbidden
 from hkbench.evaluation.rehearsal import rehearse
 from hkbench.evaluation.session import Session, draw_seed
@@ -35,11 +35,9 @@ from hkbench.evaluation.source import require_python, source_of
 from hkbench.evaluation.timing import Timing
 from hkbench.evaluation.trust import CandidateContext, TrustReport, assess, compare_clocks
 from hkbench.problems.sizes import sizes_in_force
-from hkbench.profile import kernel_profile
 from hkbench.profile.names import BuildFolder
 from hkbench.profile.ownership import owner_of_kernel, owner_of_operator
 from hkbench.protocol import messages
-from hkbench.protocol.codec import encode
 from hkbench.reading import Reading, SourceLines, placed, read_apart
 from hkbench.records import (
     Conditions,
@@ -51,7 +49,6 @@ from hkbench.records import (
     Isolation,
     IsolationLevel,
     KernelProfile,
-    Owner,
     Ownership,
     RuleSet,
     Shapes,
@@ -359,37 +356,11 @@ class CandidateEvaluation:
         return settings.profile_slow if measured.speedup.value < 1.0 else settings.profile_fast
 
     def _profile(self) -> KernelProfile | None:
-        """Profile by the best profiler of the machine, else by torch's. A failing profiler costs only the profile."""
         assert self._session is not None and self._facts is not None and self._evidence is not None
         on_cpu = model_of(self._job.device).on_host
         defined = defined_kernels(self._text, self._job.backend)
         owner_of = owner_of_operator if on_cpu else owner_of_kernel(defined, self._evidence.built)
-        choice = chosen(self._job, self._facts)
-        self._tell(f"profile by {choice.profiler.value}")
-        if choice.profiler is not Profiler.TORCH:
-            # The baseline's runner is not needed any more, and the profiled process wants memory.
-            self._session.baseline.request(messages.Reset())
-            torch.cuda.empty_cache()
-            device = str(self._session.reference.device)
-            try:
-                return Profiling(self._job, self._profiler, self._facts, device).profile(choice, owner_of)
-            except NotProfiled as error:
-                self._session.notes.append(f"{error}; torch's profiler was used in its place")
-        profile = self._profile_by_torch(owner_of)
-        return profile and profile.model_copy(update={"notes": (*choice.passed_over, *profile.notes)})
-
-    def _profile_by_torch(self, owner_of: Callable[[str], Owner]) -> KernelProfile | None:
-        """Profile in the candidate's own runner; without a profile the verdict has its times alone."""
-        assert self._session is not None
-        try:
-            answer = self._session.profile()
-        except (RunnerExited, RunnerTimeout, ProtocolError) as error:
-            self._session.notes.append(f"torch's profiler did not finish: {error}")
-            return None
-        if isinstance(answer, messages.Raised):
-            self._session.notes.append(f"torch's profiler failed: {answer.message}")
-            return None
-        return kernel_profile(encode(answer), owner_of)
+        return profiled(self._job, self._session, self._profiler, self._facts, owner_of, self._tell)
 
     def built(self) -> Built:
         """Return what came of a build that is not measured; ends the runners."""

@@ -16,9 +16,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
+
 from hkbench.errors import DeviceUnavailable, InputMissing
 from hkbench.evaluation.job import PROFILE_FOLDER, EvaluateJob
 from hkbench.evaluation.link import ProtocolError, RunnerExited, RunnerLink, RunnerTimeout, read_answer
+from hkbench.evaluation.session import Session
 from hkbench.problems import constants_in_force
 from hkbench.profile import (
     Choice,
@@ -28,6 +31,7 @@ from hkbench.profile import (
     Step,
     choose,
     explain,
+    kernel_profile,
     meaning,
     passes,
     plan,
@@ -36,6 +40,7 @@ from hkbench.profile import (
 )
 from hkbench.profile.keep import Kept
 from hkbench.protocol import messages
+from hkbench.protocol.codec import encode
 from hkbench.records import DeviceFacts, KernelProfile, Owner
 from hkbench.sandbox import folders
 from hkbench.sandbox.cage import NAMESPACES, SECCOMP
@@ -64,6 +69,42 @@ def chosen(job: EvaluateJob, facts: DeviceFacts) -> Choice:
         reason = "ncu talks to its target by a socket, which a cage without namespaces denies; see `hkbench doctor`"
         return Choice(Profiler.TORCH, passed_over=(*choice.passed_over, reason))
     return choice
+
+
+def profiled(
+    job: EvaluateJob,
+    session: Session,
+    spare: ProfilerHandle,
+    facts: DeviceFacts,
+    owner_of: Callable[[str], Owner],
+    tell: Callable[[str], None],
+) -> KernelProfile | None:
+    """Profile by the best profiler of the machine, else by torch's. A failing profiler costs only the profile."""
+    choice = chosen(job, facts)
+    tell(f"profile by {choice.profiler.value}")
+    if choice.profiler is not Profiler.TORCH:
+        # The baseline's runner is not needed any more, and the profiled process wants memory.
+        session.baseline.request(messages.Reset())
+        torch.cuda.empty_cache()
+        try:
+            return Profiling(job, spare, facts, str(session.reference.device)).profile(choice, owner_of)
+        except NotProfiled as error:
+            session.notes.append(f"{error}; torch's profiler was used in its place")
+    profile = _by_torch(session, owner_of)
+    return profile and profile.model_copy(update={"notes": (*choice.passed_over, *profile.notes)})
+
+
+def _by_torch(session: Session, owner_of: Callable[[str], Owner]) -> KernelProfile | None:
+    """Profile in the candidate's own runner; without a profile the verdict has its times alone."""
+    try:
+        answer = session.profile()
+    except (RunnerExited, RunnerTimeout, ProtocolError) as error:
+        session.notes.append(f"torch's profiler did not finish: {error}")
+        return None
+    if isinstance(answer, messages.Raised):
+        session.notes.append(f"torch's profiler failed: {answer.message}")
+        return None
+    return kernel_profile(encode(answer), owner_of)
 
 
 class Profiling:
