@@ -69,9 +69,10 @@ def with_remedies(reflection: Reflection, remedies: Sequence[Remedy]) -> Reflect
 
 def hints_of(reflection: Reflection) -> tuple[Hint, ...]:
     """Return the hints that a prompt with this reflection shows."""
+    advice = "; ".join(f"{what}: {said}" for what, said in reflection.advice.items())
     texts = {
         HintKind.RULE: reflection.hints,
-        HintKind.ADVICE: [f"{what}: {said}" for what, said in reflection.advice.items()],
+        HintKind.ADVICE: [advice] if advice else [],
         HintKind.REMEDY: [one.text for one in reflection.remedies],
     }
     return tuple(Hint(kind=kind, text=text) for kind, found in texts.items() for text in found)
