@@ -41,6 +41,7 @@ from hkbench.cli.batch_plan import (
 )
 from hkbench.cli.budgets import add_budgets, chosen_prices, limits
 from hkbench.cli.configuration import configure
+from hkbench.cli.experience_use import add_experience, asked, experience_of, fed
 from hkbench.cli.models import asks_model, calls_service, check_model, judge_model, make_client
 from hkbench.cli.preflight import check_machine, check_service, estimate
 from hkbench.cli.resume import choose_resumed, sources_of, take_recorded
@@ -53,7 +54,7 @@ from hkbench.cli.steps import doing
 from hkbench.compile_only.conditions import no_device
 from hkbench.compile_only.evaluator import CompileOnlyEvaluator, cross_compiled
 from hkbench.engine import Evaluator, LocalEvaluator, factory
-from hkbench.errors import UsageError
+from hkbench.errors import HkbenchError, UsageError
 from hkbench.lab import Stop
 from hkbench.lab.prompting import Prompter
 from hkbench.monitor import Display, make_display
@@ -147,6 +148,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_build_only(parser, ": for machines without an AMD GPU; --backend hip, hipkittens or triton (default: hip)")
     add_evaluation(parser)
     add_model(parser)
+    add_experience(parser)
     add_budgets(parser)
 
 
@@ -167,6 +169,7 @@ def run(options: argparse.Namespace) -> int:
     check_build_only(options)
     check_unmeasured(options)
     configure(options)
+    experience_of(options)
     place = place_of(options, datetime.now().astimezone())
     check_folder(place)
     chosen = choose(options) if recorded is None else choose_resumed(options, recorded)
@@ -188,12 +191,14 @@ def run(options: argparse.Namespace) -> int:
         return 0
     if not place.is_new and holds_run(place.folder):
         tell(describe_place(place, draft))
-    outcome, report = asyncio.run(_run(options, place, chosen, book, categories, prices))
+    outcome, report, unfed = asyncio.run(_run(options, place, chosen, book, categories, prices))
     aside = sys.stderr if options.display == "json" else sys.stdout  # whose output is the events alone
     for line in last_lines(report, options.results):
         print(line, file=aside)
     for line in unfinished(outcome):
         print(f"hkbench: {line}", file=sys.stderr)
+    if unfed is not None:
+        raise unfed
     if outcome.complete:
         return 0
     by_folder = f"{batch_command()} --resume {options.results}"
@@ -274,7 +279,8 @@ async def _run(
     book: PromptBook,
     categories: CategoryBook | None,
     prices: tuple[Price | None, Price | None],
-) -> tuple[Outcome, Report]:
+) -> tuple[Outcome, Report, HkbenchError | None]:
+    """Return how the run ended, its report, and why it could not be added to its experience."""
     written: list[Report] = []
     async with AsyncExitStack() as opened:
         with doing("starting the compilers" if options.build_only else "starting the device", options.display):
@@ -293,7 +299,9 @@ async def _run(
             audience = EventBus()
             recorder = Recorder(paths, audience.tell)
             stack.callback(recorder.close)
+            memory = stack.enter_context(asked(options))
             facts = _facts(evaluator, plan, *prices)
+            facts = facts.model_copy(update={"experience": memory.facts() if memory is not None else None})
             resumed = recorder.begin(config, facts, sources_of(options, plan.problems, categories))
             place.keep_latest(options.results)
             if place.is_new:
@@ -311,26 +319,30 @@ async def _run(
             clients = [make_client(options, backend)]
             if config.judge_model is not None:
                 clients.append(make_client(options, backend, config.judge_model))
+            prompter = Prompter(book, backend, evaluator, config.evaluation, categories=categories)
             try:
                 batch = Batch(
                     config,
                     recorder,
                     evaluator,
                     clients[0],
-                    Prompter(book, backend, evaluator, config.evaluation, categories=categories),
+                    prompter,
                     options.concurrency,
                     options.record,
                     finished_problems(paths, before, read_run_file(paths).extended),
                     stop,
                     judge=clients[-1],
                     deciding={name: problem.deciding for name, problem in before.problems.items()},
+                    memory=memory,
+                    recalled={name: problem.recalled for name, problem in before.problems.items()},
                 )
                 with stopped_by_signals(stop):
                     outcome = await run_batch(batch, plan.problems, resumed)
+                unfed = await fed(options, paths.root, prompter, plan.problems)
             finally:
                 for client in clients:
                     await client.close()
-    return outcome, written[0]
+    return outcome, written[0], unfed
 
 
 def _facts(evaluator: Evaluator, plan: RunPlan, price: Price | None, judge_price: Price | None) -> RunFacts:

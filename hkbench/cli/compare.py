@@ -15,9 +15,9 @@ WORSE = 1
 DESCRIPTION = """Compare two runs over the problems that both finished: is B better than A, or is the difference chance?
 
 Each problem counts by its best correct sample. Intervals are 95 %, by a bootstrap over problems; fewer than six
-problems that differ settle nothing. Of more than two runs each is compared with the first. Runs on other devices or at
-other sizes are refused. Exit code 0, whatever is found, unless --fail-if-worse is given. generate_report.py A B makes
-a page of the same."""
+problems that differ settle nothing. Of more than two runs each is compared with the first. Runs on other devices, at
+other sizes, or with an experience where the other has none are refused. Exit code 0, whatever is found, unless
+--fail-if-worse is given. generate_report.py A B makes a page of the same."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_force(parser: argparse._ActionsContainer) -> None:
-    parser.add_argument("--force", action="store_true", help="compare runs on other devices or at other sizes too")
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="compare runs on other devices, at other sizes, with and without an experience too",
+    )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -42,6 +42,7 @@ COMMANDS = {
     "monitor": Command("monitor", "watch a run, live or finished"),
     "show": Command("show", "print a run as a table, one problem, or everything about one sample"),
     "compare": Command("compare", "is run B better than run A, or is the difference chance?"),
+    "experience": Command("experience", "what earlier runs are worth to later ones: fill, check, show, ask"),
     "export": Command("export", "write a run in the layout of KernelBench's run folders"),
     "import": Command("imports", "turn the kernels of a KernelBench run into recorded replies"),
     "rerun": Command("rerun", "evaluate samples of a run again from their recorded code, without a model"),

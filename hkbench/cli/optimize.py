@@ -8,6 +8,7 @@ from pathlib import Path
 from hkbench.cli import batch
 from hkbench.cli.arguments import add_build_only, add_device, add_model, add_prompts, not_negative, positive
 from hkbench.cli.budgets import add_budgets
+from hkbench.cli.experience_use import add_experience
 from hkbench.cli.fields import add_field, description, with_default
 from hkbench.cli.parser import Parser
 from hkbench.cli.settings import add_evaluation
@@ -54,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_build_only(parser, ": for machines without an AMD GPU; registers and spills are what is made fewer")
     add_evaluation(parser)
     add_model(parser)
+    add_experience(parser)
     add_budgets(parser)
 
 

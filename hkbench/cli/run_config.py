@@ -9,6 +9,7 @@ from hkbench.batch import RunPlan
 from hkbench.categories import CategoryBook
 from hkbench.cli.arguments import chosen_backend, chosen_sizes, device_kind
 from hkbench.cli.batch_plan import plan_of
+from hkbench.cli.experience_use import experience_of
 from hkbench.cli.models import judge_model, model_name, shown_base_url
 from hkbench.cli.settings import evaluation_settings
 from hkbench.compile_only.evaluator import BUILD_ONLY_BACKEND, DEFAULT_ARCH
@@ -80,6 +81,8 @@ def config_of(
         judge_model=judge_model(options) if plan.strategy.asks_judge else None,
         prompts_sha256=book.sha256,
         categories_sha256=categories.sha256 if categories is not None else None,
+        experience=str(experience) if (experience := experience_of(options)) is not None else None,
+        hold_out=options.hold_out,
         evaluation=settings_of(options),
     )
 

@@ -24,6 +24,7 @@ from hkbench.report import aggregate
 from hkbench.report.budget import budget_of
 from hkbench.report.definitions import DEFINITIONS
 from hkbench.report.disagreements import disagreements
+from hkbench.report.experience import experience_of, experience_sentence
 from hkbench.report.model import (
     FAST_P,
     AdviceReport,
@@ -71,6 +72,7 @@ def detail(run: RunView) -> Report:
         problems=tuple(_problem(run, problem) for problem in run.problems),
         disagreements=disagreements(run),
         damage=tuple(DamageReport(file=d.file, line=d.line, message=d.message) for d in run.corrupt),
+        experience=experience_of(run),
         definitions=DEFINITIONS,
     )
 
@@ -78,7 +80,8 @@ def detail(run: RunView) -> Report:
 def _headline_sentences(run: RunView, outcomes: dict[Outcome, int]) -> tuple[str, ...]:
     best = [(sample.ownership, sample.language) for sample in _faster(run.problems)]
     said = own_kernels(best, run.config.backend)
-    return (sentence(outcomes), *([said] if said is not None else []), *_other_rules(run))
+    recalled = experience_sentence(experience_of(run))
+    return (sentence(outcomes), *([said] if said is not None else []), *_other_rules(run), *recalled)
 
 
 def _other_rules(run: RunView) -> tuple[str, ...]:

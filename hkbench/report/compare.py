@@ -26,7 +26,7 @@ from hkbench.report.comparison import (
 from hkbench.report.definitions import COMPARISON_DEFINITIONS
 from hkbench.report.model import FAST_P, Estimate, Headline, ProblemReport, Report
 from hkbench.report.paired import KS, above, chance, left_out_of, mean, paired_with, run_totals, versus
-from hkbench.report.settings import differences, obstacles, setting_rows, unlike
+from hkbench.report.settings import differences, mixed, obstacles, recalled, setting_rows, unlike
 from hkbench.stats import Floats, bootstrap_interval, geometric_mean, share_interval
 from hkbench.store.sanitize import one_line
 
@@ -38,7 +38,8 @@ def compare(runs: Sequence[tuple[str, Report]], *, force: bool = False, rank_by:
 
     Raises:
         UsageError: fewer than two runs, or more than there are letters; a run measured nothing; a run was measured on
-            another device or at other sizes (unless `force`); a run has no judged problem in common with the first.
+            another device, at other sizes, or with an experience where another has none (unless `force`); a run has no
+            judged problem in common with the first.
     """
     if not 2 <= len(runs) <= len(NAMES):
         raise UsageError(f"{len(runs)} runs cannot be compared: name two, or up to {len(NAMES)}")
@@ -87,8 +88,10 @@ def labels_of(runs: Sequence[tuple[str, RunConfig]]) -> list[str]:
 
 def _check_alike(settings: Sequence[SettingRow], runs: int) -> None:
     for place in range(1, runs):
-        if found := obstacles(differences(settings, place)):
-            raise UsageError(f"{unlike(found, NAMES[place], NAMES[0])} --force compares them all the same")
+        found, names = differences(settings, place), (NAMES[place], NAMES[0])
+        said = [say(these, *names) for these, say in ((obstacles(found), unlike), (mixed(found), recalled)) if these]
+        if said:
+            raise UsageError(f"{' '.join(said)} --force compares them all the same")
 
 
 def _against(first: Report, other: Report, run: str, labels: tuple[str, str]) -> Against:

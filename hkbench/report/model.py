@@ -17,6 +17,7 @@ from hkbench.records import (
     BackendName,
     BaselineName,
     BoundQuality,
+    ExperienceFacts,
     FailureKind,
     Interval,
     Layout,
@@ -407,6 +408,19 @@ class Disagreement(ReportRecord):
     faster: Measured
 
 
+class ExperienceReport(ReportRecord):
+    """What a run asked earlier ones, and got."""
+
+    database: str
+    hold_out: str | None  #: nothing is recalled of problems with such a name
+    content: ExperienceFacts | None  #: of the database when the run began
+    asked: int  #: different questions
+    kernels: int  #: of the answers, those that held a kernel
+    remedies: int  #: those that held remedies
+    moves: int  #: those that held moves
+    prompts: int  #: that showed a remedy
+
+
 class Report(ReportRecord):
     """detailed_report.json."""
 
@@ -423,6 +437,7 @@ class Report(ReportRecord):
     problems: tuple[ProblemReport, ...]
     damage: tuple[DamageReport, ...]
     disagreements: tuple[Disagreement, ...] = ()  #: of the machine's measurements with themselves, by problem
+    experience: ExperienceReport | None = None  #: `None`: the run asked none
     definitions: dict[str, str]
 
 

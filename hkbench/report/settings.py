@@ -19,7 +19,12 @@ _STRICT = "The runs were not evaluated alike ({}): what passes in one may fail i
 _TRIED = (
     "The runs did not have equally many attempts or samples ({}): more attempts raise a run's best even at equal skill."
 )
+_RECALLED = (
+    "The runs did not recall the same ({}): what earlier runs knew helps or misleads one of them, and says nothing of "
+    "the model."
+)
 _MEASURED = {"device", "sizes", "device name", "device arch"}
+_EXPERIENCE = {"experience", "hold out", "experience content"}
 _TRIES = {"samples", "attempts", "ends early"}
 _NO_VERDICT = {"profile_slow", "profile_timeout", "keep_profile", "keep_assembly", "prepare_builds"}
 
@@ -60,6 +65,16 @@ def obstacles(found: Sequence[Difference]) -> list[Difference]:
     return [one for one in found if one.setting in _MEASURED and one.a is not None and one.b is not None]
 
 
+def mixed(found: Sequence[Difference]) -> list[Difference]:
+    """Return the difference that makes one run one with an experience and the other one without."""
+    return [one for one in found if one.setting == "experience" and None in (one.a, one.b)]
+
+
+def recalled(found: Sequence[Difference], run: str, first: str) -> str:
+    """Return why a run with an experience says nothing of one without. Names as in `unlike`."""
+    return _sentence(_RECALLED, found, run, first)
+
+
 def unlike(found: Sequence[Difference], run: str, first: str) -> str:
     """Return why speed-ups of the runs say nothing of each other. `run`, `first`: what the runs are called."""
     return _sentence(_UNLIKE, found, run, first)
@@ -70,6 +85,7 @@ def caveats(found: Sequence[Difference], run: str, first: str) -> Iterator[str]:
     for sentence, these in (
         (_UNLIKE, obstacles(found)),
         (_STRICT, [one for one in found if one.setting in _STRICTNESS]),
+        (_RECALLED, [one for one in found if one.setting in _EXPERIENCE]),
         (_TRIED, [one for one in found if one.setting in _TRIES]),
     ):
         if these:
@@ -98,6 +114,7 @@ def _facts(facts: RunFacts) -> dict[str, str | None]:
         "device arch": device.arch if device is not None else None,
         **{f"machine {key}": value for key, value in facts.hardware.items() if key != "device"},
         "hkbench": facts.hkbench,
+        "experience content": facts.experience.digest if facts.experience is not None else None,
         "price": price(facts.price) if facts.price is not None else None,
         "judge price": price(facts.judge_price) if facts.judge_price is not None else None,
         **dict(facts.versions),

@@ -41,6 +41,8 @@ def differences(before: RunConfig, now: RunConfig, unknown: Collection[str] = ()
             continue
         if name in _HASHES:
             refused.append(f"{_HASHES[name]} differ from those of the run")
+        elif name == "experience" and None not in (old.get(name), new[name]):
+            continue  # where the database lies
         elif name in _MORE:
             grown = new[name] > old[name]
             (added if grown else refused).append(f"{name} {old[name]} -> {new[name]}{'' if grown else _FEWER}")

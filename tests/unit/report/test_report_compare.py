@@ -18,6 +18,7 @@ from hkbench.report.compare_text import comparison_lines
 from hkbench.report.compare_words import conclusion
 from hkbench.report.comparison import NAMES, Comparison
 from hkbench.report.model import Report
+from hkbench.report.settings import caveats, differences
 from hkbench.store.reader import read_run
 
 
@@ -134,6 +135,17 @@ def test_runs_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
     for wrong in ([("a", a)], [("a", a)] * (len(NAMES) + 1)):
         with pytest.raises(UsageError, match="cannot be compared"):
             compare(wrong)
+
+
+def test_runs_with_and_without_an_experience_are_not_mixed_unless_told(tmp_path: Path) -> None:
+    cold, warm = report_of(tmp_path / "a", [1.0]), report_of(tmp_path / "b", [1.0], experience="/e.db")
+    with pytest.raises(UsageError, match=r"experience: none in A, /e.db in B.*--force"):
+        compare([("a", cold), ("b", warm)])
+    mixed = compare([("a", cold), ("b", warm)], force=True)
+    [said] = caveats(differences(mixed.settings, 1), "B", "A")
+    assert "recall" in said
+    other = report_of(tmp_path / "c", [1.0], experience="/moved.db")
+    assert compare([("b", warm), ("c", other)]).against[0].whole.a.problems == 1
 
 
 def test_the_text_of_several_names_the_first_and_each_pair(three: Comparison) -> None:
