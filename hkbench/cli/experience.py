@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from hkbench.experience.database import Database
 from hkbench.experience.feed import add_run, check
 from hkbench.experience.summary import CommonError, ModelUse, Summary, summarise
 from hkbench.headline import plural
-from hkbench.records import KnownMove, SizeSet
+from hkbench.records import MoveGain, SizeSet
 from hkbench.registry import backend_names
 from hkbench.report.format import UNKNOWN, money_or_unknown, pairs, percent, ratio, table, wrapped
 from hkbench.store.find import holds_run
@@ -145,21 +144,15 @@ def summary_lines(found: Summary, name: str) -> list[str]:
     lines = pairs([("Experience", f"{name}: {plural(facts.runs, 'run')}, {facts.bytes / MIB:.1f} MiB, {facts.digest}")])
     if not found.models:
         return [*lines, "no sample of such a run is in it"]
-    header = ("model", "language", "strategy", "runs", "samples", "correct", "not built", "cost")
-    lines += ["", *table(header, [_model_row(one) for one in found.models], range(3, 8))]
+    columns: tuple[str, ...] = ("model", "language", "strategy", "runs", "samples", "correct", "not built", "cost")
+    lines += ["", *table(columns, [_model_row(one) for one in found.models], range(3, 8))]
     if found.errors:
         lines += ["", "The commonest errors, each with what followed it:"]
         for number, error in enumerate(found.errors, start=1):
             lines += _error_lines(number, error)
     if found.moves:
-        lines += [
-            "",
-            *table(
-                ("bottleneck, move", "tried", "gained", "mean gain"),
-                [_move_row(one) for one in found.moves],
-                range(1, 4),
-            ),
-        ]
+        columns = ("move, what the kernel waits for", "tried", "failed", "gained", "mean gain")
+        lines += ["", *table(columns, [_move_row(one) for one in found.moves], range(1, 5))]
     return lines
 
 
@@ -180,9 +173,9 @@ def _error_lines(number: int, error: CommonError) -> list[str]:
     return lines
 
 
-def _move_row(one: KnownMove) -> tuple[str, ...]:
-    mean = UNKNOWN if one.mean_log_gain is None else ratio(math.exp(one.mean_log_gain))
-    return (f"{one.bottleneck}, {one.move}", str(one.tried), str(one.gained), mean)
+def _move_row(one: MoveGain) -> tuple[str, ...]:
+    waits_for = "not known" if one.bottleneck is None else one.bottleneck.value
+    return (f"{one.move}, {waits_for}", str(one.tried), str(one.failed), str(one.gained), ratio(one.mean_gain))
 
 
 def similar_lines(found: tuple[Similar, ...]) -> list[str]:

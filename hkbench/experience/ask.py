@@ -21,7 +21,7 @@ from hkbench.records import (
     Interval,
     KernelSource,
     KnownKernel,
-    KnownMove,
+    MoveGain,
     Problem,
     Record,
     Remedy,
@@ -113,7 +113,7 @@ class Experience:
         ]
         return sorted(known, key=lambda one: (-share_interval(one.helped, one.tried).low, one.text))
 
-    def moves(self, problem: Problem, backend: BackendName) -> tuple[KnownMove, ...]:
+    def moves(self, problem: Problem, backend: BackendName) -> tuple[MoveGain, ...]:
         """Return what moves brought to kernels of the backend, by class of bottleneck."""
         self._hold(problem)
         return move_gains(self._database, backend)[:MAX_MOVES]

@@ -7,10 +7,10 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from hashlib import sha256
+from typing import Any
 
 from pydantic import ValidationError
 
-from hkbench.experience.bottleneck import Bottleneck, bottleneck_of
 from hkbench.experience.facts import Traits
 from hkbench.experience.fingerprint import Fingerprint, fingerprint
 from hkbench.experience.mending import mends, remedies
@@ -26,7 +26,17 @@ from hkbench.experience.rows import (
     digest_of,
 )
 from hkbench.experience.told import Told, ToldProblem
-from hkbench.records import ReplyReceived, RunStarted, SampleKey, Stage, Status, Verdict, best_of
+from hkbench.records import (
+    CONFIRM,
+    ReplyReceived,
+    RunStarted,
+    SampleKey,
+    Stage,
+    Status,
+    Verdict,
+    best_of,
+    bottleneck_of,
+)
 from hkbench.store.costs import cost_of
 from hkbench.store.events import read_history
 from hkbench.store.layout import ProblemPaths, RunPaths
@@ -139,7 +149,10 @@ def _sample_row(run: str, told: ToldProblem, one: Told, file: RunFile, state: Pr
     above = told.samples.get(one.parent) if one.parent is not None else None
     gain = verdict.speedup
     step = state.steps.get(one.key.attempt)
-    bottleneck, log_gain, gained = _gain(one, above)
+    move = None if step is None else step.partition(" (")[0]
+    made: dict[str, Any] = {"move": None, "bottleneck": None, "log_gain": None, "gained": 0}
+    if move not in (None, CONFIRM) and above is not None and above.verdict.speedup is not None:
+        made = _gain(one, above, move)
     return SampleRow(
         run=run,
         problem=one.key.problem,
@@ -166,26 +179,20 @@ def _sample_row(run: str, told: ToldProblem, one: Told, file: RunFile, state: Pr
         sha256=verdict.conditions.candidate_sha256,
         parent_attempt=one.parent.attempt if one.parent is not None else None,
         parent_sample=one.parent.sample if one.parent is not None else None,
-        move=step.partition(" (")[0] if step is not None else None,
-        bottleneck=bottleneck,
-        log_gain=log_gain,
-        gained=int(gained),
+        **made,
     )
 
 
-def _gain(one: Told, above: Told | None) -> tuple[Bottleneck | None, float | None, bool]:
-    """Return the class of the sample that one was made from, the log gain over that, and whether it is beyond doubt.
-
-    A second measurement of the same code is no gain.
-    """
-    if above is None or not above.sound:
-        return None, None, False
-    if one.verdict.conditions.candidate_sha256 == above.verdict.conditions.candidate_sha256:
-        return None, None, False
+def _gain(one: Told, above: Told, move: str) -> dict[str, Any]:
+    """Return the columns of a move: what it was made to, its log gain, and whether that is beyond the intervals."""
     now, before = one.verdict.speedup, above.verdict.speedup
-    if now is None or before is None:
-        return bottleneck_of(above.verdict), None, False
-    return bottleneck_of(above.verdict), math.log(now.value / before.value), now.low > before.high
+    assert before is not None, "it was made from a kernel that was timed"
+    return {
+        "move": move,
+        "bottleneck": bottleneck_of(above.verdict),
+        "log_gain": None if now is None else math.log(now.value / before.value),
+        "gained": int(now is not None and now.low > before.high),
+    }
 
 
 def _kernel(told: ToldProblem) -> Iterator[KernelRow]:

@@ -1,21 +1,30 @@
-"""What moves brought in earlier runs, by the class of bottleneck of the kernel that they were tried on."""
+"""What moves brought in earlier runs, by what the kernels that they were tried on wait for."""
 
 from __future__ import annotations
 
+import math
+
 from hkbench.experience import queries
 from hkbench.experience.database import Database
-from hkbench.records import BackendName, KnownMove
+from hkbench.records import BackendName, MoveGain
 
 
 def move_gains(
     database: Database, backend: BackendName | None = None, model: str | None = None
-) -> tuple[KnownMove, ...]:
-    """Return for each class of bottleneck and each move: tried, gained, the mean log speed-up over the parent.
+) -> tuple[MoveGain, ...]:
+    """Return what each move came to, apart for what the kernels wait for; the most tried come first.
 
-    A move that broke the kernel was tried and did not gain; the mean is of those that were timed. The most tried come
-    first. `backend`, `model`: of these runs only.
+    `backend`, `model`: of these runs only. The means are over all tries that were timed, in all runs.
     """
     return tuple(
-        KnownMove(bottleneck=bottleneck, move=move, tried=tried, gained=gained, mean_log_gain=mean)
-        for bottleneck, move, tried, gained, mean in database.rows(queries.MOVES, backend, model)
+        MoveGain(
+            move=move,
+            bottleneck=bottleneck,
+            tried=tried,
+            failed=failed,
+            gained=gained,
+            log_gain=max(0.0, log_gain or 0.0),
+            mean_gain=None if mean is None else math.exp(mean),
+        )
+        for move, bottleneck, tried, failed, gained, log_gain, mean in database.rows(queries.MOVES, backend, model)
     )

@@ -34,11 +34,11 @@ WHERE facts IS NOT NULL AND (?1 IS NULL OR run.backend = ?1)
 """
 
 MOVES = """
-SELECT bottleneck, move, COUNT(*), SUM(gained), AVG(log_gain) FROM sample JOIN run ON run.id = sample.run
-WHERE move IS NOT NULL AND bottleneck IS NOT NULL
-    AND (?1 IS NULL OR run.backend = ?1) AND (?2 IS NULL OR run.model = ?2)
+SELECT move, bottleneck, COUNT(*), SUM(log_gain IS NULL), SUM(gained), SUM(gained * log_gain), AVG(log_gain)
+FROM sample JOIN run ON run.id = sample.run
+WHERE move IS NOT NULL AND (?1 IS NULL OR run.backend = ?1) AND (?2 IS NULL OR run.model = ?2)
     AND NOT EXISTS (SELECT 1 FROM held WHERE held.run = sample.run AND held.problem = sample.problem)
-GROUP BY bottleneck, move ORDER BY COUNT(*) DESC, bottleneck, move
+GROUP BY move, bottleneck ORDER BY COUNT(*) DESC, move, bottleneck
 """
 
 PROBLEMS = "SELECT run, name, sha256, facts FROM problem"

@@ -68,9 +68,9 @@ class SampleRow(NamedTuple):
     sha256: str | None
     parent_attempt: int | None
     parent_sample: int | None
-    move: str | None  #: that made it from its parent
-    bottleneck: str | None  #: of its parent, where that was correct
-    log_gain: float | None  #: over its parent; `None`: one of the two has no speed-up
+    move: str | None  #: that made it from its parent, where that was timed; else `None`
+    bottleneck: str | None  #: what the parent waits for; `None`: not known
+    log_gain: float | None  #: over the parent; `None`: it has no speed-up
     gained: int  #: by more than the intervals
 
 

@@ -26,7 +26,7 @@ MIGRATIONS: tuple[str, ...] = (
         parent_attempt INTEGER, parent_sample INTEGER, move TEXT, bottleneck TEXT, log_gain REAL,
         gained INTEGER NOT NULL, PRIMARY KEY (run, problem, attempt, sample)
     ) STRICT, WITHOUT ROWID;
-    CREATE INDEX sample_move ON sample (bottleneck, move) WHERE move IS NOT NULL;
+    CREATE INDEX sample_move ON sample (move, bottleneck) WHERE move IS NOT NULL;
 
     CREATE TABLE error (
         run TEXT NOT NULL REFERENCES run ON DELETE CASCADE, fingerprint TEXT NOT NULL, kind TEXT NOT NULL,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hkbench.experience import queries
 from hkbench.experience.database import Database
 from hkbench.experience.gains import move_gains
-from hkbench.records import BackendName, ExperienceFacts, KnownMove, Record
+from hkbench.records import BackendName, ExperienceFacts, MoveGain, Record
 from hkbench.stats import share_interval
 
 MAX_HINTS = 3  #: of an error
@@ -57,7 +57,7 @@ class Summary(Record):
     experience: ExperienceFacts
     models: tuple[ModelUse, ...]
     errors: tuple[CommonError, ...]
-    moves: tuple[KnownMove, ...]
+    moves: tuple[MoveGain, ...]
 
 
 def summarise(database: Database, backend: BackendName | None, model: str | None, limit: int) -> Summary:

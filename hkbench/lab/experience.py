@@ -15,7 +15,7 @@ from hkbench.records import (
     Failure,
     KernelSource,
     KnownKernel,
-    KnownMove,
+    MoveGain,
     Problem,
     RecallKind,
     Remedy,
@@ -38,7 +38,7 @@ class Memory(Protocol):
     def remedies(self, problem: Problem, failure: Fingerprint, backend: BackendName) -> tuple[Remedy, ...]:
         """Return what mended such a failure, the surest first."""
 
-    def moves(self, problem: Problem, backend: BackendName) -> tuple[KnownMove, ...]:
+    def moves(self, problem: Problem, backend: BackendName) -> tuple[MoveGain, ...]:
         """Return what moves brought."""
 
 
@@ -77,7 +77,7 @@ class Recaller:
             known = self._record(RecallKind.REMEDIES, mark.digest, remedies=found)
         return known.remedies
 
-    def moves(self) -> tuple[KnownMove, ...]:
+    def moves(self) -> tuple[MoveGain, ...]:
         """Return what moves brought."""
         known = self._recalled.get((RecallKind.MOVES, ""))
         if known is None:
@@ -96,7 +96,7 @@ class Recaller:
         about: str,
         kernel: KernelSource | None = None,
         remedies: tuple[Remedy, ...] = (),
-        moves: tuple[KnownMove, ...] = (),
+        moves: tuple[MoveGain, ...] = (),
     ) -> ExperienceRecalled:
         event = ExperienceRecalled(
             problem=self._problem.name, what=what, about=about, kernel=kernel, remedies=remedies, moves=moves

@@ -52,7 +52,7 @@ from hkbench.records import (
     GenerationFailed,
     GenerationStarted,
     KnownKernel,
-    KnownMove,
+    MoveGain,
     Problem,
     Prompt,
     PromptRendered,
@@ -391,7 +391,7 @@ class Lab:
         """Return what mended such a failure in earlier runs, the surest first; `reflect_on` shows them by itself."""
         return () if self._recaller is None else self._recaller.remedies(failure)
 
-    def known_moves(self) -> tuple[KnownMove, ...]:
+    def known_moves(self) -> tuple[MoveGain, ...]:
         """Return what moves brought in earlier runs, by class of bottleneck; nothing without an experience."""
         return () if self._recaller is None else self._recaller.moves()
 

@@ -24,7 +24,6 @@ from hkbench.records.experience import (
     HintKind as HintKind,
     KernelSource as KernelSource,
     KnownKernel as KnownKernel,
-    KnownMove as KnownMove,
     RecallKind as RecallKind,
     Remedy as Remedy,
     Source as Source,

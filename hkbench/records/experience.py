@@ -70,16 +70,6 @@ class Remedy(Record):
         return f"helped {self.helped} of {self.tried}"
 
 
-class KnownMove(Record):
-    """What a move brought to kernels of a class of bottleneck, in earlier runs."""
-
-    bottleneck: str  #: a `Bottleneck`
-    move: str
-    tried: int  #: kernels that were made by it
-    gained: int  #: of these, those that were faster by more than the intervals
-    mean_log_gain: float | None  #: of those that were correct; `None`: none was
-
-
 class RecallKind(StrEnum):
     """What was asked of the experience."""
 

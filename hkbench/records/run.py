@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 from hkbench.records.advice import AnswerForm, QuestionKind
 from hkbench.records.base import BackendName, DeviceKind, Flag, FolderName, Record
 from hkbench.records.device import DeviceFacts
-from hkbench.records.experience import ExperienceFacts, Hint, KernelSource, KnownMove, RecallKind, Remedy
+from hkbench.records.experience import ExperienceFacts, Hint, KernelSource, RecallKind, Remedy
 from hkbench.records.failures import FailureKind
 from hkbench.records.generation import (
     AdviceKey,
@@ -24,6 +24,7 @@ from hkbench.records.generation import (
     SampleKey,
     Usage,
 )
+from hkbench.records.moves import MoveGain
 from hkbench.records.outcome import SOLVED
 from hkbench.records.problem import SizeSet
 from hkbench.records.strategy import RunStrategy, older_strategy
@@ -375,7 +376,7 @@ class ExperienceRecalled(Event):
     about: str  #: digest of the problem's facts, or of the failure; empty of moves
     kernel: KernelSource | None = None  #: its code is the problem's known_kernel.py
     remedies: tuple[Remedy, ...] = ()
-    moves: tuple[KnownMove, ...] = ()
+    moves: tuple[MoveGain, ...] = ()
 
     @property
     def found(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from hkbench.experience.ask import Experience
 from hkbench.experience.database import Database
 from hkbench.experience.feed import add_run
 from hkbench.experience.fingerprint import Fingerprint, fingerprint
+from hkbench.moves import Priors
 from hkbench.records import (
     DeviceFacts,
     DeviceKind,
@@ -153,16 +155,25 @@ def test_moves_are_counted_by_the_class_of_the_kernel_that_they_were_tried_on(fo
     run.start()
     start = judged(run, name, 1, 1, correct(name, 1.0), "a")
     for attempt, (step, verdict) in enumerate(
-        [("tile (BM: 1 -> 2)", correct(name, 2.0)), ("tile", incorrect(name)), ("unroll", correct(name, 1.01))], 2
+        [
+            ("tile (BM: 1 -> 2)", correct(name, 2.0)),
+            ("tile", incorrect(name)),
+            ("unroll", correct(name, 1.01)),
+            ("confirm", correct(name, 1.0)),
+        ],
+        2,
     ):
         run.emit(_prompt(run, attempt, start, step))
         judged(run, name, attempt, 1, verdict, step)
     found = Experience(filled(folder / "e.db", run)).moves(problem("9_Other", "x"), "cpp")
-    assert [(one.bottleneck, one.move, one.tried, one.gained) for one in found] == [
-        ("unknown", "tile", 2, 1),
-        ("unknown", "unroll", 1, 0),
+    assert [(one.move, one.bottleneck, one.tried, one.failed, one.gained) for one in found] == [
+        ("tile", None, 2, 1, 1),
+        ("unroll", None, 1, 0, 0),
     ]
-    assert found[0].mean_log_gain == pytest.approx(0.6931, abs=1e-3)
+    assert found[0].log_gain == pytest.approx(math.log(2))
+    assert found[0].mean_gain == pytest.approx(2.0)
+    weights = [Priors(found).weight(move, None) for move in ("tile", "unroll")]
+    assert weights[0] > 1.0 > weights[1]
 
 
 def _prompt(run: RunFolder, attempt: int, parent: SampleKey, step: str) -> PromptRendered:

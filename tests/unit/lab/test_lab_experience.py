@@ -18,6 +18,7 @@ from hkbench.lab.experience import Recaller
 from hkbench.prompts import load_prompts
 from hkbench.records import (
     AnyEvent,
+    Bottleneck,
     DeviceFacts,
     DeviceKind,
     EvaluationSettings,
@@ -28,7 +29,7 @@ from hkbench.records import (
     HintKind,
     KernelSource,
     KnownKernel,
-    KnownMove,
+    MoveGain,
     Problem,
     ProblemFacts,
     Prompt,
@@ -48,7 +49,7 @@ from hkbench.store.state import RunState
 NAME = "1_ReLU"
 PROBLEM = Problem(number=1, name=NAME, level=1, path=Path(NAME), source="", sha256="0" * 64)
 SOURCE = Source(run="run_a", problem="2_Tanh", attempt=2, sample=1)
-MOVE = KnownMove(bottleneck="memory", move="vectorise", tried=4, gained=3, mean_log_gain=0.2)
+MOVE = MoveGain(bottleneck=Bottleneck.GMEM, move="vectorise", tried=4, failed=1, gained=3, log_gain=0.6)
 DEVICE = DeviceFacts(kind=DeviceKind.CPU, index=0, name="a CPU")
 
 
@@ -70,7 +71,7 @@ class Book:
         self.asked += 1
         return tuple(Remedy(text=text, symbol=failure.symbol, source=SOURCE, helped=3, tried=4) for text in self.texts)
 
-    def moves(self, _problem: Problem, _backend: str) -> tuple[KnownMove, ...]:
+    def moves(self, _problem: Problem, _backend: str) -> tuple[MoveGain, ...]:
         self.asked += 1
         return (MOVE,)
 
