@@ -27,6 +27,7 @@ from hkbench.lab.prompting import Prompter
 from hkbench.llm.client import ModelClient
 from hkbench.records import Problem, ProblemClosed, ProblemStarted, RunClosed, RunConfig, RunStarted, RunStopping
 from hkbench.store.recorder import Recorder
+from hkbench.store.samples import ProblemState
 from hkbench.strategies import find_strategy
 
 
@@ -59,7 +60,7 @@ class Batch:
         finished: Mapping[str, ProblemClosed] | None = None,
         stop: Stop | None = None,
         judge: ModelClient | None = None,
-        deciding: Mapping[str, Mapping[int, frozenset[int]]] | None = None,
+        before: Mapping[str, ProblemState] | None = None,
         memory: Memory | None = None,
         recalled: Mapping[str, Recalled] | None = None,
     ) -> None:
@@ -72,7 +73,7 @@ class Batch:
         fields = {"model", "base_url", "api", "temperature", "max_tokens", "reasoning_effort", "replay"}
         self._request = config.model_dump(mode="json", include=fields) if record else None
         self._finished = finished or {}
-        self._deciding = deciding or {}
+        self._before = before or {}
         self._memory = memory
         self._recalled = recalled or {}
         self._stop = stop or Stop()
@@ -133,9 +134,9 @@ class Batch:
                 return
             config = self._config
             parts = (self._prompter, self._client, self._evaluator, self._recorder)
-            deciding = self._deciding.get(problem.name)
             services = (config.model, self._request, self._stop, self._adviser)
-            lab = Lab(problem, *parts, *services, deciding, self._strategy.describe, self._recaller(problem))
+            before = self._before.get(problem.name)
+            lab = Lab(problem, *parts, *services, before, self._strategy.describe, self._recaller(problem))
             self._labs.add(lab)
             self._recorder.event(ProblemStarted(problem=problem.name))
             error: HkbenchError | None = None

@@ -332,7 +332,7 @@ async def _run(
                     finished_problems(paths, before, read_run_file(paths).extended),
                     stop,
                     judge=clients[-1],
-                    deciding={name: problem.deciding for name, problem in before.problems.items()},
+                    before=before.problems,
                     memory=memory,
                     recalled={name: problem.recalled for name, problem in before.problems.items()},
                 )

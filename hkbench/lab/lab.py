@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from random import Random
@@ -20,13 +20,14 @@ from hkbench.categories import (
 )
 from hkbench.device_kinds import model_of
 from hkbench.engine import Evaluator
-from hkbench.errors import HkbenchError, InternalError, ModelUnavailable, RunStopped
+from hkbench.errors import HkbenchError, InternalError, RunStopped
 from hkbench.experience.facts import traits
 from hkbench.headline import plural
 from hkbench.lab.advice import Adviser
 from hkbench.lab.experience import Recaller
+from hkbench.lab.flight import Begun, Flight, raise_failures
 from hkbench.lab.prompting import Prompter
-from hkbench.lab.samples import Ask, Attempt, Proposal, Sample, best_of, replaces
+from hkbench.lab.samples import Ask, Attempt, Proposal, Sample, best_of, better, earlier_with_code, tried
 from hkbench.lab.stop import CallPermit, Stop
 from hkbench.lab.verdicts import Verdicts
 from hkbench.llm.client import ModelClient
@@ -34,7 +35,6 @@ from hkbench.llm.extract import extract
 from hkbench.prompts import (
     Reflection,
     StageSheet,
-    Tried,
     hints_of,
     reflect_on,
     with_advice,
@@ -65,6 +65,7 @@ from hkbench.records import (
 )
 from hkbench.store.figures import speedup
 from hkbench.store.recorder import Recorder
+from hkbench.store.samples import ProblemState
 
 _NOT_TIMED = "no rule on speed-up, gain or roofline holds"
 _NOT_HELD = f"{_NOT_TIMED}, nor one on correctness once a kernel compiles"
@@ -73,10 +74,11 @@ _NOT_HELD = f"{_NOT_TIMED}, nor one on correctness once a kernel compiles"
 class Lab:
     """Offer a strategy what it needs for one problem.
 
-    `prompt`, `generate`, `evaluate`, `reflect_on`, one attempt after the other; `expand`, several side by side;
-    `propose`, code that no model wrote; `consult` where there is a judge, `classify` and `situation` where there are
-    categories; `decide` notes what was chosen; `known_kernel`, `known_remedies` and `known_moves` ask earlier runs.
-    `samples` are all that strategies decide on.
+    `prompt`, `generate`, `evaluate`, `reflect_on`, one attempt after the other; several side by side by `expand`, which
+    tells of them together, and `flight`, which tells of each as it is judged; `propose`, code that no model wrote;
+    `consult` where there is a judge, `classify` and `situation` where there are categories; `decide` notes what was
+    chosen; `known_kernel`, `known_remedies` and `known_moves` ask earlier runs. `samples` are all that strategies
+    decide on.
     """
 
     def __init__(
@@ -90,11 +92,11 @@ class Lab:
         request: dict[str, Any] | None = None,
         stop: Stop | None = None,
         adviser: Adviser | None = None,
-        deciding: Mapping[int, frozenset[int]] | None = None,
+        before: ProblemState | None = None,
         describe: Callable[[Attempt], str | None] = lambda _: None,
         recaller: Recaller | None = None,
     ) -> None:
-        """Take `deciding`: by attempt, the samples that the recorded prompt of the next attempt was made after."""
+        """Take `before`: what the journal says of the problem when the run is resumed."""
         self.problem = problem
         self.best: Sample | None = None  #: that strategies decide on: the best of the samples so far
         self.best_of_all: Sample | None = None  #: also of samples that were added to an attempt after its decision
@@ -112,11 +114,11 @@ class Lab:
         self._begun = 0  # the highest number of an attempt
         self._samples: dict[SampleKey, Sample] = {}
         self._attempts: dict[int, Sample] = {}  # the best sample of each that is closed
-        self._deciding = deciding or {}
+        self._before = before or ProblemState()
         self._describe = describe
         self._recaller = recaller
         self._asked: dict[int, QuestionKind] = {}  # by attempt, what the judge was asked before it
-        self._verdicts = Verdicts(problem, prompter, evaluator, recorder, self._stop)
+        self._verdicts = Verdicts(problem, prompter, evaluator, recorder, self._stop, self._before.order)
 
     @property
     def samples(self) -> tuple[Sample, ...]:
@@ -151,28 +153,36 @@ class Lab:
             RunStopped: the run ends, and the attempt was not begun.
         """
         self._begun = max(self._begun, attempt)
-        book, name = self._prompter.book, self.problem.name
-        text = self._recorder.prompt(name, attempt)
-        if text is not None:
-            template = book.choose(name, self._prompter.backend)
-            system = self._recorder.system(name, attempt)
-            digest = sha256(((system or "") + text).encode()).hexdigest()
-            return Prompt(text=text, system=system, template=template, sha256=digest)
-        self._stop.check()
-        about = None
-        if stage is not None:
-            guidance = stage.guidance_for(self._prompter.backend, self._evaluator.device.kind)
-            about = StageSheet(name=stage.name, focus=stage.focus, guidance=guidance)
-        prompt = await self._stop.run_unless_cancelled(self._prompter.render(self.problem, reflection, about))
-        self._recorder.save_prompt(name, attempt, prompt)
+        prompt = self._sent_prompt(attempt)
+        if prompt is not None and attempt in self._before.prompts:
+            return prompt
+        if prompt is None:
+            self._stop.check()
+            about = None
+            if stage is not None:
+                guidance = stage.guidance_for(self._prompter.backend, self._evaluator.device.kind)
+                about = StageSheet(name=stage.name, focus=stage.focus, guidance=guidance)
+            prompt = await self._stop.run_unless_cancelled(self._prompter.render(self.problem, reflection, about))
+            self._recorder.save_prompt(self.problem.name, attempt, prompt)
         start = parent.key if parent is not None else None
         if start is None and reflection is not None:
-            start = SampleKey(problem=name, attempt=reflection.attempt, sample=reflection.sample)
+            start = SampleKey(problem=self.problem.name, attempt=reflection.attempt, sample=reflection.sample)
         named = stage.name if stage is not None else None
         step = self._describe(Attempt(attempt, start, named, self._asked.get(attempt)))
         metrics, hints = (reflection.metrics, hints_of(reflection)) if reflection is not None else ((), ())
-        self._recorder.event(PromptRendered.of(name, attempt, prompt, start, metrics, step, hints))
+        self._recorder.event(PromptRendered.of(self.problem.name, attempt, prompt, start, metrics, step, hints))
         return prompt
+
+    def _sent_prompt(self, attempt: int) -> Prompt | None:
+        """Return the recorded prompt of an attempt."""
+        name = self.problem.name
+        text = self._recorder.prompt(name, attempt)
+        if text is None:
+            return None
+        system = self._recorder.system(name, attempt)
+        digest = sha256(((system or "") + text).encode()).hexdigest()
+        template = self._prompter.book.choose(name, self._prompter.backend)
+        return Prompt(text=text, system=system, template=template, sha256=digest)
 
     def propose(self, attempt: int, proposal: Proposal) -> Sample:
         """Return the candidate of an attempt without a model's call; the recorded one, where there is one.
@@ -190,9 +200,10 @@ class Lab:
         digest = sha256(extraction.source.encode()).hexdigest()
         candidate = Candidate(source=extraction.source, sha256=digest, key=key)
         if known is None:
+            self._recorder.save_extraction(key, extraction, candidate)
+        if known is None or (attempt, 1) not in self._before.named:
             parent = proposal.parent.key if proposal.parent is not None else None
             step = self._describe(Attempt(attempt, parent, rule=proposal.by))
-            self._recorder.save_extraction(key, extraction, candidate)
             self._recorder.event(CandidateExtracted.of(key, extraction, candidate, parent, step))
         return Sample(key, None, extraction, candidate, again=proposal.again, profile=proposal.profile)
 
@@ -206,25 +217,37 @@ class Lab:
         Raises:
             HkbenchError: as of `generate` and `evaluate`. Attempts that came to their verdicts are closed.
         """
-        first, begun = self._begun + 1, list[Sample | Prompt]()
-        for number, step in enumerate(steps, start=first):
-            if isinstance(step, Proposal):
-                begun.append(self.propose(number, step))
-            else:
-                begun.append(await self.prompt(number, step.hint, step.stage, step.parent))
-        work = (self._work(number, *one) for number, one in enumerate(zip(steps, begun, strict=True), start=first))
-        results = await asyncio.gather(*work, return_exceptions=True)
+        begun = [await self._begin(step) for step in steps]
+        results = await asyncio.gather(*(one.judge() for one in begun), return_exceptions=True)
         found = [self._decide_on(judged) for judged in results if isinstance(judged, list)]
         if len(found) < len(results):
-            _raise_failures(results)
+            raise_failures(results)
         return found
 
-    async def _work(self, attempt: int, step: Ask | Proposal, begun: Sample | Prompt) -> list[Sample]:
-        if isinstance(begun, Sample):
-            return await self._evaluate_all([begun])
-        assert isinstance(step, Ask), "it began with a prompt"
-        generated = await self.generate(begun, attempt, step.samples, step.parent)
-        return await self._evaluate_all([replace(sample, profile=step.profile) for sample in generated])
+    def flight(self) -> Flight:
+        """Return what begins attempts side by side and tells of each as soon as it is judged: `async with`.
+
+        Attempts are numbered in the order in which they are begun, from the next free number on.
+        """
+        return Flight(self._begin, self._decide_on, self._place)
+
+    async def _begin(self, step: Ask | Proposal) -> Begun:
+        number = self._begun + 1
+        if isinstance(step, Proposal):
+            proposed = self.propose(number, step)
+            return Begun(number, 1, lambda: self._evaluate_all([proposed]))
+        prompt = await self.prompt(number, step.hint, step.stage, step.parent)
+
+        async def judge() -> list[Sample]:
+            generated = await self.generate(prompt, number, step.samples, step.parent)
+            return await self._evaluate_all([replace(sample, profile=step.profile) for sample in generated])
+
+        return Begun(number, step.samples, judge)
+
+    def _place(self, begun: Begun) -> int | None:
+        """Return where in the journal the last verdict stands of those that an attempt needs; None: it lacks one."""
+        samples = self._before.deciding.get(begun.attempt) or range(1, begun.samples + 1)
+        return self._verdicts.place([(begun.attempt, sample) for sample in samples])
 
     async def generate(self, prompt: Prompt, attempt: int, n: int, parent: Sample | None = None) -> list[Sample]:
         """Generate N samples side by side; each is recorded before it is used.
@@ -240,7 +263,7 @@ class Lab:
         if len(replies) < n:
             if self._stop.requested and not self._stop.cancels_evaluations:
                 await self._evaluate_part([self._extract(key, reply, source) for key, reply in replies])
-            _raise_failures(results)
+            raise_failures(results)
         return [self._extract(key, reply, source) for key, reply in replies]
 
     async def _reply(self, key: SampleKey, prompt: Prompt) -> Reply:
@@ -298,7 +321,7 @@ class Lab:
         lost = [result for result in results if not isinstance(result, Verdict)]
         internal = [failure for failure in lost if isinstance(failure, InternalError)]
         if len(internal) < len(lost) or len(lost) == len(samples):
-            _raise_failures(lost)
+            raise_failures(lost)
         self.failed = self.failed or next(iter(internal), None)
         found = zip(samples, results, strict=True)
         return [replace(sample, verdict=v) for sample, v in found if isinstance(v, Verdict)]
@@ -307,10 +330,10 @@ class Lab:
         """Close an attempt, and return those of its samples that strategies decide on."""
         best = best_of(judged)
         self._close_attempt(best)
-        deciding = self._deciding.get(best.key.attempt)
+        deciding = self._before.deciding.get(best.key.attempt)
         decided = [sample for sample in judged if deciding is None or sample.key.sample in deciding] or [*judged]
         self._samples |= {sample.key: sample for sample in decided}
-        self.best = self.best_of_all if deciding is None else _better(best_of(decided), self.best)
+        self.best = self.best_of_all if deciding is None else better(best_of(decided), self.best)
         return decided
 
     async def _evaluate_part(self, samples: Sequence[Sample]) -> None:
@@ -326,7 +349,7 @@ class Lab:
             self.best = self.best_of_all
 
     def _keep_best(self, best: Sample) -> None:
-        if _better(best, self.best_of_all) is best:
+        if better(best, self.best_of_all) is best:
             self.best_of_all = best
             self._recorder.copy_best(best.key)
 
@@ -353,9 +376,9 @@ class Lab:
         )
         if self._recaller is not None and sample.verdict.failure is not None:
             reflection = with_remedies(reflection, self._recaller.to_show(sample.verdict.failure, sample.key))
-        first = self._verdicts.sent_before(sample)
-        attempts = [_tried(one) for _, one in sorted(self._attempts.items())]
-        best = None if self.best is None else _tried(self.best)
+        first = earlier_with_code(self.samples, sample)
+        attempts = [tried(one) for _, one in sorted(self._attempts.items())]
+        best = None if self.best is None else tried(self.best)
         reflection = with_history(reflection, attempts, best, first)
         if stage is None:
             return reflection
@@ -471,26 +494,3 @@ class Lab:
                 places=places,
             )
         )
-
-
-def _tried(sample: Sample) -> Tried:
-    assert sample.verdict is not None
-    return Tried(key=sample.key, candidate=sample.candidate, verdict=sample.verdict)
-
-
-def _better(sample: Sample, best: Sample | None) -> Sample:
-    """Return the better of two judged samples; `best` where they are equals."""
-    assert sample.verdict is not None
-    if best is None or best.verdict is None or replaces(sample.verdict, best.verdict):
-        return sample
-    return best
-
-
-def _raise_failures(results: Sequence[object]) -> None:
-    """Raise what went wrong; a cancellation or a fault of hkbench itself goes first, alone."""
-    failures = [result for result in results if isinstance(result, BaseException)]
-    for failure in failures:
-        if not isinstance(failure, HkbenchError):
-            raise failure
-    service = [failure for failure in failures if isinstance(failure, ModelUnavailable)]
-    raise (service or failures)[0]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from hkbench.categories import StageGuide
-from hkbench.prompts import Reflection
+from hkbench.prompts import Reflection, Tried
 from hkbench.records import Candidate, Extraction, QuestionKind, Reply, SampleKey, Stage, Standing, Status, Verdict
 
 _STAGES = {stage: number for number, stage in enumerate(Stage)}
@@ -122,3 +122,24 @@ def replaces(new: Verdict, best: Verdict) -> bool:
     if new.status in (Status.COMPILED, Status.EMULATED) and rank(new) == rank(best):
         return True
     return rank(new) > rank(best)
+
+
+def better(sample: Sample, best: Sample | None) -> Sample:
+    """Return the better of two judged samples; `best` where they are equals."""
+    assert sample.verdict is not None
+    if best is None or best.verdict is None or replaces(sample.verdict, best.verdict):
+        return sample
+    return best
+
+
+def earlier_with_code(samples: Iterable[Sample], sample: Sample) -> SampleKey | None:
+    """Return the first of `samples`, in their order, that held the same code in an earlier attempt than `sample`."""
+    held = sample.candidate.sha256 if sample.candidate is not None else None
+    earlier = (one for one in samples if one.key.attempt < sample.key.attempt)
+    return next((one.key for one in earlier if one.candidate and one.candidate.sha256 == held), None)
+
+
+def tried(sample: Sample) -> Tried:
+    """Return a judged sample as the next prompt tells of it."""
+    assert sample.verdict is not None
+    return Tried(key=sample.key, candidate=sample.candidate, verdict=sample.verdict)

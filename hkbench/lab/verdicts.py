@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Mapping
 
 from hkbench.engine import EvaluationResult, Evaluator
 from hkbench.errors import HkbenchError, RunStopped, unexpected
@@ -26,6 +27,7 @@ from hkbench.records import (
     VerdictReached,
 )
 from hkbench.store.recorder import Recorder
+from hkbench.store.samples import Place
 
 #: Kinds of failure that a busy machine can cause.
 _BY_LOAD = frozenset({FailureKind.TIMEOUT, FailureKind.BUILD_TIMEOUT, FailureKind.OUT_OF_MEMORY, FailureKind.SUSPECT})
@@ -35,21 +37,29 @@ class Verdicts:
     """Reach the verdicts on the samples of one problem, and record them."""
 
     def __init__(
-        self, problem: Problem, prompter: Prompter, evaluator: Evaluator, recorder: Recorder, stop: Stop
+        self,
+        problem: Problem,
+        prompter: Prompter,
+        evaluator: Evaluator,
+        recorder: Recorder,
+        stop: Stop,
+        order: Mapping[Place, int] | None = None,
     ) -> None:
+        """Take `order`: by (attempt, sample), how many verdicts stand in the journal before its first one."""
         self._problem = problem
         self._prompter = prompter
         self._evaluator = evaluator
         self._recorder = recorder
         self._stop = stop
-        # By the candidate's sha256: the first sample that held it, and the one that was evaluated with its result.
-        self._sent: dict[str, SampleKey] = {}
+        self._order: dict[Place, int] = dict(order or {})
+        # By the candidate's sha256: the sample that was evaluated, with its result.
         self._judged: dict[str, tuple[SampleKey, asyncio.Future[EvaluationResult]]] = {}
 
-    def sent_before(self, sample: Sample) -> SampleKey | None:
-        """Return the first sample of an earlier attempt that held the same code."""
-        first = None if sample.candidate is None else self._sent.get(sample.candidate.sha256)
-        return first if first is not None and first.attempt < sample.key.attempt else None
+    def place(self, samples: Iterable[Place]) -> int | None:
+        """Return how many verdicts stand in the journal before the last one of these; None: one has none."""
+        places = [self._order.get(place) for place in samples]
+        known = [place for place in places if place is not None]
+        return max(known) if len(known) == len(places) else None
 
     async def reach(self, sample: Sample) -> Verdict:
         """Return the verdict on a sample.
@@ -67,13 +77,11 @@ class Verdicts:
             raise failure from error
 
     async def _reached(self, sample: Sample) -> Verdict:
-        if sample.candidate is not None:
-            sent = self._sent.setdefault(sample.candidate.sha256, sample.key)
-            if (sample.key.attempt, sample.key.sample) < (sent.attempt, sent.sample):  # of those side by side
-                self._sent[sample.candidate.sha256] = sample.key
         known = self._recorder.verdict(sample.key, sample.candidate.sha256 if sample.candidate else None)
         if known is not None:
             self._remember(sample, known)
+            if (sample.key.attempt, sample.key.sample) not in self._order:  # the run was cut before its event
+                self._tell(sample.key, known, None)
             return known
         turns: SlotTimes | None = None
         if sample.candidate is None:
@@ -81,8 +89,12 @@ class Verdicts:
         else:
             verdict, turns = await self._judged_once(sample, sample.candidate.sha256)
         self._recorder.save_verdict(sample.key, verdict)
-        self._recorder.event(VerdictReached.of(sample.key, verdict, turns))
+        self._tell(sample.key, verdict, turns)
         return verdict
+
+    def _tell(self, key: SampleKey, verdict: Verdict, turns: SlotTimes | None) -> None:
+        self._recorder.event(VerdictReached.of(key, verdict, turns))
+        self._order.setdefault((key.attempt, key.sample), len(self._order))
 
     async def _judged_once(self, sample: Sample, sha256: str) -> tuple[Verdict, SlotTimes | None]:
         """Evaluate the same code once, by its first sample in all attempts: models repeat themselves.

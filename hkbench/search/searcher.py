@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
@@ -57,12 +58,13 @@ class Searcher(ABC):
     @property
     def confirming(self) -> bool:
         """Whether the next request is a confirmation, or one is in flight."""
-        return bool(self._to_confirm) or any(asked.kind is Kind.CONFIRM for asked in self.pending.values())
+        return self._unconfirmed() is not None or bool(self._confirmed_now())
 
     def propose(self) -> Request | None:
         """Return the next request. None: there is nothing to try, or not before one in flight is answered."""
-        if self._to_confirm:
-            key = self._to_confirm.pop(0)
+        key = self._unconfirmed()
+        if key is not None:
+            self._to_confirm.remove(key)
             chosen: tuple[str, Move] | None = (key, Move("confirm", to=key))
             kind = Kind.CONFIRM
         else:
@@ -139,6 +141,25 @@ class Searcher(ABC):
             if self._free(move):
                 return self.graph.start, move
         return None
+
+    def _unconfirmed(self) -> str | None:
+        """Return the fastest state that has to be confirmed; None where a faster one is being confirmed.
+
+        Of several that came to their end together only the fastest can be the new best, unless it is not confirmed.
+        """
+        self._to_confirm = [key for key in self._to_confirm if self.graph.beats(self.graph.nodes[key])]
+        if not self._to_confirm:
+            return None
+        key = min(self._to_confirm, key=self._log_time)
+        return key if all(self._log_time(key) < self._log_time(other) for other in self._confirmed_now()) else None
+
+    def _confirmed_now(self) -> list[str]:
+        """Return the states of which a confirmation is in flight."""
+        return [asked.parent for asked in self.pending.values() if asked.kind is Kind.CONFIRM]
+
+    def _log_time(self, key: str) -> float:
+        time = self.graph.nodes[key].time
+        return math.inf if time is None else time
 
     def _consider(self, node: Node, confirmed: bool) -> None:
         if node.key == self.graph.best or not self.graph.beats(node):

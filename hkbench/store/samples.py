@@ -277,6 +277,7 @@ class ProblemState:
     #: by attempt, the samples that were judged before the next attempt after them was begun. Its beginning fixes what a
     #: strategy decided on: samples that are added to the attempt later count for the result, and change no decision.
     deciding: dict[int, frozenset[int]] = field(default_factory=dict)
+    order: dict[Place, int] = field(default_factory=dict)  #: how many samples had a verdict before each that has one
     steps: dict[int, str] = field(default_factory=dict)  #: by attempt, what the strategy calls it; others are left out
     proposed: set[Place] = field(default_factory=set)  #: samples that no model was asked for
     chosen: dict[int, int] = field(default_factory=dict)  #: attempt -> its best sample, once the attempt is closed
@@ -301,7 +302,8 @@ class ProblemState:
         """Fix what was judged of the attempts before as what the strategy decides on."""
         judged: dict[int, set[int]] = {}
         for (before, number), sample in self.samples.items():
-            if before < attempt and before not in self.deciding and sample.verdict is not None:
+            closed = before in self.chosen and before not in self.deciding  # others may still be under way
+            if before < attempt and closed and sample.verdict is not None:
                 judged.setdefault(before, set()).add(number)
         self.deciding |= {before: frozenset(numbers) for before, numbers in judged.items()}
 

@@ -176,6 +176,7 @@ class RunState:
                 self._move(event.key, event.time, Phase.ANSWERED, Activity.WAIT, reply=event)
             case VerdictReached():
                 self._put(event.key, self._sample(event.key, event.time).reached(event))
+                problem.order.setdefault((event.key.attempt, event.key.sample), len(problem.order))
                 self._judged_in_session += 1
                 problem.revised = True
             case AdviceAsked():

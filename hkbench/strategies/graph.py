@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from hkbench.categories import Advice, StageGuide
 from hkbench.errors import UsageError
-from hkbench.lab import Ask, Attempt, Lab, Proposal, Sample, best_of
+from hkbench.lab import Ask, Attempt, Flight, Lab, Proposal, Sample, best_of
 from hkbench.moves import MOVES, KernelSpace, Priors, key_of
 from hkbench.records import CONFIRM, Flag, Layout, MoveGain, MoveGains, Verdict, bottleneck_of
 from hkbench.search import DEFAULTS, GraphSearch, Kind, Outcome, Request, SearchMismatch
@@ -86,9 +86,9 @@ class Graph(Strategy[GraphOptions]):
             lab.decide(1, "exit", "no start", "no kernel is correct, so that there is nothing to make faster")
             return
         search = _Search(lab, start, options)
-        while search.left > 0 and (options.whole_budget or not search.searcher.stop):
-            if not await search.step():
-                break
+        async with lab.flight() as flight:
+            while await search.begin(flight):
+                await search.take_next(flight)
         lab.decide(search.attempt, "exit", search.end(), f"{search.describe_best()}")
 
     async def _start(self, lab: Lab, options: GraphOptions) -> Sample | None:
@@ -136,7 +136,8 @@ class _Search:
         features = self._space.features(self._space.start)
         constants = replace(DEFAULTS, min_gain=math.log1p(options.min_pred_gain))
         self.searcher = GraphSearch(self._space, outcome, features=features, seed=options.seed, constants=constants)
-        self.attempt = 1
+        self.attempt = 1  #: the last that was begun
+        self._requests: dict[int, Request] = {}  # by attempt, those in flight
         lab.decide(1, "space", f"{self._space.size:,} states by rule", ", ".join(sorted(self._names())))
 
     @property
@@ -144,24 +145,27 @@ class _Search:
         """The attempts that may still be begun."""
         return self._options.attempts - self.attempt
 
-    async def step(self) -> bool:
-        """Make and judge what the searcher asks for; False when it asks for nothing."""
-        requests: list[Request] = []
-        while len(requests) < min(self._options.in_flight, self.left):
+    @property
+    def goes_on(self) -> bool:
+        """Whether further attempts may be begun. A new best is confirmed first, whatever the last ones brought."""
+        stop = self.searcher.stop and not self.searcher.confirming and not self._options.whole_budget
+        return self.left > 0 and not stop
+
+    async def begin(self, flight: Flight) -> bool:
+        """Begin what the searcher asks for, until as much as may be is in flight; False when nothing is."""
+        while len(self._requests) < self._options.in_flight and self.goes_on:
             request = self.searcher.propose()
             if request is None:
                 break
-            requests.append(request)
-        if not requests:
-            return False
-        judged = await self._lab.expand(
-            [self._made(request, self.attempt + number) for number, request in enumerate(requests, start=1)]
-        )
-        self.attempt += len(requests)
-        for request, samples in zip(requests, judged, strict=True):
-            self._tell(request, best_of(samples))
+            self.attempt = await flight.begin(self._made(request, self.attempt + 1))
+            self._requests[self.attempt] = request
+        return bool(self._requests)
+
+    async def take_next(self, flight: Flight) -> None:
+        """Tell the searcher of the next attempt that is judged."""
+        attempt, samples = await flight.next_judged()
+        self._tell(self._requests.pop(attempt), best_of(samples))
         self._lab.keep_search(json.dumps(self.searcher.to_json(), indent=1))
-        return True
 
     def _made(self, request: Request, attempt: int) -> Ask | Proposal:
         """Return the attempt of a request: a rule's edit, a second measurement, or a question to the model."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from support.run_folder import RunFolder, correct, incorrect, run_config
 
+from hkbench.records import SampleKey
 from hkbench.store.events import read_history
 from hkbench.store.resume import finished_problems
 from hkbench.store.state import RunState
@@ -68,7 +69,25 @@ def test_an_attempt_is_decided_by_the_samples_before_the_next_prompt(tmp_path: P
     run.prompted("1_A", "default.txt", 1)
     for sample in (1, 2):
         run.sample("1_A", 1, sample, incorrect("1_A"))
+    run.chosen(SampleKey(problem="1_A", attempt=1, sample=1))
     run.prompted("1_A", "default.txt", 2)
     for attempt, sample in ((1, 3), (2, 1)):
         run.sample("1_A", attempt, sample, incorrect("1_A"))
     assert state_of(run).problems["1_A"].deciding == {1: frozenset({1, 2})}
+
+
+def test_an_attempt_in_flight_is_not_decided_by_those_of_its_samples_that_are_judged(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path / "run", run_config(NAMES, samples=2))
+    run.start()
+    for attempt in (1, 2):
+        run.prompted("1_A", "default.txt", attempt)
+    run.sample("1_A", 2, 1, incorrect("1_A"))
+    run.prompted("1_A", "default.txt", 3)
+    assert state_of(run).problems["1_A"].deciding == {}
+    run.sample("1_A", 2, 2, incorrect("1_A"))
+    run.chosen(SampleKey(problem="1_A", attempt=2, sample=1))
+    run.sample("1_A", 1, 1, incorrect("1_A"))
+    run.prompted("1_A", "default.txt", 4)
+    problem = state_of(run).problems["1_A"]
+    assert problem.deciding == {2: frozenset({1, 2})}
+    assert problem.order == {(2, 1): 0, (2, 2): 1, (1, 1): 2}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
+from random import Random
 from typing import Any, cast
 
 import pytest
@@ -33,7 +35,7 @@ def time_of(source: str) -> float:
 
 
 class TimedLab:
-    """What `Graph` needs of a lab: attempts are judged at once."""
+    """What `Graph` needs of a lab: attempts are judged at once, and those in flight are told of in a drawn order."""
 
     backend = "triton"
 
@@ -43,15 +45,31 @@ class TimedLab:
         self.steps: list[Ask | Proposal] = []
         self.samples: list[Sample] = []
         self.decisions: list[tuple[str, str]] = []
+        self.widths: list[int] = []  #: how many were in flight whenever the next was waited for
         self._written = list(written)
+        self._in_flight: list[Sample] = []
+        self._draw = Random(0)
 
     async def expand(self, steps: Sequence[Ask | Proposal]) -> list[list[Sample]]:
-        found = []
-        for step in steps:
-            self.steps.append(step)
-            source = step.source if isinstance(step, Proposal) else self._written.pop(0)
-            found.append([self._judged(source)])
-        return found
+        return [[self._made(step)] for step in steps]
+
+    @asynccontextmanager
+    async def flight(self) -> AsyncIterator[TimedLab]:
+        yield self
+        assert not self._in_flight
+
+    async def begin(self, step: Ask | Proposal) -> int:
+        self._in_flight.append(self._made(step))
+        return self._in_flight[-1].key.attempt
+
+    async def next_judged(self) -> tuple[int, list[Sample]]:
+        self.widths.append(len(self._in_flight))
+        sample = self._in_flight.pop(self._draw.randrange(len(self._in_flight)))
+        return sample.key.attempt, [sample]
+
+    def _made(self, step: Ask | Proposal) -> Sample:
+        self.steps.append(step)
+        return self._judged(step.source if isinstance(step, Proposal) else self._written.pop(0))
 
     def _judged(self, source: str) -> Sample:
         key = SampleKey(problem=NAME, attempt=len(self.samples) + 1, sample=1)
@@ -129,10 +147,22 @@ async def test_failures_are_no_end_and_are_not_offered_again() -> None:
 
 
 async def test_several_in_flight_are_other_states() -> None:
-    lab = await searched(TimedLab(timed), in_flight=4, attempts=41)
+    lab = await searched(TimedLab(timed), in_flight=4, attempts=41, whole_budget=True)
     sources = [step.source for step in lab.steps if isinstance(step, Proposal)]
     assert len(sources) <= 41 and len(set(sources)) == len(sources)
     assert min(map(time_of, sources)) <= 1.5
+    assert lab.widths == [4] * 37 + [3, 2, 1], "the next is begun as soon as one is judged"
+
+
+async def test_a_new_best_is_confirmed_before_the_search_ends() -> None:
+    lab = await searched(TimedLab(noisy), in_flight=3, attempts=80)
+    assert len(lab.steps) < 80
+    judged = {sample.candidate.sha256: 0 for sample in lab.samples if sample.candidate is not None}
+    for sample in lab.samples:
+        assert sample.candidate is not None
+        judged[sample.candidate.sha256] += 1
+    best = max(lab.samples, key=lambda sample: sample.gain or (0.0, None, None))
+    assert best.candidate is not None and judged[best.candidate.sha256] == 2
 
 
 async def test_a_model_is_told_the_move_and_what_it_wrote_is_a_state() -> None:
