@@ -129,7 +129,8 @@ class _Search:
         self._lab = lab
         self._options = options
         by_rule, by_model = options.moves != "model", options.moves != "rules"
-        self._space = KernelSpace(start.candidate.source, lab.backend, by_rule, by_model, Priors(options.learnt))
+        priors = Priors((*options.learnt, *lab.known_moves()) if by_model else ())  # a rule's edits need none
+        self._space = KernelSpace(start.candidate.source, lab.backend, by_rule, by_model, priors)
         self._space.waits_for(self._space.start, bottleneck_of(start.verdict))
         self._samples = {self._space.start: start}
         outcome = outcome_of(self._space.start, start.verdict)

@@ -45,6 +45,7 @@ class TimedLab:
         self.steps: list[Ask | Proposal] = []
         self.samples: list[Sample] = []
         self.decisions: list[tuple[str, str]] = []
+        self.moves: tuple[MoveGain, ...] = ()
         self.widths: list[int] = []  #: how many were in flight whenever the next was waited for
         self._written = list(written)
         self._in_flight: list[Sample] = []
@@ -83,6 +84,9 @@ class TimedLab:
 
     def decide(self, _attempt: int, what: str, choice: str, _why: str) -> None:
         self.decisions.append((what, choice))
+
+    def known_moves(self) -> tuple[MoveGain, ...]:
+        return self.moves
 
     def keep_search(self, state: str) -> None:
         assert state.startswith("{")
@@ -224,6 +228,17 @@ async def test_what_earlier_runs_gained_is_tried_first(tmp_path: Path) -> None:
     lab = await searched(TimedLab(timed, written=[START] * 12), moves="model", learn_from=left, attempts=13)
     names = [step.stage.name for step in lab.steps if isinstance(step, Ask) and step.stage is not None]
     assert names[0] == tried.replace("_", "-") and names.index(other.replace("_", "-")) > len(MOVES) // 2
+
+
+async def test_an_experience_tells_the_same() -> None:
+    lab = TimedLab(timed, written=[START] * 3)
+    lab.moves = tuple(
+        MoveGain(move=name, tried=50, failed=0, gained=50, log_gain=20.0 * (name == "pad_tail_and_mask"))
+        for name in MOVES
+    )
+    await searched(lab, moves="model", attempts=3)
+    asked = next(step for step in lab.steps if isinstance(step, Ask))
+    assert asked.stage is not None and asked.stage.name == "pad-tail-and-mask"
 
 
 @pytest.mark.parametrize("text", [None, "{", '{"moves": [{"move": "pad"}]}'])
