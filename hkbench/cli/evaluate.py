@@ -7,6 +7,7 @@ import asyncio
 import sys
 from pathlib import Path
 
+from hkbench.binding import bind_file, is_bare, with_note
 from hkbench.cli.arguments import (
     add_build_only,
     add_device,
@@ -23,10 +24,11 @@ from hkbench.cli.verdicts import describe
 from hkbench.compile_only.build_only import compile_only
 from hkbench.compile_only.evaluator import BUILD_ONLY_BACKEND, DEFAULT_ARCH
 from hkbench.engine import factory
+from hkbench.engine.evaluator import LocalEvaluator
 from hkbench.engine.private_folder import temporary_folder
 from hkbench.errors import InputMissing
 from hkbench.problems import load_problem
-from hkbench.records import SizeSet, Status, Verdict
+from hkbench.records import BackendName, Problem, SizeSet, Status, Verdict
 from hkbench.store.files import write_atomic
 
 DESCRIPTION = """Evaluate one candidate: build it, compare it with the reference, time both.
@@ -40,7 +42,8 @@ EXIT = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--code", type=Path, required=True, metavar="C", help="the candidate: a file with ModelNew")
+    what = "the candidate: a file with ModelNew, or a bare kernel (docs/prompts.md)"
+    parser.add_argument("--code", type=Path, required=True, metavar="C", help=what)
     parser.add_argument("--problem", type=Path, required=True, metavar="P", help="the problem's file")
     parser.add_argument("--output", type=Path, metavar="R.json", help="write the whole verdict as JSON")
     add_build_only(parser, "")
@@ -81,13 +84,26 @@ async def _verdict(options: argparse.Namespace, steps: Steps) -> Verdict:
         async with factory.local_evaluator(
             device_kind(options), evaluation_settings(options), sizes, indices=options.device_index
         ) as evaluator:
+            backend = chosen_backend(options, evaluator.device.kind)
+            code, note = await _candidate(options.code, problem, backend, evaluator, scratch)
+            if note is not None:
+                steps.say(note)
             evaluated = await evaluator.evaluate(
-                problem,
-                options.code,
-                scratch / "build",
-                chosen_backend(options, evaluator.device.kind),
-                steps.on_stage,
-                on_step=steps.on_step,
+                problem, code, scratch / "build", backend, steps.on_stage, on_step=steps.on_step
             )
     assert evaluated.verdict is not None
-    return evaluated.verdict
+    return evaluated.verdict if code is options.code else with_note(evaluated.verdict, note)
+
+
+async def _candidate(
+    code: Path, problem: Problem, backend: BackendName, evaluator: LocalEvaluator, scratch: Path
+) -> tuple[Path, str | None]:
+    """Return the file to be judged, and what became of a kernel without `ModelNew`: where it is bound, another file."""
+    if not is_bare(code, backend):
+        return code, None
+    found = bind_file(code, problem, await evaluator.problem_facts(problem), backend)
+    if found.source is None:
+        return code, found.note
+    bound = scratch / "bound.py"
+    bound.write_text(found.source, encoding="utf-8")
+    return bound, found.note

@@ -9,6 +9,7 @@ from hashlib import sha256
 from random import Random
 from typing import Any
 
+from hkbench.binding import bind_reply, may_be_bound
 from hkbench.categories import (
     Category,
     CategoryBook,
@@ -262,9 +263,9 @@ class Lab:
         replies = [(key, reply) for key, reply in zip(keys, results, strict=True) if isinstance(reply, Reply)]
         if len(replies) < n:
             if self._stop.requested and not self._stop.cancels_evaluations:
-                await self._evaluate_part([self._extract(key, reply, source) for key, reply in replies])
+                await self._evaluate_part([await self._extract(key, reply, source) for key, reply in replies])
             raise_failures(results)
-        return [self._extract(key, reply, source) for key, reply in replies]
+        return [await self._extract(key, reply, source) for key, reply in replies]
 
     async def _reply(self, key: SampleKey, prompt: Prompt) -> Reply:
         known = self._recorder.reply(key, self._model)
@@ -292,9 +293,9 @@ class Lab:
         assert stored is not None
         return stored  # as a resume will find it: what UTF-8 cannot hold is escaped in the file
 
-    def _extract(self, key: SampleKey, reply: Reply, parent_source: str | None) -> Sample:
+    async def _extract(self, key: SampleKey, reply: Reply, parent_source: str | None) -> Sample:
         known = self._recorder.extraction(key)
-        extraction = known or extract(reply.text, parent_source)
+        extraction = known or await self._found(reply, parent_source)
         candidate = None
         if extraction.source is not None:
             digest = sha256(extraction.source.encode()).hexdigest()
@@ -303,6 +304,14 @@ class Lab:
             self._recorder.save_extraction(key, extraction, candidate)
             self._recorder.event(CandidateExtracted.of(key, extraction, candidate))
         return Sample(key, reply, extraction, candidate)
+
+    async def _found(self, reply: Reply, parent_source: str | None) -> Extraction:
+        """Find the candidate in a reply; a kernel without `ModelNew` is bound to the problem, where that is certain."""
+        found = extract(reply.text, parent_source)
+        if not may_be_bound(reply.text, found, self._prompter.backend):
+            return found
+        facts = await self._prompter.facts(self.problem)
+        return bind_reply(reply.text, found, self.problem, facts, self._prompter.backend)
 
     async def evaluate(self, samples: Sequence[Sample]) -> list[Sample]:
         """Return the samples of an attempt with their verdicts; builds run side by side, measurements one at a time.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 
+from hkbench.binding import note_of, with_note
 from hkbench.engine import EvaluationResult, Evaluator
 from hkbench.errors import HkbenchError, RunStopped, unexpected
 from hkbench.lab.prompting import Prompter
@@ -88,6 +89,7 @@ class Verdicts:
             verdict = no_code(self._problem, sample.extraction, self._prompter, self._evaluator)
         else:
             verdict, turns = await self._judged_once(sample, sample.candidate.sha256)
+            verdict = with_note(verdict, note_of(sample.extraction))
         self._recorder.save_verdict(sample.key, verdict)
         self._tell(sample.key, verdict, turns)
         return verdict

@@ -23,6 +23,7 @@ _RULES: dict[str, str] = {
     ExtractionRule.UNCLOSED_BLOCK: "a code block that was never closed",
     ExtractionRule.APPLIED_DIFF: "a diff, applied to the code before",
     ExtractionRule.MAX_BLOCK: "the longest code block",
+    ExtractionRule.BOUND: "a bare kernel, which hkbench launches",
     ExtractionRule.PROPOSED: "no reply, the strategy made it",
     ExtractionRule.NONE: "nothing, no code was found",
 }

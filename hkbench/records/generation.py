@@ -85,6 +85,7 @@ class ExtractionRule(StrEnum):
     UNCLOSED_BLOCK = "unclosed_block"  #: the fence was never closed (a reply cut at its token limit)
     APPLIED_DIFF = "applied_diff"  #: a unified diff that applies to the parent's code
     MAX_BLOCK = "largest_block"  #: no block defines ModelNew; the longest Python block is taken
+    BOUND = "bound_kernel"  #: a kernel without ModelNew, which hkbench launches (hkbench/binding); `note` says how
     PROPOSED = "proposed"  #: there is no reply: the strategy made the code, and `note` says by what
     NONE = "none"  #: nothing that could be code
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from hkbench.specs.expressions import CPP_FUNCTIONS, in_cpp, in_python
 from hkbench.specs.records import Fill, KernelSpec, Role, Scalar, Size, Tensor
@@ -11,9 +12,17 @@ _CDIV = "def cdiv(a, b):\n    return -(-a // b)\n"
 _C_TYPES = {"int32": "int", "int64": "int64_t", "float32": "float", "float64": "double", "bool": "bool"}
 
 
+class Written(NamedTuple):
+    """A candidate but for its `ModelNew`."""
+
+    head: str  #: imports, the kernel, and what builds it
+    call: str  #: of the kernel, where each argument and each size is a name of its own
+
+
 def candidate(spec: KernelSpec) -> str:
     """Return the candidate whose `ModelNew` launches the spec's kernel."""
-    return LANGUAGES[spec.language](spec)
+    written = LANGUAGES[spec.language](spec)
+    return f"{written.head}\n\n\n{_model_new(spec, written.call)}"
 
 
 def problem(spec: KernelSpec) -> str:
@@ -111,21 +120,21 @@ def _shape(sizes: tuple[Size, ...]) -> str:
 # The candidates.
 
 
-def _triton(spec: KernelSpec) -> str:
+def _triton(spec: KernelSpec) -> Written:
     launch = spec.launch
     constants = "".join(f"{name} = {value}\n" for name, value in launch.constants.items())
     given = [f"{name}={name}" for name in launch.constants]
     given += [f"num_warps={launch.warps}", f"num_stages={launch.stages}"]
     call = ", ".join([*(_python_argument(one) for one in spec.arguments), *given])
-    body = f"        {spec.entry}[{_shape(launch.grid)}]({call})\n"
     imports = "" if "import triton.language" in (spec.source or "") else "import triton\nimport triton.language as tl\n"
-    return (
+    head = (
         f"{_title(spec)}\n\nimport torch\n{imports}from torch import nn\n\n{constants}\n\n{_CDIV}\n\n"
-        f"{(spec.source or '').strip()}\n\n\n{_model_new(spec, body)}"
+        f"{(spec.source or '').strip()}"
     )
+    return Written(head, f"{spec.entry}[{_shape(launch.grid)}]({call})")
 
 
-def _cpp(spec: KernelSpec) -> str:
+def _cpp(spec: KernelSpec) -> Written:
     binding = (
         "\n\n#include <pybind11/pybind11.h>\n\n"
         f"{_AT}\nPYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {{\n"
@@ -138,11 +147,11 @@ def _cpp(spec: KernelSpec) -> str:
         f'extension = load_inline(\n    name="{spec.name}",\n    cpp_sources=KERNEL,\n    no_implicit_headers=True,\n'
         f"    extra_cflags={_strings(spec.flags)},\n{link})\n"
     )
-    body = f"        extension.launch({', '.join(_host_argument(one) for one in spec.arguments)})\n"
-    return f"{_extension_head(spec)}\n{sources}\n{build}\n\n{_model_new(spec, body)}"
+    call = f"extension.launch({', '.join(_host_argument(one) for one in spec.arguments)})"
+    return Written(f"{_extension_head(spec)}\n{sources}\n{build}".rstrip("\n"), call)
 
 
-def _gpu(spec: KernelSpec) -> str:
+def _gpu(spec: KernelSpec) -> Written:
     hip = spec.language == "hip"
     header, api = ("hip/hip_runtime.h", "hip") if hip else ("cuda_runtime.h", "cuda")
     launch = spec.launch
@@ -170,8 +179,8 @@ def _gpu(spec: KernelSpec) -> str:
     )
     given = [*(_host_argument(one) for one in spec.arguments), *_sizes(spec)]
     stream = "torch.cuda.current_stream().cuda_stream"
-    body = f"        extension.launch({', '.join([*given, stream])})\n"
-    return f"{_extension_head(spec)}\n{kernel}\n{binding}\n{build}\n\n{_model_new(spec, body)}"
+    call = f"extension.launch({', '.join([*given, stream])})"
+    return Written(f"{_extension_head(spec)}\n{kernel}\n{binding}\n{build}".rstrip("\n"), call)
 
 
 #: An address as a pointer of whatever type the kernel wants.
@@ -258,8 +267,8 @@ def _model_new(spec: KernelSpec, launch: str) -> str:
             f"        {tensor.name} = torch.{make}({_shape(tensor.shape)}{value}, dtype=torch.{tensor.dtype}{where})\n"
         )
     results = ", ".join(tensor.name for tensor in outputs)
-    return f"class ModelNew(nn.Module):\n{''.join(lines)}{launch}        return {results}\n"
+    return f"class ModelNew(nn.Module):\n{''.join(lines)}        {launch}\n        return {results}\n"
 
 
 #: By language: what makes the candidate of a spec.
-LANGUAGES: dict[str, Callable[[KernelSpec], str]] = {"cpp": _cpp, "triton": _triton, "cuda": _gpu, "hip": _gpu}
+LANGUAGES: dict[str, Callable[[KernelSpec], Written]] = {"cpp": _cpp, "triton": _triton, "cuda": _gpu, "hip": _gpu}

@@ -18,12 +18,16 @@ from hkbench.records import (
     Advice,
     AnyEvent,
     CallKey,
+    ExtractionRule,
     GenerationFailed,
     GenerationStarted,
     Problem,
+    ProblemFacts,
     Prompt,
     Reply,
     SampleKey,
+    SizeSet,
+    TensorFact,
 )
 from hkbench.store.layout import RunPaths
 from hkbench.store.recorder import Recorder
@@ -57,6 +61,16 @@ class Client:
         pass
 
 
+class Prompting:
+    """Knows the problem's tensors, as a prompter does."""
+
+    backend = "cpp"
+
+    async def facts(self, _problem: Problem) -> ProblemFacts:
+        x, output = (TensorFact(name=name, shape=(8, 4), dtype="float32", strides=(4, 1)) for name in ("x", "output"))
+        return ProblemFacts(sizes=SizeSet.FULL, inputs=(x,), init_inputs=(), outputs=(output,), parameters=())
+
+
 class Bench:
     def __init__(self, root: Path) -> None:
         self.events: list[AnyEvent] = []
@@ -65,8 +79,7 @@ class Bench:
 
     def lab(self, client: Client) -> Lab:
         problem = Problem(number=1, name=NAME, level=1, path=Path(NAME), source="", sha256="0" * 64)
-        nothing = cast(Any, None)
-        return Lab(problem, nothing, client, nothing, self.recorder, "m")
+        return Lab(problem, cast(Any, Prompting()), client, cast(Any, None), self.recorder, "m")
 
 
 @pytest.fixture
@@ -142,3 +155,21 @@ async def test_a_diff_applies_to_the_parent(bench: Bench) -> None:
     (child,) = await bench.lab(client).generate(PROMPT, 2, 1, parent)
     assert child.candidate is not None, child.extraction
     assert child.candidate.source == doors.fast(5)
+
+
+async def test_a_kernel_without_the_class_is_bound_and_recorded_so(bench: Bench) -> None:
+    kernel = "void relu(const float* x, float* out, int64_t n) {\n  for (int64_t i = 0; i < n; ++i) out[i] = x[i];\n}"
+    client = Client(lambda _: f"```cpp\n{kernel}\n```\n")
+    (first,) = await bench.lab(client).generate(PROMPT, 1, 1)
+    (again,) = await bench.lab(client).generate(PROMPT, 1, 1)
+    assert client.asked == [1]
+    assert first.extraction.rule is again.extraction.rule is ExtractionRule.BOUND
+    assert first.candidate is not None and first.candidate == again.candidate
+    assert kernel in first.candidate.source and "class ModelNew" in first.candidate.source
+
+
+async def test_a_kernel_that_cannot_be_bound_stays_without_code_and_says_why(bench: Bench) -> None:
+    client = Client(lambda _: "```cpp\nvoid relu(float* x, int64_t n) {}\n```\n")
+    (sample,) = await bench.lab(client).generate(PROMPT, 1, 1)
+    assert (sample.extraction.rule, sample.candidate) == (ExtractionRule.NONE, None)
+    assert "store through one pointer" in str(sample.extraction.note)
