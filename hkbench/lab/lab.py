@@ -9,7 +9,6 @@ from hashlib import sha256
 from random import Random
 from typing import Any
 
-from hkbench.binding import bind_reply, may_be_bound
 from hkbench.categories import (
     Category,
     CategoryBook,
@@ -27,12 +26,12 @@ from hkbench.headline import plural
 from hkbench.lab.advice import Adviser
 from hkbench.lab.experience import Recaller
 from hkbench.lab.flight import Begun, Flight, raise_failures
+from hkbench.lab.found import found_in
 from hkbench.lab.prompting import Prompter
 from hkbench.lab.samples import Ask, Attempt, Proposal, Sample, best_of, better, earlier_with_code, tried
 from hkbench.lab.stop import CallPermit, Stop
 from hkbench.lab.verdicts import Verdicts
 from hkbench.llm.client import ModelClient
-from hkbench.llm.extract import extract
 from hkbench.prompts import (
     Reflection,
     StageSheet,
@@ -295,7 +294,7 @@ class Lab:
 
     async def _extract(self, key: SampleKey, reply: Reply, parent_source: str | None) -> Sample:
         known = self._recorder.extraction(key)
-        extraction = known or await self._found(reply, parent_source)
+        extraction = known or await found_in(reply, parent_source, self.problem, self._prompter)
         candidate = None
         if extraction.source is not None:
             digest = sha256(extraction.source.encode()).hexdigest()
@@ -304,14 +303,6 @@ class Lab:
             self._recorder.save_extraction(key, extraction, candidate)
             self._recorder.event(CandidateExtracted.of(key, extraction, candidate))
         return Sample(key, reply, extraction, candidate)
-
-    async def _found(self, reply: Reply, parent_source: str | None) -> Extraction:
-        """Find the candidate in a reply; a kernel without `ModelNew` is bound to the problem, where that is certain."""
-        found = extract(reply.text, parent_source)
-        if not may_be_bound(reply.text, found, self._prompter.backend):
-            return found
-        facts = await self._prompter.facts(self.problem)
-        return bind_reply(reply.text, found, self.problem, facts, self._prompter.backend)
 
     async def evaluate(self, samples: Sequence[Sample]) -> list[Sample]:
         """Return the samples of an attempt with their verdicts; builds run side by side, measurements one at a time.
