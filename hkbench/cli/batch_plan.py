@@ -135,7 +135,7 @@ def _refuse(flag: str, owners: Sequence[Strategy[Any]], why: str) -> NoReturn:
 
 
 def check_recorded(options: argparse.Namespace, names: Sequence[str], backend: BackendName) -> None:
-    """Raise ReplayMissing where --replay has not a single reply to the first prompt of a problem."""
+    """Raise ReplayMissing where --replay has not a single reply for a problem."""
     if options.replay is None:
         return
     absent = ReplayClient(options.replay, backend).unrecorded(names)

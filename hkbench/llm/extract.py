@@ -45,9 +45,10 @@ def _search(text: str, parent: str | None) -> Extraction | None:
     if not blocks:
         return _bare(text, parent)
     valid = [b for b in blocks if b.defines_model_new]
-    if valid:
-        return _of_model_new(valid[-1], only=len(blocks) == 1)
     patched = _patched([b.text for b in blocks if b.is_diff], parent)
+    if valid:
+        found = _of_model_new(valid[-1], only=len(blocks) == 1)
+        return found if patched is None else _beside_diff(found, patched)
     if patched is not None and patched.source is not None:
         return patched
     named = [b for b in blocks if b.names_model_new]
@@ -63,6 +64,13 @@ def _of_model_new(block: Block, *, only: bool) -> Extraction:
         return Extraction(rule=ExtractionRule.UNCLOSED_BLOCK, source=block.text, note="the code block was never closed")
     rule = ExtractionRule.ONLY_BLOCK if only else ExtractionRule.LAST_MODEL_NEW
     return Extraction(rule=rule, source=block.text)
+
+
+def _beside_diff(whole: Extraction, patched: Extraction) -> Extraction:
+    """Say of a whole file what became of the diff in the same reply."""
+    said = "not the diff beside it" if patched.source is not None else f"for {patched.note}"
+    note = f"the whole file is taken, {said}"
+    return whole.model_copy(update={"note": note if whole.note is None else f"{whole.note}; {note}"})
 
 
 def _patched(diffs: list[str], parent: str | None) -> Extraction | None:

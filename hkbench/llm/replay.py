@@ -60,8 +60,12 @@ class ReplayClient:
         return [key for key in keys if call_name(key) not in self._replies]
 
     def unrecorded(self, problems: Iterable[str]) -> list[str]:
-        """Return those of `problems` without a sample of the first attempt, in their order."""
-        return [name for name in problems if self.recorded_samples([name]) is None]
+        """Return those of `problems` without a sample's reply, in their order.
+
+        The first prompt need not be that of attempt 1: a search begins with a kernel that nobody is asked for.
+        """
+        there = {name.partition("/")[0] for name in self._replies if "/sample_" in name}
+        return [name for name in problems if name not in there]
 
     def _absent(self, key: CallKey) -> str:
         return (

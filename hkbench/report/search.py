@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 import difflib
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
-from hkbench.records import CONFIRM, Bottleneck, Layout, MoveGain, MoveGains, best_of, speedup_of
+from hkbench.records import (
+    CONFIRM,
+    Bottleneck,
+    Extraction,
+    ExtractionRule,
+    Layout,
+    MoveGain,
+    MoveGains,
+    SampleKey,
+    best_of,
+    speedup_of,
+)
 from hkbench.report import aggregate
 from hkbench.store.figures import speedup
 from hkbench.store.files import write_atomic
+from hkbench.store.layout import ProblemPaths
 from hkbench.store.reader import ProblemView, RunView, SampleView
+from hkbench.store.sanitize import one_line
 from hkbench.store.tree import way_to
+
+_CELL = 240  #: characters of a cell of trace.md
 
 _At = tuple[str, Bottleneck | None]  #: a move, and what the kernels that it was made from wait for
 
@@ -22,13 +39,14 @@ def write_search(run: RunView) -> None:
         return
     for problem in run.problems:
         if _with_verdicts(problem):
-            write_atomic(run.paths.problem(problem.name).trace, trace(problem))
+            paths = run.paths.problem(problem.name)
+            write_atomic(paths.trace, trace(problem, {one.key: _written(paths, one) for one in problem.samples}))
             _write_diffs(run, problem)
     write_atomic(run.paths.moves, move_gains(run).model_dump_json(indent=2) + "\n")
 
 
-def trace(problem: ProblemView) -> str:
-    """Return the story of a problem's search, in Markdown."""
+def trace(problem: ProblemView, written: Mapping[SampleKey, str] = MappingProxyType({})) -> str:
+    """Return the story of a problem's search, in Markdown. `written`: by which rule the code was found."""
     judged = _with_verdicts(problem)
     lines = [f"# {problem.name}", ""]
     best = best_of(judged)
@@ -40,14 +58,15 @@ def trace(problem: ProblemView) -> str:
             for number, attempt in enumerate(way, 1)
         ]
         lines.append("")
-    lines += ["| attempt | from | move | came to | best so far |", "| ---: | ---: | --- | --- | --- |"]
+    lines += ["| attempt | from | move | code | came to | best so far |", "| ---: | ---: | --- | --- | --- | --- |"]
     for number, sample in enumerate(judged, 1):
         parent = problem.parents.get(sample.key.attempt)
         so_far = speedup_of(best_of(judged[:number]))
         told = "" if so_far is None else speedup(so_far)
         lines.append(
             f"| {sample.key.attempt} | {'' if parent is None else parent.attempt} | "
-            f"{_step(problem, sample.key.attempt).replace('|', '/')} | {_result(sample)} | {told} |"
+            f"{_cell(_step(problem, sample.key.attempt))} | {_cell(written.get(sample.key, ''))} | "
+            f"{_result(sample)} | {told} |"
         )
     decided = [f"- attempt {one.attempt}: {one.what}: {one.choice}; {one.why}" for one in problem.decisions]
     return "\n".join([*lines, "", *decided]).rstrip() + "\n"
@@ -126,6 +145,21 @@ def gain_of(problem: ProblemView, attempt: int) -> float | None:
     before = speedup_of(next((one for one in problem.samples if one.key == parent), None))
     now = speedup_of(best_of(one for one in problem.samples if one.key.attempt == attempt))
     return now / before if now is not None and before else None
+
+
+def _written(paths: ProblemPaths, sample: SampleView) -> str:
+    """Say how a sample's code was found in the reply; the strategy's own is `proposed`, and its move says by what."""
+    try:
+        text = paths.sample(sample.key.attempt, sample.key.sample).extraction.read_bytes()
+        found = Extraction.model_validate({"source": None, **json.loads(text)})
+    except (OSError, ValueError, TypeError):
+        return ""
+    noted = found.note is not None and found.rule is not ExtractionRule.PROPOSED
+    return f"{found.rule}: {found.note}" if noted else str(found.rule)
+
+
+def _cell(text: str) -> str:
+    return one_line(text, _CELL).replace("|", "/")
 
 
 def _step(problem: ProblemView, attempt: int) -> str:

@@ -221,3 +221,17 @@ def test_a_block_that_is_too_large_to_be_parsed_goes_to_the_judge() -> None:
     assert blocks.parsed(large[: blocks.MAX_PARSED - 1]) is not None
     assert blocks.parsed(large) is None
     assert extract(fenced(large), None).source == large
+
+
+DIFF = "@@ -4,2 +4,2 @@\n     def forward(self, x):\n-        return x + 1\n+        return x + 3\n"
+
+
+def test_a_whole_file_beside_a_diff_says_what_became_of_the_diff() -> None:
+    reply = f"{fenced(DIFF, 'diff')}\nor\n{fenced(OTHER)}"
+    applied = extract(reply, MODEL)
+    assert (applied.rule, applied.source) == (Rule.LAST_MODEL_NEW, OTHER)
+    assert applied.note == "the whole file is taken, not the diff beside it"
+    fallen = extract(reply, OTHER)
+    assert (fallen.rule, fallen.source) == (Rule.LAST_MODEL_NEW, OTHER)
+    assert fallen.note is not None and "does not apply: hunk 1 does not match" in fallen.note
+    assert extract(fenced(OTHER), MODEL).note is None

@@ -67,6 +67,8 @@ async def test_missing_names_the_key_the_source_and_what_is_there(tmp_path: Path
     for part in ("1_Add, attempt 2, sample 3 (hip)", str(tmp_path)):
         assert part in str(caught.value)
     assert client.unrecorded(["1_Add", "2_Mul", "3_Div"]) == ["3_Div"]
+    record(tmp_path, "x", key=SampleKey(problem="3_Div", attempt=2, sample=1))
+    assert ReplayClient(tmp_path, "hip").unrecorded(["3_Div", "4_Sub"]) == ["4_Sub"], "a search begins at attempt 2"
     assert client.recorded_samples(["1_Add", "2_Mul"]) == 2
 
 

@@ -8,7 +8,7 @@ import pytest
 from support.run_folder import RunFolder, compiled, correct, run_config
 from support.search_runs import BLOCKS, NAME, search_run, searched
 
-from hkbench.records import Contention, MoveGains
+from hkbench.records import Contention, Extraction, ExtractionRule, MoveGains
 from hkbench.report.search import trace
 from hkbench.report.write import write_reports
 from hkbench.store.reader import read_run
@@ -26,8 +26,8 @@ def test_the_story_tells_the_way_to_the_best(run: RunFolder) -> None:
     assert [line.split(" ")[1].rstrip(":") for line in way] == ["start", "change_block_sizes", "change_block_sizes"]
     rows = [line.split(" | ") for line in story.splitlines() if line.startswith("| ") and line[2].isdigit()]
     assert [row[1] for row in rows] == ["", "1", "2", "2", "2"]
-    assert [row[4].strip(" |") for row in rows] == ["1.00x", "2.00x", "2.00x", "2.05x", "4.00x"]
-    assert "build_error" in rows[2][3] and "all attempts are used" in story
+    assert [row[5].strip(" |") for row in rows] == ["1.00x", "2.00x", "2.00x", "2.05x", "4.00x"]
+    assert "build_error" in rows[2][4] and "all attempts are used" in story
 
 
 def test_each_kernel_has_its_diff_and_the_start_none(run: RunFolder) -> None:
@@ -60,7 +60,21 @@ def test_the_best_is_the_report_s_own(tmp_path: Path) -> None:
 def test_where_nothing_is_timed_there_is_a_story_too(tmp_path: Path) -> None:
     run = searched(tmp_path, (compiled(NAME), None, "start"), (compiled(NAME), 1, BLOCKS))
     [problem] = read_run(run.paths).problems
-    assert f"| 2 | 1 | {BLOCKS} | compiled |  |" in trace(problem)
+    assert f"| 2 | 1 | {BLOCKS} |  | compiled |  |" in trace(problem)
+
+
+def test_the_story_says_how_the_code_was_found(run: RunFolder) -> None:
+    paths = run.paths.problem(NAME)
+    note = "the whole file is taken, for the reply | is a diff that does not apply"
+    found = {2: Extraction(rule=ExtractionRule.LAST_MODEL_NEW, source="", note=note)}
+    found[4] = Extraction(rule=ExtractionRule.PROPOSED, source="", note="confirm")
+    for attempt, extraction in found.items():
+        text = extraction.model_dump_json(exclude={"source"})
+        paths.sample(attempt, 1).extraction.write_text(text)
+    write_reports(run.root)
+    rows = [line.split(" | ") for line in paths.trace.read_text().splitlines() if line.startswith("| ")][2:]
+    assert rows[1][3] == f"last_model_new: {note.replace('|', '/')}"
+    assert rows[3][3] == "proposed" and rows[0][3] == ""
 
 
 def test_other_strategies_have_none_of_it(tmp_path: Path) -> None:
