@@ -386,30 +386,18 @@ class LocalEvaluator:
         try:
             async with await Channel.open(self._measuring.measure(index, ends.descriptors)) as channel:
                 await channel.send(self._asked(job))
-                async with asyncio.timeout(self._longest):
+                async with asyncio.timeout(longest(self._settings)):
                     found = await self._until_news(channel, on_stage, spare, index, on_step)
                     return found
         except TimeoutError as error:
             raise errors.WorkerLost(
-                f"device {index}: no verdict on {job.code} within {self._longest:g} s; start the command again, and if "
-                "it comes to none again, please report it"
+                f"device {index}: no verdict on {job.code} within {longest(self._settings):g} s; start the command "
+                "again, and if it comes to none again, please report it"
             ) from error
         finally:
             if not isinstance(found, frames.Judged) or not found.stays:
                 self.left_behind += found.left_behind if isinstance(found, frames.Judged) else ()
                 self._measuring.leave(index)
-
-    @property
-    def _longest(self) -> float:
-        """Seconds after which a measuring evaluator has itself gone wrong: it ends a candidate earlier."""
-        settings = self._settings
-        limits = (
-            2 * settings.evaluation_timeout,
-            settings.build_timeout,
-            settings.run_timeout,
-            settings.profile_timeout,
-        )
-        return sum(limits) + SILENT_SECONDS
 
     def _asked(self, job: EvaluateJob) -> frames.Evaluate:
         return frames.Evaluate(job=job, memory_bytes=self._memory)
@@ -507,6 +495,17 @@ class LocalEvaluator:
     def _shared(self) -> PchBuilder:
         assert self._preparation is not None, "used outside of `async with`"
         return self._preparation
+
+
+def longest(settings: EvaluationSettings) -> float:
+    """Return after how many seconds a measuring evaluator has itself gone wrong: it ends a candidate earlier."""
+    limits = (
+        2 * settings.evaluation_timeout,
+        settings.build_timeout,
+        settings.run_timeout,
+        settings.profile_timeout,
+    )
+    return sum(limits) + SILENT_SECONDS
 
 
 def chosen_devices(found: Sequence[DeviceFacts], indices: Sequence[int]) -> tuple[DeviceFacts, ...]:

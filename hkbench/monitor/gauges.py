@@ -75,6 +75,8 @@ def absence(state: RunState | None) -> str | None:
         return "no live data: the journal does not name host and devices"
     if state.host != platform.node():
         return "no live data: the run is on another host"
+    if all(place.host not in (None, state.host) for place in state.devices):
+        return "no live data: the devices are on other nodes of a cluster"
     return None
 
 
@@ -98,6 +100,9 @@ def read_once(
 def _read(driver: Driver, places: tuple[DevicePlace, ...]) -> tuple[dict[int, Reading], str | None]:
     readings, note = {}, None
     for place in places:
+        if place.host not in (None, platform.node()):
+            note = "no live data of the other nodes of a cluster"
+            continue
         try:
             readings[place.index] = driver.read(place)
         except NotRead as error:

@@ -17,7 +17,12 @@ from hkbench.records.base import (
     installed_device_kinds as installed_device_kinds,
 )
 from hkbench.records.bottleneck import Bottleneck as Bottleneck, bottleneck_of as bottleneck_of
-from hkbench.records.device import ClockState as ClockState, DeviceFacts as DeviceFacts, Readback as Readback
+from hkbench.records.device import (
+    ClockState as ClockState,
+    DeviceFacts as DeviceFacts,
+    NodeFacts as NodeFacts,
+    Readback as Readback,
+)
 from hkbench.records.experience import (
     ExperienceFacts as ExperienceFacts,
     Hint as Hint,

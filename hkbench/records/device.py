@@ -43,3 +43,15 @@ class DeviceFacts(Record):
     peak_flops: dict[str, float] = {}  #: by dtype, dense
     versions: dict[str, str] = {}
     sources: dict[str, str] = {}  #: field -> who said it: "torch", "AMD SMI", "data sheet (AMD1, AMD2)"
+
+
+class NodeFacts(Record):
+    """One node of a cluster, before anything is measured there."""
+
+    name: str  #: in the cluster
+    host: str  #: as it calls itself
+    kind: DeviceKind  #: of the devices that its torch measures on
+    cards: int
+    cores: int
+    decisive: dict[str, str]  #: what has to be the same on all nodes: "hkbench", "torch", "python"
+    tools: dict[str, str] = {}  #: what a verdict may depend on, too: kernel, driver, compilers

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from hkbench.records.advice import AnswerForm, QuestionKind
 from hkbench.records.base import BackendName, DeviceKind, Flag, FolderName, Record
-from hkbench.records.device import DeviceFacts
+from hkbench.records.device import DeviceFacts, NodeFacts
 from hkbench.records.experience import ExperienceFacts, Hint, KernelSource, RecallKind, Remedy
 from hkbench.records.failures import FailureKind
 from hkbench.records.generation import (
@@ -193,6 +193,7 @@ class RunFacts(Record):
     price: Price | None = None  #: of the model; `None`: not known. That of the last session which knew one
     judge_price: Price | None = None  #: of the judge's model, where a judge is asked
     experience: ExperienceFacts | None = None  #: `None`: the run asks none, or an older run
+    nodes: tuple[NodeFacts, ...] = ()  #: of a cluster, at the start; empty: the run's own host measured
 
 
 class RunSources(Record):
@@ -216,6 +217,7 @@ class DevicePlace(Record):
     name: str
     uuid: str | None = None  #: as the driver's tools print it: "GPU-..."
     pci: str | None = None  #: "0000:1b:00", domain, bus and device
+    host: str | None = None  #: the node of a cluster where it is; `None`: on the host of the run
 
 
 class RunStarted(Event):

@@ -236,6 +236,7 @@ class Conditions(Record):
     device: DeviceKind
     device_name: str
     arch: str | None = None
+    host: str | None = None  #: the node of a cluster that reached it; `None`: that of the run, or an older record
     device_facts: DeviceFacts | None = (
         None  #: what floor and flush rest on, with the source of each; `None`: not reached
     )
