@@ -11,6 +11,8 @@ HkbenchError
     DeviceUnavailable      no such device, or it stopped answering
     ToolchainUnavailable   a compiler that the backend needs is not installed
     ProfileUnreadable      a profiler's output is cut off or damaged (hkbench/profile/tables.py)
+    ClusterUnavailable     no cluster is there, or it lets everybody in (hkbench/cluster/address.py)
+    NodesDiffer            its nodes do not judge alike (hkbench/cluster/node.py)
     IsolationUnavailable   candidates cannot be confined here as far as was asked for
     ModelUnavailable       the model endpoint refused, or kept failing
       AccessRefused        it refuses the key, or the quota is used up: it will serve no other call either

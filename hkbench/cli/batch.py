@@ -40,6 +40,7 @@ from hkbench.cli.batch_plan import (
     print_plan,
 )
 from hkbench.cli.budgets import add_budgets, chosen_prices, limits
+from hkbench.cli.cluster import add_cluster, check_cluster, cluster_evaluator
 from hkbench.cli.configuration import configure
 from hkbench.cli.experience_use import add_experience, asked, experience_of, fed
 from hkbench.cli.models import asks_model, calls_service, check_model, judge_model, make_client
@@ -51,6 +52,7 @@ from hkbench.cli.runs import tell
 from hkbench.cli.settings import add_evaluation
 from hkbench.cli.signals import stopped_by_signals
 from hkbench.cli.steps import doing
+from hkbench.cluster import ClusterEvaluator
 from hkbench.compile_only.conditions import no_device
 from hkbench.compile_only.evaluator import CompileOnlyEvaluator, cross_compiled
 from hkbench.engine import Evaluator, LocalEvaluator, factory
@@ -155,6 +157,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_work(parser: argparse.ArgumentParser) -> None:
     """Add how much is built at once, and how progress is shown."""
     parser.add_argument("--builds", type=positive, metavar="N", help="builds side by side (default: one a core)")
+    add_cluster(parser)
     parser.add_argument(
         "--display",
         choices=["rich", "plain", "log", "json"],
@@ -168,6 +171,7 @@ def run(options: argparse.Namespace) -> int:
     check_choice(options)
     check_build_only(options)
     check_unmeasured(options)
+    check_cluster(options)
     configure(options)
     experience_of(options)
     place = place_of(options, datetime.now().astimezone())
@@ -234,9 +238,11 @@ def check_unmeasured(options: argparse.Namespace) -> None:
         )
 
 
-def _evaluator(options: argparse.Namespace) -> LocalEvaluator | CompileOnlyEvaluator:
+def _evaluator(options: argparse.Namespace) -> LocalEvaluator | CompileOnlyEvaluator | ClusterEvaluator:
     """Make the evaluator; it is not begun yet."""
     settings, sizes = settings_of(options), chosen_sizes(options)
+    if options.cluster is not None:
+        return cluster_evaluator(options, settings, sizes)
     if options.build_only:
         return CompileOnlyEvaluator(backend_of(options, DeviceKind.ROCM), options.arch, settings, sizes, options.builds)
     return factory.local_evaluator(
@@ -300,8 +306,11 @@ async def _run(
             recorder = Recorder(paths, audience.tell)
             stack.callback(recorder.close)
             memory = stack.enter_context(asked(options))
-            facts = _facts(evaluator, plan, *prices)
-            facts = facts.model_copy(update={"experience": memory.facts() if memory is not None else None})
+            beside = {
+                "experience": memory.facts() if memory is not None else None,
+                "nodes": ours.nodes if isinstance(ours, ClusterEvaluator) else (),
+            }
+            facts = _facts(evaluator, plan, *prices).model_copy(update=beside)
             resumed = recorder.begin(config, facts, sources_of(options, plan.problems, categories))
             place.keep_latest(options.results)
             if place.is_new:

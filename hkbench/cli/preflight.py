@@ -33,6 +33,8 @@ def check_machine(options: argparse.Namespace) -> None:
         UsageError: the backend is for other devices than the one that is named, or the only one that there can be.
         ToolchainUnavailable: a compiler, ninja or Triton is missing.
     """
+    if getattr(options, "cluster", None) is not None:
+        return  # its nodes have the device and the tools; Evaluator.require looks there
     if getattr(options, "build_only", False):
         _check_cross_compiler(find_backend(options.backend or BUILD_ONLY_BACKEND))
         return

@@ -1,0 +1,52 @@
+"""The options of a run whose candidates are measured on the nodes of a cluster."""
+
+from __future__ import annotations
+
+import argparse
+
+from hkbench.cli.arguments import device_kind
+from hkbench.cli.runs import tell
+from hkbench.cluster import ClusterEvaluator
+from hkbench.errors import UsageError
+from hkbench.records import EvaluationSettings, SizeSet
+
+
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        help="measure on the cards of a Ray cluster: HOST:PORT of its head, or auto for the one of this machine, which "
+        "is started where none runs (docs/cluster.md; needs hkbench[cluster])",
+    )
+    parser.add_argument(
+        "--mixed-cards",
+        action="store_true",
+        help="with --cluster, measure on cards of several models, whose speed-ups are then counted as one",
+    )
+
+
+def check_cluster(options: argparse.Namespace) -> None:
+    """Raise UsageError for what does not go with --cluster, or only with it."""
+    if options.cluster is None:
+        if options.mixed_cards:
+            raise UsageError("--mixed-cards goes with --cluster; this machine's devices are all of one kind")
+        return
+    if options.build_only:
+        raise UsageError("--cluster measures, and --build-only only compiles: leave out one of them")
+    if options.device_index is not None:
+        raise UsageError(
+            "--device-index names devices of this machine, and --cluster measures on others: start the nodes with the "
+            "GPUs that they are to lend (`ray start --num-gpus`, CUDA_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES)"
+        )
+
+
+def cluster_evaluator(
+    options: argparse.Namespace, settings: EvaluationSettings, sizes: SizeSet | None
+) -> ClusterEvaluator:
+    """Join the cluster; its cards are not opened yet. Raises what `open_site` raises."""
+    from hkbench.cluster.ray_site import open_site  # here, because no other command should pay for Ray's parts
+
+    site = open_site(options.cluster)
+    return ClusterEvaluator(
+        site, device_kind(options), settings, sizes, options.builds, mixed=options.mixed_cards, tell=tell
+    )

@@ -1,0 +1,96 @@
+"""A batch on a real Ray cluster of two nodes of this machine, one of which dies in the middle."""
+
+from __future__ import annotations
+
+import importlib.util
+import secrets
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from support import doors
+from support.ray_nodes import ray_nodes
+
+from hkbench.records import (
+    GenerationStarted,
+    IsolationLevel,
+    RunClosed,
+    RunStarted,
+    StageEntered,
+    Status,
+    Verdict,
+    VerdictReached,
+)
+from hkbench.store.layout import RunPaths
+from hkbench.store.reader import read_run_file
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs ray (pip install 'hkbench[cluster]')"),
+]
+
+NAMES = ("1_One", "2_Two", "3_Three")
+MOVES_WITHIN = 30.0  #: seconds, until work of a node that is gone is at another one
+SAMPLES = 2
+
+
+def bench(root: Path) -> tuple[object, ...]:
+    """Three problems with a right and a wrong candidate each."""
+    problems, replies = root / "problems", root / "replies"
+    for addend, name in enumerate(NAMES, start=1):
+        doors.problem(problems, name, addend)
+        doors.reply(replies, name, 1, 1, doors.fenced(doors.fast(addend)))
+        doors.reply(replies, name, 1, 2, doors.fenced(doors.wrong(addend)))
+    fixed = (1, 3, "--problems", problems, "--replay", replies, "--device", "cpu", "--attempts", 1)
+    return (*fixed, "--samples", SAMPLES, *doors.QUICK)
+
+
+def verdicts(results: Path) -> dict[tuple[str, int], Verdict]:
+    found = {}
+    for name in NAMES:
+        for sample in range(1, SAMPLES + 1):
+            path = RunPaths(results).problem(name).sample(1, sample).result
+            found[name, sample] = Verdict.model_validate_json(path.read_bytes())
+    return found
+
+
+def test_a_node_dies_in_the_middle(tmp_path: Path) -> None:
+    token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    words, results = bench(tmp_path), tmp_path / "results"
+    with ray_nodes(token, "left", "right") as nodes:
+        process = doors.start(
+            "run_batch", *words, "--results", results, "--cluster", nodes.address, "--display", "json", env=token
+        )
+        doors.wait_for(RunPaths(results).journal, '"device":0', process)
+        killed = time.time()
+        nodes.remove("left")
+        printed, said = process.communicate(timeout=doors.LIMIT)
+    assert process.returncode == 0, said
+    assert all(line.startswith("{") for line in printed.splitlines())
+
+    events = doors.events(results)
+    reached = Counter(event.key for event in events if isinstance(event, VerdictReached))
+    assert set(reached.values()) == {1} and len(reached) == len(NAMES) * SAMPLES
+    assert set(Counter(event.key for event in events if isinstance(event, GenerationStarted)).values()) == {1}
+    last = events[-1]
+    assert isinstance(last, RunClosed) and last.complete
+    assert "left failed" in said or "left is gone" in said
+
+    ended = {event.key for event in events if isinstance(event, VerdictReached) and event.time < killed}
+    moved = [e.time for e in events if isinstance(e, StageEntered) and e.time > killed and e.key not in ended]
+    assert min(moved) - killed < MOVES_WITHIN
+
+    for (_, sample), verdict in verdicts(results).items():
+        assert (verdict.status is Status.INCORRECT) == (sample == 2)
+        assert verdict.conditions.host and verdict.conditions.isolation.level is IsolationLevel.FULL
+    (started,) = [event for event in events if isinstance(event, RunStarted)]
+    assert [place.index for place in started.devices] == [0, 1] and all(place.host for place in started.devices)
+    assert [node.name for node in read_run_file(RunPaths(results)).facts.nodes] == ["left", "right"]
+
+
+def test_a_cluster_that_obeys_everybody_is_refused(tmp_path: Path) -> None:
+    with ray_nodes({"RAY_AUTH_MODE": "disabled"}) as nodes:
+        token = {"RAY_AUTH_TOKEN": secrets.token_hex(32)}
+        done = doors.run("run_batch", *bench(tmp_path), "--cluster", nodes.address, env=token)
+    assert done.returncode == 69 and "RAY_AUTH_MODE=token" in done.stderr
