@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from dataclasses import replace
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 import torch
 from support import corpus
+from support.cluster_traces import planted
 from support.corpus import Row
 from support.run_folder import correct, incorrect
 
@@ -149,3 +151,10 @@ def test_an_attack_that_is_no_faster_than_its_twin_has_gained_nothing(tmp_path: 
 
 def failed(kind: str, message: str) -> Verdict:
     return incorrect("1_ReLU", FailureKind(kind), Stage.COMPARE, message)
+
+
+@pytest.mark.parametrize("name", [case.path.stem for case in CASES if case.name.startswith("h24_cluster_")])
+def test_attacks_on_a_cluster_find_what_nothing_hides(name: str) -> None:
+    """Else they would fail for want of something to find."""
+    with planted():
+        runpy.run_path(str(corpus.ROOT / "tests" / "attacks" / f"{name}.py"))

@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from support.cluster_traces import planted
 from support.corpus_cases import (
     CLASSES as CLASSES,
     EMULATED as EMULATED,
@@ -110,6 +111,7 @@ async def run(
     cases = [case.on(device) for case in cases]
     with tempfile.TemporaryDirectory(prefix="hkbench-corpus-") as folder:
         async with contextlib.AsyncExitStack() as stack:
+            stack.enter_context(planted())
             lanes = [Lane(stack, Path(folder), device, options, via, on_row) for _ in range(jobs)]
             beside = [case for case in cases if device == "cpu" and not case.by_the_clock]
             found = await side_by_side(lanes, beside)
