@@ -1,7 +1,8 @@
 """Which card gets what: work goes to the least busy one, and to another one when a card is lost.
 
 A card that is lost is started again; one that fails `MAX_FAILURES` times without a verdict in between is left out.
-What fails by the fault of a machine is tried on `MAX_TRIES` cards. A verdict is what the caller waits for: it gets one.
+What fails by the fault of a machine is tried on `MAX_TRIES` cards; what was under way on `MAX_LOSSES` cards as each was
+lost is not tried again, since it may be what they were lost by. Whoever waits for a verdict gets one.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ T = TypeVar("T")
 
 MAX_FAILURES = 3
 MAX_TRIES = 3
+MAX_LOSSES = 6
 
 
 @dataclass(frozen=True)
@@ -95,15 +97,17 @@ class Pool:
         """Do some work on a card; on another one where the machine fails.
 
         Raises:
-            HkbenchError: it failed by something else, or on `MAX_TRIES` cards, or there are none.
+            HkbenchError: it failed by something else, or on too many cards, or there are none.
         """
         tried: list[str] = []
+        losses = 0
         while True:
             lane = await self._lend(tried)
             failure: HkbenchError
             try:
                 found = await lane.carry(call)
             except CardLost as error:
+                losses += 1
                 failure = WorkerLost(f"{lane.link.name}: {error}")
             except (Unavailable, InternalError) as error:
                 failure = type(error)(f"{lane.link.name}: {error}")
@@ -115,7 +119,7 @@ class Pool:
                 lane.busy -= 1
                 self._serve()
             tried.append(lane.link.name)
-            if len(tried) == MAX_TRIES:
+            if losses == MAX_LOSSES or len(tried) - losses == MAX_TRIES:
                 raise failure
 
     async def close(self) -> None:

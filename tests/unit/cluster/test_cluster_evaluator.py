@@ -15,7 +15,7 @@ from support.cluster_site import QUICK, FakeSite, problem
 from hkbench.cluster import ClusterEvaluator, members
 from hkbench.cluster.lane import CardLost
 from hkbench.cluster.node import NodesDiffer
-from hkbench.cluster.pool import MAX_FAILURES, MAX_TRIES
+from hkbench.cluster.pool import MAX_FAILURES, MAX_LOSSES, MAX_TRIES
 from hkbench.engine import EvaluationResult
 from hkbench.errors import (
     DeviceUnavailable,
@@ -190,6 +190,16 @@ async def test_what_the_machine_fails_at_is_tried_elsewhere_and_given_up(begin: 
             await run.judge()
         assert sum(not site.does(name).failing for name in "abcd") == MAX_TRIES
         assert (await run.judge()).verdict is not None
+
+
+async def test_what_takes_every_card_with_it_is_given_up(begin: Begin) -> None:
+    site = FakeSite(**{f"node{number}": 0 for number in range(MAX_LOSSES + 2)})
+    for number in range(MAX_LOSSES + 2):
+        site.does(f"node{number}").failing = [CardLost("killed")]
+    async with begin(site) as run:
+        with pytest.raises(WorkerLost):
+            await asyncio.wait_for(run.judge(), 5.0)
+    assert sum(not does.failing for does in site.behaviours.values()) == MAX_LOSSES
 
 
 async def test_what_no_other_card_would_change_is_not_tried_again(begin: Begin) -> None:
