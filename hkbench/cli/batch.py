@@ -45,6 +45,7 @@ from hkbench.cli.configuration import configure
 from hkbench.cli.experience_use import add_experience, asked, experience_of, fed
 from hkbench.cli.models import asks_model, calls_service, check_model, judge_model, make_client
 from hkbench.cli.preflight import check_machine, check_service, estimate
+from hkbench.cli.problem_file import problem_file
 from hkbench.cli.resume import choose_resumed, sources_of, take_recorded
 from hkbench.cli.run_config import backend_of, config_of, draft_of, settings_of
 from hkbench.cli.run_folder import Place, check_folder, describe_place, find_place, new_run, place_of
@@ -70,7 +71,7 @@ from hkbench.shipped import batch_command
 from hkbench.store.events import read_history
 from hkbench.store.find import holds_run
 from hkbench.store.layout import RunPaths
-from hkbench.store.reader import read_run_file
+from hkbench.store.reader import RunFile, read_run_file
 from hkbench.store.recorder import Recorder
 from hkbench.store.resume import finished_problems, spent_before
 from hkbench.store.state import RunState
@@ -169,6 +170,13 @@ def run(options: argparse.Namespace) -> int:
     """Plan first, then run; the report is written also when the run ends early."""
     recorded = take_recorded(options)
     check_choice(options)
+    if options.problem is None:
+        return _planned(options, recorded)
+    with problem_file(options.problem) as options.problem:
+        return _planned(options, recorded)
+
+
+def _planned(options: argparse.Namespace, recorded: RunFile | None) -> int:
     check_build_only(options)
     check_unmeasured(options)
     check_cluster(options)

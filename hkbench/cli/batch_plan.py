@@ -34,6 +34,12 @@ def add_choice(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="folder of problems, or one problem's file (default: $KERNELBENCH_DIR, else the shipped ones)",
     )
+    parser.add_argument(
+        "--problem",
+        type=Path,
+        metavar="FILE",
+        help="one problem: a file in KernelBench's format, or JSON that describes one (docs/problems.md)",
+    )
     parser.add_argument("--match", metavar="REGEX", help="only problems whose name matches")
     parser.add_argument("--limit", type=positive, metavar="N", help="only the first N of those")
     parser.add_argument("--draw", type=positive, metavar="N", help="only N of those, drawn at random by --draw-seed")
@@ -90,7 +96,7 @@ def categories_of(options: argparse.Namespace) -> CategoryBook | None:
 def choose(options: argparse.Namespace) -> Selection:
     """Return the problems that the arguments name; raises what `parse_numbers` and `chosen_problems` raise."""
     return chosen_problems(
-        options.problems,
+        options.problem if options.problem is not None else options.problems,
         os.environ,
         level=options.level,
         numbers=parse_numbers(options.numbers),
@@ -113,8 +119,12 @@ def plan_of(options: argparse.Namespace, chosen: Selection, book: PromptBook, ba
 
 def check_choice(options: argparse.Namespace) -> None:
     """Raise UsageError for arguments that contradict each other."""
-    if options.resume is None and options.problems is None and not options.numbers:
-        raise UsageError("name the problems, as 1 40, 3, 1-8 or 1,4,7; or name a folder or a file with --problems")
+    if options.problem is not None and (options.problems is not None or options.numbers):
+        raise UsageError("--problem names one problem: leave out --problems and numbers")
+    if options.resume is None and options.problems is None and options.problem is None and not options.numbers:
+        raise UsageError(
+            "name the problems, as 1 40, 3, 1-8 or 1,4,7; or name a folder with --problems or a file with --problem"
+        )
     _samples_from_environment()
     strategy = find_strategy(options.strategy)
     for name, owners in owners_by_option().items():

@@ -18,6 +18,7 @@ from hkbench.cli.arguments import (
 )
 from hkbench.cli.configuration import configure
 from hkbench.cli.preflight import check_machine
+from hkbench.cli.problem_file import problem_file
 from hkbench.cli.settings import add_evaluation, evaluation_settings
 from hkbench.cli.steps import Steps
 from hkbench.cli.verdicts import describe
@@ -44,7 +45,9 @@ EXIT = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = "the candidate: a file with ModelNew, or a bare kernel (docs/prompts.md)"
     parser.add_argument("--code", type=Path, required=True, metavar="C", help=what)
-    parser.add_argument("--problem", type=Path, required=True, metavar="P", help="the problem's file")
+    parser.add_argument(
+        "--problem", type=Path, required=True, metavar="P", help="the problem's file, or JSON that describes one"
+    )
     parser.add_argument("--output", type=Path, metavar="R.json", help="write the whole verdict as JSON")
     add_build_only(parser, "")
     add_device(parser)
@@ -60,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     if options.output is not None and not options.output.absolute().parent.is_dir():
         raise InputMissing(f"{options.output.parent}: there is no such folder for --output; make it first")
     check_machine(options)
-    with Steps(sys.stderr) as steps:
+    with problem_file(options.problem) as options.problem, Steps(sys.stderr) as steps:
         verdict = asyncio.run(_verdict(options, steps))
     if options.output is not None:
         write_atomic(options.output, verdict.model_dump_json(indent=2) + "\n")

@@ -12,6 +12,7 @@ from hkbench.cli.budgets import add_outage
 from hkbench.cli.configuration import configure
 from hkbench.cli.models import check_model, make_client
 from hkbench.cli.preflight import check_service
+from hkbench.cli.problem_file import problem_file
 from hkbench.engine import factory
 from hkbench.errors import InputMissing
 from hkbench.lab.prompting import Prompter
@@ -59,6 +60,11 @@ def run(options: argparse.Namespace) -> int:
     for path in (options.output, options.response_file):
         if path is not None and not path.absolute().parent.is_dir():
             raise InputMissing(f"{path.parent}: there is no such folder; make it first")
+    with problem_file(options.problem) as options.problem:
+        return _generated(options)
+
+
+def _generated(options: argparse.Namespace) -> int:
     problem = load_problem(options.problem)
     book = load_prompts(options.prompts)
     if options.prompt is not None:

@@ -23,7 +23,7 @@ from hkbench.store.reader import RunFile, read_run_file
 from hkbench.store.settings import names_text
 
 #: Options that choose among problems, and so name some that a resumed run may not have.
-_CHOOSING = frozenset({"numbers", "match", "limit", "draw"})
+_CHOOSING = frozenset({"numbers", "problem", "match", "limit", "draw"})
 
 
 def take_recorded(options: argparse.Namespace) -> RunFile | None:

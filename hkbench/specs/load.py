@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -41,21 +42,27 @@ def load_spec(path: Path) -> KernelSpec:
         InputMissing: the file, or the source that it names, is not there.
         ConfigurationError: it is wrong; with the field, and what was expected.
     """
-    try:
-        told = json.loads(_text(path))
-    except json.JSONDecodeError as error:
-        raise ConfigurationError(f"{path}: line {error.lineno}: not JSON: {error.msg}") from error
+    told = read_json(path)
     try:
         spec = KernelSpec.model_validate(told)
     except ValidationError as error:
-        raise ConfigurationError(f"{path}: {_said(error)}") from error
+        raise ConfigurationError(f"{path}: {said(error)}") from error
     if spec.source_file is not None:
-        spec = spec.model_copy(update={"source": _text(path.parent / spec.source_file), "source_file": None})
+        spec = spec.model_copy(update={"source": text_of(path.parent / spec.source_file), "source_file": None})
     _check(path, spec)
     return spec
 
 
-def _text(path: Path) -> str:
+def read_json(path: Path) -> Any:
+    """Return what a JSON file holds. Raises as `load_spec`."""
+    try:
+        return json.loads(text_of(path))
+    except json.JSONDecodeError as error:
+        raise ConfigurationError(f"{path}: line {error.lineno}: not JSON: {error.msg}") from error
+
+
+def text_of(path: Path) -> str:
+    """Return the text of a file. Raises as `load_spec`."""
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
@@ -64,7 +71,7 @@ def _text(path: Path) -> str:
         raise ConfigurationError(f"{path}: cannot be read ({error}); name a text file in UTF-8") from error
 
 
-def _said(error: ValidationError) -> str:
+def said(error: ValidationError) -> str:
     """Return the first complaint: which field, and what was expected."""
     first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"] if part not in ("tensor", "scalar"))
@@ -89,19 +96,20 @@ def _check(path: Path, spec: KernelSpec) -> None:
             expressions += [(f"{place}.shape", size) for size in argument.shape]
             expressions += [(f"{place}.strides", size) for size in argument.strides or ()]
     for where, expression in expressions:
-        _check_expression(path, where, expression, set(spec.shapes))
+        check_expression(path, where, expression, set(spec.shapes))
     launch = spec.launch
     of_launch = [("launch.grid", size) for size in launch.grid] + [("launch.block", size) for size in launch.block]
     of_launch.append(("launch.shared_bytes", launch.shared_bytes))
     for where, expression in of_launch:
-        _check_expression(path, where, expression, set(spec.shapes) | set(launch.constants))
+        check_expression(path, where, expression, set(spec.shapes) | set(launch.constants))
     if spec.language != "cpp" and not launch.grid:
         raise ConfigurationError(f"{path}: launch.grid: a {spec.language} kernel needs one")
     if spec.language in ("cuda", "hip") and not launch.block:
         raise ConfigurationError(f"{path}: launch.block: a {spec.language} kernel needs the numbers of its threads")
 
 
-def _check_expression(path: Path, where: str, expression: str | int, names: set[str]) -> None:
+def check_expression(path: Path, where: str, expression: str | int, names: set[str]) -> None:
+    """Raise ConfigurationError for what is no expression over these names."""
     try:
         check(expression, names)
     except ValueError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from hkbench.specs.expressions import CPP_FUNCTIONS, in_cpp, in_python
@@ -28,49 +28,67 @@ def candidate(spec: KernelSpec) -> str:
 def problem(spec: KernelSpec) -> str:
     """Return the problem file: the reference as `Model`, inputs as the spec fills them, the kernel as `START`."""
     start = candidate(spec)
-    sizes = "\n".join(f"{name} = {value}" for name, value in spec.shapes.items())
-    own = "".join(
-        f"{name} = {dict(values)!r}\n"
-        for name, values in (("CPU_SIZES", spec.cpu_shapes), ("EMULATED_SIZES", spec.emulated_shapes))
-        if values is not None
-    )
-    inputs = "".join(f"        {_filled(tensor)},\n" for tensor in spec.inputs)
+    head = f'"""The kernel {spec.name}, from its spec."""'
+    model = _of_kernel(spec, start) if spec.reference is None else reference_model(head, spec.reference, spec.inputs)
     return (
-        f"{_model(spec, start)}\n\n{sizes}\n{own}\n\n{_helpers(spec)}"
-        f"def get_inputs():\n    return [\n{inputs}    ]\n\n\ndef get_init_inputs():\n    return []\n\n\n"
+        f"{model}\n\n{inputs_text(spec.inputs, spec.shapes, spec.cpu_shapes, spec.emulated_shapes)}\n\n"
         f"#: The kernel that a search starts from.\nSTART = {_literal(start)}\n"
     )
 
 
-def _model(spec: KernelSpec, start: str) -> str:
-    names = ", ".join(tensor.name for tensor in spec.inputs)
-    if spec.reference is None:
-        # Where the judge asks for the reference in double precision, the kernel still gets what it is written for.
-        cast = ", ".join(f"{tensor.name}.to(torch.{tensor.dtype})" for tensor in spec.inputs)
-        return (
-            f"{start.replace('class ModelNew(', 'class Kernel(').rstrip()}\n\n\nclass Model(nn.Module):\n"
-            "    def __init__(self):\n        super().__init__()\n        self.kernel = Kernel()\n\n"
-            f"    def forward(self, {names}):\n        return self.kernel({cast})"
-        )
+def inputs_text(
+    tensors: Sequence[Tensor],
+    shapes: Mapping[str, int],
+    cpu_shapes: Mapping[str, int] | None,
+    emulated_shapes: Mapping[str, int] | None,
+) -> str:
+    """Return what a problem file has below its `Model`: sizes, `get_inputs`, `get_init_inputs`."""
+    sizes = "\n".join(f"{name} = {value}" for name, value in shapes.items())
+    own = "".join(
+        f"{name} = {dict(values)!r}\n"
+        for name, values in (("CPU_SIZES", cpu_shapes), ("EMULATED_SIZES", emulated_shapes))
+        if values is not None
+    )
+    inputs = "".join(f"        {_filled(tensor)},\n" for tensor in tensors)
     return (
-        f'"""The kernel {spec.name}, from its spec."""\n\nimport torch\nimport torch.nn as nn\n\n\n'
-        f"{spec.reference.strip()}\n\n\nclass Model(nn.Module):\n    def forward(self, {names}):\n"
-        f"        return reference({names})"
+        f"{sizes}\n{own}\n\n{_helpers(tensors)}"
+        f"def get_inputs():\n    return [\n{inputs}    ]\n\n\ndef get_init_inputs():\n    return []\n"
     )
 
 
-def _helpers(spec: KernelSpec) -> str:
+def reference_model(head: str, reference: str, inputs: Sequence[Tensor]) -> str:
+    """Return a `Model` that calls the function `reference`, with the module's docstring `head` before it."""
+    names = ", ".join(tensor.name for tensor in inputs)
+    return (
+        f"{head}\n\nimport torch\nimport torch.nn as nn\n\n\n{reference.strip()}\n\n\nclass Model(nn.Module):\n"
+        f"    def forward(self, {names}):\n        return reference({names})"
+    )
+
+
+def _of_kernel(spec: KernelSpec, start: str) -> str:
+    """Return a `Model` that is the kernel itself."""
+    names = ", ".join(tensor.name for tensor in spec.inputs)
+    # Where the judge asks for the reference in double precision, the kernel still gets what it is written for.
+    cast = ", ".join(f"{tensor.name}.to(torch.{tensor.dtype})" for tensor in spec.inputs)
+    return (
+        f"{start.replace('class ModelNew(', 'class Kernel(').rstrip()}\n\n\nclass Model(nn.Module):\n"
+        "    def __init__(self):\n        super().__init__()\n        self.kernel = Kernel()\n\n"
+        f"    def forward(self, {names}):\n        return self.kernel({cast})"
+    )
+
+
+def _helpers(tensors: Sequence[Tensor]) -> str:
     text = ""
-    if any("cdiv" in str(size) for tensor in spec.inputs for size in (*tensor.shape, *(tensor.strides or ()))):
+    if any("cdiv" in str(size) for tensor in tensors for size in (*tensor.shape, *(tensor.strides or ()))):
         text += f"{_CDIV}\n\n"
-    if any(tensor.filled is Fill.DATA for tensor in spec.inputs):
+    if any(tensor.filled is Fill.DATA for tensor in tensors):
         text += (
             "def decoded(data, packed, dtype, shape):\n    import base64\n    import zlib\n\n"
             "    raw = base64.b64decode(data)\n"
             "    raw = bytearray(zlib.decompress(raw) if packed else raw)\n"
             "    return torch.frombuffer(raw, dtype=dtype).reshape(shape).clone()\n\n\n"
         )
-    if any(tensor.strides is not None for tensor in spec.inputs):
+    if any(tensor.strides is not None for tensor in tensors):
         text += (
             "def strided(values, strides):\n"
             "    return torch.empty_strided(values.shape, strides, dtype=values.dtype).copy_(values)\n\n\n"
