@@ -5,12 +5,14 @@
     python benchmarks/search.py recorded --spaces FOLDER --rivals --only "optuna TPE" --seeds 50 --json tpe.json
     python benchmarks/search.py tables runs.json tpe.json
     python benchmarks/search.py edits traps monotone
+    python benchmarks/search.py parallel ablation [--spaces FOLDER]
 
 recorded: every configuration of a kernel was measured once (tables NAME.csv.gz as those of AutoTuningAssociation's
 benchmark_hub: the parameters, then the time); a state's neighbours are one parameter, one step. Spaces of cards in
 VALIDATION were held back while most constants were chosen. edits: simulated edits (search_edits.py). traps: a move that
-pays with a second one only. monotone: every step towards the optimum pays. It takes one core; --rivals needs optuna and
-kernel-tuner, which hkbench does not depend on.
+pays with a second one only. monotone: every step towards the optimum pays. parallel: several evaluations in flight, in
+simulated time. ablation: parts of the search left out. These two are on recorded spaces where --spaces names them, else
+on simulated edits. It takes one core; --rivals needs optuna and kernel-tuner, which hkbench does not depend on.
 """
 
 from __future__ import annotations
@@ -31,9 +33,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 
+from benchmarks import search_ablation as parts
+from benchmarks.search_ablation import Answering, Unmerged, ablation_table
 from benchmarks.search_edits import Edits
-from benchmarks.search_figures import Run, table
+from benchmarks.search_figures import AREA, Run, table
 from benchmarks.search_others import rivals
+from benchmarks.search_parallel import WAYS, Flown, on_edits, on_space, parallel_table
 from benchmarks.search_spaces import Recorded, load, monotone, traps
 from hkbench.cli.arguments import positive
 from hkbench.search import DEFAULTS, Beam, GraphSearch, Greedy, Kind, Searcher, Uniform
@@ -41,9 +46,9 @@ from hkbench.stats import bootstrap_interval
 from hkbench.store.files import write_atomic
 
 Make = Callable[..., Searcher]
+PARTS = ("recorded", "edits", "traps", "monotone", "parallel", "ablation")
 GREEDY = "greedy, restarts"
 DEFAULT = "graph search"
-IN_FLIGHT = {"graph search, 4 in flight": 4}  #: one otherwise
 VALIDATION = ("W6600", "W7800")
 SEARCHERS: dict[str, Make] = {
     DEFAULT: GraphSearch,
@@ -54,7 +59,6 @@ SEARCHERS: dict[str, Make] = {
     "PUCT, mean back-up, c = 0.3": functools.partial(
         GraphSearch, surrogate=False, learning=False, constants=replace(DEFAULTS, backup=None, puct=0.3)
     ),
-    "graph search, 4 in flight": GraphSearch,
     "one step only": functools.partial(
         GraphSearch, constants=replace(DEFAULTS, fresh_states=0, large_moves=0, initial=1)
     ),
@@ -76,20 +80,15 @@ SETTLED = 10  #: evaluations from which on one searcher may be called behind ano
 
 
 def follow(
-    searcher: Searcher, space: Recorded, evaluations: int, near: float = -1.0, in_flight: int = 1
+    searcher: Searcher, space: Recorded, evaluations: int, near: float = -1.0, answering: Answering | None = None
 ) -> list[float]:
     """Return log(best so far / optimum) after each evaluation, until it is at most `near`.
 
-    Up to `in_flight` requests are open, and the oldest is answered first.
+    `answering`: what the searcher goes through, where that is not the space itself.
     """
     curve: list[float] = []
-    while len(curve) < evaluations:
-        while len(searcher.pending) < in_flight and searcher.propose() is not None:
-            pass
-        if not searcher.pending:
-            break
-        request = next(iter(searcher.pending.values()))
-        searcher.tell(request, space.outcome(request))
+    while len(curve) < evaluations and (request := searcher.propose()) is not None:
+        searcher.tell(request, (answering or space).outcome(request))
         assert searcher.best.time is not None
         curve.append(searcher.best.time - math.log(space.best))
         if curve[-1] <= near:
@@ -99,9 +98,7 @@ def follow(
 
 def recorded(options: argparse.Namespace) -> list[Run]:
     """Run each searcher on each space and seed, and keep what is done as it is done."""
-    spaces = [load(path) for path in sorted(options.spaces.glob("*.csv.gz"))]
-    if not spaces:
-        raise SystemExit(f"there is no NAME.csv.gz in {options.spaces}")
+    spaces = loaded(options.spaces)
     others = rivals() if options.rivals else {}
     names = options.only or [*SEARCHERS, *others]
     if unknown := [name for name in names if name not in SEARCHERS and name not in others]:
@@ -116,12 +113,19 @@ def recorded(options: argparse.Namespace) -> list[Run]:
                     curve = curve_of(space, start.seconds, others[name](space, seed, options.evaluations))
                 else:
                     searcher = SEARCHERS[name](space, start, features=space.features(start.key), seed=seed)
-                    curve = follow(searcher, space, options.evaluations, in_flight=IN_FLIGHT.get(name, 1))
+                    curve = follow(searcher, space, options.evaluations)
                 runs.append(Run(name, space.name, seed, math.log(start.seconds / space.best), curve))
             if options.json:
                 write_atomic(options.json, json.dumps([asdict(run) for run in runs]))
         print(f"{name}: {options.seeds} seeds on {len(spaces)} spaces", file=sys.stderr, flush=True)
     return runs
+
+
+def loaded(folder: Path) -> list[Recorded]:
+    spaces = [load(path) for path in sorted(folder.glob("*.csv.gz"))]
+    if not spaces:
+        raise SystemExit(f"there is no NAME.csv.gz in {folder}")
+    return spaces
 
 
 def curve_of(space: Recorded, start: float, order: Sequence[tuple[int, ...]]) -> list[float]:
@@ -144,17 +148,18 @@ def tables(runs: Sequence[Run]) -> str:
     )
 
 
-def edit(make: Make, kernel: int, edits: int) -> tuple[list[float], int | None, int]:
+def edit(make: Make, kernel: int, edits: int, merged: bool = True) -> tuple[list[float], int | None, int]:
     """Return the log speed-up of the best after each edit, after how many the search would stop, and confirmations."""
-    space = Edits(kernel)
-    searcher = make(space, space.start(), seed=kernel)
+    own = Edits(kernel)
+    space = own if merged else Unmerged(own)
+    searcher = make(space, own.start(), seed=kernel)
     curve: list[float] = []
     stop = None
     while len(curve) < edits or searcher.confirming:
         request = searcher.propose()
         assert request is not None
         searcher.tell(request, space.outcome(request))
-        time = space.versions[searcher.best.key].time
+        time = own.versions[searcher.best.key.partition("|")[0]].time
         assert time is not None
         if request.kind is Kind.CONFIRM:
             curve[-1] = -math.log(time)
@@ -208,7 +213,7 @@ def of_landscapes(make_space: Callable[[int], Recorded], seeds: int) -> str:
     """Return the table of evaluations to within 1 % of the optimum, from the worst state."""
     needed: dict[str, list[int]] = {}
     behind: dict[str, list[float]] = {}
-    names = [name for name in SEARCHERS if name != "one step only" and name not in IN_FLIGHT]
+    names = [name for name in SEARCHERS if name != "one step only"]
     for seed in range(seeds):
         space = make_space(seed)
         start = space.measure((0,) * len(space.parameters))
@@ -239,9 +244,63 @@ def furthest_behind(ours: Sequence[float], theirs: Sequence[float]) -> float:
     return max(at(ours, number) - at(theirs, number) for number in range(SETTLED - 1, MAX_STEPS))
 
 
+def parallel(options: argparse.Namespace) -> str:
+    """Return the table of one evaluation at a time, of batches, and of several in flight."""
+    runs: list[Flown] = []
+    spaces = loaded(options.spaces) if options.spaces is not None else []
+    for seed in range(options.seeds):
+        if not spaces:
+            runs += [on_edits(GraphSearch, FIRST_KERNEL + seed, way) for way in WAYS]
+        for space in spaces:
+            runs += [on_space(GraphSearch, space, seed, way) for way in WAYS]
+    return parallel_table(runs)
+
+
+def ablation(options: argparse.Namespace) -> str:
+    """Return the tables of what parts are worth, on recorded spaces or on simulated edits."""
+    if options.spaces is None:
+        kernels = range(FIRST_KERNEL, FIRST_KERNEL + options.seeds)
+        runs = [
+            Run(name, "edits", kernel, 0.0, [-gain for gain in edit(make, kernel, EDITS, merged(name))[0]])
+            for name, make in parts.OF_EDITS.items()
+            for kernel in kernels
+        ]
+        return ablation_table(runs, DEFAULT, parts.ON_EDITS)
+    spaces = loaded(options.spaces)
+    tables = []
+    for searchers, whole in ((parts.WITH_FEATURES, DEFAULT), (parts.OF_PUCT, parts.PUCT)):
+        runs = [
+            without(make, name, space, seed)
+            for name, make in searchers.items()
+            for seed in range(options.seeds)
+            for space in spaces
+        ]
+        tables.append(ablation_table(runs, whole, parts.ON_SPACES))
+    return "\n".join(tables)
+
+
+def without(make: Make, name: str, space: Recorded, seed: int) -> Run:
+    """Run a search that lacks a part."""
+    start = space.start(seed)
+    assert start.seconds is not None
+    answering: Answering = space if merged(name) else Unmerged(space)
+    searcher = make(answering, start, features=space.features(start.key), seed=seed)
+    curve = follow(searcher, space, AREA, answering=answering)
+    return Run(name, space.name, seed, math.log(start.seconds / space.best), curve)
+
+
+def merged(name: str) -> bool:
+    """Return whether states that are reached by two ways are one."""
+    return name != parts.NO_TRANSPOSITIONS
+
+
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="+", help="recorded, edits, traps, monotone; or tables and the files of --json")
+    parser.add_argument(
+        "what",
+        nargs="+",
+        help="recorded, edits, traps, monotone, parallel, ablation; or tables and the files of --json",
+    )
     parser.add_argument("--spaces", type=Path, metavar="DIR", help="recorded spaces")
     parser.add_argument("--seeds", type=positive, default=50, metavar="N")
     parser.add_argument("--evaluations", type=positive, default=200, metavar="N", help="of a run on a recorded space")
@@ -263,10 +322,12 @@ def main() -> int:
             print(tables(recorded(options)))
         elif what == "edits":
             print(of_edits(options.seeds))
+        elif what in ("parallel", "ablation"):
+            print(parallel(options) if what == "parallel" else ablation(options))
         elif what in ("traps", "monotone"):
             print(of_landscapes(traps if what == "traps" else monotone, options.seeds))
         else:
-            raise SystemExit(f"{what} is none of recorded, edits, traps, monotone, tables")
+            raise SystemExit(f"{what} is none of {', '.join(PARTS)}, tables")
     return 0
 
 

@@ -147,11 +147,11 @@ class Searcher(ABC):
 
         Of several that came to their end together only the fastest can be the new best, unless it is not confirmed.
         """
-        self._to_confirm = [key for key in self._to_confirm if self.graph.beats(self.graph.nodes[key])]
-        if not self._to_confirm:
+        waiting = [key for key in self._to_confirm if self.graph.beats(self.graph.nodes[key])]
+        key = min(waiting, key=self._log_time, default=None)
+        if key is None or any(self._log_time(other) <= self._log_time(key) for other in self._confirmed_now()):
             return None
-        key = min(self._to_confirm, key=self._log_time)
-        return key if all(self._log_time(key) < self._log_time(other) for other in self._confirmed_now()) else None
+        return key
 
     def _confirmed_now(self) -> list[str]:
         """Return the states of which a confirmation is in flight."""

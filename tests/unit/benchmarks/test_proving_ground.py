@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import search
+from benchmarks import search, search_parallel
+from benchmarks.search_ablation import Unmerged
 from benchmarks.search_edits import Edits
 from benchmarks.search_figures import COMPARED, FIGURES, Run, difference
+from benchmarks.search_parallel import ASYNCHRONOUS, BATCHES, SEQUENTIAL, WAYS, Flown, fly, on_edits, parallel_table
 from benchmarks.search_spaces import key_of, load, monotone, state_of, synthetic, traps
 from hkbench.search import GraphSearch, Greedy, Move, Request, Uniform
 from hkbench.search.requests import Kind
@@ -123,3 +125,61 @@ def test_landscapes_and_edits_have_a_row_a_searcher(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(search, "MAX_STEPS", 15)
     for table in (search.of_landscapes(traps, 2), search.of_edits(4)):
         assert len(table.splitlines()) == 2 + len(few)
+
+
+def flown(way: str, evaluations: int = 12) -> tuple[list[float], float]:
+    space = synthetic("bowl", (5, 4, 3), seed=2, failing=0.4)
+    searcher = Uniform(space, space.start(1), seed=1)
+    return fly(searcher, space.outcome, lambda told: float(told.evaluations), "case", evaluations, way)
+
+
+def test_the_clock_adds_up_what_is_in_flight_and_waits_for_the_slowest_of_a_batch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seconds = iter([9.0, 1.0, 1.0, 1.0] * 9)
+    monkeypatch.setattr(search_parallel, "duration", lambda *_: next(seconds))
+    assert flown(SEQUENTIAL) == ([float(number) for number in range(1, 13)], 36.0)
+    assert flown(BATCHES)[1] == 27.0
+    assert flown(ASYNCHRONOUS)[1] == 11.0, "no device waits for the slow one"
+
+
+def test_ways_evaluate_as_much_and_the_same_state_takes_as_long() -> None:
+    runs = [on_edits(GraphSearch, 5, way) for way in WAYS]
+    assert {len(run.curve) for run in runs} == {search_parallel.EDITS}
+    assert runs[0].seconds > runs[1].seconds > runs[2].seconds
+    assert runs[2] == on_edits(GraphSearch, 5, ASYNCHRONOUS)
+
+
+def test_throughput_and_area_are_compared_run_for_run() -> None:
+    runs = [Flown("part", f"case {case}", SEQUENTIAL, [1.0 * case] * 4, 40.0 * case) for case in range(1, 9)]
+    runs += [Flown("part", f"case {case}", ASYNCHRONOUS, [0.75 * case] * 4, 10.0 * case) for case in range(1, 9)]
+    last = parallel_table(runs).splitlines()[-1]
+    assert "x4.00 [4.00, 4.00]" in last and "25.0% [25.0%, 25.0%]" in last
+
+
+def test_without_transpositions_each_way_leads_to_a_state_of_its_own() -> None:
+    space = synthetic("bowl", (5, 4, 3), seed=2)
+    apart = Unmerged(space)
+    start = key_of((2, 1, 1))
+    ways = [
+        {step.to for first in apart.moves(start) if first.to for step in apart.moves(first.to) if step.to},
+        {step.to for first in space.moves(start) if first.to for step in space.moves(first.to) if step.to},
+    ]
+    assert len(ways[0]) == sum(len(space.moves(str(move.to))) for move in space.moves(start)) > len(ways[1])
+    move = next(iter(apart.moves(start)))
+    assert move.to is not None
+    plain = move.to.partition("|")[0]
+    assert apart.outcome(Request(1, Kind.MEASURE, start, move)).seconds == space.measure(state_of(plain)).seconds
+
+
+@pytest.mark.parametrize("part", ["parallel", "ablation"])
+def test_parts_that_are_on_spaces_or_on_edits(
+    part: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(search, "AREA", 12)
+    monkeypatch.setattr(search_parallel, "AREA", 12)
+    for words in (["--spaces", str(folder)], []):
+        monkeypatch.setattr(sys, "argv", ["search.py", part, "--seeds", "2", *words])
+        assert search.main() == 0
+        rows = [line for line in capsys.readouterr().out.splitlines() if " 2 |" in line]
+        assert len(rows) == (3 if part == "parallel" else 12 if words else 7)

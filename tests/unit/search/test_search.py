@@ -175,6 +175,23 @@ def test_a_new_best_that_is_not_confirmed_is_dropped() -> None:
     assert searcher.best.key == "start"
 
 
+@pytest.mark.parametrize(("again", "confirmed"), [(0.5, ["faster"]), (2.5, ["faster", "fast"])])
+def test_of_new_bests_in_flight_together_the_fastest_is_confirmed_first(again: float, confirmed: list[str]) -> None:
+    searcher = GraphSearch(Edits("a"), outcome("start", 1.0, width=0.1))
+    asked = [searcher.propose() for _ in range(3)]
+    for request, (key, seconds) in zip(asked, [("fast", 0.8), ("faster", 0.5), ("slow", 1.5)], strict=True):
+        assert request is not None
+        searcher.tell(request, outcome(key, seconds, width=0.1))
+    seen = []
+    while searcher.confirming:
+        first, other = searcher.propose(), searcher.propose()
+        assert first is not None and other is not None and other.kind is Kind.MEASURE
+        seen.append(first.parent)
+        searcher.tell(first, outcome(first.parent, again if first.parent == "faster" else 0.8, width=0.1))
+        searcher.tell(other, outcome(f"none {len(seen)}", 2.0, width=0.1))
+    assert seen == confirmed and searcher.best.key == confirmed[-1]
+
+
 def test_what_failed_is_worth_a_little_less_than_no_gain() -> None:
     searcher = GraphSearch(Edits("a"), outcome("start", 1.0))
     answer(searcher, outcome("broken", None))
