@@ -35,7 +35,7 @@ def gateway(address: str | None, model: str | None) -> Row:
         chosen = base_url(address)
     except HkbenchError as error:
         return Row("service", "the address is wrong", problem=str(error))
-    key = known_key()
+    key = known_key(chosen)
     if key is None and chosen is None:
         text = "not checked (no key or --base-url set; not needed with --replay)"
         return Row("service", text, missing_for=ANY)

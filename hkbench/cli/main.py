@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 from hkbench import __version__
+from hkbench.cli.logs import log_as_asked
 from hkbench.cli.parser import Parser
 from hkbench.errors import HkbenchError
 from hkbench.llm.key import KEY_VARIABLES
@@ -90,6 +91,7 @@ def _guarded(command: Callable[[], int]) -> int:
     if any(name in os.environ for name in KEY_VARIABLES):
         linux.set_dumpable(False)  # no other process of this user reads the key out of this one
     try:
+        log_as_asked()
         code = command()
         sys.stdout.flush()  # a closed pipe shows here, not at the interpreter's end
     except BrokenPipeError:

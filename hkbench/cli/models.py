@@ -42,11 +42,11 @@ def check_model(options: argparse.Namespace) -> None:
         ReplayClient(options.replay, options.backend or default_backend(DeviceKind.CPU))
         return
     missing = []
-    if known_key() is None:
+    if known_key(options.base_url) is None:
         missing.append(f"the key in {' or '.join(KEY_VARIABLES)} (for a local server without keys, any value works)")
     if not options.model:
         missing.append(f"the model in {MODEL_VARIABLE} (or --model, or model in hkbench.toml)")
-    if options.base_url is None and (known_key() is None or unaddressed(None) is not None):
+    if options.base_url is None and (known_key(None) is None or unaddressed(None) is not None):
         openai = f"; with the key in {OPENAI_KEY} it is OpenAI's"
         missing.append(f"the service's address in {ADDRESS_ADVICE}{openai}")
     if missing:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import time
 from collections.abc import Iterable, Mapping
 
 from hkbench.binding import note_of, with_note
@@ -30,6 +32,7 @@ from hkbench.records import (
 from hkbench.store.recorder import Recorder
 from hkbench.store.samples import Place
 
+_log = logging.getLogger(__name__)
 #: Kinds of failure that a busy machine can cause.
 _BY_LOAD = frozenset({FailureKind.TIMEOUT, FailureKind.BUILD_TIMEOUT, FailureKind.OUT_OF_MEMORY, FailureKind.SUSPECT})
 
@@ -125,8 +128,12 @@ class Verdicts:
     async def _evaluate(self, sample: Sample) -> EvaluationResult:
         paths, work = self._recorder.sample(sample.key), Work()
 
+        begun, key = time.monotonic(), sample.key
+        name = f"{key.problem} {key.attempt}.{key.sample}"
+
         def entered(stage: Stage, device: int | None) -> None:
             work.measuring = device is not None
+            _log.debug("%s: %s after %.1f s", name, stage.value, time.monotonic() - begun)
             self._recorder.event(StageEntered(key=sample.key, stage=stage, device=device))
 
         try:

@@ -14,6 +14,11 @@ from hkbench.records import Usage
 
 #: Empty text is the model's own answer for these reasons; for any other it is a fault of the service.
 EMPTY_IS_AN_ANSWER = frozenset({"length", "content_filter", "refusal"})
+#: What Gemini's endpoint says in its own words, in OpenAI's; it also writes "content_filter: SAFETY".
+_OTHER_WORDS = {
+    **dict.fromkeys(("safety", "recitation", "blocklist", "prohibited_content", "spii"), "content_filter"),
+    "max_tokens": "length",
+}
 
 
 class BadAnswer(Exception):
@@ -56,10 +61,16 @@ def chat_answer(body: object) -> Answer:
     choice = _mapping(choices[0])
     message = _mapping(choice.get("message"))
     text = _text_of(message.get("content"))
-    reason = _string(choice.get("finish_reason"))
+    reason = _reason(choice.get("finish_reason"))
     if not text and _string(message.get("refusal")):
         reason = "refusal"
     return _checked(Answer(text, _string(top.get("model")), reason, usage_of(top.get("usage"))))
+
+
+def _reason(said: object) -> str | None:
+    """Return why an answer ended, in OpenAI's words."""
+    word = (_string(said) or "").partition(":")[0].strip().lower()
+    return _OTHER_WORDS.get(word, word) or None
 
 
 def responses_answer(body: object, streamed_text: str = "") -> Answer:

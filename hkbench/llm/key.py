@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from urllib.parse import urlsplit
 
 from hkbench.errors import UsageError
 
-GATEWAY_KEY, OPENAI_KEY = "LLM_GATEWAY_KEY", "OPENAI_API_KEY"
-KEY_VARIABLES = (GATEWAY_KEY, OPENAI_KEY)
+GATEWAY_KEY, OPENAI_KEY, GOOGLE_KEY = "LLM_GATEWAY_KEY", "OPENAI_API_KEY", "GOOGLE_API_KEY"
+KEY_VARIABLES = (GATEWAY_KEY, OPENAI_KEY, GOOGLE_KEY)
 ADDRESS_VARIABLES = ("LLM_GATEWAY_URL", "OPENAI_BASE_URL")
 OPENAI_ADDRESS = "https://api.openai.com/v1"  #: of the library that calls services, where none is named
+#: Of Gemini, as OpenAI's protocol; it is called where no address is named and Google's key is the only one.
+GOOGLE_ADDRESS = "https://generativelanguage.googleapis.com/v1beta/openai/"
 ADDRESS_ADVICE = "LLM_GATEWAY_URL (or --base-url, or base_url in hkbench.toml)"  #: where an address is put
 MIN_SECRET_LENGTH = 8  #: shorter keys ("EMPTY", "none") are placeholders of local servers
 
@@ -20,7 +23,7 @@ def api_key(address: str | None) -> str:
     Raises:
         UsageError: no variable holds a key, or it is a gateway's and no address says which one.
     """
-    found = known_key()
+    found = known_key(address)
     if found is None:
         raise UsageError(
             f"no key for the model service: set {' or '.join(KEY_VARIABLES)} "
@@ -42,15 +45,25 @@ def unaddressed(address: str | None) -> str | None:
     )
 
 
-def known_key() -> str | None:
-    """Return the key, where a variable holds one."""
-    return next((value for value in map(_variable, KEY_VARIABLES) if value), None)
+def known_key(address: str | None) -> str | None:
+    """Return the key for a service, where a variable holds one: Google's own address gets Google's key first."""
+    names = sorted(KEY_VARIABLES, key=lambda name: name != GOOGLE_KEY) if _is_google(address) else KEY_VARIABLES
+    return next((value for value in map(_variable, names) if value), None)
+
+
+def _is_google(address: str | None) -> bool:
+    try:
+        return urlsplit(address or "").hostname == urlsplit(GOOGLE_ADDRESS).hostname
+    except ValueError:
+        return False
 
 
 def base_url(option: str | None, configured: str | None = None) -> str | None:
     """Return the service's address: `option` (--base-url), LLM_GATEWAY_URL, OPENAI_BASE_URL or `configured`.
 
-    None where nobody names one. Raises UsageError when the address is not an http(s) one.
+    Where nobody names one it is Gemini's if Google's key is the only one, else None.
+
+    Raises UsageError when the address is not an http(s) one.
     """
     variables = ((name, _variable(name)) for name in ADDRESS_VARIABLES)
     for source, value in (("--base-url", option), *variables, ("base_url in hkbench.toml", configured)):
@@ -60,7 +73,8 @@ def base_url(option: str | None, configured: str | None = None) -> str | None:
         if not address.startswith(("http://", "https://")):
             raise UsageError(f"{source} is {address!r}: it has to begin with http:// or https://")
         return address
-    return None
+    only_google = _variable(GOOGLE_KEY) and not (_variable(GATEWAY_KEY) or _variable(OPENAI_KEY))
+    return GOOGLE_ADDRESS if only_google else None
 
 
 def _variable(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,7 +22,7 @@ from hkbench.llm.answers import (
     chat_answer,
     responses_answer,
 )
-from hkbench.llm.client import ALWAYS, Permit
+from hkbench.llm.client import ALWAYS, Permit, Retry
 from hkbench.llm.key import redact
 from hkbench.llm.retry import Patience, Transient, is_outage, is_retried, refuses_access, requested_wait
 from hkbench.llm.settings import ModelSettings
@@ -31,11 +32,12 @@ from hkbench.records import Advice, CallKey, Reply
 if TYPE_CHECKING:
     from openai import APIError, AsyncOpenAI, AsyncStream
 
+_log = logging.getLogger(__name__)
 _PATHS = {"chat": "/chat/completions", "responses": "/responses"}
 _MESSAGE_LIMIT = 500  #: characters of a server's own message that are worth showing
 _REFUSES_FORMS = frozenset({400, 422})  #: what services answer to a request for JSON of a form that they do not offer
 _NEXT_STEP = {
-    401: "check LLM_GATEWAY_KEY (or OPENAI_API_KEY)",
+    401: "check LLM_GATEWAY_KEY (or OPENAI_API_KEY, GOOGLE_API_KEY)",
     402: "the account has no credit left: pay in, or use another key",
     429: "the quota is used up: raise it, or use another key",
     403: "this key may not use the model: choose another --model or another key",
@@ -105,7 +107,7 @@ class OpenAIClient:
             retry=retry_if_exception_type(Transient),
             wait=patience.wait,
             stop=patience.stop,
-            before_sleep=lambda state: permit.retrying(patience.told(state)),
+            before_sleep=lambda state: _tell_retry(permit, patience.told(state)),
             sleep=permit.wait,
             reraise=True,
         )
@@ -148,6 +150,7 @@ class OpenAIClient:
         async with self._slots:
             permit.begin()
             begun = time.perf_counter()
+            _log.debug("call %s of %s: %d characters", number, self._settings.model, len(prompt.user))
             try:
                 async with asyncio.timeout(self._settings.timeout):
                     answer, request_id = await self._call(prompt, form)
@@ -247,7 +250,7 @@ class OpenAIClient:
         return refusal
 
     def _reply(self, answer: Answer, request_id: str | None, seconds: float, tries: int) -> Reply:
-        return Reply(
+        reply = Reply(
             text=redact(answer.text, self._key),
             model=redact(answer.model or self._settings.model, self._key),
             finish_reason=answer.finish_reason,
@@ -256,6 +259,11 @@ class OpenAIClient:
             tries=tries,
             request_id=redact(request_id, self._key) if request_id else None,
         )
+        told = (reply.model, seconds, tries, reply.usage.input, reply.usage.output, reply.finish_reason)
+        _log.info("reply of %s in %.1f s (try %d), tokens %s in, %s out, ended by %s", *told)
+        if not reply.text.strip():
+            _log.warning("empty answer of %s, ended by %s: it counts as a reply without code", *told[:1], told[-1])
+        return reply
 
     def _open(self) -> AsyncOpenAI:
         if self._library is None:
@@ -278,6 +286,11 @@ class OpenAIClient:
     def _clean(self, message: str) -> str:
         line = " ".join(redact(message, self._key).split())
         return line if len(line) <= _MESSAGE_LIMIT else line[:_MESSAGE_LIMIT] + "..."
+
+
+def _tell_retry(permit: Permit, retry: Retry) -> None:
+    _log.warning("try %d failed: %s; the next one in %.1f s", retry.tries, retry.cause, retry.wait)
+    permit.retrying(retry)
 
 
 def _span(seconds: float) -> str:

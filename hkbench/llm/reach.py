@@ -23,7 +23,7 @@ MAX_MODELS = 1000  #: names that are kept of a list
 _SHOWN = 200
 #: Services that have no list of models answer so, and may serve well.
 _NO_LIST = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED})
-_KEY = "check LLM_GATEWAY_KEY (or OPENAI_API_KEY)"
+_KEY = "check LLM_GATEWAY_KEY (or OPENAI_API_KEY, GOOGLE_API_KEY)"
 
 
 @dataclass(frozen=True)

@@ -148,7 +148,8 @@ def _of_sample(event: AnyEvent) -> str:
         case ReplyReceived():
             how = "replayed" if event.replayed else f"answered by {_name(event.model)}"
             tokens = f", {event.usage.output} tokens" if event.usage.output is not None else ""
-            return f"{how}{tokens}{_seconds(event.seconds)}"
+            ended = f", ended by {_name(event.finish_reason)}" if event.finish_reason not in (None, "stop") else ""
+            return f"{how}{tokens}{ended}{_seconds(event.seconds)}"
         case GenerationFailed():
             return f"model call failed, {_name(event.error)}: {one_line(event.message, _FAILURE)}"
         case CandidateExtracted():

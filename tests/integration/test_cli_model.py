@@ -256,3 +256,24 @@ def test_generate_with_a_refused_key(problems: Path, tmp_path: Path) -> None:
     assert code == 69
     assert "HTTP 401" in said and "Traceback" not in said
     assert not (tmp_path / "kernel.py").exists()
+
+
+def test_a_filtered_answer_is_logged_and_the_run_goes_on(problems: Path, tmp_path: Path) -> None:
+    """By Google's key, and without it in anything that is said or kept."""
+    results = tmp_path / "run"
+
+    def answer(request: Request) -> Scripted:
+        return Scripted(finish_reason="SAFETY") if choose(request) == 1 else good(request)
+
+    with ModelServer(answer) as server:
+        env = {"OPENAI_BASE_URL": server.base_url, "GOOGLE_API_KEY": KEY, "LOG_LEVEL": "DEBUG"}
+        more = ("--attempts", 1, "--samples", 1)
+        done = doors.call("run_batch", *arguments(problems, results, *more), env=env)
+    assert done.returncode == 0, done.stderr
+    assert set(server.authorizations) == {f"Bearer {KEY}"}
+    replies = {event.key.problem: event for event in doors.events(results) if isinstance(event, ReplyReceived)}
+    assert {name: reply.finish_reason for name, reply in replies.items()} == {ONE: "content_filter", TWO: "stop"}
+    assert "empty answer of test-model, ended by content_filter" in done.stderr
+    assert "ended by content_filter" in (results / "batch_run.log").read_text()
+    assert f"{TWO} 1.1: " in done.stderr and "reply of test-model in" in done.stderr
+    assert_key_is_nowhere(results, done.stdout, done.stderr)

@@ -356,6 +356,16 @@ async def test_refusal_and_filter_are_replies(api: str, stream: bool) -> None:
     assert (reply.text, reply.finish_reason, server.count) == ("", "content_filter", 1)
 
 
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [("SAFETY", "content_filter"), ("content_filter: PROHIBITED_CONTENT", "content_filter"), ("MAX_TOKENS", "length")],
+)
+async def test_geminis_own_words_are_replies(said: str, reason: str, stream: bool) -> None:
+    reply, server = await ask(Scripted(finish_reason=said), api="chat", stream=stream)
+    assert (reply.text, reply.finish_reason, server.count) == ("", reason, 1)
+
+
 @pytest.mark.parametrize("api", ["chat", "responses"])
 async def test_a_service_that_ignores_stream(api: str) -> None:
     reply, _ = await ask(Scripted(text="whole", ignore_stream=True), api=api, stream=True)

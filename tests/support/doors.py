@@ -117,6 +117,8 @@ def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     settings = (
         "LLM_GATEWAY_KEY",
         "OPENAI_API_KEY",
+        "GOOGLE_API_KEY",
+        "LOG_LEVEL",
         "OPENAI_BASE_URL",
         "LLM_GATEWAY_URL",
         "LLM_MODEL",

@@ -9,13 +9,13 @@ from email.utils import formatdate
 import pytest
 
 from hkbench.errors import UsageError
-from hkbench.llm.key import api_key, base_url, redact
+from hkbench.llm.key import ADDRESS_VARIABLES, GOOGLE_ADDRESS, KEY_VARIABLES, api_key, base_url, redact
 from hkbench.llm.retry import is_retried, requested_wait
 
 
 @pytest.fixture(autouse=True)
 def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("LLM_GATEWAY_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "LLM_GATEWAY_URL"):
+    for name in (*KEY_VARIABLES, *ADDRESS_VARIABLES):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -42,6 +42,15 @@ def test_a_gateways_key_is_not_sent_to_openai(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("LLM_GATEWAY_KEY", "one")
     with pytest.raises(UsageError, match="LLM_GATEWAY_URL"):
         api_key(None)
+
+
+def test_googles_key_goes_to_googles_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOOGLE_API_KEY", "three")
+    assert base_url(None) == GOOGLE_ADDRESS and api_key(GOOGLE_ADDRESS) == "three"
+    assert base_url("http://local/v1") == "http://local/v1" and api_key("http://local/v1") == "three"
+    monkeypatch.setenv("OPENAI_API_KEY", "two")
+    assert base_url(None) is None and api_key(None) == "two" and api_key("http://local/v1") == "two"
+    assert api_key(GOOGLE_ADDRESS) == "three"
 
 
 def test_base_url(monkeypatch: pytest.MonkeyPatch) -> None:
