@@ -15,12 +15,12 @@ from hkbench.cli.preflight import check_service
 from hkbench.cli.problem_file import problem_file
 from hkbench.engine import factory
 from hkbench.errors import InputMissing
+from hkbench.lab.found import found_in
 from hkbench.lab.prompting import Prompter
 from hkbench.llm.client import Always, Retry
-from hkbench.llm.extract import extract
 from hkbench.problems import load_problem
 from hkbench.prompts import PromptBook, load_prompts
-from hkbench.records import EvaluationSettings, Problem, Reply, SampleKey
+from hkbench.records import EvaluationSettings, Extraction, Problem, Reply, SampleKey
 from hkbench.store.files import write_atomic
 
 DESCRIPTION = """Ask a model once for a kernel and write the code of its reply to a file.
@@ -70,10 +70,9 @@ def _generated(options: argparse.Namespace) -> int:
     if options.prompt is not None:
         book = book.with_file(options.prompt)
     check_service(options)
-    reply = asyncio.run(_reply(options, problem, book))
+    reply, extraction = asyncio.run(_reply(options, problem, book))
     if options.response_file is not None:
         write_atomic(options.response_file, reply.text)
-    extraction = extract(reply.text, None)
     if extraction.source is None:
         print(f"no kernel in the reply of {reply.model}: {extraction.note}")
         return 2
@@ -82,7 +81,8 @@ def _generated(options: argparse.Namespace) -> int:
     return 0
 
 
-async def _reply(options: argparse.Namespace, problem: Problem, book: PromptBook) -> Reply:
+async def _reply(options: argparse.Namespace, problem: Problem, book: PromptBook) -> tuple[Reply, Extraction]:
+    """Return the reply and what is found in it. The problem's tensors are known from the prompt."""
     settings = EvaluationSettings()
     sizes = chosen_sizes(options)
     async with factory.local_evaluator(
@@ -95,6 +95,7 @@ async def _reply(options: argparse.Namespace, problem: Problem, book: PromptBook
     client = make_client(options, backend)
     try:
         key = SampleKey(problem=problem.name, attempt=1, sample=1)
-        return await client.complete(key, prompt.text, permit=Telling(), system=prompt.system)
+        reply = await client.complete(key, prompt.text, permit=Telling(), system=prompt.system)
+        return reply, await found_in(reply, None, problem, prompter)
     finally:
         await client.close()

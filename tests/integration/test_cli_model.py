@@ -198,6 +198,14 @@ def test_generate_asks_once(problems: Path, tmp_path: Path) -> None:
     assert "ModelNew" in prompt_of(seen[0])
 
 
+def test_generate_binds_a_kernel_without_the_class(problems: Path, tmp_path: Path) -> None:
+    kernel = "void twice(const float* x, float* out, int64_t n) {\n  for (int64_t i = 0; i < n; ++i) out[i] = x[i];\n}"
+    output = tmp_path / "kernel.py"
+    code, said = generate(problems, output, lambda _: Scripted(text=f"```cpp\n{kernel}\n```\n"))
+    assert (code, "bound_kernel" in said) == (0, True), said
+    assert kernel in output.read_text() and "class ModelNew" in output.read_text()
+
+
 SYSTEM = "You are an expert HIP programmer.\nconst int table[2][2] = {{0,1},{2,3}};\n"
 
 
