@@ -65,7 +65,8 @@ class GraphSearch(Searcher):
             return self._fresh()
         features = [node.features for node in nodes]
         times = [math.nan if node.time is None else node.time for node in nodes]
-        # What is in flight counts as the worst that was seen: no second request goes to the same place.
+        # What is in flight counts as failed, which is as slow as the median: no second request goes to the same place.
+        # Taking the predicted mean or the best time in its stead made no difference (docs/search.md).
         waiting = [request.move.features for request in self.pending.values() if request.move.features is not None]
         keys = list(open_)
         gains = surrogate.improvements(
