@@ -27,7 +27,8 @@ from hkbench.engine.guards import QUIET_KINETO, DeferredRunner, FurtherRunners, 
 from hkbench.engine.preparation import PchBuilder
 from hkbench.engine.private_folder import private_folder
 from hkbench.engine.slots import BuildSlots, Devices, host_share
-from hkbench.engine.workers import DeviceWorkers
+from hkbench.engine.sockets import EvaluationSockets
+from hkbench.engine.workers import DeviceWorkers, chosen_devices
 from hkbench.evaluation import frames
 from hkbench.evaluation.job import SOCKETS, EvaluateJob
 from hkbench.records import (
@@ -80,25 +81,6 @@ OnStage = Callable[[Stage, int | None], None]
 
 #: Told of the steps within a stage, in words: "trial 2 of 5".
 OnStep = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class EvaluationSockets:
-    """Hold a worker's ends of an evaluation's sockets, and its files: both workers are given them."""
-
-    sockets: tuple[socket.socket, ...]
-    files: tuple[int, ...]
-
-    @property
-    def descriptors(self) -> list[int]:
-        return [*(sock.fileno() for sock in self.sockets), *self.files]
-
-    def close(self) -> None:
-        """Close sockets and files, once. A runner whose worker is gone ends when these are closed too."""
-        for sock in self.sockets:
-            sock.close()
-        for fd in self.files:
-            os.close(fd)
 
 
 @dataclass(frozen=True)
@@ -506,19 +488,3 @@ def longest(settings: EvaluationSettings) -> float:
         settings.profile_timeout,
     )
     return sum(limits) + SILENT_SECONDS
-
-
-def chosen_devices(found: Sequence[DeviceFacts], indices: Sequence[int]) -> tuple[DeviceFacts, ...]:
-    """Return the devices with these numbers, in the order of `indices`.
-
-    Raises:
-        DeviceUnavailable: there is no such device; the message lists those that there are.
-    """
-    by_index = {facts.index: facts for facts in found}
-    absent = [index for index in indices if index not in by_index]
-    if absent:
-        there = ", ".join(f"{facts.index} ({facts.name})" for facts in found)
-        raise errors.DeviceUnavailable(
-            f"there is no {found[0].kind} device {', '.join(map(str, absent))}; --device-index can name {there}"
-        )
-    return tuple(by_index[index] for index in indices)

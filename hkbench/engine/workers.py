@@ -20,7 +20,7 @@ from pathlib import Path
 
 from hkbench.device_kinds import model_of
 from hkbench.engine.guards import Guard
-from hkbench.errors import WorkerLost
+from hkbench.errors import DeviceUnavailable, WorkerLost
 from hkbench.evaluation import frames
 from hkbench.protocol import wire
 from hkbench.records import DeviceFacts
@@ -163,3 +163,19 @@ class _RetiredWorker:
 def _remove(folder: Path) -> None:
     with suppress(OSError):  # as far as it goes: a folder of the system's for temporary files
         folders.remove(folder, END_SECONDS)
+
+
+def chosen_devices(found: Sequence[DeviceFacts], indices: Sequence[int]) -> tuple[DeviceFacts, ...]:
+    """Return the devices with these numbers, in the order of `indices`.
+
+    Raises:
+        DeviceUnavailable: there is no such device; the message lists those that there are.
+    """
+    by_index = {facts.index: facts for facts in found}
+    absent = [index for index in indices if index not in by_index]
+    if absent:
+        there = ", ".join(f"{facts.index} ({facts.name})" for facts in found)
+        raise DeviceUnavailable(
+            f"there is no {found[0].kind} device {', '.join(map(str, absent))}; --device-index can name {there}"
+        )
+    return tuple(by_index[index] for index in indices)
