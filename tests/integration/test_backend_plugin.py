@@ -74,6 +74,7 @@ def test_a_run_of_a_backend_that_was_added(tmp_path: Path, installed: dict[str, 
     results = tmp_path / "results"
     words = [str(problem.number), str(problem.number), "--problems", str(problem.path.parent), "--backend", "plain_c"]
     words += ["--device", "cpu", "--samples", "1", "--attempts", "1", "--replay", str(tmp_path / "replies")]
+    words += ["--busy-wait", "0", "--shapes", "0"]
     command = [sys.executable, str(ROOT / "run_batch.py"), *words, "--results", str(results)]
     done = subprocess.run(
         command, env=installed, capture_output=True, text=True, check=False, timeout=300, cwd=tmp_path

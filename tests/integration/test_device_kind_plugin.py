@@ -39,6 +39,7 @@ def test_a_run_on_a_kind_of_device_that_was_added(tmp_path: Path, installed: dic
     results = tmp_path / "results"
     words = [str(problem.number), str(problem.number), "--problems", str(problem.path.parent), "--backend", "cpp"]
     words += ["--device", "host_again", "--samples", "1", "--attempts", "1", "--track", "any"]
+    words += ["--busy-wait", "0", "--shapes", "0"]
     words += ["--replay", str(tmp_path / "replies"), "--results", str(results)]
     done = _python(installed, str(ROOT / "run_batch.py"), *words)
     assert done.returncode == 0, done.stdout + done.stderr
