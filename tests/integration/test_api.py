@@ -17,7 +17,7 @@ from hkbench.records import DeviceKind, FailureKind, Status
 
 EXAMPLES = doors.ROOT / "examples" / "api"
 QUICK = hkbench.EvaluationSettings.model_validate(
-    {"track": "any", "trials": 2, "timing_runs": 3, "warmups": 1, "busy_wait": 0}
+    {"track": "any", "trials": 2, "timing_runs": 3, "warmups": 1, "busy_wait": 0, "shapes": 0}
 )
 
 
@@ -31,7 +31,8 @@ def settings(tmp_path: Path) -> dict[str, object]:
     doors.reply(tmp_path / "replies", "1_Add", 1, 1, doors.fenced(doors.fast(3)))
     return {
         "numbers": [1], "problems": str(tmp_path / "problems"), "replay": str(tmp_path / "replies"), "device": "cpu",
-        "attempts": 1, "samples": 1, "track": "any", "trials": 2, "timing_runs": 3, "warmup": 1,
+        "attempts": 1, "samples": 1, "track": "any", "trials": 2, "timing_runs": 3, "warmup": 1, "busy_wait": 0,
+        "shapes": 0,
     }  # fmt: skip
 
 
