@@ -23,7 +23,7 @@ CERTAIN = {"build_error", "no_code", "wrong_dtype", "no_model_new", "crash", "ti
 
 def batch(results: Path, limit: float) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "run_batch.py", "2", "5", "--device", "cpu", "--run-timeout", "10", "--prepare-builds"]
-    command += ["--busy-wait", "0", "--trials", "3", "--timing-runs", "10", "--warmup", "1"]
+    command += ["--busy-wait", "0", "--shapes", "0", "--trials", "3", "--timing-runs", "10", "--warmup", "1"]
     command += ["--replay", "examples/replies/reflect.toml", "--results", str(results)]
     environment = os.environ | {"XDG_CACHE_HOME": str(results.parent / "cache")}
     return subprocess.run(
