@@ -7,6 +7,7 @@ What is put in place of something else, and why:
 - `1 40`: two problems of the forty; `make demo` has one of its eight, none in HipKittens (test_demo_hipkittens.py),
   and its environment is there already
 - one sample an attempt, by $NUM_SAMPLES, and no GPU: the replies are C++
+- no command waits for the machine to be quiet, or looks at further shapes: other tests run beside
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ LIMIT = 900.0  #: seconds for one block
 README = (doors.ROOT / "README.md").read_text()
 METHOD = (doors.ROOT / "docs" / "method.md").read_text()
 MODEL = "test-model"
+AT_ONCE = "--busy-wait 0 --shapes 0"
 
 
 def section(title: str, page: str = README) -> str:
@@ -69,8 +71,9 @@ class Reader:
             "https://gateway.example/v1": self.server.base_url,
             "--model NAME": f"--model {MODEL}",
             "LLM_MODEL=NAME": f"LLM_MODEL={MODEL}",
-            " 1 40": " 1 2",
-            "make demo": "make -o setup demo DEMO='2 2' KITTENS=",
+            " 1 40": f" 1 2 {AT_ONCE}",
+            "python eval.py": f"python eval.py {AT_ONCE}",
+            "make demo": "make -o setup demo DEMO='2 2 --shapes 0' KITTENS=",
         }
         for written, here in place.items():
             block = block.replace(written, here)
