@@ -40,7 +40,7 @@ from hkbench.cli.batch_plan import (
     print_plan,
 )
 from hkbench.cli.budgets import add_budgets, chosen_prices, limits
-from hkbench.cli.cluster import add_cluster, check_cluster, cluster_evaluator
+from hkbench.cli.cluster import add_cluster, check_cluster, cluster_evaluator, on_nodes
 from hkbench.cli.configuration import configure
 from hkbench.cli.experience_use import add_experience, asked, experience_of, fed
 from hkbench.cli.models import asks_model, calls_service, check_model, judge_model, make_client
@@ -314,11 +314,10 @@ async def _run(
             recorder = Recorder(paths, audience.tell)
             stack.callback(recorder.close)
             memory = stack.enter_context(asked(options))
-            beside = {
-                "experience": memory.facts() if memory is not None else None,
-                "nodes": ours.nodes if isinstance(ours, ClusterEvaluator) else (),
-            }
-            facts = _facts(evaluator, plan, *prices).model_copy(update=beside)
+            facts = _facts(evaluator, plan, *prices)
+            if isinstance(ours, ClusterEvaluator):
+                facts = on_nodes(facts, ours.nodes)
+            facts = facts.model_copy(update={"experience": memory.facts() if memory is not None else None})
             resumed = recorder.begin(config, facts, sources_of(options, plan.problems, categories))
             place.keep_latest(options.results)
             if place.is_new:

@@ -8,7 +8,8 @@ from hkbench.cli.arguments import device_kind
 from hkbench.cli.runs import tell
 from hkbench.cluster import ClusterEvaluator
 from hkbench.errors import UsageError
-from hkbench.records import EvaluationSettings, SizeSet
+from hkbench.records import EvaluationSettings, NodeFacts, RunFacts, SizeSet
+from hkbench.store.settings import names_text
 
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:
@@ -50,3 +51,9 @@ def cluster_evaluator(
     return ClusterEvaluator(
         site, device_kind(options), settings, sizes, options.builds, mixed=options.mixed_cards, tell=tell
     )
+
+
+def on_nodes(facts: RunFacts, nodes: tuple[NodeFacts, ...]) -> RunFacts:
+    """Return a run's facts with those of the nodes that measure; its host is the controller's."""
+    names = names_text([node.name for node in nodes])
+    return facts.model_copy(update={"nodes": nodes, "hardware": facts.hardware | {"nodes": f"{len(nodes)}: {names}"}})

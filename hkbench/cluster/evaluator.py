@@ -133,14 +133,22 @@ class ClusterEvaluator:
         Raises:
             HkbenchError: of the first one, where none has it.
         """
-        lanes = self._pool.ready
-        found = await asyncio.gather(*(lane.link.require(backend) for lane in lanes), return_exceptions=True)
-        failed = [(lane, error) for lane, error in zip(lanes, found, strict=True) if error is not None]
-        if len(failed) == len(lanes):
-            raise next(iter([error for _, error in failed]), DeviceUnavailable("the cluster has no card"))
-        for lane, error in failed:
-            if isinstance(error, HkbenchError):
-                self._pool.leave_out(lane, str(error))
+        lacking: list[tuple[Lane, HkbenchError]] = []
+
+        async def asked(lane: Lane) -> bool:
+            try:
+                await lane.link.require(backend)
+            except HkbenchError as error:
+                lacking.append((lane, error))
+                return False
+            except CardLost:  # it is started again, and looks for the tools at its first candidate
+                return False
+            return True
+
+        if not any(await asyncio.gather(*map(asked, self._pool.ready))):
+            raise lacking[0][1] if lacking else DeviceUnavailable("no card of the cluster is there any more")
+        for lane, error in lacking:
+            self._pool.leave_out(lane, str(error))
 
     async def problem_facts(self, problem: Problem, seconds: float | None = None) -> ProblemFacts:
         """Return shapes, dtypes and operators, by running the problem's code on a node.

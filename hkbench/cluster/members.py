@@ -40,15 +40,15 @@ class Members:
         Raises:
             NodesDiffer: they do not judge alike.
             DeviceUnavailable: none has such a device.
-            Unavailable: a node cannot say what it is.
         """
         nodes = await self._site.nodes()
-        described = await asyncio.gather(*map(self._site.describe, nodes))
-        kind = self._kind = self._kind or _best(described)
-        chosen = [(node, facts) for node, facts in zip(nodes, described, strict=True) if _serves(facts, kind)]
         self._known = {node.key: None for node in nodes}
+        answers = await asyncio.gather(*map(self._described, nodes))
+        described = [(node, facts) for node, facts in zip(nodes, answers, strict=True) if facts is not None]
+        kind = self._kind = self._kind or _best([facts for _, facts in described])
+        chosen = [(node, facts) for node, facts in described if _serves(facts, kind)]
         if not chosen:
-            there = ", ".join(f"{facts.name} ({facts.cards} GPUs, torch for {facts.kind})" for facts in described)
+            there = ", ".join(f"{facts.name} ({facts.cards} GPUs, torch for {facts.kind})" for _, facts in described)
             raise DeviceUnavailable(f"no node of the cluster measures on {kind}; its nodes: {there or 'none'}")
         self.facts = tuple(facts for _, facts in chosen)
         check_same(self.facts)
@@ -61,9 +61,16 @@ class Members:
 
     async def follow(self) -> None:
         """Take in nodes that come and let those go that are gone, for good."""
+        silent = False
         while True:
             await asyncio.sleep(NODES_SECONDS)
-            await self.look()
+            try:
+                await self.look()
+                silent = False
+            except HkbenchError as error:
+                if not silent:
+                    self._tell(f"{error}; its nodes are asked again")
+                silent = True
 
     async def look(self) -> None:
         """Compare who is there with who was."""
@@ -77,13 +84,21 @@ class Members:
             self._known[key] = None
             try:
                 await self._admit(nodes[key])
-            except HkbenchError as error:
+            except NodesDiffer as error:
                 self._tell(f"node {nodes[key].name} takes no part: {error}")
 
+    async def _described(self, node: Node) -> NodeFacts | None:
+        """Return what a node is; `None` where it cannot say."""
+        try:
+            return await self._site.describe(node)
+        except HkbenchError as error:
+            self._tell(f"node {node.name} takes no part: {error}")
+            return None
+
     async def _admit(self, node: Node) -> None:
-        facts = await self._site.describe(node)
+        facts = await self._described(node)
         assert self._kind is not None, "it has begun"
-        if not _serves(facts, self._kind):
+        if facts is None or not _serves(facts, self._kind):
             return
         check_same((*self.facts[:1], facts))
         self._known[node.key] = facts

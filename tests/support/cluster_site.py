@@ -13,7 +13,7 @@ from hkbench.cluster.lane import CardLost, NodeGone
 from hkbench.cluster.messages import CardOrder, Entered, Judged, Ready, Work
 from hkbench.cluster.pool import Tempo
 from hkbench.cluster.site import Node
-from hkbench.errors import HkbenchError
+from hkbench.errors import HkbenchError, Unavailable
 from hkbench.records import (
     BackendName,
     Conditions,
@@ -62,7 +62,7 @@ class Behaviour:
     ahead: float = 0.0  #: its clock
     opening: list[HkbenchError | CardLost] = field(default_factory=list)  #: what the next starts fail at
     failing: list[HkbenchError | CardLost] = field(default_factory=list)  #: what the next evaluations fail at
-    lacks: HkbenchError | None = None  #: what `require` says
+    lacks: HkbenchError | CardLost | None = None  #: what `require` says
     judged: list[bytes] = field(default_factory=list)  #: codes, whose verdicts were sent
     started: int = 0
     stopped: int = 0
@@ -129,6 +129,7 @@ class FakeSite:
         self.behaviours: dict[str, Behaviour] = {}
         self.decisive: dict[str, dict[str, str]] = {}
         self.closed = False
+        self.silent: set[str] = set()  #: names of nodes that cannot say what they are
         self._starts = 0
         self.alive: list[Node] = []
         for name, count in gpus.items():
@@ -148,6 +149,8 @@ class FakeSite:
         return tuple(self.alive)
 
     async def describe(self, node: Node) -> NodeFacts:
+        if node.name in self.silent:
+            raise Unavailable(f"{node.name} has no hkbench")
         return NodeFacts(
             name=node.name,
             host=f"host of {node.name}",

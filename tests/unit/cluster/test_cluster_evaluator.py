@@ -13,9 +13,11 @@ import pytest
 from support.cluster_site import QUICK, FakeSite, problem
 
 from hkbench.cluster import ClusterEvaluator, members
+from hkbench.cluster.address import ClusterUnavailable
 from hkbench.cluster.lane import CardLost
 from hkbench.cluster.node import NodesDiffer
 from hkbench.cluster.pool import MAX_FAILURES, MAX_LOSSES, MAX_TRIES
+from hkbench.cluster.site import Node
 from hkbench.engine import EvaluationResult
 from hkbench.errors import (
     DeviceUnavailable,
@@ -278,6 +280,41 @@ async def test_a_node_that_comes_later_and_differs_takes_no_part(begin: Begin) -
         site.join("b")
         await until(lambda: any(line.startswith("node b takes no part") for line in run.told))
         assert len(run.evaluator._pool.ready) == 1
+
+
+async def test_a_node_that_cannot_say_what_it_is_takes_no_part(begin: Begin) -> None:
+    site = FakeSite(a=0, b=0)
+    site.silent = {"a"}
+    async with begin(site) as run:
+        await run.judge_all(4)
+        assert any(line.startswith("node a takes no part") for line in run.told)
+    assert len(site.does("b").judged) == 4
+
+
+async def test_a_cluster_that_does_not_answer_is_asked_again(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = FakeSite(a=0)
+
+    async def silent() -> tuple[Node, ...]:
+        raise ClusterUnavailable("it does not answer")
+
+    async with begin(site) as run:
+        with monkeypatch.context() as patched:
+            patched.setattr(site, "nodes", silent)
+            await until(lambda: any("asked again" in line for line in run.told))
+        site.join("b")
+        await until(lambda: len(run.evaluator._pool.ready) == 2)
+        assert sum("asked again" in line for line in run.told) == 1
+
+
+async def test_a_card_that_is_lost_while_it_is_asked_for_tools_stays(begin: Begin) -> None:
+    site = FakeSite(a=0, b=0)
+    site.does("a").lacks = CardLost("killed")
+    async with begin(site) as run:
+        await run.evaluator.require("cpp")
+        assert not run.evaluator._pool.left_out
+        site.does("b").lacks = CardLost("killed")
+        with pytest.raises(DeviceUnavailable):
+            await run.evaluator.require("cpp")
 
 
 async def test_further_differences_are_named(begin: Begin) -> None:
