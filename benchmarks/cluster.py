@@ -39,6 +39,7 @@ from hkbench.cluster.messages import CardOrder, Entered, Judged, Ready, Work  # 
 from hkbench.cluster.pool import Tempo  # noqa: E402
 from hkbench.cluster.site import Node  # noqa: E402
 from hkbench.engine.evaluator import LOADED_AHEAD  # noqa: E402
+from hkbench.errors import HkbenchError  # noqa: E402
 from hkbench.records import (  # noqa: E402
     BackendName,
     Conditions,
@@ -216,6 +217,7 @@ class Figures:
     mib: list[int]  #: of memory, after each tenth of the candidates
     kills: int
     moved: int  #: evaluations that a card did for nothing, since it was lost before the controller had their verdict
+    given_up: int  #: evaluations that ended as an error of machines, and were asked for again
     lost: int
     doubled: int
 
@@ -223,7 +225,7 @@ class Figures:
 async def simulate(options: argparse.Namespace) -> Figures:
     site = SimulatedSite(options)
     got: Counter[str] = Counter()
-    kills = 0
+    kills = given_up = 0
     mib: list[int] = []
     tempo = Tempo(ping=options.ping, answer=3 * options.ping, silent=3600.0, again=0.1, grace=60.0)
     members.NODES_SECONDS = options.ping
@@ -234,14 +236,24 @@ async def simulate(options: argparse.Namespace) -> Figures:
         async with ClusterEvaluator(site, None, EvaluationSettings(), builds=options.builds, tempo=tempo) as evaluator:
             begun, cpu = time.time(), time.process_time()
 
+            async def judged(code: Path) -> bool:
+                nonlocal given_up
+                try:
+                    found = await evaluator.evaluate(problem, code, Path(folder), "hip")
+                except HkbenchError:  # of machines: a resume does the same
+                    given_up += 1
+                    return False
+                assert found.verdict is not None
+                got[code.name] += 1
+                return True
+
             async def work() -> None:
                 nonlocal queue_empty
                 for number in left:
                     code = Path(folder, f"{number}.py")
                     code.write_text(f"# {number}\n" * 300)
-                    found = await evaluator.evaluate(problem, code, Path(folder), "hip")
-                    assert found.verdict is not None
-                    got[code.name] += 1
+                    while not await judged(code):
+                        pass
                     code.unlink()
                     if len(got) % max(1, options.candidates // 10) == 0:
                         mib.append(memory())
@@ -274,6 +286,7 @@ async def simulate(options: argparse.Namespace) -> Figures:
         mib=mib,
         kills=kills,
         moved=sum(site.judged.values()) - sum(got.values()),
+        given_up=given_up,
         lost=options.candidates - len(got),
         doubled=sum(count > 1 for count in got.values()),
     )
