@@ -51,7 +51,7 @@ def test_a_file_that_takes_too_much_memory_is_not_read(monkeypatch: pytest.Monke
 
 
 def test_rules_that_take_too_long_leave_the_file_unread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SECONDS", 5.0)  # the parser has them too
+    monkeypatch.setattr(module, "SECONDS", 2.5)  # the parser has them too
     read = read_apart(NESTED_NAMES.encode(), "cpp", Track.OWN)
     assert (read.error, read.unread) == (None, None)
     assert [one.rule for one in read.findings] == ["unreadable"]
