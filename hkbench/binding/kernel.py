@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
+
+#: What the constant is called that says how many elements a Triton program has.
+BLOCK = re.compile(r"x?block\w*|tile\w*|bs", re.IGNORECASE)
 
 
 class NotCertain(Exception):

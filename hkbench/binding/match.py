@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from hkbench.binding.kernel import BareKernel, Kind, NotCertain, Parameter, Shape, stem
+from hkbench.binding.kernel import BLOCK, BareKernel, Kind, NotCertain, Parameter, Shape, stem
 from hkbench.records import ProblemFacts, ScalarFact, TensorFact
 
 #: What numbers are called that come from shapes.
@@ -22,7 +22,6 @@ COLUMNS = frozenset(
      "row_size", "width", "n_features", "hidden_dim", "d_model"}
 )  # fmt: skip
 _STRIDE = re.compile(r"(?:(?P<of>\w+?)_)?(?:row_stride|stride_row|stride_0)|row_stride|stride")
-_BLOCK = re.compile(r"x?block\w*|tile\w*|bs", re.IGNORECASE)
 #: What weights are called for short.
 _SHORT = {"w": "weight", "b": "bias", "gamma": "weight", "beta": "bias"}
 ELEMENT_BLOCK = 1024
@@ -213,8 +212,11 @@ class _Numbers:
         """Return the Python and the value of a size."""
         columns, count = self._shape[-1], math.prod(self._shape)
         flat = _is_flat(self._kernel)
-        if name == "n" and self._names & COLUMNS:
-            raise NotCertain("n may be the rows or the elements: ask for n_rows or n_elements")
+        beside = COLUMNS | ROWS if flat else COLUMNS
+        if name == "n" and self._names & beside:
+            raise NotCertain("n may be rows, columns or elements: ask for n_rows, n_cols or n_elements")
+        if name in ("n", "size", "length") and flat and self._shape[-2:] == (columns, columns):
+            raise NotCertain(f"{name} may be the side of the matrices or the elements: ask for n_elements or n_cols")
         if name in COLUMNS or (name == "n" and not flat):
             return "columns", columns
         if name in ROWS:
@@ -237,7 +239,7 @@ class _Numbers:
         return text
 
     def _constant(self, parameter: Parameter) -> str:
-        blocks = [one for one in self._kernel.of_kind(Kind.CONSTANT) if _BLOCK.fullmatch(one.name)]
+        blocks = [one for one in self._kernel.of_kind(Kind.CONSTANT) if BLOCK.fullmatch(one.name)]
         if blocks == [parameter]:
             if self._kernel.shape is Shape.ROWS:
                 return "triton.next_power_of_2(columns)"

@@ -25,10 +25,17 @@ _PARAMETER = re.compile(
 )
 _CONSTANT = r"(?:#\s*define\s+{0}\s+|\b(?:constexpr|const)\s+(?:static\s+)?(?:int|unsigned|size_t)\s+{0}\s*=\s*)(\d+)"
 _BLOCK_NAME = re.compile(r"(?:#\s*define\s+|\bint\s+|\bunsigned\s+)((?:BLOCK|THREADS)\w*|k?BlockSize|k?NumThreads)\b")
-_FLAT = re.compile(
-    r"blockIdx\.x\s*\*\s*blockDim\.x\s*\+\s*threadIdx\.x|threadIdx\.x\s*\+\s*blockIdx\.x\s*\*\s*blockDim\.x"
-    r"|blockDim\.x\s*\*\s*blockIdx\.x\s*\+\s*threadIdx\.x|threadIdx\.x\s*\+\s*blockDim\.x\s*\*\s*blockIdx\.x"
+_INTEGER = r"(?:const\s+)?(?:unsigned\s+int|unsigned|int|auto|size_t|u?int64_t|u?int32_t|long\s+long|long)"
+_ALIAS = re.compile(rf"{_INTEGER}\s+(?:const\s+)?(\w+)\s*=\s*((?:blockIdx|threadIdx|blockDim)\.x)\s*;")
+_CAST = re.compile(rf"\(\s*{_INTEGER}\s*\)\s*|static_cast\s*<\s*{_INTEGER}\s*>\s*")
+_OWN = r"\(?(?P<own>blockIdx\.x\s*\*\s*(?P<width>[\w.]+)|(?P<width2>[\w.]+)\s*\*\s*blockIdx\.x)\)?"
+#: A thread's own element: of the workgroup's first one and the thread's number.
+_FLAT = (
+    re.compile(rf"{_OWN}\s*\+\s*threadIdx\.x(?!\s*[/%*])"),
+    re.compile(rf"threadIdx\.x\s*\+\s*{_OWN}"),
 )
+_ROW = re.compile(r"blockIdx\.x\s*\*\s*(\w+)|(\w+)\s*\*\s*blockIdx\.x")
+_VECTORS = re.compile(r"\b(?:float|double|half|__half|u?int|u?char|u?short)[248]\b|\b__(?:hip|nv)_bfloat162\b")
 DEFAULT_THREADS = 256
 
 
@@ -56,7 +63,8 @@ def read_native(text: str, language: str) -> BareKernel:
     parameters = tuple(_parameter(part, body) for part in declared["parameters"].split(",") if part.strip())
     if language == "cpp":
         return BareKernel(declared["name"], text.strip(), parameters, Shape.CALLED)
-    shape, threads = _launch(bare, body, declared["bounds"])
+    names = {one.name for one in parameters}
+    shape, threads = _launch(bare, body, declared["bounds"], names)
     return BareKernel(declared["name"], text.strip(), parameters, shape, threads)
 
 
@@ -87,24 +95,44 @@ def _parameter(text: str, body: str) -> Parameter:
     return Parameter(match["name"], Kind.POINTER, dtype, written=not is_const and bool(stores or aliased))
 
 
-def _launch(text: str, body: str, bounds: str | None) -> tuple[Shape, int]:
+def _launch(text: str, body: str, bounds: str | None, parameters: set[str]) -> tuple[Shape, int]:
     """Return how the threads share the work, and how many a workgroup has. Raises NotCertain."""
     if re.search(r"(blockIdx|threadIdx|blockDim|gridDim)\.[yz]", body):
         raise NotCertain("its grid is not one-dimensional; ask for ModelNew, which launches it")
     if re.search(r"extern\s+__shared__", text):
         raise NotCertain("it uses shared memory whose size only a launch says; ask for ModelNew, which launches it")
+    threads = _threads(text, body, bounds)
+    body = _CAST.sub("", body)
+    for name, builtin in _ALIAS.findall(body):
+        body = re.sub(rf"\b{re.escape(name)}\b", builtin, body)
+    body = re.sub(r"\(\s*(blockIdx\.x)\s*\)", r"\1", body)
+    flat = next((match for match in (one.search(body) for one in _FLAT) if match is not None), None)
+    if flat is not None and (flat["width"] or flat["width2"]) not in parameters:
+        width = flat["width"] or flat["width2"]
+        if _VECTORS.search(body):
+            raise NotCertain("it has vector types, so that a thread may have several elements; ask for ModelNew")
+        known = None if width == "blockDim.x" else _constant(width, text)
+        if width != "blockDim.x" and (known is None or threads not in (None, known)):
+            raise NotCertain(f"how many threads a workgroup has is not certain ({width}); ask for blockDim.x")
+        return Shape.ELEMENTS, known or threads or DEFAULT_THREADS
+    if any(set(names) & parameters for names in _ROW.findall(body)) and "threadIdx.x" in body:
+        return Shape.ROWS, threads or DEFAULT_THREADS
+    raise NotCertain("neither threads over elements nor a workgroup a row: ask for ModelNew, which launches it")
+
+
+def _threads(text: str, body: str, bounds: str | None) -> int | None:
+    """Return how many threads a workgroup has, where the text says it. Raises NotCertain where it has to."""
     named = bounds or next(iter(_BLOCK_NAME.findall(text)), None)
-    threads = None
-    if named is not None:
-        value = re.search(_CONSTANT.format(re.escape(named)), text)
-        threads = int(named) if named.isdecimal() else int(value[1]) if value is not None else None
+    threads = _constant(named, text) if named is not None else None
     if threads is None and "__shared__" in body:
         raise NotCertain("it uses shared memory, and nothing says how many threads a workgroup has: ask for "
                          "__launch_bounds__")  # fmt: skip
-    if _FLAT.search(body):
-        shape = Shape.ELEMENTS
-    elif "blockIdx.x" in body and "threadIdx.x" in body:
-        shape = Shape.ROWS
-    else:
-        raise NotCertain("neither threads over elements nor a workgroup a row: ask for ModelNew, which launches it")
-    return shape, threads or DEFAULT_THREADS
+    return threads
+
+
+def _constant(word: str, text: str) -> int | None:
+    """Return the value of a number, or of a constant of the text."""
+    if word.isdecimal():
+        return int(word)
+    value = re.search(_CONSTANT.format(re.escape(word)), text)
+    return int(value[1]) if value is not None else None

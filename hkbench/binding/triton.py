@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from hkbench.binding.kernel import BareKernel, Kind, NotCertain, Parameter, Shape
+from hkbench.binding.kernel import BLOCK, BareKernel, Kind, NotCertain, Parameter, Shape
 from hkbench.llm.blocks import parsed
 from hkbench.profile.names import triton_functions
 
@@ -125,26 +125,36 @@ def _shape(kernel: ast.FunctionDef, parameters: tuple[Parameter, ...]) -> Shape:
         raise NotCertain("its grid is not one-dimensional; ask for ModelNew, which launches it")
     if any(_called(call) == "num_programs" for call in _calls(kernel)):
         raise NotCertain("it asks for the number of programs, which only a launch decides; ask for ModelNew")
-    constants = {one.name for one in parameters if one.kind is Kind.CONSTANT}
+    blocks = {one.name for one in parameters if one.kind is Kind.CONSTANT and BLOCK.fullmatch(one.name)}
+    names = {one.name for one in parameters if one.kind is not Kind.POINTER}
+    factors = {name for pair in _products_of_id(kernel) for name in pair}
+    if factors & blocks:
+        return Shape.ELEMENTS
+    if factors & names:
+        return Shape.ROWS
+    raise NotCertain("neither elements by a BLOCK_SIZE nor a row by its number of columns belong to a program; ask for "
+                     "ModelNew, which launches it")  # fmt: skip
+
+
+def _products_of_id(kernel: ast.FunctionDef) -> Iterator[set[str]]:
+    """Yield the names that the number of the program is multiplied by."""
     ids = {
         node.targets[0].id
         for node in ast.walk(kernel)
         if isinstance(node, ast.Assign)
         and isinstance(node.targets[0], ast.Name)
-        and any(_called(call) == "program_id" for call in ast.walk(node.value) if isinstance(call, ast.Call))
+        and _has_id(node.value)
         and not isinstance(node.value, ast.BinOp)
     }
-
-    def is_id(node: ast.expr) -> bool:
-        calls = (one for one in ast.walk(node) if isinstance(one, ast.Call))
-        return (isinstance(node, ast.Name) and node.id in ids) or any(_called(call) == "program_id" for call in calls)
-
     for node in ast.walk(kernel):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-            sides = (node.left, node.right)
-            if any(is_id(one) for one in sides) and any(isinstance(o, ast.Name) and o.id in constants for o in sides):
-                return Shape.ELEMENTS
-    return Shape.ROWS
+            for one, other in ((node.left, node.right), (node.right, node.left)):
+                if (isinstance(one, ast.Name) and one.id in ids) or _has_id(one):
+                    yield _names(other)
+
+
+def _has_id(node: ast.expr) -> bool:
+    return any(_called(call) == "program_id" for call in ast.walk(node) if isinstance(call, ast.Call))
 
 
 def _kept(text: str, tree: ast.Module, functions: dict[str, ast.FunctionDef]) -> str:

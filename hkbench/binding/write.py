@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import keyword
 
-from hkbench.binding.kernel import BareKernel, Kind, NotCertain, Parameter, Shape
+from hkbench.binding.kernel import BLOCK, BareKernel, Kind, NotCertain, Parameter, Shape
 from hkbench.binding.match import Plan
 from hkbench.records import BackendName, Problem
 from hkbench.specs import KernelSpec, Launch, Role, Scalar, Tensor
@@ -42,7 +42,7 @@ def _documented(head: str, kernel: BareKernel, problem: Problem) -> str:
 
 def _triton(kernel: BareKernel, names: dict[str, str], _language: BackendName) -> tuple[str, str]:
     words = [f"{one.name}={names[one.name]}" for one in kernel.parameters]
-    block = next((names[one.name] for one in kernel.of_kind(Kind.CONSTANT) if "block" in one.name.lower()), None)
+    block = next((names[one.name] for one in kernel.of_kind(Kind.CONSTANT) if BLOCK.fullmatch(one.name)), None)
     grid = f"(-(-elements // {block}),)" if kernel.shape is Shape.ELEMENTS else "(rows,)"
     if kernel.shape is Shape.ELEMENTS and block is None:
         raise NotCertain("no constant says how many elements a program has (BLOCK_SIZE: tl.constexpr)")

@@ -56,12 +56,12 @@ def test_fast_is_0(tmp_path: Path, problem: Path) -> None:
 @pytest.mark.slow
 def test_a_bare_kernel_is_bound_and_said_to_be(tmp_path: Path, problem: Path) -> None:
     file, output = tmp_path / "twice.cpp", tmp_path / "verdict.json"
-    loop = "for (int64_t i = 0; i < n; ++i) out[i] = 2 * x[i] + 1;"
-    file.write_text(f"void twice(const float* x, float* out, int64_t n) {{ {loop} }}\n")
+    loop = "for (int64_t i = 0; i < n_elements; ++i) out[i] = 2 * x[i] + 1;"
+    file.write_text(f"void twice(const float* x, float* out, int64_t n_elements) {{ {loop} }}\n")
     done = doors.call("eval", "--code", file, "--problem", problem, "--output", output, *QUICK)
     assert done.returncode in (0, 1), done.stdout + done.stderr
     warnings = Verdict.model_validate_json(output.read_text()).conditions.warnings
-    assert any("twice(x, out, n) has no ModelNew" in warning for warning in warnings)
+    assert any("twice(x, out, n_elements) has no ModelNew" in warning for warning in warnings)
 
 
 def test_device_and_warm_up_calls_are_chosen(tmp_path: Path, problem: Path) -> None:

@@ -199,7 +199,8 @@ def test_generate_asks_once(problems: Path, tmp_path: Path) -> None:
 
 
 def test_generate_binds_a_kernel_without_the_class(problems: Path, tmp_path: Path) -> None:
-    kernel = "void twice(const float* x, float* out, int64_t n) {\n  for (int64_t i = 0; i < n; ++i) out[i] = x[i];\n}"
+    loop = "for (int64_t i = 0; i < n_elements; ++i) out[i] = x[i];"
+    kernel = f"void twice(const float* x, float* out, int64_t n_elements) {{\n  {loop}\n}}"
     output = tmp_path / "kernel.py"
     code, said = generate(problems, output, lambda _: Scripted(text=f"```cpp\n{kernel}\n```\n"))
     assert (code, "bound_kernel" in said) == (0, True), said

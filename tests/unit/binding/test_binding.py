@@ -98,6 +98,11 @@ def facts(
     )
 
 
+def change(text: str, old: str, new: str) -> str:
+    assert old in text
+    return text.replace(old, new)
+
+
 X, Y = tensor("x", ROWS, COLUMNS), tensor("y", ROWS, COLUMNS)
 TWO = facts(X, Y)
 NORM = facts(
@@ -147,6 +152,34 @@ def test_hip_kernels_over_elements_and_over_rows() -> None:
     assert "torch.empty(given[0].shape[:-1], dtype=torch.float32" in source
 
 
+INDEX = "blockIdx.x * blockDim.x + threadIdx.x"
+
+
+@pytest.mark.parametrize(
+    ("index", "grid"),
+    [
+        ("threadIdx.x + blockDim.x * blockIdx.x", 256),
+        ("(int64_t)blockIdx.x * blockDim.x + threadIdx.x", 256),
+        ("static_cast<int>(blockIdx.x) * blockDim.x + threadIdx.x", 256),
+        ("blockIdx.x * 512 + threadIdx.x", 512),
+    ],
+)
+def test_the_ways_to_write_a_threads_own_element(index: str, grid: int) -> None:
+    source = statements(bound(change(HIP_ELEMENTS, INDEX, index), TWO, "hip"))
+    assert f"hkbench_grid = -(-elements // {grid})" in source
+
+
+def test_an_element_by_names_of_its_own() -> None:
+    own = "int b = blockIdx.x; int t = threadIdx.x; int w = blockDim.x;\n    const int i = b * w + t;"
+    text = change(HIP_ELEMENTS, f"const int i = {INDEX};", own)
+    assert "hkbench_grid = -(-elements // 256)" in statements(bound(text, TWO, "hip"))
+
+
+def test_a_row_by_a_constant_of_columns() -> None:
+    text = change(TRITON_ROWS, "n_cols, eps, BLOCK", "eps, n_cols: tl.constexpr, BLOCK")
+    assert "norm[(rows,)](" in statements(bound(change(text, "row * x_row_stride", "row * n_cols"), NORM, "python"))
+
+
 def test_cpp_is_called_once() -> None:
     source = statements(bound(CPP, TWO, "cpp"))
     assert "extension.launch(x.data_ptr(), y.data_ptr(), out.data_ptr(), n)" in source
@@ -164,11 +197,6 @@ def test_inputs_are_told_apart_by_name_where_all_have_one() -> None:
     assert "y = given[1]" in source and "x = given[0]" in source
 
 
-def change(text: str, old: str, new: str) -> str:
-    assert old in text
-    return text.replace(old, new)
-
-
 UNCERTAIN = {
     "one input too many": (HIP_ELEMENTS, facts(X), "hip", "reads 2 tensors"),
     "another dtype": (HIP_ELEMENTS, facts(X, tensor("y", ROWS, COLUMNS, dtype="float16")), "hip", "float16"),
@@ -180,6 +208,14 @@ UNCERTAIN = {
     "a plane of threads": (change(HIP_ELEMENTS, "threadIdx.x;", "threadIdx.x + blockIdx.y;"), TWO, "hip", "one-dim"),
     "shared memory of no size": (change(HIP_ROWS, "#define BLOCK_SIZE 128", "").replace("BLOCK_SIZE", "256"),
                                  facts(X, output=(ROWS,)), "hip", "launch_bounds"),
+    "several rows a workgroup": (change(HIP_ROWS, "blockIdx.x * n_cols", "(blockIdx.x * 4 + threadIdx.x / 9) * n_cols"),
+                                 facts(X, output=(ROWS,)), "hip", "neither"),
+    "a side or all elements": (CPP, facts(tensor("x", 8, 8), tensor("y", 8, 8), output=(8, 8)), "cpp", "side"),
+    "a row a thread": (change(HIP_ELEMENTS, "int n)", "int m, int n)"), TWO, "hip", "n may be"),
+    "vectors": (change(HIP_ELEMENTS, "out[i] =", "float4 v; out[i] ="), TWO, "hip", "vector"),
+    "a width that nothing says": (change(HIP_ELEMENTS, "blockDim.x", "WIDTH"), TWO, "hip", "WIDTH"),
+    "a program without a part of its own": (change(TRITON_ELEMENTS, "program_id(0) * BLOCK_SIZE", "program_id(0)"), TWO,
+                                            "python", "neither"),
     "a launcher": (HIP_ELEMENTS + "void go() { add<<<1, 2>>>(0, 0, 0, 0); }\n", TWO, "hip", "launch of its own"),
     "two kernels": (HIP_ELEMENTS + change(HIP_ELEMENTS, "void add", "void more"), TWO, "hip", "2 kernels"),
     "a template": ("template <typename T>\n" + HIP_ELEMENTS.strip(), TWO, "hip", "template"),
