@@ -5,6 +5,7 @@
 
 docs/architecture.md: the picture of the rooms, from the layers that import-linter holds the code to (pyproject.toml),
 and what each room does, by the first line of its docstring. docs/commands.md: the list of the commands.
+docs/agents.md: the flow of strategy agents, from its table of branches.
 docs/options.md: the options of each command, from its parser. docs/rules.md: the rules of static reading.
 tests/unit/test_docs.py fails where a page is not what this writes.
 """
@@ -22,6 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from hkbench.agents import flow  # noqa: E402
 from hkbench.cli.main import COMMANDS  # noqa: E402
 from hkbench.cli.parser import Parser  # noqa: E402
 from hkbench.reading.__main__ import page as rules  # noqa: E402
@@ -108,7 +110,13 @@ def _meaning(action: argparse.Action) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
 
 
+def agents() -> str:
+    """Return the flow of strategy agents as a block of Markdown, from its table of branches."""
+    return f"```mermaid\n{flow.diagram()}```\n"
+
+
 PARTS: dict[str, dict[str, Callable[[], str]]] = {
+    "agents.md": {"flow": agents},
     "architecture.md": {"picture": picture, "rooms": table},
     "commands.md": {"commands": commands},
     "options.md": {"options": options},

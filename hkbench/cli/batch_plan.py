@@ -59,7 +59,12 @@ def add_strategy(parser: argparse.ArgumentParser) -> None:
     )
     for name, owners in owners_by_option().items():
         add_field(group, name, owners[0].Options.model_fields[name], _help(name, owners))
-    group.add_argument("--judge-model", metavar="NAME", help="who is asked as the judge (default: --model)")
+    group.add_argument(
+        "--judge-model",
+        "--reasoner-model",
+        metavar="NAME",
+        help="strategies judge, agents: who reads kernels, as the judge or the reasoners (default: --model)",
+    )
     group.add_argument(
         "--categories",
         type=Path,
@@ -133,7 +138,7 @@ def check_choice(options: argparse.Namespace) -> None:
             _refuse(str(flag), owners, f"{options.strategy} has no such option")
     if options.judge_model is not None and not strategy.asks_judge:
         owners = [one for one in STRATEGIES.values() if one.asks_judge]
-        _refuse("--judge-model", owners, f"{options.strategy} asks no judge")
+        _refuse("--judge-model", owners, f"{options.strategy} asks no second model")
     if options.categories is not None and not strategy.uses_categories:
         owners = [one for one in STRATEGIES.values() if one.uses_categories]
         _refuse("--categories", owners, f"{options.strategy} needs none")

@@ -15,7 +15,6 @@ from hkbench.categories import (
     Situation,
     StageGuide,
     key_metrics,
-    metric_names,
     situation,
 )
 from hkbench.device_kinds import model_of
@@ -23,7 +22,7 @@ from hkbench.engine import Evaluator
 from hkbench.errors import HkbenchError, InternalError, RunStopped
 from hkbench.experience.facts import traits
 from hkbench.headline import plural
-from hkbench.lab.advice import Adviser
+from hkbench.lab.advice import Adviser, Answer, Inquiry, with_metrics
 from hkbench.lab.experience import Recaller
 from hkbench.lab.flight import Begun, Flight, raise_failures
 from hkbench.lab.found import found_in
@@ -35,6 +34,7 @@ from hkbench.llm.client import ModelClient
 from hkbench.prompts import (
     Reflection,
     StageSheet,
+    SynthesisTask,
     hints_of,
     reflect_on,
     with_advice,
@@ -42,6 +42,7 @@ from hkbench.prompts import (
     with_remedies,
 )
 from hkbench.records import (
+    Advice,
     BackendName,
     Candidate,
     CandidateExtracted,
@@ -57,13 +58,14 @@ from hkbench.records import (
     Prompt,
     PromptRendered,
     QuestionKind,
+    Record,
     Remedy,
     Reply,
     ReplyReceived,
     SampleKey,
     Verdict,
 )
-from hkbench.store.figures import speedup
+from hkbench.store.figures import improvement
 from hkbench.store.recorder import Recorder
 from hkbench.store.samples import ProblemState
 
@@ -76,9 +78,9 @@ class Lab:
 
     `prompt`, `generate`, `evaluate`, `reflect_on`, one attempt after the other; several side by side by `expand`, which
     tells of them together, and `flight`, which tells of each as it is judged; `propose`, code that no model wrote;
-    `consult` where there is a judge, `classify` and `situation` where there are categories; `decide` notes what was
-    chosen; `known_kernel`, `known_remedies` and `known_moves` ask earlier runs. `samples` are all that strategies
-    decide on.
+    `consult` where there is a judge, `ask_agent` for agents; `classify` and `situation` where there are categories;
+    `decide` notes what was chosen; `known_kernel`, `known_remedies` and `known_moves` ask earlier runs. `samples` are
+    all that strategies decide on.
     """
 
     def __init__(
@@ -130,6 +132,16 @@ class Lab:
         """The language that kernels are written in."""
         return self._prompter.backend
 
+    @property
+    def next_attempt(self) -> int:
+        """The number of the attempt that `expand` begins next."""
+        return self._begun + 1
+
+    @property
+    def prompter(self) -> Prompter:
+        """What prompts are made from: the prompt files, the backend, the device."""
+        return self._prompter
+
     def keep_search(self, state: str) -> None:
         """Keep what a search stands at, as JSON, for people and programs: a resume does not read it."""
         self._recorder.save_search(self.problem.name, state)
@@ -144,6 +156,7 @@ class Lab:
         reflection: Reflection | None,
         stage: StageGuide | None = None,
         parent: Sample | None = None,
+        task: SynthesisTask | None = None,
     ) -> Prompt:
         """Return the prompt of an attempt; the one that was sent, when it was sent before.
 
@@ -162,14 +175,14 @@ class Lab:
             if stage is not None:
                 guidance = stage.guidance_for(self._prompter.backend, self._evaluator.device.kind)
                 about = StageSheet(name=stage.name, focus=stage.focus, guidance=guidance)
-            prompt = await self._stop.run_unless_cancelled(self._prompter.render(self.problem, reflection, about))
+            prompt = await self._stop.run_unless_cancelled(self._prompter.render(self.problem, reflection, about, task))
             self._recorder.save_prompt(self.problem.name, attempt, prompt)
         start = parent.key if parent is not None else None
         if start is None and reflection is not None:
             start = SampleKey(problem=self.problem.name, attempt=reflection.attempt, sample=reflection.sample)
         named = stage.name if stage is not None else None
         step = self._describe(Attempt(attempt, start, named, self._asked.get(attempt)))
-        metrics, hints = (reflection.metrics, hints_of(reflection)) if reflection is not None else ((), ())
+        metrics, hints = reflection.metrics if reflection is not None else (), hints_of(reflection, task)
         self._recorder.event(PromptRendered.of(self.problem.name, attempt, prompt, start, metrics, step, hints))
         return prompt
 
@@ -236,7 +249,7 @@ class Lab:
         if isinstance(step, Proposal):
             proposed = self.propose(number, step)
             return Begun(number, 1, lambda: self._evaluate_all([proposed]))
-        prompt = await self.prompt(number, step.hint, step.stage, step.parent)
+        prompt = await self.prompt(number, step.hint, step.stage, step.parent, step.task)
 
         async def judge() -> list[Sample]:
             generated = await self.generate(prompt, number, step.samples, step.parent)
@@ -392,16 +405,21 @@ class Lab:
 
         Without the judge's part where its answers cannot be used.
         """
-        assert self._adviser is not None, "the strategy asks a judge, and the run has none"
         self._asked[attempt] = kind
-        reflection = self.reflect_on(sample)
-        profile = sample.verdict.profile if sample.verdict is not None else None
-        if profile is not None:
-            reflection = reflection.model_copy(update={"metrics": key_metrics(profile, metric_names(profile))})
+        assert self._adviser is not None, "the strategy asks a judge, and the run has none"
+        reflection = with_metrics(self.reflect_on(sample), sample.verdict)
         advice = await self._adviser.ask(kind, self.problem, sample.key, reflection, attempt)
         if advice is None:
             return reflection
         return with_advice(reflection.model_copy(update={"metrics": ()}), advice)
+
+    async def ask_agent(self, kind: QuestionKind, form: type[Advice], sample: Sample, told: Record) -> Answer:
+        """Return what an agent says of this sample, for the next attempt; `told` is what it is given besides."""
+        assert self._adviser is not None, "the strategy asks agents, and the run has no model for them"
+        self._asked[self.next_attempt] = kind
+        shown = with_metrics(self.reflect_on(sample), sample.verdict)
+        inquiry = Inquiry(kind, form, self.problem, sample.key, shown, self.next_attempt, told)
+        return await self._adviser.inquire(inquiry, empty_again=False)
 
     async def known_kernel(self) -> KnownKernel | None:
         """Return the best kernel of earlier runs for such a problem, device kind and backend, to be judged here."""
@@ -443,9 +461,7 @@ class Lab:
         """
         verdict = self.best.verdict if self.best is not None else None
         speedup = verdict.speedup.value if verdict is not None and verdict.speedup is not None else None
-        roof = None
-        if verdict is not None and verdict.floor is not None and verdict.candidate is not None:
-            roof = min(1.0, verdict.floor.seconds / verdict.candidate.median.value)
+        sol = verdict.sol if verdict is not None else None
         return situation(
             await self._prompter.facts(self.problem),
             self._book.ridge,
@@ -454,7 +470,7 @@ class Lab:
             speedup=speedup,
             correct=self.best is not None and (None if self.best.compiled else self.best.correct),
             gain=speedup / before if speedup is not None and before is not None else None,
-            roof=roof,
+            roof=sol.fraction if sol is not None else None,
             track=self._evaluator.track,
         )
 
@@ -471,26 +487,13 @@ class Lab:
         verdict = self.best.verdict if self.best is not None else None
         if verdict is None or verdict.speedup is None:
             return
-        after = verdict.speedup.value
-        why = f"no improvement on {speedup(after)}"
-        if before is None:
-            why = f"first correct kernel, {speedup(after)}"
-        elif after > before:
-            why = f"improved {speedup(before)} -> {speedup(after)}"
-        self.decide(attempt, "result", stage, why)
+        self.decide(attempt, "result", stage, improvement(before, verdict.speedup.value))
 
     def decide(
         self, attempt: int, what: str, choice: str, why: str, place: int | None = None, places: int | None = None
     ) -> None:
         """Note a choice of the strategy, from `attempt` on, in the journal; of a stage also its place among them."""
+        name = self.problem.name
         self._recorder.event(
-            Decided(
-                problem=self.problem.name,
-                attempt=attempt,
-                what=what,
-                choice=choice,
-                why=why,
-                place=place,
-                places=places,
-            )
+            Decided(problem=name, attempt=attempt, what=what, choice=choice, why=why, place=place, places=places)
         )

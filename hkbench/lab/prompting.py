@@ -13,6 +13,7 @@ from hkbench.prompts import (
     Question,
     Reflection,
     StageSheet,
+    SynthesisTask,
     contract,
     render,
 )
@@ -54,22 +55,33 @@ class Prompter:
         self._template = template
         self._facts: dict[str, ProblemFacts] = {}
 
+    @property
+    def arch(self) -> str | None:
+        """The architecture of the device; `None`: not known."""
+        return self._evaluator.device.arch
+
     async def facts(self, problem: Problem) -> ProblemFacts:
         """Return what the problem's own code says, read once."""
         if problem.name not in self._facts:
             self._facts[problem.name] = await self._evaluator.problem_facts(problem)
         return self._facts[problem.name]
 
-    async def render(self, problem: Problem, reflection: Reflection | None, stage: StageSheet | None = None) -> Prompt:
-        context = (await self._context(problem, reflection)).model_copy(update={"stage": stage})
+    async def render(
+        self,
+        problem: Problem,
+        reflection: Reflection | None,
+        stage: StageSheet | None = None,
+        task: SynthesisTask | None = None,
+    ) -> Prompt:
+        context = (await self._context(problem, reflection)).model_copy(update={"stage": stage, "task": task})
         return render(self.book, self._template or self.book.choose(problem.name, self.backend), context)
 
     async def question(
         self, problem: Problem, kind: QuestionKind, reflection: Reflection, question: Question
     ) -> Prompt:
-        """Return what a judge is asked about the kernel of `reflection`."""
+        """Return what a model is asked about the kernel of `reflection`."""
         context = await self._context(problem, reflection)
-        return render(self.book, self.book.judge(kind), context.model_copy(update={"question": question}))
+        return render(self.book, self.book.question(kind), context.model_copy(update={"question": question}))
 
     async def _context(self, problem: Problem, reflection: Reflection | None) -> PromptContext:
         facts = await self.facts(problem)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from hkbench.categories import StageGuide
-from hkbench.prompts import Reflection, Tried
+from hkbench.prompts import Reflection, SynthesisTask, Tried
 from hkbench.records import Candidate, Extraction, QuestionKind, Reply, SampleKey, Stage, Standing, Status, Verdict
 
 _STAGES = {stage: number for number, stage in enumerate(Stage)}
@@ -32,6 +32,7 @@ class Ask:
     samples: int = 1
     stage: StageGuide | None = None  #: what the prompt says to do
     profile: bool = True  #: False: correct kernels are not profiled, whatever the run's settings say
+    task: SynthesisTask | None = None  #: what agents say of it
 
 
 @dataclass(frozen=True)

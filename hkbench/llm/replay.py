@@ -75,7 +75,7 @@ class ReplayClient:
 
     def _instead(self, key: CallKey) -> str:
         """Say what is recorded: of the problem, else of which problems."""
-        role = "judge" if isinstance(key, AdviceKey) else "sample"
+        role = key.role if isinstance(key, AdviceKey) else "sample"
         calls = [
             name.partition("/")[2] for name in self._replies if re.match(rf"{re.escape(key.problem)}/.*/{role}_", name)
         ]

@@ -27,10 +27,11 @@ from typing import Annotated, Any
 from pydantic import StringConstraints, TypeAdapter, ValidationError
 
 from hkbench.errors import ReplayMissing
-from hkbench.records import BackendName, CallKey, Reply
+from hkbench.records import BackendName, CallKey, Reply, Role
 
 _Attempt = Annotated[str, StringConstraints(pattern=r"^attempt_[1-9]\d*$")]
-_Call = Annotated[str, StringConstraints(pattern=r"^(sample|judge)_[1-9]\d*$")]
+_READERS = tuple(role.value for role in Role if role is not Role.CODER)
+_Call = Annotated[str, StringConstraints(pattern=rf"^({'|'.join(('sample', *_READERS))})_[1-9]\d*$")]
 _FILE = TypeAdapter(dict[str, dict[_Attempt, dict[_Call, dict[str, Any]]]])
 _LITERAL = re.compile(r"(?!.*''')[\t\n\x20-\x7e\x80-\U0010ffff]*(?<!')", re.DOTALL)  #: what ''' holds as it stands
 _ESCAPED = re.compile(r'[\\"\x00-\x08\x0b-\x1f\x7f]')
@@ -59,7 +60,7 @@ def replies_in_file(path: Path, backend: BackendName) -> dict[str, Reply]:
 
 def replies_in_folder(root: Path) -> dict[str, Path]:
     """Find the texts of the replies that a run folder holds, by `call_name`, in the order of their numbers."""
-    found = [path for kind in ("judge", "sample") for path in root.glob(f"*/attempt_*/{kind}_*/response.txt")]
+    found = [path for kind in (*_READERS, "sample") for path in root.glob(f"*/attempt_*/{kind}_*/response.txt")]
     names = {path.parent.relative_to(root).as_posix(): path for path in found}
     return {name: names[name] for name in sorted(names, key=_by_number)}
 

@@ -37,6 +37,7 @@ from hkbench.records import (
 from hkbench.store.figures import speedup, speedup_interval
 from hkbench.store.sanitize import one_line
 
+_DETAILS = frozenset({"branch", "hint"})  #: decisions of which there are several an attempt
 _MESSAGE = 200  # characters of a message
 _FAILURE = 700  # of what the service or the machine failed at: the advice stands at its end
 
@@ -49,7 +50,6 @@ def matters(event: AnyEvent) -> bool:
         | ProblemStarted
         | GenerationFailed
         | AdviceFailed
-        | Decided
         | VerdictReached
         | EvaluationFailed
         | ProblemClosed
@@ -58,6 +58,7 @@ def matters(event: AnyEvent) -> bool:
     ) or (
         (isinstance(event, PromptRendered) and bool(event.metrics))
         or (isinstance(event, ExperienceRecalled) and event.found)
+        or (isinstance(event, Decided) and event.what not in _DETAILS)
     )
 
 
@@ -137,7 +138,7 @@ def trouble(event: CallRetried) -> str:
 
 
 def _call(key: CallKey) -> str:
-    number = f"sample {key.sample}" if isinstance(key, SampleKey) else f"judge {key.call}"
+    number = f"sample {key.sample}" if isinstance(key, SampleKey) else f"{_words(key.role)} {key.call}"
     return f"{_name(key.problem)} attempt {key.attempt} {number}"
 
 
@@ -182,7 +183,7 @@ def _count(lines: Iterable[str]) -> int:
 def _of_judge(event: AnyEvent) -> str:
     match event:
         case AdviceAsked():
-            return f"asked to {event.kind} {event.about.attempt}.{event.about.sample}"
+            return f"asked to {_words(event.kind)} {event.about.attempt}.{event.about.sample}"
         case AdviceReceived():
             how = "replayed" if event.replayed else f"answered by {_name(event.model)}"
             if event.form is AnswerForm.UNUSABLE:
@@ -207,6 +208,10 @@ def _end_of_run(event: RunClosed) -> str:
     if event.complete:
         return "the run is complete"
     return "the run stopped" + (f": {one_line(event.reason, _FAILURE)}" if event.reason else "")
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def _name(text: str) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
 
-from hkbench.moves.base import Site
+from hkbench.moves.base import Site, write
 from hkbench.moves.embedded import native_code
 from hkbench.moves.python_source import PythonSource
 
@@ -100,3 +101,26 @@ def _keywords_and_constants(source: str) -> list[Site]:
             for keyword in node.keywords:
                 add(keyword.arg or "", keyword.value)
     return found
+
+
+def constants(source: str, backend: str) -> dict[str, int]:
+    """Return the sizes and launch parameters that a source names, with their values; none of one that is not Python."""
+    return {site.label: int(site.choices[site.now]) for site in _sites(source, backend)}
+
+
+def with_values(source: str, backend: str, values: Mapping[str, int]) -> str | None:
+    """Return the source with other values of its constants; `None` where it has none of a name, or nothing changes."""
+    sites = [site for site in _sites(source, backend) if site.label in values]
+    if {site.label for site in sites} != set(values) or any(not 0 < value <= _MAX_SIZE for value in values.values()):
+        return None
+    given = [Site.of_values(site.move, site.label, site.spans[0], ["", str(values[site.label])], "") for site in sites]
+    written = write(source, given, [1] * len(given))
+    return written if written != source else None
+
+
+def _sites(source: str, backend: str) -> list[Site]:
+    try:
+        found = _all(source, backend)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    return list({site.spans: site for site in found}.values())

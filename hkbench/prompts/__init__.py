@@ -1,7 +1,16 @@
 """Which prompt a problem gets, what is put into it, and what the next one says about a failure."""
 
 from hkbench.prompts.config import BackendRules, PromptBook, PromptConfig, load_prompts
-from hkbench.prompts.context import DeviceSheet, PromptContext, Question, Reflection, StageSheet
+from hkbench.prompts.context import (
+    AgentHint,
+    DeviceSheet,
+    HintTopic,
+    PromptContext,
+    Question,
+    Reflection,
+    StageSheet,
+    SynthesisTask,
+)
 from hkbench.prompts.history import Tried, with_history
 from hkbench.prompts.reflection import hints_of, reflect_on, with_advice, with_remedies
 from hkbench.prompts.render import render
@@ -10,7 +19,7 @@ from hkbench.prompts.text import clean
 
 __all__ = [
     "BackendRules", "PromptBook", "PromptConfig", "load_prompts",
-    "DeviceSheet", "PromptContext", "Question", "Reflection", "StageSheet",
+    "AgentHint", "DeviceSheet", "HintTopic", "PromptContext", "Question", "Reflection", "StageSheet", "SynthesisTask",
     "hints_of", "reflect_on", "with_advice", "with_remedies",
     "Tried", "with_history",
     "render",

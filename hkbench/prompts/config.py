@@ -19,7 +19,7 @@ from hkbench.backends import Backend, shipped_backends
 from hkbench.errors import ConfigurationError, InputMissing
 from hkbench.prompts import hint_keys
 from hkbench.prompts.environment import check_template, environment, is_template
-from hkbench.records import BackendName, FailureKind, QuestionKind, Record
+from hkbench.records import BackendName, FailureKind, QuestionKind, Record, Role
 from hkbench.registry import KnownBackend
 from hkbench.shipped import shipped_folder
 
@@ -60,6 +60,7 @@ class PromptConfig(Record):
     reflection_hints: Hints = Field(default_factory=dict)
     backends: dict[KnownBackend, BackendRules] = Field(default_factory=dict)
     judge: dict[QuestionKind, str] = Field(default_factory=dict)  #: what is asked for -> prompt file
+    agents: dict[QuestionKind, str] = Field(default_factory=dict)  #: the same of strategy agents
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class PromptBook:
     @property
     def kernel_templates(self) -> list[str]:
         """Those that ask for a kernel: neither parts of others nor questions to a judge."""
-        questions = self.config.judge.values()
+        questions = (*self.config.judge.values(), *self.config.agents.values())
         return sorted(name for name in self.templates if not name.startswith("_") and name not in questions)
 
     def choose(self, problem_name: str, backend: BackendName) -> str:
@@ -125,14 +126,15 @@ class PromptBook:
                 raise ConfigurationError(f"{path}: {self.folder} has no template {name!r}; correct the name")
         return replace(self, templates=self.templates | {str(path): text})
 
-    def judge(self, kind: QuestionKind) -> str:
-        """Return the template of a question to a judge. Raises ConfigurationError where the folder has none."""
-        if kind not in self.config.judge:
+    def question(self, kind: QuestionKind) -> str:
+        """Return the template of a question on a kernel. Raises ConfigurationError where the folder has none."""
+        key, templates = ("judge", self.config.judge) if kind.role is Role.JUDGE else ("agents", self.config.agents)
+        if kind not in templates:
             raise ConfigurationError(
-                f"{self.folder / CONFIG}: judge.{kind} is missing: name the prompt file in which a judge is asked to "
-                f"{kind} a kernel (docs/prompts.md)"
+                f"{self.folder / CONFIG}: {key}.{kind} is missing: name the prompt file in which the "
+                f"{kind.role.replace('_', ' ')} is asked to {kind.replace('_', ' ')} (docs/prompts.md)"
             )
-        return self.config.judge[kind]
+        return templates[kind]
 
     def hints(self, kind: FailureKind, backend: BackendName) -> list[str]:
         """Return the hints for a failure kind: the backend's own, then the general ones, none twice."""
@@ -163,7 +165,7 @@ def load_prompts(folder: Path) -> PromptBook:
     files = _Files(folder)
     files.add_template("the user message of a plain prompt", USER_MESSAGE)
     for key, value in _named_templates(path, config):
-        if key.startswith("judge."):
+        if key.startswith(("judge.", "agents.")):
             files.add_template(f"{path}: {key}", value)
         else:
             files.add(f"{path}: {key}", value)
@@ -210,8 +212,8 @@ def _explain(error: ErrorDetails) -> str:
             return f"the key {where!r} is missing; add it"
         case "hint_key":
             return f"{where!r}: {error['msg']}"
-        case "enum" if error["loc"][0] == "judge":
-            return f"{where!r}: a judge is asked no such thing; use one of {', '.join(QuestionKind)}"
+        case "enum" if error["loc"][0] in ("judge", "agents"):
+            return f"{where!r}: nobody is asked to do such a thing; use one of {', '.join(QuestionKind)}"
         case "backend":
             return f"{where!r}: {error['msg']}"
         case _:
@@ -235,8 +237,9 @@ def _named_templates(path: Path, config: PromptConfig) -> Iterator[tuple[str, st
                     f"{path}: {prefix}patterns: {pattern!r} is not a valid regular expression: {error}; fix it"
                 ) from error
             yield f"{prefix}patterns[{pattern!r}]", template
-    for kind, template in config.judge.items():
-        yield f"judge.{kind}", template
+    for key, templates in (("judge", config.judge), ("agents", config.agents)):
+        for kind, template in templates.items():
+            yield f"{key}.{kind}", template
 
 
 class _Files:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from enum import StrEnum
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -11,6 +12,7 @@ from hkbench.records import (
     BackendName,
     DeviceKind,
     FailureKind,
+    HintKind,
     Problem,
     ProblemFacts,
     Record,
@@ -86,12 +88,45 @@ class StageSheet(Record):
     guidance: tuple[str, ...]
 
 
+class HintTopic(StrEnum):
+    """What a hint of strategy agents is about."""
+
+    COMPILE = "compile"
+    CORRECTNESS = "correctness"
+    RESEARCH = "research"
+    DIVERSITY = "diversity"
+    PERFORMANCE = "performance"
+
+
+class AgentHint(Record):
+    """What an agent tells the one that writes the next kernel."""
+
+    version: Literal[1] = 1
+    topic: HintTopic
+    text: str
+    origin: str  #: who says it: "compile reasoner", "rule"
+
+    @property
+    def kind(self) -> HintKind:
+        """Where it comes from, as the journal has it."""
+        return HintKind.RULE if self.topic in (HintTopic.RESEARCH, HintTopic.DIVERSITY) else HintKind.ADVICE
+
+
+class SynthesisTask(Record):
+    """What the agents give to the one that writes the next kernel, beside the reflection on the last one."""
+
+    version: Literal[1] = 1
+    plan: tuple[str, ...] = ()  #: lines
+    hints: tuple[AgentHint, ...] = ()
+
+
 class Question(Record):
-    """What a judge is asked, beside the reflection that it is about."""
+    """What a model is asked on a kernel, beside the reflection that it is about."""
 
     shape: str  #: the JSON object that it is to answer with
     unusable: str | None = None  #: its answer before, which could not be read
     because: str | None = None  #: why not
+    told: dict[str, Any] = Field(default_factory=dict)  #: what else an agent is given, by name
 
 
 class PromptContext(Record):
@@ -106,4 +141,5 @@ class PromptContext(Record):
     dialect: str | None = None  #: of the backend, for the device's architecture
     reflection: Reflection | None = None
     stage: StageSheet | None = None
-    question: Question | None = None  #: only in the judge's templates
+    task: SynthesisTask | None = None  #: of strategy agents
+    question: Question | None = None  #: only in templates of questions on a kernel

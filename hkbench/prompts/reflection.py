@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hkbench.prompts.config import PromptBook
-from hkbench.prompts.context import Reflection
+from hkbench.prompts.context import Reflection, SynthesisTask
 from hkbench.prompts.error_classes import classify
 from hkbench.prompts.places import quoted
 from hkbench.prompts.text import clean, ending, first_errors
@@ -67,15 +67,15 @@ def with_remedies(reflection: Reflection, remedies: Sequence[Remedy]) -> Reflect
     return reflection.model_copy(update={"remedies": tuple(one for one in said if one.text not in reflection.hints)})
 
 
-def hints_of(reflection: Reflection) -> tuple[Hint, ...]:
-    """Return the hints that a prompt with this reflection shows."""
-    advice = "; ".join(f"{what}: {said}" for what, said in reflection.advice.items())
-    texts = {
-        HintKind.RULE: reflection.hints,
-        HintKind.ADVICE: [advice] if advice else [],
-        HintKind.REMEDY: [one.text for one in reflection.remedies],
-    }
-    return tuple(Hint(kind=kind, text=text) for kind, found in texts.items() for text in found)
+def hints_of(reflection: Reflection | None, task: SynthesisTask | None = None) -> tuple[Hint, ...]:
+    """Return the hints that a prompt shows."""
+    found = [Hint(kind=hint.kind, text=hint.text) for hint in task.hints] if task is not None else []
+    if reflection is not None:
+        found += [Hint(kind=HintKind.RULE, text=text) for text in reflection.hints]
+        advice = "; ".join(f"{what}: {said}" for what, said in reflection.advice.items())
+        found += [Hint(kind=HintKind.ADVICE, text=advice)] if advice else []
+        found += [Hint(kind=HintKind.REMEDY, text=one.text) for one in reflection.remedies]
+    return tuple(found)
 
 
 def reflect_on(

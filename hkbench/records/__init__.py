@@ -8,6 +8,7 @@ from hkbench.records.advice import (
     OptimisationAdvice as OptimisationAdvice,
     QuestionKind as QuestionKind,
     RepairAdvice as RepairAdvice,
+    Said as Said,
 )
 from hkbench.records.base import (
     BackendName as BackendName,

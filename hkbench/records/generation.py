@@ -27,19 +27,23 @@ class Role(StrEnum):
 
     CODER = "coder"  #: writes kernels
     JUDGE = "judge"  #: reads a kernel's verdict and says what to change, in JSON
+    COMPILE_REASONER = "compile_reasoner"  #: strategy agents: says how a kernel that does not compile is mended
+    CORRECTNESS_REASONER = "correctness_reasoner"  #: and one whose answers are wrong
+    PERFORMANCE_REASONER = "performance_reasoner"  #: and what keeps a correct one from its target
 
 
 class AdviceKey(Record):
-    """Name one call of the judge; the same key always gets the same recorded reply."""
+    """Name one call of a model that reads a kernel; the same key always gets the same recorded reply."""
 
     problem: FolderName
     attempt: int  #: whose prompt the advice goes into
     call: int  #: 1: the question; 2: the request to put the answer right
+    role: Role = Role.JUDGE
 
     @property
     def folder(self) -> str:
         """The folder of its question and its reply, below that of its attempt."""
-        return f"judge_{self.call}"
+        return f"{self.role}_{self.call}"
 
 
 CallKey = SampleKey | AdviceKey  #: names a call of a model

@@ -137,11 +137,11 @@ def sum_of_tokens(found: Iterable[TokenCount]) -> TokenCount:
 
 
 def role_of(call: CallView) -> Role:
-    return Role.JUDGE if isinstance(call, AdviceView) else Role.CODER
+    return call.key.role if isinstance(call, AdviceView) else Role.CODER
 
 
 def price_of(role: Role, facts: RunFacts) -> Price | None:
-    return facts.judge_price if role is Role.JUDGE else facts.price
+    return facts.price if role is Role.CODER else facts.judge_price
 
 
 def cost_of_call(call: CallView, facts: RunFacts) -> float | None:
@@ -192,12 +192,11 @@ def calls(found: Sequence[CallView], failures: Iterable[MachineFailed]) -> Calls
 
 
 def roles(found: Sequence[CallView], failures: Sequence[MachineFailed], facts: RunFacts) -> tuple[RoleReport, ...]:
-    """Return the calls of each role; the judge's where one was asked."""
-    kinds: dict[Role, type[MachineFailed]] = {Role.CODER: GenerationFailed, Role.JUDGE: AdviceFailed}
+    """Return the calls of each role that was asked."""
     rows = []
-    for role, kind in kinds.items():
+    for role in Role:
         its = [call for call in found if role_of(call) is role]
-        failed = [event for event in failures if isinstance(event, kind)]
+        failed = [event for event in failures if _asked_as(event) is role]
         if its or failed or role is Role.CODER:
             rows.append(
                 RoleReport(
@@ -210,6 +209,13 @@ def roles(found: Sequence[CallView], failures: Sequence[MachineFailed], facts: R
                 )
             )
     return tuple(rows)
+
+
+def _asked_as(event: MachineFailed) -> Role | None:
+    """Return the role of the call that failed; `None` where none did."""
+    if isinstance(event, AdviceFailed):
+        return event.key.role
+    return Role.CODER if isinstance(event, GenerationFailed) else None
 
 
 def seconds(values: Iterable[float | None]) -> float | None:

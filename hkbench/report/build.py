@@ -233,11 +233,12 @@ def _decision(found: Decided) -> DecisionReport:
 
 
 def advice_report(advice: AdviceView, facts: RunFacts | None = None) -> AdviceReport:
-    """Return an answer of the judge; its cost where `facts` have a price."""
+    """Return an answer on a kernel; its cost where `facts` have a price."""
     said = advice.said
     return AdviceReport(
         attempt=advice.key.attempt,
         call=advice.key.call,
+        role=advice.key.role,
         kind=advice.kind,
         about=place(advice.about),
         form=advice.form,

@@ -49,10 +49,10 @@ DEFINITIONS = {
     "not say is taken as not cached. What failed tries and calls cost is not known and not in it",
     "cost_per_solved": "cost of all calls / solved problems; null when a part of the cost is not known, or no problem "
     "is solved",
-    "roles": "calls by what the model was asked as: coder writes kernels, judge says what to change; tokens, cost, "
-    "calls and generation_seconds elsewhere are of both. usage.csv has a row a call",
-    "advice": "what the judge answered before the prompt of that attempt, and of which sample (about); said is what "
-    "was read in it, null where it could not be used",
+    "roles": "calls by what the model was asked as: coder writes kernels, judge and the reasoners say what to change; "
+    "tokens, cost, calls and generation_seconds elsewhere are of all. usage.csv has a row a call",
+    "advice": "what the judge or a reasoner (role) answered before the prompt of that attempt, and of which sample "
+    "(about); said is what was read in it, null where it could not be used",
     "decisions": "what the strategy chose where it could have chosen otherwise, from that attempt on",
     "budget": "strategy staged, by category: stages that were worked, skipped by a rule, and left out by an exit of "
     "rules (not those that attempts ran out for). saved is an estimate: so many stages times the mean of the "

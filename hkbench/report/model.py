@@ -181,10 +181,11 @@ class SampleReport(ReportRecord):
 
 
 class AdviceReport(ReportRecord):
-    """One answer of the judge. `None`: not known."""
+    """One answer of a model that reads kernels. `None`: not known."""
 
     attempt: int  #: whose prompt it is for
     call: int  #: 1: the question; 2: the request to put the answer right
+    role: Role  #: who answered
     kind: QuestionKind | None
     about: Place | None
     form: AnswerForm | None

@@ -245,7 +245,7 @@ def _tokens(report: Report) -> list[str]:
             if report.facts.judge_price is not None
             else []
         ),
-        *([(role.role.capitalize(), fmt.of_role(role)) for role in roles] if len(roles) > 1 else []),
+        *([(role.role.replace("_", " ").capitalize(), fmt.of_role(role)) for role in roles] if len(roles) > 1 else []),
     ]
     return [*title("Tokens, money and model calls"), *pairs(rows)]
 
@@ -290,10 +290,12 @@ def _samples(problems: Iterable[ProblemReport], layout: Layout) -> list[str]:
 
 
 def advice_lines(advice: AdviceReport) -> list[str]:
-    """Return what the judge said, a line a field."""
+    """Return what was said of a kernel, a line a field."""
     about = f" on {advice.about.attempt}/{advice.about.sample}" if advice.about is not None else ""
     kind = f", {advice.kind}" if advice.kind is not None else ""
-    head = f"judge {advice.call}{about}{kind}" + (f": {advice.note}" if advice.note is not None else "")
+    head = f"{advice.role.replace('_', ' ')} {advice.call}{about}{kind}" + (
+        f": {advice.note}" if advice.note is not None else ""
+    )
     said = (advice.said or {}).items()
     return [head, *(f"{name.replace('_', ' ')}: {one_line(text, 1000)}" for name, text in said)]
 

@@ -19,6 +19,15 @@ def speedup_interval(value: float, low: float | None, high: float | None) -> str
     return speedup(value) if low is None or high is None else f"{speedup(value)} {interval(low, high)}"
 
 
+def improvement(before: float | None, after: float) -> str:
+    """Say what a speed-up is beside the one before it; `before`: `None` where there was none."""
+    if before is None:
+        return f"first correct kernel, {speedup(after)}"
+    return (
+        f"improved {speedup(before)} -> {speedup(after)}" if after > before else f"no improvement on {speedup(after)}"
+    )
+
+
 def interval(low: float, high: float) -> str:
     """Format the interval of a speed-up: "[0.96, 5.53]"."""
     return f"[{_digits(low)}, {_digits(high)}]"

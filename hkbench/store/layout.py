@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from hkbench.records import Role
+
 
 @dataclass(frozen=True)
 class _Folder:
@@ -46,9 +48,9 @@ class SamplePaths(_Folder):
 
 
 class AdvicePaths(_Folder):
-    """One call of the judge, before the prompt of attempt K.
+    """One call of a model that reads a kernel, before the prompt of attempt K.
 
-    attempt_K/judge_N/
+    attempt_K/judge_N/    with strategy agents compile_reasoner_N/, correctness_reasoner_N/, performance_reasoner_N/
         prompt.txt        what was asked: N = 1 the question, N = 2 to put the answer right
         response.txt      the answer, written before it is read
         exchange.json     as of a sample
@@ -103,8 +105,8 @@ class ProblemPaths(_Folder):
     def sample(self, attempt: int, sample: int) -> SamplePaths:
         return SamplePaths(self.root / f"attempt_{attempt}" / f"sample_{sample}")
 
-    def advice(self, attempt: int, call: int) -> AdvicePaths:
-        return AdvicePaths(self.root / f"attempt_{attempt}" / f"judge_{call}")
+    def advice(self, attempt: int, call: int, role: Role = Role.JUDGE) -> AdvicePaths:
+        return AdvicePaths(self.root / f"attempt_{attempt}" / f"{role}_{call}")
 
     best_prompt = _Entry("best_prompt.txt")
     best_system = _Entry("best_system.txt")

@@ -34,7 +34,10 @@ def progress_of(paths: RunPaths, config: RunConfig) -> Progress:
                 judged += 1
             elif place.response.exists():
                 waiting += 1
-        advised = advised or any(problem.advice(*call).response.exists() for call in advice_folders(problem.root))
+        advised = advised or any(
+            problem.advice(key.attempt, key.call, key.role).response.exists()
+            for key in advice_folders(problem.root, problem.root.name)
+        )
     most = len(config.problems) * config.samples * config.attempts
     return Progress(most, judged, waiting, is_complete(paths), judged + waiting > 0 or advised)
 

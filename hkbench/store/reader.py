@@ -33,6 +33,7 @@ from hkbench.records import (
     QuestionKind,
     Record,
     Reply,
+    Role,
     RunConfig,
     RunFacts,
     RunSources,
@@ -59,7 +60,7 @@ __all__ = [
 
 _ATTEMPT = re.compile(r"attempt_([1-9][0-9]*)")
 _SAMPLE = re.compile(r"sample_([1-9][0-9]*)")
-_JUDGE = re.compile(r"judge_([1-9][0-9]*)")
+_ADVICE = re.compile(rf"({'|'.join(role for role in Role if role is not Role.CODER)})_([1-9][0-9]*)")
 
 
 class RunFile(Record):
@@ -122,7 +123,7 @@ class SampleView(_Call, Standing):
 
 @dataclass(frozen=True, kw_only=True)
 class AdviceView(_Call):
-    """One answer of the judge. `None`: not known."""
+    """One answer of a model that reads a kernel. `None`: not known."""
 
     key: AdviceKey
     kind: QuestionKind | None
@@ -231,9 +232,7 @@ def _problem(paths: RunPaths, state: RunState, name: str, corrupt: list[CorruptE
         name=name,
         attempts=attempts,
         advice=tuple(
-            view
-            for attempt, call in sorted(set(found.advice) | set(advice_folders(paths.problem(name).root)))
-            if (view := _advice(paths, found, AdviceKey(problem=name, attempt=attempt, call=call), replayed, corrupt))
+            view for key in _advice_keys(paths, name, found) if (view := _advice(paths, found, key, replayed, corrupt))
         ),
         decisions=tuple(found.decisions.values()),
         parents=found.parents,
@@ -247,17 +246,25 @@ def _problem(paths: RunPaths, state: RunState, name: str, corrupt: list[CorruptE
     )
 
 
+def _advice_keys(paths: RunPaths, name: str, found: ProblemState) -> list[AdviceKey]:
+    """Return the calls that journal or folder tell of, in the order in which they were made."""
+    keys = {event.key for event in found.advice.values()} | set(advice_folders(paths.problem(name).root, name))
+    return sorted(keys, key=lambda key: (key.attempt, key.role, key.call))
+
+
 def sample_folders(root: Path) -> Iterator[tuple[int, int]]:
     """Yield (attempt, sample) of every sample's folder below a problem's."""
-    return _folders(root, _SAMPLE)
+    for attempt, (number,) in _folders(root, _SAMPLE):
+        yield attempt, int(number)
 
 
-def advice_folders(root: Path) -> Iterator[tuple[int, int]]:
-    """Yield (attempt, call) of every folder of a judge's call below a problem's."""
-    return _folders(root, _JUDGE)
+def advice_folders(root: Path, problem: str) -> Iterator[AdviceKey]:
+    """Yield the call of every folder of one below a problem's."""
+    for attempt, (role, call) in _folders(root, _ADVICE):
+        yield AdviceKey(problem=problem, attempt=attempt, call=int(call), role=Role(role))
 
 
-def _folders(root: Path, inner: re.Pattern[str]) -> Iterator[tuple[int, int]]:
+def _folders(root: Path, inner: re.Pattern[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
     if not root.is_dir():
         return
     for attempt in root.iterdir():
@@ -267,7 +274,7 @@ def _folders(root: Path, inner: re.Pattern[str]) -> Iterator[tuple[int, int]]:
         for folder in attempt.iterdir():
             second = inner.fullmatch(folder.name)
             if second is not None and folder.is_dir():
-                yield int(first[1]), int(second[1])
+                yield int(first[1]), second.groups()
 
 
 def _sample(
@@ -337,8 +344,8 @@ def _advice(
     paths: RunPaths, problem: ProblemState, key: AdviceKey, replayed: bool, corrupt: list[CorruptEntry]
 ) -> AdviceView | None:
     """Return the advice; `None` while there is no answer."""
-    folder = paths.problem(key.problem).advice(key.attempt, key.call)
-    told = problem.advice.get((key.attempt, key.call))
+    folder = paths.problem(key.problem).advice(key.attempt, key.call, key.role)
+    told = problem.advice.get(key)
     reply: Reply | Answered | None = told
     if reply is None:
         reply = read_exchange(paths, folder, replayed, corrupt)

@@ -149,7 +149,7 @@ class Recorder:
         write_atomic(self.paths.problem(problem).known_kernel, code)
 
     def question(self, key: AdviceKey) -> str | None:
-        """Return what the judge was asked in this call, if it was."""
+        """Return what was asked in this call, if it was."""
         path = self._call(key).prompt
         return _text(path) if path.exists() else None
 
@@ -162,7 +162,7 @@ class Recorder:
         write_atomic(self._call(key).advice, read.model_dump_json(indent=2) + "\n")
 
     def _call(self, key: AdviceKey) -> AdvicePaths:
-        return self.paths.problem(key.problem).advice(key.attempt, key.call)
+        return self.paths.problem(key.problem).advice(key.attempt, key.call, key.role)
 
     def _exchange(self, key: CallKey) -> SamplePaths | AdvicePaths:
         return self.sample(key) if isinstance(key, SampleKey) else self._call(key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hkbench.records import AdviceKey, CallKey, ProblemClosed, SampleKey
+from hkbench.records import CallKey, ProblemClosed, SampleKey
 from hkbench.store.costs import Spending
 from hkbench.store.layout import AdvicePaths, ProblemPaths, RunPaths, SamplePaths
 from hkbench.store.reader import advice_folders, read_exchange, sample_folders
@@ -52,5 +52,5 @@ def _calls(paths: ProblemPaths, name: str) -> Iterator[tuple[CallKey, SamplePath
     """Go through all calls of which a problem's folder holds something."""
     for attempt, sample in sample_folders(paths.root):
         yield SampleKey(problem=name, attempt=attempt, sample=sample), paths.sample(attempt, sample)
-    for attempt, call in advice_folders(paths.root):
-        yield AdviceKey(problem=name, attempt=attempt, call=call), paths.advice(attempt, call)
+    for key in advice_folders(paths.root, name):
+        yield key, paths.advice(key.attempt, key.call, key.role)

@@ -11,6 +11,7 @@ from typing import Self
 from hkbench.records import (
     CORRECT,
     SOLVED,
+    AdviceKey,
     AdviceReceived,
     Answered,
     BackendName,
@@ -264,7 +265,7 @@ class ProblemState:
 
     samples: dict[Place, SampleState] = field(default_factory=dict)
     named: set[Place] = field(default_factory=set)  #: samples that an event tells of, also those that never got a reply
-    advice: dict[Place, AdviceReceived] = field(default_factory=dict)  #: answers of the judge
+    advice: dict[AdviceKey, AdviceReceived] = field(default_factory=dict)  #: answers on kernels
     #: by (attempt, what, choice); a resumed run says again what it decided before
     decisions: dict[tuple[int, str, str], Decided] = field(default_factory=dict)
     #: by (what, about), what the experience answered first

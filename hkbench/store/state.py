@@ -184,7 +184,7 @@ class RunState:
             case AdviceReceived():
                 self.spending.take(event.key, event.usage, event.replayed)
                 problem.advised = None
-                problem.advice[event.key.attempt, event.key.call] = event
+                problem.advice[event.key] = event
                 problem.changed()
             case AdviceFailed():
                 self.machine_failures.append(event)

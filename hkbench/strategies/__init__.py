@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hkbench.errors import UsageError
+from hkbench.strategies.agents import Agents
 from hkbench.strategies.base import Attempts, Options, Samples, Seeded, Strategy
 from hkbench.strategies.graph import Graph
 from hkbench.strategies.judge import Judge
@@ -26,10 +27,11 @@ def find_strategy(name: str) -> Strategy[Any]:
     return STRATEGIES[name]
 
 
-register(Reflect(), Judge(), Staged(), Graph())
+register(Reflect(), Judge(), Staged(), Graph(), Agents())
 
 __all__ = [
     "STRATEGIES",
+    "Agents",
     "Attempts",
     "Graph",
     "Judge",

@@ -231,19 +231,21 @@ def test_what_is_correct_on_an_emulated_gpu_is_improved_by_the_compilers_figures
     text = render(BOOK, "elementwise.txt", context(SWIGLU, "hip", MI300X, reflection)).text
     assert "correct on an emulated gfx942" in text and "nothing was run" not in text
     asked = context(SWIGLU, "hip", MI300X, reflection).model_copy(update={"question": Question(shape="{}")})
-    text = render(BOOK, BOOK.judge(QuestionKind.OPTIMISE), asked).text
+    text = render(BOOK, BOOK.question(QuestionKind.OPTIMISE), asked).text
     assert "correct on an emulated gfx942" in text and "Speed-up" not in text
 
 
 def test_a_judge_is_told_that_nothing_was_measured() -> None:
     reflection = reflect_on(compiled("2_SwiGLU_fp32"), "x = 1", 1, BOOK, "hip")
     asked = context(SWIGLU, "hip", MI300X, reflection).model_copy(update={"question": Question(shape="{}")})
-    text = render(BOOK, BOOK.judge(QuestionKind.OPTIMISE), asked).text
+    text = render(BOOK, BOOK.question(QuestionKind.OPTIMISE), asked).text
     assert text.startswith("You review a kernel (hip) that compiles for gfx942. Nothing was run, so there is no time")
     assert "to become faster by what the code and the compiler's figures show. Find what limits it" in text
     assert "Speed-up" not in text and "before you name a bottleneck. A change" in text
     known = context(SWIGLU, "hip", MI300X, reflect_on(timed(1.5), "x = 1", 1, BOOK, "hip"))
-    text = render(BOOK, BOOK.judge(QuestionKind.OPTIMISE), known.model_copy(update={"question": asked.question})).text
+    text = render(
+        BOOK, BOOK.question(QuestionKind.OPTIMISE), known.model_copy(update={"question": asked.question})
+    ).text
     assert text.startswith("You review a correct kernel (hip) that is to become faster. Find what limits it")
     assert "Speed-up 1.5" in text and "before you name a bottleneck. A change" in text
 

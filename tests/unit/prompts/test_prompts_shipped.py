@@ -88,7 +88,7 @@ VERDICTS = {QuestionKind.REPAIR: verdict_of(FailureKind.WRONG_VALUES), QuestionK
 
 
 @pytest.mark.parametrize("backend", backend_names())
-@pytest.mark.parametrize("kind", QuestionKind)
+@pytest.mark.parametrize("kind", VERDICTS)
 def test_every_question_to_a_judge_renders_for_every_problem(kind: QuestionKind, backend: BackendName) -> None:
     shape = shape_of(FORMS[kind])
     asked = Question(shape=shape)
@@ -98,12 +98,12 @@ def test_every_question_to_a_judge_renders_for_every_problem(kind: QuestionKind,
     for device in DEVICES[backend]:
         for one in PROBLEMS:
             about = context(one, backend, device, reflection)
-            text = render(BOOK, BOOK.judge(kind), about.model_copy(update={"question": asked})).text
+            text = render(BOOK, BOOK.question(kind), about.model_copy(update={"question": asked})).text
             assert one.name in text and "class ModelNew: pass" in text and device.name in text
             assert shape in text and "cannot be used" not in text
             assert ("-DKITTENS_" in text) is (backend == "hipkittens")  # the card of the dialect
             assert not re.search(r"\{%|%\}|\bNone\b(?!,|:| if| is)", text.replace(one.source, ""))
-        text = render(BOOK, BOOK.judge(kind), about.model_copy(update={"question": again})).text
+        text = render(BOOK, BOOK.question(kind), about.model_copy(update={"question": again})).text
         assert "It ```is fine``` to me." in text and "cannot be used: it holds no JSON object" in text
 
 
@@ -113,7 +113,7 @@ def test_what_was_measured_is_in_the_question_on_speed_and_what_is_wrong_in_the_
         reflection = reflect_on(verdict, "pass", 1, BOOK, "cuda").model_copy(update={"metrics": ("L2 90 %",)})
         about = context(PROBLEMS[0], "cuda", DEVICES["cuda"][0], reflection)
         question = Question(shape=shape_of(FORMS[kind]))
-        texts[kind] = render(BOOK, BOOK.judge(kind), about.model_copy(update={"question": question})).text
+        texts[kind] = render(BOOK, BOOK.question(kind), about.model_copy(update={"question": question})).text
     assert "Speed-up 0.5" in texts[QuestionKind.OPTIMISE] and "L2 90 %" in texts[QuestionKind.OPTIMISE]
     assert "expected 0.5, got -1.25" in texts[QuestionKind.REPAIR]
 
