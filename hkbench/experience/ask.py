@@ -35,6 +35,8 @@ MAX_MOVES = 64
 MAX_SIMILAR = 8
 LEAST_LIKENESS = 0.25
 LEAST_SHARE = 0.5  #: what helped less often than not is not answered
+OFTEN = 2  #: tries since it is shown, from which on they alone count
+NEAR = 0.5  #: of the surest one's lower bound: a remedy below is not answered beside that
 
 
 class Similar(Record):
@@ -57,11 +59,13 @@ class Experience:
     def __init__(self, path: Path, hold_out: str | None = None) -> None:
         """Open the file; one that is not there yet is made, and knows nothing. Errors as of `Database`."""
         self._hold_out = None if hold_out is None else re.compile(hold_out)
-        self._database = Database(path, create=True)
+        self.database = Database(path, create=True)
+        self._gains: dict[object, tuple[MoveGain, ...]] = {}
+        self._held_for: tuple[str, int] | None = None  # the problem, and the version of the file, that it was set for
 
     def facts(self) -> ExperienceFacts:
         """Return what a run records of the file."""
-        return self._database.facts()
+        return self.database.facts()
 
     def kernel(
         self, problem: Problem, traits: Traits, backend: BackendName, device: DeviceFacts, settings: EvaluationSettings
@@ -74,7 +78,7 @@ class Experience:
             return None
         self._hold(problem)
         where = (backend, str(device.kind), device.arch, settings.track, settings.rules)
-        found = self._database.rows(queries.KERNEL, traits.digest, *where)
+        found = self.database.rows(queries.KERNEL, traits.digest, *where)
         if not found:
             return None
         name, of, attempt, sample, digest, code, where, arch, status, speedup, low, high = found[0]
@@ -86,43 +90,41 @@ class Experience:
         return KnownKernel(code=code, origin=origin)
 
     def remedies(self, problem: Problem, failure: Fingerprint, backend: BackendName) -> tuple[Remedy, ...]:
-        """Return what helped after such a failure, the surest first: after the same one, then of the same symbol.
+        """Return what helped after such a failure, the surest first: after the same one, else of the same symbol.
 
-        The prompts' own hints are not among them, and neither is what helped less often than not.
+        The prompts' own hints are not among them. Neither is what helped less often than not, in all or since it is
+        shown, nor what stands far behind the surest.
         """
         self._hold(problem)
-        same = self._remedies(queries.REMEDIES_OF_FINGERPRINT, failure.digest, backend, failure.symbol)
-        akin: list[Remedy] = []
-        if failure.symbol is not None and len(same) < MAX_REMEDIES:
-            known = {one.text for one in same}
+        found = self._remedies(queries.REMEDIES_OF_FINGERPRINT, failure.digest, backend, failure.symbol)
+        if not found and failure.symbol is not None:
             found = self._remedies(queries.REMEDIES_OF_SYMBOL, failure.symbol, backend, failure.symbol)
-            akin = [one for one in found if one.text not in known]
-        return tuple([*same, *akin][:MAX_REMEDIES])
+        return tuple(found[:MAX_REMEDIES])
 
     def _remedies(self, query: str, value: str, backend: BackendName, symbol: str | None) -> list[Remedy]:
-        known = [
-            Remedy(
-                text=text,
-                symbol=symbol,
-                source=Source(run=run, problem=problem, attempt=attempt, sample=sample),
-                helped=helped,
-                tried=tried,
-            )
-            for text, helped, tried, _, run, problem, attempt, sample in self._database.rows(query, value, backend)
-            if helped >= LEAST_SHARE * tried
-        ]
-        return sorted(known, key=lambda one: (-share_interval(one.helped, one.tried).low, one.text))
+        known: list[tuple[float, Remedy]] = []
+        for text, *counts, _, run, problem, attempt, sample in self.database.rows(query, value, backend):
+            sure = _sureness(*counts)
+            if sure is not None:
+                source = Source(run=run, problem=problem, attempt=attempt, sample=sample)
+                helped, tried = counts[:2]
+                known.append((sure, Remedy(text=text, symbol=symbol, source=source, helped=helped, tried=tried)))
+        known.sort(key=lambda one: (-one[0], one[1].text))
+        return [one for sure, one in known if sure >= NEAR * known[0][0]]
 
     def moves(self, problem: Problem, backend: BackendName) -> tuple[MoveGain, ...]:
         """Return what moves brought to kernels of the backend, by class of bottleneck."""
         self._hold(problem)
-        return move_gains(self._database, backend)[:MAX_MOVES]
+        state = self.database.version(), self._held_for, backend
+        if state not in self._gains:  # over all samples: the one look-up that takes longer as the file grows
+            self._gains = {state: move_gains(self.database, backend)[:MAX_MOVES]}
+        return self._gains[state]
 
     def similar(self, problem: Problem, traits: Traits, backend: BackendName | None = None) -> tuple[Similar, ...]:
         """Return the problems that are most like one, each by its best kernel, the most alike first."""
         self._hold(problem)
         best: dict[tuple[str, str, str], Similar] = {}
-        for row in self._database.rows(queries.SIMILAR, backend):
+        for row in self.database.rows(queries.SIMILAR, backend):
             one = _similar(traits, row)
             place = (row[3], one.backend, one.device_name)
             known = best.get(place)
@@ -141,15 +143,31 @@ class Experience:
         """
         if self._hold_out is None:
             return
-        known = self._database.rows(queries.PROBLEMS)
+        state = problem.sha256, self.database.version()
+        if state == self._held_for:
+            return
+        self._held_for = state
+        known = self.database.rows(queries.PROBLEMS)
         sources = {problem.sha256} if self._is_held(problem) else set()
         named = [row for row in known if self._hold_out.search(row[1]) or row[2] in sources]
         sources |= {row[2] for row in named}
         equals = {row[3] for row in named} - {None}
-        self._database.hold({(row[0], row[1]) for row in known if row[2] in sources or row[3] in equals})
+        self.database.hold({(row[0], row[1]) for row in known if row[2] in sources or row[3] in equals})
 
     def close(self) -> None:
-        self._database.close()
+        self.database.close()
+
+
+def _sureness(helped: int, tried: int, helped_shown: int, tried_shown: int) -> float | None:
+    """Return how sure a remedy is; `None`: it helped less often than not.
+
+    It is the lower bound of the share of tries that it helped in. Once it was shown often enough, only those count: a
+    change that was found by looking back has never failed.
+    """
+    shown = tried_shown >= OFTEN
+    if helped < LEAST_SHARE * tried or (shown and helped_shown < LEAST_SHARE * tried_shown):
+        return None
+    return (share_interval(helped_shown, tried_shown) if shown else share_interval(helped, tried)).low
 
 
 def _similar(traits: Traits, row: Sequence[Any]) -> Similar:

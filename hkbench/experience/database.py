@@ -61,7 +61,7 @@ class Database:
         with self.faults():
             self._write_ahead()
             # A write is on disk when it returns: what is committed outlives the process and the machine.
-            for pragma in ("synchronous = FULL", "foreign_keys = ON"):
+            for pragma in ("synchronous = FULL", "foreign_keys = ON", "temp_store = MEMORY"):
                 self.connection.execute(f"PRAGMA {pragma}")
             self.connection.execute(queries.HELD)
             if self._number("user_version") == VERSION and self._number("application_id") == APPLICATION:
@@ -146,6 +146,10 @@ class Database:
         columns, places = ", ".join(kind._fields), ", ".join("?" * len(kind._fields))
         # The names are those of our own classes.
         self.connection.executemany(f"INSERT INTO {TABLES[kind]} ({columns}) VALUES ({places})", rows)  # noqa: S608
+
+    def version(self) -> int:
+        """Return a number that changes whenever another connection has written."""
+        return self._number("data_version")
 
     def hold(self, problems: Iterable[tuple[str, str]]) -> None:
         """Leave out what is known of these problems, each of a run, in all that the connection is asked from now on."""

@@ -28,6 +28,8 @@ from hkbench.experience.rows import (
 from hkbench.experience.told import Told, ToldProblem
 from hkbench.records import (
     CONFIRM,
+    Hint,
+    HintKind,
     ReplyReceived,
     RunStarted,
     SampleKey,
@@ -43,6 +45,8 @@ from hkbench.store.layout import ProblemPaths, RunPaths
 from hkbench.store.reader import RunFile, read_run_file
 from hkbench.store.samples import ProblemState, SampleState
 from hkbench.store.state import RunState
+
+HINT = "hint"  #: what a strategy decides when it gives the next prompt a hint of its own
 
 
 def extract(paths: RunPaths, traits: Mapping[str, Traits | None]) -> RunRows:
@@ -131,8 +135,11 @@ def _told(run: str, paths: ProblemPaths, name: str, state: ProblemState) -> Told
             verdict = Verdict.model_validate_json(folder.result.read_bytes())
             code = folder.code.read_bytes().decode("utf-8", "replace") if folder.code.exists() else None
             samples[key] = Told(key, verdict, code, _mark(verdict), state.parents.get(attempt))
-    hints = {attempt: prompt.hints for attempt, prompt in state.prompts.items()}
-    return ToldProblem(run, name, samples, hints)
+    hints = {attempt: list(prompt.hints) for attempt, prompt in state.prompts.items()}
+    for decided in state.decisions.values():
+        if decided.what == HINT:
+            hints.setdefault(decided.attempt, []).append(Hint(kind=HintKind.ADVICE, text=decided.why))
+    return ToldProblem(run, name, samples, {attempt: tuple(found) for attempt, found in hints.items()})
 
 
 def _mark(verdict: Verdict) -> Fingerprint | None:

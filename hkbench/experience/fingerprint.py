@@ -38,7 +38,7 @@ _NORMALISED = (
     (re.compile(r"(?:[A-Za-z]:)?(?:\.{0,2}/)[\w.+@~-]*(?:/[\w.+@~-]+)*(?::\d+)*"), "PATH"),
     (re.compile(r"\b[\w-]+\.(?:cu|cpp|hip|cc|c|cuh|hpp|h|py|so|o|ll|s)\b(?:[:(]\d+[:,)\d]*)*"), "FILE"),
     (re.compile(r"\b(?:[0-9a-f]{12,}|tmp\w{6,}|(?:\w*_)?v\d+(?=_ext\b))"), "NAME"),
-    (re.compile(r"(?<![A-Za-z_])\d+(?:\.\d+)?(?:e[+-]?\d+)?"), "N"),
+    (re.compile(r"(?<!\w)\d+(?:\.\d+)?(?:e[+-]?\d+)?"), "N"),
     (re.compile(r"\s+"), " "),
 )
 _SYMBOLS = tuple(
@@ -65,13 +65,15 @@ class Fingerprint:
     digest: str
     text: str  #: that the digest is of: stage, kind, normalised message
     symbol: str | None  #: the name that the message speaks of; `None`: of none
+    by_message: bool  #: two that are equal have the same message; else only the same stage and kind
 
 
 def fingerprint(failure: Failure) -> Fingerprint:
     """Return what a failure is recognised by."""
     said = _said(failure)
     text = f"{failure.stage}/{failure.kind}: {normalised(said)}" if said else f"{failure.stage}/{failure.kind}"
-    return Fingerprint(sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:LENGTH], text, symbol_of(said))
+    digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:LENGTH]
+    return Fingerprint(digest, text, symbol_of(said), bool(said))
 
 
 def normalised(text: str) -> str:

@@ -28,7 +28,8 @@ def remedies(told: ToldProblem, backend: str) -> Iterator[RemedyRow]:
             continue
         further = one.came_further(failed)
         said = [(hint.kind.value, remedy_text(hint.text)) for hint in told.hints.get(one.key.attempt, ())]
-        change = _change(failed, one) if further else None
+        # What mended wrong values in one kernel says nothing of those of another: they have only the kind in common.
+        change = _change(failed, one) if further and failed.mark.by_message else None
         if change is not None:
             said.append((CHANGE, change))
         for kind, text in dict.fromkeys(said):

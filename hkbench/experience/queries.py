@@ -5,20 +5,29 @@ from __future__ import annotations
 HELD = "CREATE TEMP TABLE held (run TEXT, problem TEXT, PRIMARY KEY (run, problem)) WITHOUT ROWID"
 
 KERNEL = """
-SELECT run.name, kernel.problem, attempt, sample, kernel.sha256, code, device_name, arch, status, speedup, low, high
-FROM problem JOIN kernel ON kernel.run = problem.run AND kernel.problem = problem.name JOIN run ON run.id = problem.run
-WHERE problem.facts = ? AND run.backend = ? AND run.device = ? AND (run.device = 'cpu' OR run.arch IS ?)
-    AND run.track = ? AND run.rules = ?
-    AND NOT EXISTS (SELECT 1 FROM held WHERE held.run = kernel.run AND held.problem = kernel.problem)
-ORDER BY unsettled, low DESC, run.started DESC, run.id LIMIT 1
+SELECT run.name, kernel.problem, attempt, sample, sha256, code, device_name, arch, status, speedup, low, high
+FROM (
+    SELECT kernel.run, kernel.problem
+    FROM problem JOIN kernel ON kernel.run = problem.run AND kernel.problem = problem.name
+    JOIN run ON run.id = problem.run
+    WHERE problem.facts = ? AND run.backend = ? AND run.device = ? AND (run.device = 'cpu' OR run.arch IS ?)
+        AND run.track = ? AND run.rules = ?
+        AND NOT EXISTS (SELECT 1 FROM held WHERE held.run = kernel.run AND held.problem = kernel.problem)
+    ORDER BY unsettled, low DESC, run.started DESC, run.id LIMIT 1
+) AS best JOIN kernel ON kernel.run = best.run AND kernel.problem = best.problem JOIN run ON run.id = best.run
 """
 
-# With one MIN, SQLite takes the other columns from the row that has it.
+# Of a common error the latest tries have to do: a look-up takes no longer as the file grows. With one MIN, SQLite takes
+# the other columns from the row that has it.
 REMEDIES_OF_FINGERPRINT = """
-SELECT text, SUM(helped), SUM(tried), MIN(run.started || run.id), run.name, remedy.problem, attempt, sample
-FROM remedy JOIN run ON run.id = remedy.run
-WHERE fingerprint = ? AND remedy.backend = ? AND kind != 'rule'
-    AND NOT EXISTS (SELECT 1 FROM held WHERE held.run = remedy.run AND held.problem = remedy.problem)
+SELECT text, SUM(helped), SUM(tried), SUM(helped * (kind = 'remedy')), SUM(tried * (kind = 'remedy')),
+    MIN(run.started || run.id), run.name, latest.problem, attempt, sample
+FROM (
+    SELECT * FROM remedy
+    WHERE fingerprint = ? AND backend = ? AND kind != 'rule'
+        AND NOT EXISTS (SELECT 1 FROM held WHERE held.run = remedy.run AND held.problem = remedy.problem)
+    ORDER BY rowid DESC LIMIT 1000
+) AS latest JOIN run ON run.id = latest.run
 GROUP BY text
 """
 REMEDIES_OF_SYMBOL = REMEDIES_OF_FINGERPRINT.replace("fingerprint = ?", "symbol = ?")

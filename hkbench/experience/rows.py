@@ -122,12 +122,12 @@ class KernelRow(NamedTuple):
     attempt: int
     sample: int
     sha256: str
-    code: str
     status: str
     speedup: float | None
     low: float | None
     high: float | None
     unsettled: int
+    code: str  #: last, so that the others are read without it
 
 
 Row = ProblemRow | SampleRow | ErrorRow | MendRow | RemedyRow | KernelRow

@@ -26,7 +26,7 @@ MIGRATIONS: tuple[str, ...] = (
         parent_attempt INTEGER, parent_sample INTEGER, move TEXT, bottleneck TEXT, log_gain REAL,
         gained INTEGER NOT NULL, PRIMARY KEY (run, problem, attempt, sample)
     ) STRICT, WITHOUT ROWID;
-    CREATE INDEX sample_move ON sample (move, bottleneck) WHERE move IS NOT NULL;
+    CREATE INDEX sample_move ON sample (move, bottleneck, log_gain, gained) WHERE move IS NOT NULL;
 
     CREATE TABLE error (
         run TEXT NOT NULL REFERENCES run ON DELETE CASCADE, fingerprint TEXT NOT NULL, kind TEXT NOT NULL,
@@ -51,8 +51,8 @@ MIGRATIONS: tuple[str, ...] = (
 
     CREATE TABLE kernel (
         run TEXT NOT NULL REFERENCES run ON DELETE CASCADE, problem TEXT NOT NULL, attempt INTEGER NOT NULL,
-        sample INTEGER NOT NULL, sha256 TEXT NOT NULL, code TEXT NOT NULL, status TEXT NOT NULL, speedup REAL, low REAL,
-        high REAL, unsettled INTEGER NOT NULL, PRIMARY KEY (run, problem)
+        sample INTEGER NOT NULL, sha256 TEXT NOT NULL, status TEXT NOT NULL, speedup REAL, low REAL, high REAL,
+        unsettled INTEGER NOT NULL, code TEXT NOT NULL, PRIMARY KEY (run, problem)
     ) STRICT, WITHOUT ROWID;
     """,
 )

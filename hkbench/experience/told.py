@@ -43,9 +43,17 @@ class Told(Standing):
         return self.correct or self.compiled
 
     def came_further(self, failed: Told) -> bool:
-        """Tell whether it is past the failure of another sample: sound, or failing at a later stage."""
+        """Tell whether it is past the failure of another sample.
+
+        It is sound, fails at a later stage, or at the same one with another message: compilers show one mistake after
+        the other.
+        """
         mine, other = self.verdict.failure, failed.verdict.failure
-        return self.sound or (mine is not None and other is not None and _STAGES[mine.stage] > _STAGES[other.stage])
+        if self.sound or mine is None or other is None or self.mark is None or failed.mark is None:
+            return self.sound
+        if mine.stage is not other.stage:
+            return _STAGES[mine.stage] > _STAGES[other.stage]
+        return self.mark.by_message and failed.mark.by_message and self.mark.digest != failed.mark.digest
 
 
 @dataclass(frozen=True)

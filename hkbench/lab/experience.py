@@ -23,7 +23,9 @@ from hkbench.records import (
 )
 from hkbench.store.recorder import Recorder
 
-MAX_REMEDIES = 3  #: that a prompt shows
+#: That a prompt shows: a second one beside the surest makes a false one likelier to be followed, and helps no sooner
+#: (benchmarks/experience.py). Where the first was in vain, the next prompt shows the next.
+MAX_REMEDIES = 1
 Recalled = Mapping[tuple[RecallKind, str], ExperienceRecalled]  #: by what was asked, what was answered before
 
 

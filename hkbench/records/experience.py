@@ -61,7 +61,7 @@ class Remedy(Record):
     text: str
     symbol: str | None = None  #: that the error spoke of
     source: Source  #: where it was seen first
-    helped: int  #: samples that came further after it
+    helped: int  #: samples that came past the error after it
     tried: int  #: samples that were written after it
 
     @property

@@ -28,6 +28,7 @@ SAME = [
     ),
 ]
 APART = [
+    ("main.hip:3:7: error: use of 'mma_16x16'", "main.hip:3:7: error: use of 'mma_32x32'"),
     (
         "main.hip:3:7: error: no member named 'mma' in 'kittens'",
         "main.hip:3:7: error: no member named 'mul' in 'kittens'",

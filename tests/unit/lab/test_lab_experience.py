@@ -151,9 +151,9 @@ async def test_that_nothing_was_known_is_recorded_too(bench: Bench) -> None:
 
 
 async def test_the_next_prompt_shows_remedies_and_never_one_that_was_shown_in_vain(bench: Bench) -> None:
-    lab = bench.lab(Book(["declare it", "include it", "spell it out", "leave it out"]))
+    lab = bench.lab(Book(["declare it", "include it"]))
     shown = [[one.text for one in lab.reflect_on(failed(n)).remedies] for n in (1, 1, 2, 3)]
-    assert shown == [["declare it", "include it", "spell it out"]] * 2 + [["leave it out"], []]
+    assert shown == [["declare it"], ["declare it"], ["include it"], []]
 
 
 async def test_the_journal_says_which_hints_a_prompt_showed(bench: Bench) -> None:
