@@ -62,7 +62,7 @@ def measure(verdict: Verdict, target: Target) -> Measured:
         missing.append(f"the roofline of this device is not known, so that {shown(target.speedup)} decides")
     if verdict.unsettled:
         missing.append("timed beside other work, so that the figures cannot be relied on")
-    if verdict.profile is None:
+    if verdict.profile is None and gain is not None:
         missing.append("no profile, timing alone")
     reached, wanted = (roof, target.roof) if target.roof is not None and roof is not None else (gain, target.speedup)
     return Measured(
