@@ -44,7 +44,7 @@ from hkbench.records import (
     Verdict,
     VerdictReached,
 )
-from hkbench.records.run import (
+from hkbench.records.events import (
     CandidateExtracted,
     GenerationStarted,
     ProblemClosed,
