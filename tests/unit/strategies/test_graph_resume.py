@@ -119,8 +119,8 @@ async def search(root: Path, in_flight: int, moves: str, keep: Callable[[Path], 
     return len(judge.codes), len(model.asked)
 
 
-async def render(_problem: Problem, reflection: object, stage: object, task: object) -> Prompt:
-    text = f"{reflection!r} {stage!r} {task!r}"
+async def render(_problem: Problem, reflection: object, stage: object, _task: object) -> Prompt:
+    text = f"{reflection!r} {stage!r}"
     return Prompt(text=text, template="t", sha256=hashlib.sha256(text.encode()).hexdigest())
 
 
