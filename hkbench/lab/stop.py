@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
-from hkbench.errors import HkbenchError, ModelUnavailable, RunStopped
+from hkbench.errors import RunStopped
 from hkbench.llm.client import Retry
 from hkbench.records import CallKey, CallRetried
 
@@ -190,13 +190,3 @@ class CallPermit:
 
     def __exit__(self, *_: object) -> None:
         self._stop.calls -= self._begun
-
-
-def raise_failures(results: Sequence[object]) -> None:
-    """Raise what went wrong; a cancellation or a fault of hkbench itself goes first, alone."""
-    failures = [result for result in results if isinstance(result, BaseException)]
-    for failure in failures:
-        if not isinstance(failure, HkbenchError):
-            raise failure
-    service = [failure for failure in failures if isinstance(failure, ModelUnavailable)]
-    raise (service or failures)[0]
