@@ -22,7 +22,7 @@ from hkbench.errors import (
 from hkbench.headline import plural
 from hkbench.lab import Lab, Stop
 from hkbench.lab.advice import Adviser
-from hkbench.lab.experience import Memory, Recalled, Recaller
+from hkbench.lab.experience import Memory, Recaller
 from hkbench.lab.prompting import Prompter
 from hkbench.llm.client import ModelClient
 from hkbench.records import Problem, ProblemClosed, ProblemStarted, RunClosed, RunConfig, RunStarted, RunStopping
@@ -62,9 +62,8 @@ class Batch:
         judge: ModelClient | None = None,
         before: Mapping[str, ProblemState] | None = None,
         memory: Memory | None = None,
-        recalled: Mapping[str, Recalled] | None = None,
     ) -> None:
-        """Take `memory`, what is asked of earlier runs, and `recalled`, by problem what it answered before."""
+        """Take `before`, by problem what the journal held at the start, and `memory`, what is asked of earlier runs."""
         self._config = config
         self._recorder = recorder
         self._evaluator = evaluator
@@ -75,7 +74,6 @@ class Batch:
         self._finished = finished or {}
         self._before = before or {}
         self._memory = memory
-        self._recalled = recalled or {}
         self._stop = stop or Stop()
         self._adviser: Adviser | None = None
         if config.judge_model is not None:
@@ -135,8 +133,9 @@ class Batch:
             config = self._config
             parts = (self._prompter, self._client, self._evaluator, self._recorder)
             services = (config.model, self._request, self._stop, self._adviser)
-            before = self._before.get(problem.name)
-            lab = Lab(problem, *parts, *services, before, self._strategy.describe, self._recaller(problem))
+            before = self._before.get(problem.name, ProblemState())
+            recaller = self._recaller(problem, before)
+            lab = Lab(problem, *parts, *services, before, self._strategy.describe, recaller)
             self._labs.add(lab)
             self._recorder.event(ProblemStarted(problem=problem.name))
             error: HkbenchError | None = None
@@ -161,11 +160,10 @@ class Batch:
                 self._answered |= lab.answered
             self._close(lab, error or lab.failed)
 
-    def _recaller(self, problem: Problem) -> Recaller | None:
+    def _recaller(self, problem: Problem, before: ProblemState) -> Recaller | None:
         if self._memory is None:
             return None
-        recalled = self._recalled.get(problem.name, {})
-        return Recaller(self._memory, problem, self._config.backend, self._recorder, recalled)
+        return Recaller(self._memory, problem, self._config.backend, self._recorder, before.recalled)
 
     def _close(self, lab: Lab, error: HkbenchError | None) -> None:
         name, best = lab.problem.name, lab.best_of_all

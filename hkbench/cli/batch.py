@@ -350,7 +350,6 @@ async def _run(
                     judge=clients[-1],
                     before=before.problems,
                     memory=memory,
-                    recalled={name: problem.recalled for name, problem in before.problems.items()},
                 )
                 with stopped_by_signals(stop):
                     outcome = await run_batch(batch, plan.problems, resumed)
