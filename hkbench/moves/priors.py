@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hkbench.records import Bottleneck, MoveGain
+from hkbench.search import DEFAULTS
 
 AIMED = 2.0  #: gain, over the mean of all moves, of one that aims at what the kernel waits for: a choice
 BESIDE = 0.5  #: of one that leaves it as it is
 #: The power of that by which moves weigh. By all of it a search tries the same few again: benchmarks/search_priors.py.
 TEMPER = 0.5
 PSEUDO_TRIES = 4.0  #: tries with the mean gain of all moves, by the weight, that are taken as seen before
-FIRST_GAIN = 0.1  #: log gain of a move before anything was seen, as search/graph_search.py has it
 
 #: What each move can do something about. A move that is not here has the weight 1 everywhere.
 AIMS: dict[str, frozenset[Bottleneck]] = {
@@ -38,7 +38,7 @@ class Priors:
             self._tries[at] = self._tries.get(at, 0) + one.tried
             self._gains[at] = self._gains.get(at, 0.0) + one.log_gain
         tried = sum(self._tries.values())
-        self._mean = (sum(self._gains.values()) + FIRST_GAIN) / (tried + 1)
+        self._mean = (sum(self._gains.values()) + DEFAULTS.first_gain) / (tried + 1)
 
     def weight(self, move: str, waits_for: Bottleneck | None) -> float:
         """Return the weight of a move beside others, around 1, by its mean gain so far over that of all moves.

@@ -32,6 +32,8 @@ class Constants:
     large_share: float = 0.2
     #: Evaluations in a row without a gain after which the search starts afresh, where no surrogate decides that.
     restart_after: int = 12
+    #: Log gain that a move is taken to bring before any was tried.
+    first_gain: float = 0.1
     #: Gains of a move are counted as if this many tries with the mean yield of all moves had been seen before.
     gain_prior: float = 2.0
     #: Log speed-up below which a move's predicted gain is too weak to be tried; 0: all are.

@@ -12,8 +12,6 @@ from hkbench.search.requests import Move, Request, Size
 from hkbench.search.searcher import Searcher
 from hkbench.search.surrogate import Surrogate
 
-FIRST_GAIN = 0.1  #: in log; what a move is taken to bring before any was tried
-
 Open = dict[str, tuple[str, Move]]  #: by the key that a move leads to: its parent and the move
 
 
@@ -167,30 +165,35 @@ class GraphSearch(Searcher):
     def _worth_trying(self, node: Node) -> list[Move]:
         """Return the open moves of a node whose predicted gain is not too weak; the others are counted."""
         open_ = [move for move in self.space.moves(node.key) if self._free(move)]
+        if self.constants.min_gain == 0.0:
+            return open_
         promising = [move for move in open_ if self.predicted_gain(move) >= self.constants.min_gain]
         self.pruned += len(open_) - len(promising)
         return promising
 
     def predicted_gain(self, move: Move) -> float:
         """Return the log speed-up that a move brings on average, as far as this search and the prior tell."""
-        return move.prior * self._prior(move.name) * self._mean_gain()
+        return move.prior * self._expected(move.name)
 
     def _worth(self, node: Node) -> float:
         return self.graph.value(node) - self.constants.virtual_loss * node.in_flight
 
     def _prior(self, name: str) -> float:
-        """Return the mean gain of a move so far, drawn towards that of all moves, over the latter."""
-        if not self._learning:
-            return 1.0
+        return self._expected(name) / self._mean_gain()
+
+    def _expected(self, name: str) -> float:
+        """Return the mean gain of a move so far, drawn towards that of all moves."""
         overall = self._mean_gain()
+        if not self._learning:
+            return overall
         gains = self._yields.get(name, [])
         weight = self.constants.gain_prior
-        return (math.fsum(gains) + weight * overall) / (len(gains) + weight) / overall
+        return (math.fsum(gains) + weight * overall) / (len(gains) + weight)
 
     def _mean_gain(self) -> float:
-        """Return the mean gain of all moves so far, with one of `FIRST_GAIN` taken as seen before."""
+        """Return the mean gain of all moves so far, with one of `first_gain` taken as seen before."""
         count = sum(map(len, self._yields.values()))
-        return (math.fsum(map(math.fsum, self._yields.values())) + FIRST_GAIN) / (count + 1)
+        return (math.fsum(map(math.fsum, self._yields.values())) + self.constants.first_gain) / (count + 1)
 
     def _root_noise(self, moves: list[Move]) -> dict[str, float]:
         """Draw Dirichlet noise for the moves at the root, once for each; its mean is 1."""
