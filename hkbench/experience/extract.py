@@ -38,6 +38,7 @@ from hkbench.records import (
     Verdict,
     best_of,
     bottleneck_of,
+    move_of,
 )
 from hkbench.store.costs import cost_of
 from hkbench.store.events import read_history
@@ -156,7 +157,7 @@ def _sample_row(run: str, told: ToldProblem, one: Told, file: RunFile, state: Pr
     above = told.samples.get(one.parent) if one.parent is not None else None
     gain = verdict.speedup
     step = state.steps.get(one.key.attempt)
-    move = None if step is None else step.partition(" (")[0]
+    move = None if step is None else move_of(step)
     made: dict[str, Any] = {"move": None, "bottleneck": None, "log_gain": None, "gained": 0}
     if move not in (None, CONFIRM) and above is not None and above.verdict.speedup is not None:
         made = _gain(one, above, move)
@@ -198,7 +199,7 @@ def _gain(one: Told, above: Told, move: str) -> dict[str, Any]:
         "move": move,
         "bottleneck": bottleneck_of(above.verdict),
         "log_gain": None if now is None else math.log(now.value / before.value),
-        "gained": int(now is not None and now.low > before.high),
+        "gained": int(now is not None and now.is_above(before)),
     }
 
 

@@ -84,7 +84,7 @@ from hkbench.records.generation import (
     SampleKey as SampleKey,
     Usage as Usage,
 )
-from hkbench.records.moves import CONFIRM as CONFIRM, MoveGain as MoveGain, MoveGains as MoveGains
+from hkbench.records.moves import CONFIRM as CONFIRM, MoveGain as MoveGain, MoveGains as MoveGains, move_of as move_of
 from hkbench.records.outcome import (
     CORRECT as CORRECT,
     SETTLED as SETTLED,

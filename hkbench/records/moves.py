@@ -12,6 +12,11 @@ from hkbench.records.bottleneck import Bottleneck
 CONFIRM = "confirm"  #: names an attempt that measures a kernel again; it is no move
 
 
+def move_of(step: str) -> str:
+    """Return the move of a step's description, which may say what it changed in brackets."""
+    return step.partition(" (")[0]
+
+
 class MoveGain(Record):
     """What a move came to, over all kernels of a run that wait for the same."""
 

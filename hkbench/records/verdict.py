@@ -140,6 +140,10 @@ class Interval(Record):
     low: float
     high: float
 
+    def is_above(self, other: Interval) -> bool:
+        """Tell whether it is the higher one by more than both intervals."""
+        return self.low > other.high
+
 
 class Timing(Record):
     """Times of one side. Seconds everywhere."""

@@ -18,6 +18,7 @@ from hkbench.records import (
     MoveGains,
     SampleKey,
     best_of,
+    move_of,
     speedup_of,
 )
 from hkbench.report import aggregate
@@ -91,14 +92,9 @@ def move_gains(run: RunView) -> MoveGains:
     return MoveGains(moves=tuple(_gain(*at, found) for at, found in ordered), paths=paths)
 
 
-def move_of(step: str) -> str:
-    """Return the move of a step's description, which may say what it changed in brackets."""
-    return step.partition(" (")[0]
-
-
 def _gain(move: str, waits_for: Bottleneck | None, steps: Sequence[tuple[SampleView, SampleView]]) -> MoveGain:
     good = [
-        (math.log(now.speedup.value / above.speedup.value), _faster(now, above))
+        (math.log(now.speedup.value / above.speedup.value), now.speedup.is_above(above.speedup))
         for now, above in steps
         if now.speedup is not None and above.speedup is not None
     ]
@@ -164,16 +160,6 @@ def _cell(text: str) -> str:
 
 def _step(problem: ProblemView, attempt: int) -> str:
     return aggregate.step_of(problem, attempt) or "start"
-
-
-def _faster(sample: SampleView, other: SampleView) -> bool:
-    """Return whether one is faster than the other, by more than their intervals."""
-    now, before = sample.speedup, other.speedup
-    if now is None or before is None:
-        return False
-    if now.low is None or before.high is None:
-        return now.value > before.value
-    return now.low > before.high
 
 
 def _brought(problem: ProblemView, attempt: int) -> str:
