@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hkbench.experience.fingerprint import Fingerprint
-from hkbench.records import Hint, SampleKey, Stage, Standing, Status, Verdict
-
-_STAGES = {stage: number for number, stage in enumerate(Stage)}
+from hkbench.records import ByVerdict, Hint, SampleKey, Verdict
 
 
 @dataclass(frozen=True, eq=False)
-class Told(Standing):
+class Told(ByVerdict):
     """A judged sample."""
 
     key: SampleKey
@@ -19,28 +17,6 @@ class Told(Standing):
     code: str | None
     mark: Fingerprint | None  #: of its failure
     parent: SampleKey | None  #: the sample that its prompt told of, or that its code was made from
-
-    @property
-    def status(self) -> Status | None:
-        return self.verdict.status
-
-    @property
-    def gain(self) -> tuple[float, float | None, float | None] | None:
-        found = self.verdict.speedup
-        return (found.value, found.low, found.high) if found is not None else None
-
-    @property
-    def unsettled(self) -> bool:
-        return self.verdict.unsettled
-
-    @property
-    def findings(self) -> int:
-        return self.verdict.compiler_findings
-
-    @property
-    def sound(self) -> bool:
-        """Correct; where nothing is run, compiled."""
-        return self.correct or self.compiled
 
     def came_further(self, failed: Told) -> bool:
         """Tell whether it is past the failure of another sample.
@@ -52,7 +28,7 @@ class Told(Standing):
         if self.sound or mine is None or other is None or self.mark is None or failed.mark is None:
             return self.sound
         if mine.stage is not other.stage:
-            return _STAGES[mine.stage] > _STAGES[other.stage]
+            return mine.stage.place > other.stage.place
         return self.mark.by_message and failed.mark.by_message and self.mark.digest != failed.mark.digest
 
 

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 from hkbench.categories import StageGuide
 from hkbench.prompts import Reflection, SynthesisTask, Tried
-from hkbench.records import Candidate, Extraction, QuestionKind, Reply, SampleKey, Stage, Standing, Status, Verdict
-
-_STAGES = {stage: number for number, stage in enumerate(Stage)}
+from hkbench.records import ByVerdict, Candidate, Extraction, QuestionKind, Reply, SampleKey, Status, Verdict
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class Proposal:
 
 
 @dataclass(frozen=True)
-class Sample(Standing):
+class Sample(ByVerdict):
     """One of the N candidates of an attempt, on its way to a verdict."""
 
     key: SampleKey
@@ -57,28 +55,6 @@ class Sample(Standing):
     verdict: Verdict | None = None
     again: bool = False  #: it is measured, though the same code has a verdict
     profile: bool = True  #: as of the `Ask` or `Proposal` that it comes from
-
-    @property
-    def status(self) -> Status | None:
-        return self.verdict.status if self.verdict is not None else None
-
-    @property
-    def gain(self) -> tuple[float, float | None, float | None] | None:
-        found = self.verdict.speedup if self.verdict is not None else None
-        return (found.value, found.low, found.high) if found is not None else None
-
-    @property
-    def unsettled(self) -> bool:
-        return self.verdict is not None and self.verdict.unsettled
-
-    @property
-    def findings(self) -> int:
-        return self.verdict.compiler_findings if self.verdict is not None else 0
-
-    @property
-    def sound(self) -> bool:
-        """Correct; where nothing is run, compiled: a kernel to optimise, not one to mend."""
-        return self.correct or self.compiled
 
     @property
     def succeeded(self) -> bool:
@@ -99,7 +75,7 @@ def rank(verdict: Verdict) -> tuple[float, float, float]:
         return (1.0, -float(verdict.compiler_findings), 0.0)
     found = verdict.failure.mismatch
     right = 1.0 - found.wrong_elements / max(found.elements, 1) if found else 0.0
-    return (0.0, float(_STAGES[verdict.failure.stage]), right)
+    return (0.0, float(verdict.failure.stage.place), right)
 
 
 def best_of(samples: Sequence[Sample]) -> Sample:

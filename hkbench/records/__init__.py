@@ -90,6 +90,7 @@ from hkbench.records.outcome import (
     SETTLED as SETTLED,
     SOLVED as SOLVED,
     TIMED as TIMED,
+    ByVerdict as ByVerdict,
     Outcome as Outcome,
     Standing as Standing,
     best_of as best_of,

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import TypeVar
 
-from hkbench.records.verdict import Status
+from hkbench.records.verdict import Status, Verdict
 
 
 class Outcome(StrEnum):
@@ -160,6 +160,35 @@ class Standing:
     def outcome(self) -> Outcome:
         """Return its class, by the interval of its speed-up."""
         return outcome_of(self.status, *(self.gain or (None, None, None)), unsettled=self.unsettled)
+
+
+class ByVerdict(Standing):
+    """Stand as a whole verdict says, where there is one."""
+
+    __slots__ = ()
+    verdict: Verdict | None
+
+    @property
+    def status(self) -> Status | None:
+        return self.verdict.status if self.verdict is not None else None
+
+    @property
+    def gain(self) -> tuple[float, float | None, float | None] | None:
+        found = self.verdict.speedup if self.verdict is not None else None
+        return (found.value, found.low, found.high) if found is not None else None
+
+    @property
+    def unsettled(self) -> bool:
+        return self.verdict is not None and self.verdict.unsettled
+
+    @property
+    def findings(self) -> int:
+        return self.verdict.compiler_findings if self.verdict is not None else 0
+
+    @property
+    def sound(self) -> bool:
+        """Correct; where nothing is run, compiled: a kernel to optimise, not one to mend."""
+        return self.correct or self.compiled
 
 
 def speedup_of(sample: Standing | None) -> float | None:

@@ -42,6 +42,14 @@ class Stage(StrEnum):
     TIME = "time"
     SHAPES = "shapes"  #: further ones, of a correct candidate
 
+    @property
+    def place(self) -> int:
+        """The number of the stages before it."""
+        return _STAGES.index(self)
+
+
+_STAGES = tuple(Stage)
+
 
 class Status(StrEnum):
     """What a verdict comes to."""

@@ -34,7 +34,6 @@ from hkbench.store.costs import DIGITS, Spending, cost_of
 from hkbench.store.reader import AdviceView, CallView, ProblemView, SampleView
 from hkbench.store.sanitize import one_line
 
-_STAGES = tuple(Stage)
 _KINDS = tuple(FailureKind)
 _MESSAGE = 300  # characters of a message in the report; result.json has the whole of it
 
@@ -42,7 +41,7 @@ _MESSAGE = 300  # characters of a message in the report; result.json has the who
 def furthest_failure(samples: Iterable[SampleView]) -> Failure | None:
     """Return the failure of the sample that reached the latest stage, the last one of equals."""
     failures = [sample.failure for sample in samples if sample.failure is not None]
-    return max(reversed(failures), key=lambda failure: _STAGES.index(failure.stage), default=None)
+    return max(reversed(failures), key=lambda failure: failure.stage.place, default=None)
 
 
 def message_of(text: str) -> str:
@@ -77,7 +76,7 @@ def failure_counts(found: Iterable[tuple[Stage, FailureKind, int]]) -> tuple[Fai
     sums: Counter[tuple[Stage, FailureKind]] = Counter()
     for stage, kind, count in found:
         sums[stage, kind] += count
-    order = sorted(sums, key=lambda pair: (_STAGES.index(pair[0]), _KINDS.index(pair[1])))
+    order = sorted(sums, key=lambda pair: (pair[0].place, _KINDS.index(pair[1])))
     return tuple(FailureCount(stage=stage, kind=kind, count=sums[stage, kind]) for stage, kind in order)
 
 
