@@ -18,10 +18,9 @@ from hkbench.errors import ToolchainUnavailable
 from hkbench.profile.names import contents
 from hkbench.sandbox.folders import TooDeep
 from hkbench.toolchain.build_hip import reads
-from hkbench.toolchain.code_object import SECTION, NotInspected, Tools, code_objects
+from hkbench.toolchain.code_object import SECTION, NotInspected, Tools, code_objects, printed_by
 from hkbench.toolchain.disassembly import disassembled, without_head
 from hkbench.toolchain.hip import find_hip
-from hkbench.toolchain.process import run_tool
 from hkbench.toolchain.programs import find_cuobjdump
 
 LIMIT = 400_000  #: characters of one candidate's
@@ -94,10 +93,8 @@ class _Reader:
         wanted = ("-sass",) if copy.suffix == ".cubin" else ("-ptx", "-sass")
         # It takes the cubin out of a library into a temporary file, and calls nvdisasm beside it.
         prefix = self.cages.tool(own, Path(program).resolve().parents[1])
-        done = run_tool([program, *wanted, str(copy)], own, self.deadline - time.monotonic(), prefix=prefix)
-        if done.returncode != 0:
-            raise NotInspected(f"cuobjdump ended with code {done.returncode}: {done.output.strip()[:200]}")
-        return done.output
+        seconds = self.deadline - time.monotonic()
+        return printed_by("cuobjdump", [program, *wanted, str(copy)], own, seconds, prefix)
 
 
 def _own_files(folder: Path) -> Iterator[tuple[str, bytes]]:

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hkbench.profile.names import qualified
-from hkbench.toolchain.code_object import NotInspected
+from hkbench.toolchain.code_object import NotInspected, printed_by
 from hkbench.toolchain.disassembly import without_head
-from hkbench.toolchain.process import OUTPUT_LIMIT, run_tool
 from hkbench.toolchain.programs import find_program
 
 MAX_RANGES = 64  #: of addresses, one after the other
@@ -54,15 +53,7 @@ class Binutils:
         program = find_program(name) or find_program(f"llvm-{name}")
         if program is None:
             raise NotInspected(f"there is no {name} here (binutils or LLVM has it)")
-        command = [program, *arguments]
-        done = run_tool(command, self.folder, self.deadline - time.monotonic(), prefix=self.prefix)
-        if done.returncode is None:
-            raise NotInspected(f"{name} was not done in time")
-        if done.returncode != 0:
-            raise NotInspected(f"{name} ended with code {done.returncode}: {done.output.strip()[:200]}")
-        if len(done.output.encode()) >= OUTPUT_LIMIT:
-            raise NotInspected(f"{name} printed more than {OUTPUT_LIMIT >> 20} MiB")
-        return done.output
+        return printed_by(name, [program, *arguments], self.folder, self.deadline - time.monotonic(), self.prefix)
 
 
 def host_functions(library: Path, tools: Binutils) -> str:

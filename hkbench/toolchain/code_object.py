@@ -28,6 +28,7 @@ _FIELD = re.compile(r"(?P<first>  - |    )\.(?P<key>\w+):\s+(?P<value>\S.*)")
 _NEXT_FREE_VGPR = re.compile(r"\.amdhsa_next_free_vgpr (\d+)")
 _TOOL_SECONDS = 60.0
 _DIGITS = 10  # of a figure in the metadata
+_SAID = 200  # characters of what a tool says went wrong
 
 
 class NotInspected(Exception):
@@ -36,6 +37,23 @@ class NotInspected(Exception):
 
 class NoDeviceCode(NotInspected):
     """There is none for the architecture."""
+
+
+def printed_by(name: str, command: list[str], folder: Path, seconds: float, prefix: tuple[str, ...]) -> str:
+    """Return what a tool printed, run in `folder` behind `prefix` (see `run_tool`).
+
+    Raises:
+        NotInspected: it failed, had no time left, or printed too much.
+    """
+    result = run_tool(command, folder, seconds, prefix=prefix)
+    if result.returncode is None:
+        raise NotInspected(f"{name} was not done in time")
+    if result.returncode != 0:
+        first = next(iter(result.output.strip().splitlines()), "it printed nothing")
+        raise NotInspected(f"{name} ended with code {result.returncode}: {first[:_SAID]}")
+    if len(result.output.encode()) >= OUTPUT_LIMIT:
+        raise NotInspected(f"{name} printed more than {OUTPUT_LIMIT >> 20} MiB, and the rest is cut off")
+    return result.output
 
 
 @dataclass(frozen=True)
@@ -78,17 +96,7 @@ class Tools:
 
     def _output(self, name: str, command: list[str]) -> str:
         self.folder.mkdir(parents=True, exist_ok=True)
-        result = run_tool(
-            command, self.folder, min(_TOOL_SECONDS, self.deadline - time.monotonic()), prefix=self.prefix
-        )
-        if result.returncode is None:
-            raise NotInspected(f"{name} was not done in time")
-        if result.returncode != 0:
-            first = next(iter(result.output.strip().splitlines()), "it printed nothing")
-            raise NotInspected(f"{name} ended with code {result.returncode}: {first}")
-        if len(result.output.encode()) >= OUTPUT_LIMIT:
-            raise NotInspected(f"{name} printed more than {OUTPUT_LIMIT >> 20} MiB, and the rest is cut off")
-        return result.output
+        return printed_by(name, command, self.folder, min(_TOOL_SECONDS, self.deadline - time.monotonic()), self.prefix)
 
 
 def code_objects(library: Path, arch: str, tools: Tools) -> tuple[Path, ...]:
