@@ -30,8 +30,8 @@ def read_triton(text: str) -> BareKernel:
         more = ", ".join(sorted(decorators - _CALLED_WITH))
         raise NotCertain(f"@{more[:80]} decides about its launch; ask for ModelNew, or for @triton.jit alone")
     _plain_arguments(kernel)
-    stored = _stored(kernel)
-    parameters = tuple(_parameter(argument, default, kernel, stored) for argument, default in _arguments(kernel))
+    stored, loaded = _stored(kernel), _loaded(kernel)
+    parameters = tuple(_parameter(argument, default, stored, loaded) for argument, default in _arguments(kernel))
     return BareKernel(kernel.name, _kept(text, tree, functions), parameters, _shape(kernel, parameters))
 
 
@@ -51,7 +51,7 @@ def _arguments(kernel: ast.FunctionDef) -> Iterator[tuple[ast.arg, ast.expr | No
     yield from zip(given, defaults, strict=True)
 
 
-def _parameter(argument: ast.arg, default: ast.expr | None, kernel: ast.FunctionDef, stored: set[str]) -> Parameter:
+def _parameter(argument: ast.arg, default: ast.expr | None, stored: set[str], loaded: set[str]) -> Parameter:
     name = argument.arg
     annotation = ast.unparse(argument.annotation) if argument.annotation is not None else ""
     if annotation.endswith("constexpr"):
@@ -61,7 +61,7 @@ def _parameter(argument: ast.arg, default: ast.expr | None, kernel: ast.Function
         return Parameter(name, Kind.CONSTANT, default=value)
     if default is not None:
         raise NotCertain(f"{name} has a default and is no tl.constexpr")
-    if name in stored or name in _addressed(kernel):
+    if name in stored or name in loaded:
         return Parameter(name, Kind.POINTER, written=name in stored)
     return Parameter(name, Kind.SCALAR)
 
@@ -80,7 +80,7 @@ def _stored(kernel: ast.FunctionDef) -> set[str]:
     return found
 
 
-def _addressed(kernel: ast.FunctionDef) -> set[str]:
+def _loaded(kernel: ast.FunctionDef) -> set[str]:
     """Return the parameters through which the kernel loads."""
     return {
         name

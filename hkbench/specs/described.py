@@ -11,10 +11,8 @@ from pydantic import Field, StringConstraints, ValidationError, model_validator
 from hkbench.errors import ConfigurationError
 from hkbench.records import Record
 from hkbench.specs.load import check_expression, load_spec, read_json, said, text_of
-from hkbench.specs.records import Identifier, Role, Tensor
+from hkbench.specs.records import Role, Sizes, Tensor, require_known
 from hkbench.specs.write import inputs_text, problem, reference_model
-
-Sizes = dict[Identifier, Annotated[int, Field(ge=1)]]
 
 
 class DescribedProblem(Record):
@@ -47,10 +45,7 @@ class DescribedProblem(Record):
         outputs = [tensor.name for tensor in self.inputs if tensor.role is not Role.INPUT]
         if outputs:
             raise ValueError(f"inputs: {outputs[0]} is no input; outputs are what the reference returns")
-        for what, sizes in (("cpu_shapes", self.cpu_shapes), ("emulated_shapes", self.emulated_shapes)):
-            unknown = sorted(set(sizes or ()) - set(self.shapes))
-            if unknown:
-                raise ValueError(f"{what} names {unknown[0]}, which shapes does not: correct the name")
+        require_known(self.shapes, cpu_shapes=self.cpu_shapes, emulated_shapes=self.emulated_shapes)
         return self
 
 

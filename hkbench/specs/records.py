@@ -86,6 +86,9 @@ class Scalar(Record):
 Argument = Annotated[Tensor | Scalar, Field(discriminator="kind")]
 
 
+Sizes = dict[Identifier, Annotated[int, Field(ge=1)]]  #: of shapes, by name
+
+
 class Launch(Record):
     """How a kernel is launched. C++ on a CPU is called, and has `constants` only."""
 
@@ -97,6 +100,14 @@ class Launch(Record):
     constants: dict[Identifier, int] = {}  #: constexpr of Triton; `constexpr int` before C++, CUDA and HIP
 
 
+def require_known(shapes: Sizes, **others: Sizes | None) -> None:
+    """Raise ValueError where sizes for another device, by the field's name, name a shape that there is not."""
+    for what, sizes in others.items():
+        unknown = sorted(set(sizes or ()) - set(shapes))
+        if unknown:
+            raise ValueError(f"{what} names {unknown[0]}, which shapes does not: correct the name")
+
+
 class KernelSpec(Record):
     """A kernel to be made faster."""
 
@@ -106,9 +117,9 @@ class KernelSpec(Record):
     source: str | None = None
     source_file: str | None = None  #: beside the spec
     arguments: Annotated[tuple[Argument, ...], Field(min_length=1)]  #: in the order of the kernel's own
-    shapes: dict[Identifier, Annotated[int, Field(ge=1)]]
-    cpu_shapes: dict[Identifier, Annotated[int, Field(ge=1)]] | None = None  #: smaller ones, for a CPU
-    emulated_shapes: dict[Identifier, Annotated[int, Field(ge=1)]] | None = None  #: smaller ones, for an emulated GPU
+    shapes: Sizes
+    cpu_shapes: Sizes | None = None  #: smaller ones, for a CPU
+    emulated_shapes: Sizes | None = None  #: smaller ones, for an emulated GPU
     launch: Launch = Launch()
     flags: tuple[str, ...] = ("-O3",)  #: of the compiler
     link_flags: tuple[str, ...] = ()
@@ -138,8 +149,5 @@ class KernelSpec(Record):
             raise ValueError("give either source or source_file")
         if not self.outputs:
             raise ValueError("no argument is an output: give one the role output or inout")
-        for what, sizes in (("cpu_shapes", self.cpu_shapes), ("emulated_shapes", self.emulated_shapes)):
-            unknown = sorted(set(sizes or ()) - set(self.shapes))
-            if unknown:
-                raise ValueError(f"{what} names {unknown[0]}, which shapes does not: correct the name")
+        require_known(self.shapes, cpu_shapes=self.cpu_shapes, emulated_shapes=self.emulated_shapes)
         return self
