@@ -1,4 +1,4 @@
-"""What holds for every test: the session's fork servers end with it, and no test takes more than its time."""
+"""What holds for every test: processes end with the tests that began them, and no test takes more than its time."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterator
 
 import pytest
 from support import in_process
+from support.processes import left_behind
 
 BUDGET = 20.0  #: seconds of a test that is not marked as slow
 _EXEMPT = ("slow", "corpus", "hipcc", "triton", "browser", "gpu")
@@ -16,6 +17,13 @@ _SLOW: list[str] = []
 def _end_servers() -> Iterator[None]:
     yield
     in_process.end()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _nothing_left_behind() -> Iterator[None]:
+    """Fail the module that leaves a process behind, not a later one that counts processes."""
+    yield
+    assert left_behind() == {}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -55,6 +55,7 @@ LOADED_AHEAD = 2  #: candidates for each device that may have it or wait for it,
 DESCRIBE_SECONDS = 300.0
 SILENT_SECONDS = 600.0  #: for an evaluator to say something beyond the limits that it holds a candidate to
 FACTS_SECONDS = 600.0
+UNHEARD_SECONDS = 5.0  #: after its limit, a process that answers to nobody ends itself
 NO_PROFILE = {"profile_slow": False, "profile_fast": False}  #: settings
 CANDIDATE = "candidate"  #: the private folder of its runner
 DEVICE_FOLDER = "emulated_device"  #: beside it, of the process that is an emulated GPU
@@ -225,7 +226,7 @@ class LocalEvaluator:
             HkbenchError: the problem's code fails, or takes longer than `seconds` (`FACTS_SECONDS`).
         """
         limit = FACTS_SECONDS if seconds is None else seconds
-        job = frames.FindFacts(problem=problem, sizes=self.sizes)
+        job = frames.FindFacts(problem=problem, sizes=self.sizes, seconds=limit + UNHEARD_SECONDS)
         return (await self._simple(job, limit, str(problem.path))).facts
 
     async def audit_problem(self, problem: Problem, seconds: float) -> ProblemAudit:
@@ -242,7 +243,7 @@ class LocalEvaluator:
                 device=self.device.kind,
                 index=i,
                 trials=self._settings.trials,
-                seconds=seconds + 5.0,
+                seconds=seconds + UNHEARD_SECONDS,
             )
             return (await self._simple(job, seconds, str(problem.path))).audit
 

@@ -125,10 +125,11 @@ class Describe(Job[DevicesFound]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindFacts(Job[FactsFound]):
-    """Find the shapes and dtypes of a problem, by running its own code."""
+    """Find the shapes and dtypes of a problem, by running its own code. The process ends itself after `seconds`."""
 
     problem: Problem
     sizes: SizeSet
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

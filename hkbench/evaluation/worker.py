@@ -79,6 +79,7 @@ def _dispatch(engine: socket.socket, job: frames.Frame, fds: tuple[int, ...]) ->
             devices = list(probe(job.kind or available_kind()))
             return frames.DevicesFound(devices=devices, properties=_properties(devices[0]))
         case frames.FindFacts():
+            _end_after(job.seconds)
             return frames.FactsFound(facts=problem_facts(job.problem, job.sizes))
         case frames.Audit():
             return _audit(job)
@@ -99,6 +100,11 @@ def _dispatch(engine: socket.socket, job: frames.Frame, fds: tuple[int, ...]) ->
     raise frames.failure(job)
 
 
+def _end_after(seconds: float) -> None:
+    """End the process after so long, whatever it does then: nobody waits any more."""
+    signal.setitimer(signal.ITIMER_REAL, seconds)  # the default of its signal
+
+
 def _properties(facts: DeviceFacts) -> dict[str, object]:
     """Return what PyTorch tells of a GPU, in numbers and words; nothing of another device."""
     device = torch_device(facts)
@@ -110,7 +116,7 @@ def _properties(facts: DeviceFacts) -> dict[str, object]:
 
 
 def _audit(job: frames.Audit) -> frames.Audited:
-    signal.setitimer(signal.ITIMER_REAL, job.seconds)  # whose default is to end the process: nobody waits any more
+    _end_after(job.seconds)
     model = model_of(job.device)
     if model.on_host:
         torch.set_num_threads(1)  # other problems are audited beside it

@@ -26,7 +26,7 @@ SAID: list[frames.Frame] = [
     frames.DevicesFound(devices=[FACTS]),
     frames.Failed(error="WorkerLost", message="it ended"),
     frames.Describe(kind=None),
-    frames.FindFacts(problem=PROBLEM, sizes=SizeSet.CPU),
+    frames.FindFacts(problem=PROBLEM, sizes=SizeSet.CPU, seconds=1.5),
     frames.Audit(problem=PROBLEM, sizes=SizeSet.CPU, device=DeviceKind.CPU, index=0, trials=3, seconds=1.5),
     frames.ServeDevice(facts=FACTS),
     frames.TakeEvaluation(),
