@@ -145,7 +145,7 @@ def steps(machine: Machine, repeats: int) -> list[Step]:
         Step(
             "search",
             "the search: uniform sampling, greedy, a beam, itself",
-            ["search.py", "edits", "traps", "monotone"],
+            ["search.py", "measured", "edits", "traps", "monotone"],
         ),
         Step("references", "each problem's reference against itself", ["reference_times.py", *device]),
     ]

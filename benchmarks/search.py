@@ -4,12 +4,13 @@
     python benchmarks/search.py recorded --spaces FOLDER --seeds 50 --json runs.json
     python benchmarks/search.py recorded --spaces FOLDER --rivals --only "optuna TPE" --seeds 50 --json tpe.json
     python benchmarks/search.py tables runs.json tpe.json
-    python benchmarks/search.py edits traps monotone
+    python benchmarks/search.py measured edits traps monotone
     python benchmarks/search.py parallel ablation [--spaces FOLDER]
 
 recorded: every configuration of a kernel was measured once (tables NAME.csv.gz as those of AutoTuningAssociation's
 benchmark_hub: the parameters, then the time); a state's neighbours are one parameter, one step. Spaces of cards in
-VALIDATION were held back while most constants were chosen. edits: simulated edits (search_edits.py). traps: a move that
+VALIDATION were held back while most constants were chosen. measured: every state of a Triton kernel was measured once
+(search_measured.py), and rules edit its source. edits: simulated edits (search_edits.py). traps: a move that
 pays with a second one only. monotone: every step towards the optimum pays. parallel: several evaluations in flight, in
 simulated time. ablation: parts of the search left out. These two are on recorded spaces where --spaces names them, else
 on simulated edits. It takes one core; --rivals needs optuna and kernel-tuner, which hkbench does not depend on.
@@ -26,7 +27,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: small matrices, and one core of a shared machine
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -37,6 +38,7 @@ from benchmarks import search_ablation as parts
 from benchmarks.search_ablation import Answering, Unmerged, ablation_table
 from benchmarks.search_edits import Edits
 from benchmarks.search_figures import AREA, Run, table
+from benchmarks.search_measured import SHARE, load as load_measured, measured_table
 from benchmarks.search_others import rivals
 from benchmarks.search_parallel import WAYS, Flown, on_edits, on_space, parallel_table
 from benchmarks.search_spaces import Recorded, load, monotone, traps
@@ -46,7 +48,7 @@ from hkbench.stats import bootstrap_interval
 from hkbench.store.files import write_atomic
 
 Make = Callable[..., Searcher]
-PARTS = ("recorded", "edits", "traps", "monotone", "parallel", "ablation")
+PARTS = ("recorded", "measured", "edits", "traps", "monotone", "parallel", "ablation")
 GREEDY = "greedy, restarts"
 DEFAULT = "graph search"
 VALIDATION = ("W6600", "W7800")
@@ -79,8 +81,14 @@ NEARLY = math.log(1.01)  #: what counts as the optimum there
 SETTLED = 10  #: evaluations from which on one searcher may be called behind another
 
 
+class Known(Answering, Protocol):
+    """A space whose optimum is known."""
+
+    best: float
+
+
 def follow(
-    searcher: Searcher, space: Recorded, evaluations: int, near: float = -1.0, answering: Answering | None = None
+    searcher: Searcher, space: Known, evaluations: int, near: float = -1.0, answering: Answering | None = None
 ) -> list[float]:
     """Return log(best so far / optimum) after each evaluation, until it is at most `near`.
 
@@ -119,6 +127,21 @@ def recorded(options: argparse.Namespace) -> list[Run]:
                 write_atomic(options.json, json.dumps([asdict(run) for run in runs]))
         print(f"{name}: {options.seeds} seeds on {len(spaces)} spaces", file=sys.stderr, flush=True)
     return runs
+
+
+def measured(seeds: int) -> str:
+    """Return the tables of the Triton kernels: each search begins with the spec's own kernel."""
+    spaces = load_measured()
+    runs = []
+    for name in (name for name in SEARCHERS if name != "one step only"):
+        for space in spaces:
+            start = space.measure(space.start)
+            assert start.seconds is not None
+            for seed in range(seeds):
+                searcher = SEARCHERS[name](space, start, features=space.features(start.key), seed=seed)
+                curve = follow(searcher, space, int(SHARE * len(space.seconds)))
+                runs.append(Run(name, space.name, seed, math.log(start.seconds / space.best), curve))
+    return measured_table(spaces, runs, DEFAULT)
 
 
 def loaded(folder: Path) -> list[Recorded]:
@@ -299,7 +322,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "what",
         nargs="+",
-        help="recorded, edits, traps, monotone, parallel, ablation; or tables and the files of --json",
+        help="recorded, measured, edits, traps, monotone, parallel, ablation; or tables and the files of --json",
     )
     parser.add_argument("--spaces", type=Path, metavar="DIR", help="recorded spaces")
     parser.add_argument("--seeds", type=positive, default=50, metavar="N")
@@ -320,6 +343,8 @@ def main() -> int:
             if options.spaces is None:
                 raise SystemExit("recorded needs --spaces DIR")
             print(tables(recorded(options)))
+        elif what == "measured":
+            print(measured(options.seeds))
         elif what == "edits":
             print(of_edits(options.seeds))
         elif what in ("parallel", "ablation"):

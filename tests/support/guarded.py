@@ -35,6 +35,7 @@ def do_look(_request: dict[str, Any]) -> dict[str, Any]:
         "file_bytes": resource.getrlimit(resource.RLIMIT_FSIZE)[0],
         "stdin": sys.stdin.read(),
         "fds": sorted(_open_files()),
+        "modules": sorted(sys.modules),
     }
 
 

@@ -172,6 +172,15 @@ def test_what_a_runner_sees(server: ForkServer, tmp_path: Path, monkeypatch: pyt
     assert seen["stdin"] == ""
 
 
+def test_later_children_share_what_is_imported_for_them(server: ForkServer, tmp_path: Path) -> None:
+    shared = {"colorsys", "wave"}
+    for expected in (set(), shared):
+        with guarded(server, tmp_path) as runner:
+            runner.ask("look")
+            assert shared & set(runner.answer()["modules"]) == expected
+        server.share([*shared, "no_such_module"])
+
+
 def test_a_fork_server_s_own_environment_holds_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "do-not-tell")
     monkeypatch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{TESTS}")
