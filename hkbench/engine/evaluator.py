@@ -30,7 +30,7 @@ from hkbench.engine.slots import BuildSlots, Devices, host_share
 from hkbench.engine.sockets import EvaluationSockets
 from hkbench.engine.workers import DeviceWorkers, chosen_devices
 from hkbench.evaluation import frames
-from hkbench.evaluation.job import SOCKETS, EvaluateJob
+from hkbench.evaluation.job import OF_META_TENSORS, SOCKETS, EvaluateJob
 from hkbench.records import (
     BackendName,
     DeviceFacts,
@@ -140,6 +140,8 @@ class LocalEvaluator:
                 asyncio.to_thread(self._workers.wait_ready), asyncio.to_thread(self._runners.wait_ready)
             )
             self.devices = await self._describe()
+            if self._model.on_host and self._settings.shapes != 0:  # a worker that stays with a GPU does it itself
+                self._workers.share(OF_META_TENSORS)
         except BaseException as error:
             await self.__aexit__()
             if isinstance(error, ForkServerLost):

@@ -29,6 +29,10 @@ PROFILE_FOLDER = "profile"
 SOCKETS, FILES = 6, 3
 ENDS = SOCKETS + FILES
 
+#: What PyTorch imports when an operator first works on tensors without contents: seconds, and `forward` for further
+#: shapes is the first that does.
+OF_META_TENSORS = ("torch._dynamo",)
+
 
 class Emulation(Record):
     """What stands for an AMD GPU that is emulated."""

@@ -8,6 +8,7 @@ process ends.
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import socket
@@ -27,7 +28,7 @@ from hkbench.evaluation import frames
 from hkbench.evaluation.emulated_device import EmulatedDevice, emulate
 from hkbench.evaluation.evaluate import CandidateEvaluation, torch_device
 from hkbench.evaluation.footprint import Footprint
-from hkbench.evaluation.job import ENDS, FILES, Loaded
+from hkbench.evaluation.job import ENDS, FILES, OF_META_TENSORS, Loaded
 from hkbench.evaluation.link import Answer, ProtocolError, RunnerExited, RunnerLink, RunnerTimeout, read_answer
 from hkbench.evaluation.profiling import ProfilerHandle
 from hkbench.evaluation.side import device_request
@@ -212,6 +213,8 @@ class DeviceWorker:
         take = device_request(device, self._facts)
         self._baseline.post(take)
         if gpu:
+            for module in OF_META_TENSORS:  # here, not in the fork server: they might look for a GPU
+                importlib.import_module(module)
             warm(device, self._facts)
         self._baselines_answer(take)
         if is_reusable(self._facts):

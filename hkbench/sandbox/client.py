@@ -57,12 +57,18 @@ class ForkServer:
             code = self._process.wait()
             raise ForkServerLost(f"{self._module} ended while it started (exit code {code}); see its message above")
 
+    def share(self, modules: Sequence[str]) -> None:
+        """Have further modules imported, which later children share; what is asked for next waits for that."""
+        self._ask({"import": list(modules)}, [])
+
     def fork(self, fds: list[int], guard: Mapping[str, object] | None = None) -> None:
         """Start a child with copies of `fds`; the caller closes its own."""
+        self._ask({"guard": guard}, fds)
+
+    def _ask(self, request: Mapping[str, object], fds: list[int]) -> None:
         assert self._socket is not None
-        request = json.dumps({"guard": guard}).encode()
         try:
-            socket.send_fds(self._socket, [request], fds)
+            socket.send_fds(self._socket, [json.dumps(request).encode()], fds)
         except (BrokenPipeError, ConnectionResetError) as error:
             raise ForkServerLost(f"the fork server of {self._module} died") from error
 

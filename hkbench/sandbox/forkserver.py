@@ -3,7 +3,8 @@
 `python -m hkbench.sandbox.forkserver FD MODULE` imports MODULE (whose imports are what the children share), then reads
 requests from the socket FD: a JSON object with file descriptors beside it. The child calls `MODULE.serve(*fds)`,
 guarded (see guard.py) when the request says so. Importing torch costs seconds, a fork of this process milliseconds;
-since it never touched a GPU, a child gets a device context of its own.
+since it never touched a GPU, a child gets a device context of its own. A request may also name further modules that
+children are to share from then on.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import signal
 import socket
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from hkbench.sandbox import guard, linux
@@ -30,10 +31,8 @@ MAX_FDS = 16
 def main() -> None:
     """Serve until the other end closes."""
     requests = socket.socket(fileno=int(sys.argv[1]))
-    gc.disable()  # the search for garbage is a seventh of the time in which torch is imported, and finds none
-    serve: Callable[..., None] = importlib.import_module(sys.argv[2]).serve
-    gc.freeze()  # a child that looks for garbage need not go through what is imported
-    gc.enable()
+    with _importing():
+        serve: Callable[..., None] = importlib.import_module(sys.argv[2]).serve
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children are nobody's zombies
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the engine, which then closes the socket
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the owner has ended for a reason of its own
@@ -41,6 +40,16 @@ def main() -> None:
         _answer(requests, serve)
     # Not by the interpreter's end, at which extension modules report as leaked what is frozen (nanobind, in Triton).
     os._exit(0)
+
+
+@contextlib.contextmanager
+def _importing() -> Iterator[None]:
+    gc.disable()  # the search for garbage is a seventh of the time in which torch is imported, and finds none
+    try:
+        yield
+    finally:
+        gc.freeze()  # a child that looks for garbage need not go through what is imported
+        gc.enable()
 
 
 def _answer(requests: socket.socket, serve: Callable[..., None]) -> None:
@@ -51,10 +60,17 @@ def _answer(requests: socket.socket, serve: Callable[..., None]) -> None:
             return
         if not data:
             return
+        request = json.loads(data)
+        if "import" in request:
+            with _importing():
+                for module in request["import"]:
+                    with contextlib.suppress(ImportError):  # a child that needs it says so
+                        importlib.import_module(module)
+            continue
         pid = os.fork()
         if pid == 0:
             requests.close()
-            _child(json.loads(data), fds, serve)
+            _child(request, fds, serve)
         for fd in fds:
             os.close(fd)
 
