@@ -116,6 +116,7 @@ from hkbench.records.profile import (
     KernelResources as KernelResources,
     KernelUse as KernelUse,
     Owner as Owner,
+    RegisterUse as RegisterUse,
 )
 from hkbench.records.run import (
     EvaluationSettings as EvaluationSettings,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import StrEnum
 
 from hkbench.records.base import Record
@@ -79,3 +81,23 @@ class KernelResources(Record):
     instructions: dict[str, int] | None = None  #: class -> how often it stands in the code (not how often it runs)
     is_function: bool = False  #: a device function that was not inlined: only `instructions` is known of it
     findings: tuple[str, ...] = ()  #: what a person or a prompt should know, most important first
+
+
+@dataclass(frozen=True)
+class RegisterUse:
+    """What a candidate's kernels take for each lane, all added up: vector and accumulation registers, and scratch."""
+
+    registers: int
+    scratch_bytes: int
+
+    @classmethod
+    def of(cls, resources: Iterable[KernelResources]) -> RegisterUse:
+        kernels = list(resources)
+        return cls(
+            sum((kernel.vgprs or 0) + (kernel.agprs or 0) for kernel in kernels),
+            sum(kernel.scratch_bytes_per_lane or 0 for kernel in kernels),
+        )
+
+    def __str__(self) -> str:
+        spilt = f", {self.scratch_bytes} bytes of scratch" if self.scratch_bytes else ""
+        return f"{self.registers} registers{spilt}"

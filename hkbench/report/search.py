@@ -178,4 +178,4 @@ def _result(sample: SampleView) -> str:
         return f"{speedup(found.value)}{interval}"
     if sample.failure is not None:
         return f"{sample.failure.kind}"
-    return str(sample.status)
+    return str(sample.status) if sample.register_use is None else f"{sample.status}: {sample.register_use}"

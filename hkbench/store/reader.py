@@ -32,6 +32,7 @@ from hkbench.records import (
     Ownership,
     QuestionKind,
     Record,
+    RegisterUse,
     Reply,
     Role,
     RunConfig,
@@ -113,6 +114,7 @@ class SampleView(_Call, Standing):
     sol: Sol | None = None  #: how near it is to the least time of the device
     unsettled: bool = False  #: timed beside other work: the speed-up cannot be relied on
     findings: int = 0  #: in the compiler's figures of its kernels
+    register_use: RegisterUse | None = None  #: of its kernels; `None`: the compiler said nothing of them
     bottleneck: Bottleneck | None = None  #: what its longest kernel waits for; `None`: nothing counted it
     shapes: Shapes | None = None  #: further ones; `None`: none was looked at
 
@@ -335,6 +337,7 @@ def _judgement(verdict: Verdict | None) -> dict[str, Any]:
         "over_best": verdict.over_best,
         "sol": verdict.sol,
         "findings": verdict.compiler_findings,
+        "register_use": RegisterUse.of(verdict.resources) if verdict.resources else None,
         "bottleneck": bottleneck_of(verdict),
         "shapes": verdict.shapes,
     }

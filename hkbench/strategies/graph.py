@@ -14,7 +14,7 @@ from hkbench.categories import Advice, StageGuide
 from hkbench.errors import UsageError
 from hkbench.lab import Ask, Attempt, Flight, Lab, Proposal, Sample, best_of
 from hkbench.moves import MOVES, KernelSpace, Priors, key_of
-from hkbench.records import CONFIRM, Flag, Layout, MoveGain, MoveGains, Verdict, bottleneck_of
+from hkbench.records import CONFIRM, Flag, Layout, MoveGain, MoveGains, RegisterUse, Verdict, bottleneck_of
 from hkbench.search import DEFAULTS, GraphSearch, Kind, Outcome, Request, SearchMismatch
 from hkbench.strategies.base import Attempts, Samples, Seeded, Strategy
 
@@ -241,6 +241,5 @@ def outcome_of(key: str, verdict: Verdict) -> Outcome:
         gain = verdict.speedup
         low, high = (None, None) if gain.low is None or gain.high is None else (1.0 / gain.high, 1.0 / gain.low)
         return Outcome(key, 1.0 / gain.value, low, high)
-    registers = sum((kernel.vgprs or 0) + (kernel.agprs or 0) for kernel in verdict.resources)
-    spilt = sum(kernel.scratch_bytes_per_lane or 0 for kernel in verdict.resources)
-    return Outcome(key, 1.0 + registers + 1000.0 * spilt + float(verdict.compiler_findings))
+    use = RegisterUse.of(verdict.resources)
+    return Outcome(key, 1.0 + use.registers + 1000.0 * use.scratch_bytes + float(verdict.compiler_findings))

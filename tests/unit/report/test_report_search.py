@@ -8,7 +8,7 @@ import pytest
 from support.run_folder import RunFolder, compiled, correct, run_config
 from support.search_runs import BLOCKS, NAME, search_run, searched
 
-from hkbench.records import Contention, Extraction, ExtractionRule, MoveGains
+from hkbench.records import Contention, Extraction, ExtractionRule, KernelResources, MoveGains
 from hkbench.report.search import trace
 from hkbench.report.write import write_reports
 from hkbench.store.reader import read_run
@@ -58,9 +58,15 @@ def test_the_best_is_the_report_s_own(tmp_path: Path) -> None:
 
 
 def test_where_nothing_is_timed_there_is_a_story_too(tmp_path: Path) -> None:
-    run = searched(tmp_path, (compiled(NAME), None, "start"), (compiled(NAME), 1, BLOCKS))
+    figures = (
+        KernelResources(name="one", arch="gfx942", vgprs=40, agprs=8, scratch_bytes_per_lane=16),
+        KernelResources(name="two", arch="gfx942", vgprs=4),
+    )
+    edited = compiled(NAME).model_copy(update={"resources": figures})
+    run = searched(tmp_path, (compiled(NAME), None, "start"), (edited, 1, BLOCKS))
     [problem] = read_run(run.paths).problems
-    assert f"| 2 | 1 | {BLOCKS} |  | compiled |  |" in trace(problem)
+    assert "| 1 |  | start |  | compiled |  |" in trace(problem)
+    assert f"| 2 | 1 | {BLOCKS} |  | compiled: 52 registers, 16 bytes of scratch |  |" in trace(problem)
 
 
 def test_the_story_says_how_the_code_was_found(run: RunFolder) -> None:
