@@ -35,7 +35,7 @@ from hkbench.emulator.link import (
     answer,
     receive,
 )
-from hkbench.emulator.report import Ask, Begin, CallOptions, Launched, Report, ShareMemory, Told
+from hkbench.emulator.report import Ask, Begin, CallOptions, Launched, Report, ShareMemory, Told, Waited
 from hkbench.emulator.written import Written
 from hkbench.protocol import wire
 from hkbench.protocol.codec import decode, encode
@@ -44,6 +44,7 @@ MAX_MODULES = 256
 MAX_CODE_BYTES = 128 << 20  #: of all code objects together
 MAX_RANGES = 1 << 16
 MAX_TOLD = 64  #: launches, faults and refusals of one call that are described; of the others the number is told
+MAX_WAITS = 256  #: of one call, that are told of
 DRAINED = 1 << 16  #: frames of a runner that are read before the evaluator is answered
 SILENT_SECONDS = 5.0  #: in the middle of a frame
 _SAID = b"the emulated device does not do this; the verdict says why"
@@ -94,6 +95,7 @@ class Ran:
     faults: Sequence[Told] = ()
     refusal: Told | None = None
     written: Sequence[Range] = ()
+    waits: Sequence[Waited] = ()
 
 
 class Engine(Protocol[Loaded]):
@@ -156,6 +158,7 @@ class Device(Generic[Loaded]):
         self._refusals: list[Told] = []
         self._violation: str | None = None
         self._written = Written()
+        self._waits: dict[tuple[str, str, str], bool] = {}
 
     def report(self, outputs: Sequence[Range]) -> Report:
         """Return what was observed since `begin`, and how many bytes of each output kernels wrote."""
@@ -168,6 +171,10 @@ class Device(Generic[Loaded]):
             refusals=self._refusals,
             violation=self._violation,
             written=[min(self._written.within(one), self._engine.kept(one)) for one in outputs],
+            waits=[
+                Waited(kernel=kernel, text=text, line=line, used=used)
+                for (kernel, text, line), used in self._waits.items()
+            ],
             host_made=sum(self._engine.host_made()[1::2]),
         )
 
@@ -265,6 +272,10 @@ class Device(Generic[Loaded]):
             self._refuse(ran.refusal)
         for one in ran.written:
             self._written.add(one)
+        for wait in ran.waits:
+            key = wait.kernel, wait.text, wait.line
+            if key in self._waits or len(self._waits) < MAX_WAITS:
+                self._waits[key] = self._waits.get(key, False) or wait.used
         if len(self._launches) < MAX_TOLD:
             self._launches.append(
                 Launched(

@@ -11,10 +11,10 @@ from hkbench.emulator import executor
 from hkbench.emulator.arena import Range
 from hkbench.emulator.build import core
 from hkbench.emulator.device import Ran
-from hkbench.emulator.explain import explained, refused
+from hkbench.emulator.explain import explained, plain, refused, written_waits
 from hkbench.emulator.link import LaunchKernel
 from hkbench.emulator.program import Program
-from hkbench.emulator.report import CallOptions, Told
+from hkbench.emulator.report import CallOptions, Told, Waited
 from hkbench.emulator.trace import Trace
 
 _LEAST = 0.01  #: seconds
@@ -93,6 +93,10 @@ class ExecutorEngine:
             faults=[Told(kind=fault.kind, message=str(fault)) for fault in faults],
             refusal=None if refusal is None else Told(kind=refusal.kind, message=str(refusal)),
             written=[Range(address, size) for address, size in outcome.written],
+            waits=[
+                Waited(kernel=plain(request.kernel), text=place.text, line=place.source, used=used)
+                for place, used in written_waits(outcome.waits, module)
+            ],
         )
 
     def _said(self, request: LaunchKernel) -> bytes:

@@ -26,6 +26,7 @@ _FAULTS = 64
 _RUNS = 1 << 16  #: of written bytes that are told
 _NOWHERE = 0xFFFFFFFF
 _KINDS = {1: "wait", 2: "race", 3: "out_of_bounds", 4: "uninitialized"}
+_EXECUTED, _USED, _WRITTEN = 1, 2, 4  # Waited of core/abi.h
 _SPACES = ("global memory", "LDS", "scratch memory", "constants")
 _BYTEWISE = ("_u8", "_i8", "_b8", "byte")
 
@@ -61,6 +62,7 @@ class Outcome:
     faults: tuple[Fault, ...]
     refusal: Refusal | None
     written: tuple[tuple[int, int], ...]  #: (address, size) of what the kernel wrote, in pieces of two bytes
+    waits: Mapping[int, bool] = field(default_factory=dict)  #: by instruction: whether what it proved was needed
 
 
 class Memory:
@@ -189,6 +191,11 @@ class _Run:
             budget=options.max_instructions,
             deadline=int((time.monotonic() + options.seconds) * 1e9) if options.seconds else 0,
         )
+        waits = (ctypes.c_uint8 * (self.program.length + 1))()
+        if options.check and not options.late:
+            record.waits = ctypes.addressof(waits)
+            for number in self.program.source_waits:
+                waits[number] = _WRITTEN
         own = [(ctypes.addressof(kernarg), len(block), False), (ctypes.addressof(self.dispatch), 64, False)]
         own.append((ctypes.addressof(self.queue), 256, False))
         own += [(part.begin, part.size, part.writable) for part in self.program.ranges]
@@ -203,7 +210,8 @@ class _Run:
             self.trace.changed(outcome.restless)
             self.trace.collect()
         told = tuple(self._fault(fault) for fault in faults[: outcome.faults])
-        return Outcome(outcome.instructions, told, self._refusal(outcome), written(ranges, asked))
+        seen = {number: bool(what & _USED) for number, what in enumerate(bytes(waits)) if what & _EXECUTED}
+        return Outcome(outcome.instructions, told, self._refusal(outcome), written(ranges, asked), seen)
 
     def ranges(self, own: Sequence[tuple[int, int, bool]]) -> tuple[ctypes.Array[records.RangeRecord], list[int]]:
         """Return all ranges in order, and which of them are told where they were written."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from hkbench.emulator.faults import Fault, Place, Refusal
@@ -25,6 +25,14 @@ def refused(refusal: Refusal) -> Refusal:
     """Return a refusal with names made short."""
     at = None if refusal.at is None else _short(refusal.at)
     return replace(refusal, kernel=plain(refusal.kernel), at=at)
+
+
+def written_waits(waits: Mapping[int, bool], program: Program) -> Iterator[tuple[Place, bool]]:
+    """Return those of the executed waits that stand in the kernel's own source, and whether each was of use."""
+    for number in program.source_waits:
+        line = program.code.lines[number]
+        if line.place and number in waits:
+            yield _short(Place(line.text, line.place, line.address)), waits[number]
 
 
 def plain(mangled: str) -> str:

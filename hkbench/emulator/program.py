@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import re
 import struct
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from hkbench.emulator import elf
@@ -17,6 +19,10 @@ from hkbench.emulator.kernels import Kernel, kernels
 from hkbench.emulator.listing import OBJDUMP, BadCodeObject, disassemble, tool
 
 __all__ = ["BadCodeObject", "Kernel", "Program"]
+
+_INCLUDED = "/include/"  #: in the path of a library's file
+#: Of no line: the compiler puts it where it likes, and the listing has it at the line before.
+_CONSTANT = re.compile(r"[sv]_movk?_[bi]\d+\w* \S+, -?[\dx.a-f]+")
 
 
 @dataclass(frozen=True)
@@ -67,6 +73,22 @@ class Program:
         program = objdump or tool(OBJDUMP)
         code = encode(disassemble(code_object, program, prefix), parts.arch)
         return cls(parts, code, lambda asked: callers(code_object, asked, program.with_name(SYMBOLIZER), prefix))
+
+    @cached_property
+    def source_waits(self) -> Sequence[int]:
+        """The waits that stand in the kernels' own source, by instruction; all where no lines are known.
+
+        A compiler's own wait has the line of the instruction that it is for, which is the one behind it.
+        """
+        found: list[int] = []
+        behind = ""
+        for number in reversed(range(self.length)):
+            line = self.code.lines[number]
+            if not line.text.startswith("s_waitcnt"):
+                behind = behind if _CONSTANT.fullmatch(line.text) else line.place
+            elif not line.place or (line.place != behind and _INCLUDED not in line.place):
+                found.append(number)
+        return found[::-1]
 
     def _require_own(self) -> None:
         """See that each instruction was read where it lies: names and paths that objdump prints are a candidate's.

@@ -23,7 +23,7 @@ class LaunchRecord(ctypes.Structure):
         ("grid", c_uint32 * 3), ("block", c_uint32 * 3), ("lds", c_uint32), ("scratch", c_uint32), ("mode", c_uint32),
         ("user_sgprs", c_uint32), ("properties", c_uint32), ("ids", c_uint32), ("check", c_uint32), ("late", c_uint32),
         ("threads", c_uint32), ("shift", c_uint32), ("seed", c_uint64), ("budget", c_uint64),
-        ("deadline", c_uint64),
+        ("deadline", c_uint64), ("waits", c_uint64),
     ]  # fmt: skip
 
 

@@ -63,6 +63,16 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Waited:
+    """A wait of the kernel's source that was executed."""
+
+    kernel: str
+    text: str  #: the instruction
+    line: str  #: "FILE:LINE"
+    used: bool  #: something that it proved was touched before another wait of the source would have proved it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Launched:
     """A launch that was executed."""
 
@@ -85,4 +95,5 @@ class Report:
     refusals: list[Told]
     violation: str | None  #: what the runner sent that a runner never sends
     written: list[int]  #: bytes of each output asked for that kernels wrote, and nobody after them
+    waits: list[Waited]
     host_made: int  #: bytes that kernels read and the host had written (or said), whatever they are

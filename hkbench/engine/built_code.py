@@ -15,7 +15,7 @@ from hkbench.backends import Backend, find_backend
 from hkbench.engine.confinement import Cages
 from hkbench.errors import ToolchainUnavailable
 from hkbench.profile.names import base, contents
-from hkbench.records import KernelResources, Verdict
+from hkbench.records import IdleWait, KernelResources, Verdict
 from hkbench.sandbox.folders import TooDeep
 from hkbench.toolchain.build_hip import reads
 from hkbench.toolchain.code_object import SECTION, NoDeviceCode, NotInspected, Tools
@@ -84,7 +84,15 @@ def _with_built_code(verdict: Verdict, folder: Path, scratch: Path, arch: str, c
             "not_checked": (*seen.not_checked, *unread),
         }
     )
-    return verdict.model_copy(update={"resources": tuple(kernels), "conditions": conditions})
+    noted = tuple(with_idle_waits(kernel, verdict.idle_waits) for kernel in kernels)
+    return verdict.model_copy(update={"resources": noted, "conditions": conditions})
+
+
+def with_idle_waits(kernel: KernelResources, waits: Sequence[IdleWait]) -> KernelResources:
+    """Add to the findings on a kernel the waits that were of no use when it was executed."""
+    name = base(kernel.name) or kernel.name
+    idle = tuple(str(wait) for wait in waits if wait.kernel == name and not kernel.is_function)
+    return kernel.model_copy(update={"findings": (*kernel.findings, *idle)}) if idle else kernel
 
 
 def _libraries(folder: Path, scratch: Path, cages: Cages) -> Iterator[tuple[Path, Tools]]:

@@ -26,7 +26,7 @@ from hkbench.evaluation.side import BaselineClient, RunnerClient
 from hkbench.protocol import messages
 from hkbench.protocol.memory import DTYPES, span
 from hkbench.protocol.places import places_in
-from hkbench.records import DeviceFacts, EvaluationSettings, Failure, FailureKind, Ownership, Races, Stage
+from hkbench.records import DeviceFacts, EvaluationSettings, Failure, FailureKind, IdleWait, Ownership, Races, Stage
 
 OWN_SHARE = 0.5  #: of the bytes of the outputs of each call, that the candidate's kernels have to have written
 NEVER_RUN = (
@@ -81,6 +81,7 @@ class EmulatedSession(Session):
         self._made: tuple[Table, Table, int] | None = None  # the host's in the last call, its outputs, their bytes
         self._handed = 0.0  # bytes that the host computed and kernels read, where they are too many
         self._warned: set[str] = set()
+        self._waits: dict[IdleWait, bool] = {}  # whether each was of use in some call
         self._races_fail = settings.races is Races.FAIL
         if not self._races_fail:
             self.not_checked.append(NO_LATE_DELIVERY)
@@ -99,6 +100,11 @@ class EmulatedSession(Session):
         """Whether the candidate's process computed so long that what kernels wrote may be a copy."""
         allowed = max(HOST_SHARE * self._reference_seconds, HOST_SECONDS + self.regions.bytes / HOST_BYTES)
         return math.inf > self._host > allowed
+
+    @property
+    def idle_waits(self) -> tuple[IdleWait, ...]:
+        """The waits of the kernels' source that were of no use in any call."""
+        return tuple(wait for wait, used in self._waits.items() if not used)
 
     def not_own(self) -> Failure | None:
         """Return why the answers do not count in track `own`."""
@@ -278,6 +284,9 @@ class EmulatedSession(Session):
     def _require_possible(self, stage: Stage, trial: int | None, outputs: list[Range]) -> Report:
         report = self._emulated.report(outputs)
         require_possible(report, stage, trial, self._races_fail)
+        for seen in report.waits:
+            wait = IdleWait(kernel=seen.kernel, text=seen.text, line=seen.line)
+            self._waits[wait] = self._waits.get(wait, False) or seen.used
         for warning in warnings_of(report):
             fault = warning.partition(OCCURRENCE)[0]  # each trial meets it in another workgroup
             if fault not in self._warned and len(self._warned) < MAX_WARNINGS:

@@ -427,6 +427,7 @@ class CandidateEvaluation:
             precision=lowered(self._link.lowered, self._built, self._findings),
             findings=self._findings,
             profile=profile,
+            idle_waits=self._session.idle_waits if isinstance(self._session, EmulatedSession) else (),
             stages=tuple(StageTime(stage=s, seconds=times[s]) for s in Stage if s in times),
             conditions=self._conditions(measured, trusted),
             output=end.output or None,

@@ -112,6 +112,7 @@ from hkbench.records.problem import (
     TensorFact as TensorFact,
 )
 from hkbench.records.profile import (
+    IdleWait as IdleWait,
     KernelProfile as KernelProfile,
     KernelResources as KernelResources,
     KernelUse as KernelUse,

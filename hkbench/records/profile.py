@@ -83,6 +83,20 @@ class KernelResources(Record):
     findings: tuple[str, ...] = ()  #: what a person or a prompt should know, most important first
 
 
+class IdleWait(Record):
+    """A wait that a kernel's source has and that was of no use: nothing that it proved was touched in time."""
+
+    kernel: str
+    text: str  #: the instruction
+    line: str  #: "FILE:LINE"
+
+    def __str__(self) -> str:
+        return (
+            f"{self.text} of {self.line} proved nothing that was used before the next wait, in all that was executed: "
+            "leave it out, or let it wait for less"
+        )
+
+
 @dataclass(frozen=True)
 class RegisterUse:
     """What a candidate's kernels take for each lane, all added up: vector and accumulation registers, and scratch."""

@@ -12,7 +12,7 @@ from hkbench.records.device import DeviceFacts, Readback
 from hkbench.records.failures import DEMANDS, REFUSALS, FailureKind
 from hkbench.records.generation import SampleKey
 from hkbench.records.problem import ShapeKind, SizeSet
-from hkbench.records.profile import KernelProfile, KernelResources
+from hkbench.records.profile import IdleWait, KernelProfile, KernelResources
 from hkbench.records.trust import (
     Clocks,
     Contention,
@@ -295,6 +295,7 @@ class Verdict(Record):
     findings: tuple[Finding, ...] = ()  #: of the static reading, advisory unless `hard`
     profile: KernelProfile | None = None
     resources: tuple[KernelResources, ...] = ()  #: from the compiler, where it reports them
+    idle_waits: tuple[IdleWait, ...] = ()  #: of a kernel that was executed on an emulated GPU
     stages: tuple[StageTime, ...] = ()
     conditions: Conditions
     copy_of: SampleKey | None = None  #: the sample with the same code whose verdict this is; `None`: its own

@@ -146,6 +146,18 @@ def test_a_race_that_changes_no_value_may_be_a_warning(tmp_path: Path) -> None:
     assert any("--races" in note for note in verdict.conditions.not_checked)
 
 
+def test_a_wait_that_proves_nothing_is_told_with_its_line(tmp_path: Path) -> None:
+    idle = '__syncthreads();\n  asm volatile("s_waitcnt vmcnt(0)" ::: "memory")'
+    done, verdict = _judged(tmp_path, ROW_SUM, SUMS, barrier=idle)
+    assert verdict.failure is None, done.stdout
+    (wait,) = verdict.idle_waits
+    line = next(number for number, text in enumerate(KERNELS.splitlines(), 1) if "BARRIER" in text)
+    assert (wait.kernel, wait.text) == ("row_sum", "s_waitcnt vmcnt(0)")
+    assert abs(int(wait.line.rpartition(":")[2]) - line) <= 3, "torch writes lines of its own before"
+    (kernel,) = (kernel for kernel in verdict.resources if kernel.name.startswith("row_sum"))
+    assert str(wait) in kernel.findings and wait.line in done.stdout
+
+
 def test_memory_that_is_not_the_calls_is_out_of_bounds(tmp_path: Path) -> None:
     done, verdict = _judged(tmp_path, ROW_SUM, SUMS, beyond="1")
     assert done.returncode == 2 and verdict.failure is not None

@@ -74,7 +74,12 @@ struct LaunchRecord {
   u32 check, late, threads, shift;  // shift: log2 of the bytes that the LDS checker tells apart
   u64 seed, budget;
   u64 deadline;  // by the monotonic clock, in nanoseconds; 0: none
+  u8* waits;     // Waited of each instruction; null: nobody asks
 };
+
+// What became of a wait. It was of use if something that it proved was touched before another wait of the source would
+// have proved it. WRITTEN: by who starts the run; a wait of the source, not of the compiler.
+enum Waited : u8 { WAIT_EXECUTED = 1, WAIT_USED = 2, WAIT_WRITTEN = 4 };
 
 enum FaultKind : u32 { FAULT_WAIT = 1, FAULT_RACE, FAULT_BOUNDS, FAULT_UNINITIALIZED };
 enum Counter : u32 { COUNTER_VM = 1, COUNTER_LGKM = 2 };

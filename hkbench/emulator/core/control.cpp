@@ -52,7 +52,8 @@ void barrier(Wave& w, const Instruction&) { w.state = AT_BARRIER; }
 void waitcnt(Wave& w, const Instruction& i) {
   if (w.tracker)
     w.tracker->wait(w, i.modifiers & WAIT_VM ? static_cast<u32>(i.offset) : NO_WAIT,
-                    i.modifiers & WAIT_LGKM ? static_cast<u32>(i.offset1) : NO_WAIT);
+                    i.modifiers & WAIT_LGKM ? static_cast<u32>(i.offset1) : NO_WAIT,
+                    static_cast<u32>(&i - w.group->run->code));
 }
 void nothing(Wave&, const Instruction&) {}
 void trap(Wave& w, const Instruction& i) { w.stop(REFUSED_TRAP, i, i.imm); }

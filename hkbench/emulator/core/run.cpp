@@ -74,6 +74,7 @@ void start_wave(Wave& w, u32 number) {
   if (launch.ids >> 3 & 1) w.s[at++] = 0;
   if (!w.tracker) return;
   w.tracker->ops.clear();
+  w.tracker->proven.clear();
   w.tracker->deferred.clear();
   std::fill(w.tracker->pending, w.tracker->pending + WORDS, 0);
   std::fill(w.tracker->defined, w.tracker->defined + WORDS, 0);

@@ -1,11 +1,24 @@
 #include "tracker.h"
 
+#include <atomic>
 #include <bit>
 
 namespace hkb {
 namespace {
 
 constexpr u32 LATE_PATTERN = 0x7fe0dead;  // a NaN as a float, and as two halves
+
+void mark(Wave& w, u32 wait, u8 what) {
+  u8* waits = w.group->run->launch->waits;
+  if (!waits || wait == NOWHERE) return;
+  std::atomic_ref<u8> at(waits[wait]);
+  if ((at.load(std::memory_order_relaxed) & what) != what) at.fetch_or(what, std::memory_order_relaxed);
+}
+
+bool written(Wave& w, u32 wait) {
+  u8* waits = w.group->run->launch->waits;
+  return waits && std::atomic_ref<u8>(waits[wait]).load(std::memory_order_relaxed) & WAIT_WRITTEN;
+}
 
 u32 first_bit(const Operand& o) { return o.kind == VGPR ? SGPRS + o.index : o.index; }
 
@@ -17,6 +30,7 @@ void Tracker::before(Wave& w, const Instruction& i) {
     for (u32 k = 0; k < WORDS; ++k) hit |= (i.reads[k] | i.writes[k]) & pending[k];
     if (hit && check) conflict(w, i);
   }
+  if (!proven.empty()) touch(w, i);
   if (!check) return;
   u64 unknown = 0;
   for (u32 k = 0; k < WORDS; ++k) unknown |= i.reads[k] & ~defined[k];
@@ -36,6 +50,45 @@ void Tracker::conflict(Wave& w, const Instruction& i) {
     missing(op, fault.vm, fault.lgkm);
     fault.counters = u32{op.vm != Owes::NOTHING} | u32{op.lgkm != Owes::NOTHING} << 1;  // of Counter
     w.group->run->report(fault);
+  }
+}
+
+// What is touched was worth a wait.
+void Tracker::touch(Wave& w, const Instruction& i) {
+  u64 hit = 0;
+  for (u32 k = 0; k < WORDS; ++k) hit |= (i.reads[k] | i.writes[k]) & touched[k];
+  if (!hit) return;
+  std::erase_if(proven, [&](const Proven& one) {
+    for (u32 k = one.first; k < one.first + u32{one.registers}; ++k)
+      if ((i.reads[k >> 6] | i.writes[k >> 6]) >> (k & 63) & 1) {
+        mark(w, one.by, WAIT_USED);
+        return true;
+      }
+    return false;
+  });
+  note_touched();
+}
+
+void Tracker::note_touched() {
+  std::memset(touched, 0, sizeof touched);
+  for (const Proven& one : proven)
+    for (u32 k = one.first; k < one.first + u32{one.registers}; ++k) touched[k >> 6] |= u64{1} << (k & 63);
+}
+
+// A load into registers is worth its wait when they are touched. Of what goes to memory or to LDS others may know.
+void Tracker::prove(Wave& w, const InFlight& op, u32 by) {
+  if (!w.group->run->launch->waits || by == NOWHERE || !op.active) return;
+  if (!op.registers || op.lds_write || op.direct) return mark(w, by, WAIT_USED);
+  proven.push_back({by, op.owed_vm, op.owed_lgkm, op.unordered, op.vm_issued, op.lgkm_issued, op.first, op.registers});
+}
+
+// Of what this wait would have proven had an earlier one not done so it is the proof: the earlier one was too early.
+// A compiler's wait is none: it may be there by chance, for a load of the compiler's.
+void Tracker::take_over(u32 vm, u32 lgkm, u32 by) {
+  for (Proven& one : proven) {
+    const bool by_vm = one.unordered ? vm == 0 : vm_issued - one.vm_issued >= vm;
+    const bool by_lgkm = one.unordered ? lgkm == 0 : lgkm_issued - one.lgkm_issued >= lgkm;
+    if ((!one.vm || by_vm) && (!one.lgkm || by_lgkm)) one.by = by;
   }
 }
 
@@ -176,6 +229,11 @@ void Tracker::issue(Wave& w, const Instruction& i) {
     case LDS_ANY: op.lgkm = Owes::ORDERED; break;
     default: op.lgkm = Owes::UNORDERED;
   }
+  op.owed_vm = op.vm != Owes::NOTHING;
+  op.owed_lgkm = op.lgkm != Owes::NOTHING;
+  op.unordered = op.vm == Owes::UNORDERED || op.lgkm == Owes::UNORDERED;
+  op.vm_issued = vm_issued += op.vm == Owes::ORDERED;
+  op.lgkm_issued = lgkm_issued += op.lgkm == Owes::ORDERED;
   const Operand& d = i.o[0];
   u64 written = 0;
   for (u32 k = 0; k < WORDS; ++k) written |= i.writes[k];
@@ -206,7 +264,9 @@ void Tracker::issue(Wave& w, const Instruction& i) {
   wait(w, VM_MOST, LGKM_MOST);
 }
 
-void Tracker::wait(Wave& w, u32 vm, u32 lgkm) {
+void Tracker::wait(Wave& w, u32 vm, u32 lgkm, u32 by) {
+  mark(w, by, WAIT_EXECUTED);
+  if (by != NOWHERE && !proven.empty() && written(w, by)) take_over(vm, lgkm, by);
   u32 vm_ordered = 0, lgkm_ordered = 0;
   bool retired = false;
   for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
@@ -224,6 +284,7 @@ void Tracker::wait(Wave& w, u32 vm, u32 lgkm) {
         for (std::size_t older = 0; older < kept; ++older)
           if (!ops[older].direct) land(w, ops[older]);
       retire(w, ops[k]);
+      prove(w, ops[k], by);
     } else {
       if (kept != k) ops[kept] = std::move(ops[k]);
       ++kept;
@@ -233,6 +294,7 @@ void Tracker::wait(Wave& w, u32 vm, u32 lgkm) {
   std::memset(pending, 0, sizeof pending);
   for (const InFlight& op : ops)
     for (u32 k = op.first; k < op.first + u32{op.registers}; ++k) pending[k >> 6] |= u64{1} << (k & 63);
+  note_touched();
 }
 
 void Tracker::retire(Wave& w, InFlight& op) {

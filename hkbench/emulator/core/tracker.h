@@ -17,6 +17,8 @@ enum class Owes : u8 { NOTHING, ORDERED, UNORDERED };
 struct InFlight {
   u32 instruction;
   Owes vm, lgkm;
+  bool owed_vm, owed_lgkm, unordered;  // when it was issued
+  u64 vm_issued, lgkm_issued;   // see Proven
   bool active;           // some lane took part
   bool direct;           // loads from memory straight into LDS: in no order with the wave's other accesses to it
   u16 first, registers;  // its destination, in the numbering of Instruction::writes
@@ -26,9 +28,21 @@ struct InFlight {
   std::unique_ptr<std::vector<Piece>> pieces;              // late delivery: what LDS will hold
 };
 
+// A load that a wait proved and whose registers were not touched since.
+struct Proven {
+  u32 by;                // the last wait that would have proved it
+  bool vm, lgkm;         // which counters owed it ...
+  bool unordered;        // ... and whether they count it in order
+  u64 vm_issued, lgkm_issued;  // of how many ordered operations it was the last, by counter
+  u16 first, registers;
+};
+
 struct Tracker {
   bool check, late;
   std::vector<InFlight> ops;  // oldest first
+  std::vector<Proven> proven;
+  u64 touched[WORDS] = {};                // the registers of `proven`
+  u64 vm_issued = 0, lgkm_issued = 0;     // ordered operations so far
   u64 pending[WORDS] = {}, defined[WORDS] = {};
   u64 unknown[VGPRS];         // of a register that is not `defined`: its lanes of which nothing is known
   u32 origin[VGPRS];          // the instruction that read them from LDS; NOWHERE: nobody wrote the register
@@ -39,7 +53,8 @@ struct Tracker {
 
   void before(Wave& w, const Instruction& i);
   void issue(Wave& w, const Instruction& i);
-  void wait(Wave& w, u32 vm, u32 lgkm);
+  // `by`: the instruction that waits; NOWHERE: none does, a counter is full or the wave ends.
+  void wait(Wave& w, u32 vm, u32 lgkm, u32 by = NOWHERE);
   // Which waits would have proven `op`: the largest counts.
   void missing(const InFlight& op, u32& vm, u32& lgkm) const;
   // Late delivery: LDS keeps a wave's accesses in order, so what it reads has its own writes.
@@ -49,6 +64,10 @@ struct Tracker {
 
  private:
   void conflict(Wave& w, const Instruction& i);
+  void touch(Wave& w, const Instruction& i);
+  void prove(Wave& w, const InFlight& op, u32 by);
+  void take_over(u32 vm, u32 lgkm, u32 by);
+  void note_touched();
   void undefined(Wave& w, const Instruction& i);
   void sink(Wave& w, const Instruction& i, const Operand& o);
   u64 try_unknown(Wave& w, const Instruction& i);

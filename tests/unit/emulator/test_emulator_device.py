@@ -76,6 +76,7 @@ def test_what_a_launch_came_to_is_told_to_the_evaluator_alone() -> None:
         refusals=[],
         violation=None,
         written=[],
+        waits=[],
         host_made=0,
     )
 

@@ -100,3 +100,32 @@ def test_an_access_out_of_bounds_is_told_after_any_number_of_missing_waits(tmp_p
     outcome, _ = _run((VM.format(1) + USE.format(1)) * 80 + "global_store_dword v0, v0, s[4:5] offset:4092\n", tmp_path)
     kinds = [fault.kind for fault in outcome.faults]
     assert kinds.count("wait") > 60 and kinds.count("out_of_bounds") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "used"),
+    [
+        (VM.format(1) + "s_waitcnt vmcnt(0)\n" + USE.format(1), [True]),
+        # Nothing was in flight, or nothing that the wait is for.
+        ("s_waitcnt vmcnt(0)\n", [False]),
+        (LDS.format(1) + "s_waitcnt vmcnt(0)\n", [False]),
+        (VM.format(1) + "s_waitcnt vmcnt(1)\n" + USE.format(2), [False]),
+        # What it proves is never touched, or only after another wait that proves it as well.
+        (VM.format(1) + "s_waitcnt vmcnt(0)\n", [False]),
+        (VM.format(1) + "s_waitcnt vmcnt(0)\ns_waitcnt vmcnt(0)\n" + USE.format(1), [False, True]),
+        (VM.format(1) + "s_waitcnt vmcnt(0)\n" + VM.format(2) + "s_waitcnt vmcnt(1)\n" + USE.format(1), [False, True]),
+        # The later one is for younger loads alone.
+        (VM.format(1) + "s_waitcnt vmcnt(0)\n" + VM.format(2) + "s_waitcnt vmcnt(2)\n" + USE.format(1), [True, False]),
+        (LDS.format(1) + "s_waitcnt lgkmcnt(0)\ns_waitcnt vmcnt(0)\n" + USE.format(1), [True, False]),
+        (SCALAR.format(6) + "s_waitcnt lgkmcnt(0)\ns_waitcnt lgkmcnt(1)\n" + SCALAR_USE.format(6), [True, False]),
+        # Another load into the register needs it, too.
+        (VM.format(1) + "s_waitcnt vmcnt(0)\n" + VM.format(1) + "s_waitcnt vmcnt(0)\n" + USE.format(1), [True, True]),
+        # Of what goes to memory or to LDS others may know.
+        (STORE + "s_waitcnt vmcnt(0)\n", [True]),
+        ("ds_write_b32 v0, v0\ns_waitcnt lgkmcnt(0)\n", [True]),
+    ],
+)
+def test_which_waits_are_of_use(text: str, used: list[bool], tmp_path: Path) -> None:
+    outcome, _ = _run(text, tmp_path)
+    assert list(outcome.waits.values())[1:] == used  # the first is of ADDRESS
+    assert _run(text, tmp_path, late=True)[0].waits == {}

@@ -25,6 +25,7 @@ CLEAN = Report(
     refusals=[],
     violation=None,
     written=[],
+    waits=[],
     host_made=0,
 )
 
