@@ -6,6 +6,7 @@ backend: cuda
 outcome: wrong_values
 reason: are wrong
 options: --track any
+emulated: emulated
 """
 
 import torch

@@ -5,6 +5,7 @@ device: cuda
 backend: triton
 outcome: wrong_values
 reason: are wrong
+emulated: build_error
 """
 # ruff: noqa: N803 - constants of Triton kernels
 

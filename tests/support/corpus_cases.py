@@ -21,7 +21,7 @@ and nothing runs beside the host:
   where the outputs are right and the candidate's own kernels wrote them.
 * Any other attack has to fail as it does elsewhere; or as `not_own`, which no time has to be measured for; as
   `forbidden`, by its text alone; as `unsupported`, with the name of what this device does not have; or as its header
-  says, `emulated: KINDS`.
+  says, `emulated: KINDS`; `emulated` is one of them where what it goes round is not there on this device.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from __future__ import annotations
 import ast
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -116,8 +116,8 @@ class Case:
         if self.honest:
             return replace(self, outcome=frozenset({Status.EMULATED.value}), instead=self.emulated)
         more = {*EMULATED_KINDS, *self.emulated}
-        harmless = {Status.EMULATED.value} if self.group == CLASSES["T"] else set()
-        return replace(self, outcome=self.outcome | harmless, instead=frozenset(more))
+        harmless = {Status.EMULATED.value} & (more if self.group != CLASSES["T"] else {Status.EMULATED.value})
+        return replace(self, outcome=self.outcome | harmless, instead=frozenset(more - harmless))
 
 
 def load_cases(folders: Iterable[Path] = (ATTACKS, HONEST), only: str = "") -> list[Case]:
@@ -154,7 +154,9 @@ def parse(path: Path) -> Case:
         reason=None if honest else _pattern(path, fields["reason"]),
         options=tuple(shlex.split(fields.get("options", ""))),
         twin=_twin(path, fields["twin"]) if "twin" in fields else None,
-        emulated=_outcome(path, fields["emulated"], honest=False) if "emulated" in fields else frozenset(),
+        emulated=_outcome(path, fields["emulated"], False, {Status.EMULATED.value})
+        if "emulated" in fields
+        else frozenset(),
         needs_cuda=backend == "cuda" and "torch.utils.cpp_extension" in path.read_text(),
     )
 
@@ -196,8 +198,8 @@ def _one_of(path: Path, key: str, text: str, allowed: Sequence[Word]) -> Word:
     raise CorpusError(f"{path}: {key} is {text!r}; it has to be one of {', '.join(allowed)}")
 
 
-def _outcome(path: Path, text: str, honest: bool) -> frozenset[str]:
-    allowed = GOOD if honest else {kind.value for kind in FailureKind} - {FailureKind.SLOW.value}
+def _outcome(path: Path, text: str, honest: bool, more: Set[str] = frozenset()) -> frozenset[str]:
+    allowed = (GOOD if honest else {kind.value for kind in FailureKind} - {FailureKind.SLOW.value}) | more
     outcome = frozenset(part.strip() for part in text.split("|"))
     if unknown := sorted(outcome - allowed):
         raise CorpusError(f"{path}: outcome {', '.join(unknown)} is none of {', '.join(sorted(allowed))}")
