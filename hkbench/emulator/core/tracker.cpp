@@ -272,8 +272,11 @@ void Tracker::wait(Wave& w, u32 vm, u32 lgkm, u32 by) {
   for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
     vm_ordered += op->vm == Owes::ORDERED;
     lgkm_ordered += op->lgkm == Owes::ORDERED;
+    const Owes vm_before = op->vm, lgkm_before = op->lgkm;
     if (op->vm == Owes::ORDERED ? vm_ordered > vm : vm == 0) op->vm = Owes::NOTHING;
     if (op->lgkm == Owes::ORDERED ? lgkm_ordered > lgkm : lgkm == 0) op->lgkm = Owes::NOTHING;
+    const bool half = op->owed_vm && op->owed_lgkm && (op->vm != vm_before || op->lgkm != lgkm_before);
+    if (half) mark(w, by, WAIT_USED);  // of two counters, each may have a wait of its own
     retired |= op->vm == Owes::NOTHING && op->lgkm == Owes::NOTHING;
   }
   if (!retired) return;

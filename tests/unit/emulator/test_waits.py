@@ -118,6 +118,7 @@ def test_an_access_out_of_bounds_is_told_after_any_number_of_missing_waits(tmp_p
         (VM.format(1) + "s_waitcnt vmcnt(0)\n" + VM.format(2) + "s_waitcnt vmcnt(2)\n" + USE.format(1), [True, False]),
         (LDS.format(1) + "s_waitcnt lgkmcnt(0)\ns_waitcnt vmcnt(0)\n" + USE.format(1), [True, False]),
         (SCALAR.format(6) + "s_waitcnt lgkmcnt(0)\ns_waitcnt lgkmcnt(1)\n" + SCALAR_USE.format(6), [True, False]),
+        (FLAT.format(1) + "s_waitcnt vmcnt(0)\ns_waitcnt lgkmcnt(0)\n" + USE.format(1), [True, True]),
         # Another load into the register needs it, too.
         (VM.format(1) + "s_waitcnt vmcnt(0)\n" + VM.format(1) + "s_waitcnt vmcnt(0)\n" + USE.format(1), [True, True]),
         # Of what goes to memory or to LDS others may know.
