@@ -2,7 +2,7 @@
 """Write the kernel of a Triton spec with Triton's own autotuner around it, as a candidate that eval.py judges.
 
     python benchmarks/autotuned.py matmul_triton --configs 50 --out DIR
-    python eval.py DIR/problem.py DIR/candidate.py --backend triton
+    python eval.py --problem DIR/problem.py --code DIR/candidate.py --backend triton
 
 It chooses among as many configurations, drawn from the block sizes, warps and stages of search_measured.py; what else
 the search edits (cache policies, exponentials) the autotuner does not know.
@@ -31,9 +31,8 @@ OF_LAUNCH = ("num_warps", "num_stages")
 
 def configurations(space: NarrowSpace, number: int, seed: int = 0) -> list[dict[str, int]]:
     """Draw configurations of the numbers that a launch takes, without repetition."""
-    states = [dict(zip(space.labels, texts, strict=True)) for texts in space.all_states()]
-    values = {label: list(dict.fromkeys(state[label] for state in states)) for label in space.labels}
-    numbers = {label: found for label, found in values.items() if all(text.isdigit() for text in found)}
+    choices = zip(space.labels, space.choices, strict=True)
+    numbers = {label: found for label, found in choices if all(text.isdigit() for text in found)}
     every = [dict(zip(numbers, map(int, chosen), strict=True)) for chosen in itertools.product(*numbers.values())]
     return random.Random(seed).sample(every, min(number, len(every)))
 

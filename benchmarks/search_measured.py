@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,23 +22,11 @@ TABLES = ROOT / "benchmarks" / "measured"
 SHARE = 0.2  #: of the states of a space, after which the best is compared with the optimum
 EARLY = 20  #: evaluations, likewise
 _TILES = ("32", "64", "128", "256")
-_WARPS = ("1", "2", "4", "8", "16")
+_PRODUCT = {"num_stages": ("2", "3", "4", "5"), "BLOCK_M": _TILES, "BLOCK_N": _TILES, "num_warps": ("4", "8")}
 #: Of each kernel the sites that are written anew, and how: at most 600 states. None: in every way that a rule knows.
 CHOICES: dict[str, dict[str, Sequence[str] | None]] = {
-    "matmul_triton": {
-        "num_stages": ("2", "3", "4", "5"),
-        "BLOCK_M": _TILES,
-        "BLOCK_N": _TILES,
-        "BLOCK_K": ("16", "32", "64", "128"),
-        "num_warps": ("4", "8"),
-    },
-    "dequant_gemm_triton": {
-        "num_stages": ("2", "3", "4", "5"),
-        "BLOCK_M": _TILES,
-        "BLOCK_N": _TILES,
-        "BLOCK_K": ("32", "64", "128", "256"),
-        "num_warps": ("4", "8"),
-    },
+    "matmul_triton": {**_PRODUCT, "BLOCK_K": ("16", "32", "64", "128")},
+    "dequant_gemm_triton": {**_PRODUCT, "BLOCK_K": _TILES},
     "attention_triton": {
         "num_stages": None,
         "BLOCK_M": ("16", "32", "64", "128", "256"),
@@ -56,15 +45,17 @@ class NarrowSpace(KernelSpace):
 
     def __init__(self, spec: KernelSpec, choices: Mapping[str, Sequence[str] | None]) -> None:
         self.name = spec.name
-        self._choices = choices
+        self._kept = choices
         super().__init__(candidate(spec), spec.language, by_rule=True, by_model=False)
-        self.labels = tuple(site.label for site in self._states[self.start].base.sites)
+        sites = self._states[self.start].base.sites
+        self.labels = tuple(site.label for site in sites)
+        self.choices = tuple(site.choices for site in sites)
         if missing := set(choices) - set(self.labels):
             raise ValueError(f"{spec.name} has no {', '.join(sorted(missing))}: there are {', '.join(self.labels)}")
 
     def _sites(self, source: str) -> tuple[Site, ...]:
         found = super()._sites(source)
-        return tuple(_narrowed(site, self._choices[site.label]) for site in found if site.label in self._choices)
+        return tuple(_narrowed(site, self._kept[site.label]) for site in found if site.label in self._kept)
 
     def texts(self, key: str) -> tuple[str, ...]:
         """Return what stands at each site of a state."""
@@ -73,10 +64,7 @@ class NarrowSpace(KernelSpace):
 
     def all_states(self) -> list[tuple[str, ...]]:
         """Return the texts of all states."""
-        found: list[tuple[str, ...]] = [()]
-        for site in self._states[self.start].base.sites:
-            found = [(*before, choice) for before in found for choice in site.choices]
-        return found
+        return list(itertools.product(*self.choices))
 
     def source_of(self, texts: Sequence[str]) -> str:
         """Return the source in which these texts stand at the sites."""
