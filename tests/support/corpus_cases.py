@@ -116,7 +116,8 @@ class Case:
         if self.honest:
             return replace(self, outcome=frozenset({Status.EMULATED.value}), instead=self.emulated)
         more = {*EMULATED_KINDS, *self.emulated}
-        harmless = {Status.EMULATED.value} & (more if self.group != CLASSES["T"] else {Status.EMULATED.value})
+        gains_nothing = self.group == CLASSES["T"] or Status.EMULATED.value in self.emulated
+        harmless = {Status.EMULATED.value} if gains_nothing else set()
         return replace(self, outcome=self.outcome | harmless, instead=frozenset(more - harmless))
 
 
