@@ -62,7 +62,9 @@ class Outcome:
     faults: tuple[Fault, ...]
     refusal: Refusal | None
     written: tuple[tuple[int, int], ...]  #: (address, size) of what the kernel wrote, in pieces of two bytes
-    waits: Mapping[int, bool] = field(default_factory=dict)  #: by instruction: whether what it proved was needed
+    waits: Mapping[int, bool] = field(
+        default_factory=dict
+    )  #: those of the source, by instruction: whether what it proved was needed
 
 
 class Memory:
@@ -210,7 +212,7 @@ class _Run:
             self.trace.changed(outcome.restless)
             self.trace.collect()
         told = tuple(self._fault(fault) for fault in faults[: outcome.faults])
-        seen = {number: bool(what & _USED) for number, what in enumerate(bytes(waits)) if what & _EXECUTED}
+        seen = {n: bool(waits[n] & _USED) for n in self.program.source_waits if waits[n] & _EXECUTED}
         return Outcome(outcome.instructions, told, self._refusal(outcome), written(ranges, asked), seen)
 
     def ranges(self, own: Sequence[tuple[int, int, bool]]) -> tuple[ctypes.Array[records.RangeRecord], list[int]]:

@@ -28,11 +28,11 @@ def refused(refusal: Refusal) -> Refusal:
 
 
 def written_waits(waits: Mapping[int, bool], program: Program) -> Iterator[tuple[Place, bool]]:
-    """Return those of the executed waits that stand in the kernel's own source, and whether each was of use."""
-    for number in program.source_waits:
+    """Return the places of executed waits (`Outcome.waits`), where they are known, and whether each was of use."""
+    for number, used in waits.items():
         line = program.code.lines[number]
-        if line.place and number in waits:
-            yield _short(Place(line.text, line.place, line.address)), waits[number]
+        if line.place:
+            yield _short(Place(line.text, line.place, line.address)), used
 
 
 def plain(mangled: str) -> str:

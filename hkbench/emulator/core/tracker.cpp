@@ -20,6 +20,20 @@ bool written(Wave& w, u32 wait) {
   return waits && std::atomic_ref<u8>(waits[wait]).load(std::memory_order_relaxed) & WAIT_WRITTEN;
 }
 
+// The first of a destination's registers that an instruction reads or writes; NOWHERE: none.
+template <class Loaded> u32 met(const Instruction& i, const Loaded& one) {
+  for (u32 k = one.first; k < one.first + u32{one.registers}; ++k)
+    if ((i.reads[k >> 6] | i.writes[k >> 6]) >> (k & 63) & 1) return k;
+  return NOWHERE;
+}
+
+// Set the bits of the registers of all of these.
+template <class Loaded> void note_registers(const std::vector<Loaded>& all, u64 (&bits)[WORDS]) {
+  std::memset(bits, 0, sizeof bits);
+  for (const Loaded& one : all)
+    for (u32 k = one.first; k < one.first + u32{one.registers}; ++k) bits[k >> 6] |= u64{1} << (k & 63);
+}
+
 u32 first_bit(const Operand& o) { return o.kind == VGPR ? SGPRS + o.index : o.index; }
 
 }  // namespace
@@ -40,9 +54,7 @@ void Tracker::before(Wave& w, const Instruction& i) {
 
 void Tracker::conflict(Wave& w, const Instruction& i) {
   for (const InFlight& op : ops) {
-    u32 reg = NOWHERE;
-    for (u32 k = op.first; k < op.first + u32{op.registers} && reg == NOWHERE; ++k)
-      if ((i.reads[k >> 6] | i.writes[k >> 6]) >> (k & 63) & 1) reg = k;
+    const u32 reg = met(i, op);
     if (reg == NOWHERE || !op.active) continue;
     FaultRecord fault = fault_of(w, i, FAULT_WAIT);
     fault.cause = op.instruction;
@@ -59,20 +71,11 @@ void Tracker::touch(Wave& w, const Instruction& i) {
   for (u32 k = 0; k < WORDS; ++k) hit |= (i.reads[k] | i.writes[k]) & touched[k];
   if (!hit) return;
   std::erase_if(proven, [&](const Proven& one) {
-    for (u32 k = one.first; k < one.first + u32{one.registers}; ++k)
-      if ((i.reads[k >> 6] | i.writes[k >> 6]) >> (k & 63) & 1) {
-        mark(w, one.by, WAIT_USED);
-        return true;
-      }
-    return false;
+    if (met(i, one) == NOWHERE) return false;
+    mark(w, one.by, WAIT_USED);
+    return true;
   });
-  note_touched();
-}
-
-void Tracker::note_touched() {
-  std::memset(touched, 0, sizeof touched);
-  for (const Proven& one : proven)
-    for (u32 k = one.first; k < one.first + u32{one.registers}; ++k) touched[k >> 6] |= u64{1} << (k & 63);
+  note_registers(proven, touched);
 }
 
 // A load into registers is worth its wait when they are touched. Of what goes to memory or to LDS others may know.
@@ -294,10 +297,8 @@ void Tracker::wait(Wave& w, u32 vm, u32 lgkm, u32 by) {
     }
   }
   ops.resize(kept);
-  std::memset(pending, 0, sizeof pending);
-  for (const InFlight& op : ops)
-    for (u32 k = op.first; k < op.first + u32{op.registers}; ++k) pending[k >> 6] |= u64{1} << (k & 63);
-  note_touched();
+  note_registers(ops, pending);
+  note_registers(proven, touched);
 }
 
 void Tracker::retire(Wave& w, InFlight& op) {

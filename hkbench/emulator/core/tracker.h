@@ -67,7 +67,6 @@ struct Tracker {
   void touch(Wave& w, const Instruction& i);
   void prove(Wave& w, const InFlight& op, u32 by);
   void take_over(u32 vm, u32 lgkm, u32 by);
-  void note_touched();
   void undefined(Wave& w, const Instruction& i);
   void sink(Wave& w, const Instruction& i, const Operand& o);
   u64 try_unknown(Wave& w, const Instruction& i);
