@@ -101,7 +101,7 @@ def built(task: Task) -> str:
 def timed(tasks: Sequence[Task]) -> list[float]:
     """Return the seconds of each state, which was built before."""
     import torch
-    from triton.testing import do_bench  # type: ignore[import-untyped]
+    from triton.testing import do_bench
 
     found = []
     for task in tasks:
