@@ -57,13 +57,14 @@ def test_the_rule_says_which_cases_run_there_and_what_is_expected() -> None:
     assert {"m01_copy_of_torchs_answer", "p01_torch_for_everything", "s15_tf32_flag", "triton_row_sum"} <= here
     assert not here & {"cuda_welford", "n11_endless_kernel", "cpu_welford"}  # need nvcc, or a CPU's compiler
     assert not any(case.runs_on("cpu") or case.runs_on("cuda") for case in CASES if case.device == "emulated")
+    harmless = {name for name in here if Status.EMULATED.value in (by_name[name].emulated or ())}
     for name in here:
         there = by_name[name].on("emulated:gfx942")
         assert there.backend != "cuda"
         assert there.honest == by_name[name].honest
         if there.honest:
             assert there.outcome == {Status.EMULATED.value}
-        elif there.group != corpus.CLASSES["T"]:
+        elif there.group != corpus.CLASSES["T"] and name not in harmless:
             assert Status.EMULATED.value not in there.outcome | there.instead
         if there.device != "emulated" and not there.honest:
             assert FailureKind.NOT_OWN.value in there.outcome | there.instead
