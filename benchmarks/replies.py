@@ -62,8 +62,8 @@ class ModelNew(Model):
 
 
 def made(problem: Problem, kind: Kind, sample: int) -> str:
-    """Return the candidate's file; the sample's number in it makes it another one than the rest of its kind."""
-    return f"# sample {sample}: {kind}\n{problem.source}\n{_MADE[kind]}"
+    """Return the candidate's file; the sample's number in it makes it another kernel than the rest of its kind."""
+    return f"# {kind}\n{problem.source}\n{_MADE[kind]}\n\nSAMPLE = {sample}\n"
 
 
 def write_replies(

@@ -1,22 +1,26 @@
 #!/usr/bin/env python3
 """Strategies side by side at an equal number of model calls a problem (--calls N).
 
-Each strategy is a run_batch.py of its own, into RESULTS/STRATEGY, one after the other:
+Each strategy is a run_batch.py of its own, into RESULTS/STRATEGY, one after the other. It gets as many attempts as N
+calls are enough for in any case, also where each answer of a model that reads kernels has to be asked for twice, so
+that a run that goes well leaves calls over (--attempts S=K gives it K):
 
     reflect   samples x attempts = N, --exhaust: all of them are made
-    judge     one sample a round; coder and judge together at most N, also where each answer of the judge has to be
-              asked for twice: (N - 1) // 3 rounds, which leaves calls over in a run that goes well (--rounds R)
-    staged    one sample an attempt, at most N attempts; a rule may end a problem earlier
+    judge     one sample a round, and the judge before each but the first
+    staged    one sample an attempt; a rule may end a problem earlier
+    graph     its first samples, then one edit by the model an attempt (--moves model --whole-budget); none where no
+              first sample is right
+    agents    one sample an attempt, a reasoner before each but the first, and two changes by the correctness reasoner
 
 Then generate_report.py compares the runs with the first of --strategies, and a table says how many calls each really
 made. What follows `--` goes to each run_batch.py (--model, --device, --track, ...).
 
 Recorded replies: --replay PATH for all strategies, --replay STRATEGY=PATH for one. A strategy for which replies are
-lacking stops a problem where they end: what it may ask for and is not there is listed before the runs and again after
-the table, and where one was asked for in vain the exit code is 1. --made writes replies for any problem from its own
-file: attempt 1 is the reference with its result half as large again, every later one the reference itself, the judge's
-answers are one fixed text; judged in track any. They show that the machinery works at equal calls, and nothing else:
-no table made from them is a result.
+lacking stops a problem where they end: what it is sure to ask for and is not there is listed before the runs and again
+after the table, and where one was asked for in vain the exit code is 1. --made writes replies for any problem from its
+own file: sample 1 of attempt 1 is the reference with its result half as large again, every other one the reference
+itself, the answers of models that read kernels are one fixed text; judged in track any. They show that the machinery
+works at equal calls, and nothing else: no table made from them is a result.
 
 Exit code: 0 all runs are complete; 1 one is not; 64 and above as of run_batch.py where the comparison failed.
 
@@ -32,7 +36,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,7 +45,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.replies import Kind, made  # noqa: E402
 from hkbench.cli.arguments import positive  # noqa: E402
-from hkbench.errors import HkbenchError  # noqa: E402
+from hkbench.errors import HkbenchError, UsageError  # noqa: E402
 from hkbench.lab.advice import CALLS  # noqa: E402
 from hkbench.llm.replay import ReplayClient  # noqa: E402
 from hkbench.llm.replies import call_name  # noqa: E402
@@ -54,18 +58,19 @@ from hkbench.records import (  # noqa: E402
     CallKey,
     Problem,
     ReplyReceived,
+    Role,
     SampleKey,
 )
 from hkbench.registry import backend_names  # noqa: E402
 from hkbench.store.events import read_events  # noqa: E402
 from hkbench.store.layout import RunPaths  # noqa: E402
-from hkbench.strategies import STRATEGIES  # noqa: E402
+from hkbench.strategies import STRATEGIES, Agents  # noqa: E402
+from hkbench.strategies.agents import AgentsOptions  # noqa: E402
 
-ORDER = ("reflect", "judge", "staged")
-MAX_SAMPLES = 3  #: of an attempt of reflect, where N divides so
+MAX_SAMPLES = 3  #: of an attempt of reflect, where N divides so, and of the first of graph
 SHOWN = 4  #: replies listed before it says how many more there are
 PLUMBING = "made from the problems' own files: this shows that the machinery works, and is no result"
-#: Serves for a repair and for an optimisation alike.
+#: Serves whatever is asked of a model that reads a kernel.
 CANNED = {
     "critical_issue": "the result is half as large again as it should be",
     "why_it_matters": "every value is wrong",
@@ -73,7 +78,20 @@ CANNED = {
     "bottleneck": "not looked at: this answer is a fixed text",
     "optimisation_method": "none",
     "modification_plan": "leave the code as it is",
+    "cause": "not looked at: this answer is a fixed text",
+    "fix": "return what the reference returns",
+    "diagnosis": "the result is half as large again as it should be",
+    "hint": "return what the reference returns",
+    "change": "leave the code as it is",
 }
+#: Options that make a strategy spend its calls.
+SPENDING = {"reflect": ("--exhaust",), "graph": ("--moves", "model", "--whole-budget")}
+READERS = {
+    "judge": (Role.JUDGE,),
+    "agents": (Role.COMPILE_REASONER, Role.CORRECTNESS_REASONER, Role.PERFORMANCE_REASONER),
+}
+#: What these ask for after their first attempt depends on the verdicts.
+FREE = ("graph", "agents")
 
 
 @dataclass(frozen=True)
@@ -87,26 +105,60 @@ class Shape:
     @property
     def words(self) -> list[str]:
         words = ["--strategy", self.strategy, "--samples", str(self.samples), "--attempts", str(self.attempts)]
-        return [*words, "--exhaust"] if self.strategy == "reflect" else words
+        return [*words, *SPENDING.get(self.strategy, ())]
+
+    @property
+    def max_calls(self) -> int:
+        strategy = STRATEGIES[self.strategy]
+        return strategy.max_calls(strategy.Options(samples=self.samples, attempts=self.attempts))
 
     def keys(self, problem: str) -> list[CallKey]:
-        """Return every reply that the strategy may ask for, but second answers of a judge."""
-        steps, samples = range(1, self.attempts + 1), range(1, self.samples + 1)
+        """Return every reply that the strategy may ask for, but second answers of a model that reads kernels.
+
+        The attempts of agents are more than it is told: a change by a reasoner is one as well.
+        """
+        tuned = AgentsOptions().max_tuning if self.strategy == Agents.name else 0
+        steps, samples = range(1, self.attempts * (1 + tuned) + 1), range(1, self.samples + 1)
         keys: list[CallKey] = [SampleKey(problem=problem, attempt=k, sample=n) for k in steps for n in samples]
-        if STRATEGIES[self.strategy].asks_judge:
-            keys += [AdviceKey(problem=problem, attempt=k, call=1) for k in steps[1:]]
-        return keys
+        readers = READERS.get(self.strategy, ())
+        return keys + [AdviceKey(problem=problem, attempt=k, call=1, role=role) for k in steps[1:] for role in readers]
+
+    def sure_keys(self, problem: str) -> list[CallKey]:
+        """Return those that it asks for whatever the verdicts are, unless it ends."""
+        if self.strategy not in FREE:
+            return self.keys(problem)
+        return [SampleKey(problem=problem, attempt=1, sample=n) for n in range(1, self.samples + 1)]
 
 
-def shapes(strategies: Sequence[str], calls: int, rounds: int | None) -> list[Shape]:
-    """Return shapes of at most `calls` model calls of a problem each, unless `rounds` asks for more."""
-    samples = next(n for n in range(MAX_SAMPLES, 0, -1) if calls % n == 0)
-    found = {
-        "reflect": Shape("reflect", samples, calls // samples),
-        "judge": Shape("judge", 1, 1 + (rounds or (calls - 1) // (1 + CALLS))),
-        "staged": Shape("staged", 1, min(calls, STRATEGIES["staged"].Options().attempts)),
-    }
-    return [found[name] for name in strategies]
+def samples(name: str, calls: int) -> int:
+    """Return the samples of an attempt; of graph those of the first."""
+    if name == "reflect":
+        return next(n for n in range(MAX_SAMPLES, 0, -1) if calls % n == 0)
+    return max(1, min(MAX_SAMPLES, calls - 1)) if name == "graph" else 1
+
+
+def shape(name: str, calls: int) -> Shape:
+    """Return the shape of a strategy with the most attempts for which `calls` are enough in any case.
+
+    Raises:
+        UsageError: `calls` are not enough for what makes the strategy another one than the rest.
+    """
+    least = 1 if name in ("reflect", "agents") else 2
+    most = STRATEGIES[name].Options().attempts if name == "staged" else calls
+    for attempts in range(most, least - 1, -1):
+        found = Shape(name, samples(name, calls), attempts)
+        if found.max_calls <= calls:
+            return found
+    needed = Shape(name, samples(name, calls), least).max_calls
+    raise UsageError(f"--calls {calls}: {name} may take {needed}; give more, or --attempts {name}={least}")
+
+
+def shapes(strategies: Sequence[str], calls: int, attempts: Mapping[str, int]) -> list[Shape]:
+    """Return how each strategy spends at most `calls` model calls of a problem, or the `attempts` that it is given."""
+    return [
+        Shape(name, samples(name, calls), attempts[name]) if name in attempts else shape(name, calls)
+        for name in strategies
+    ]
 
 
 def main() -> int:
@@ -118,7 +170,7 @@ def main() -> int:
     except HkbenchError as error:
         print(f"compare_strategies: {error}", file=sys.stderr)
         return error.exit_code
-    planned = shapes(options.strategies, options.calls, options.rounds)
+    planned = options.planned
     options.results.mkdir(parents=True, exist_ok=True)
     replay = folders(options, planned, problems)
     lacking = [line for shape in planned for line in lacks(shape, replay.get(shape.strategy), options, problems)]
@@ -139,8 +191,12 @@ def parse() -> argparse.Namespace:
     parser.add_argument("first", type=positive, metavar="FIRST", help="number of the first problem")
     parser.add_argument("last", type=positive, metavar="LAST", help="number of the last problem")
     parser.add_argument("--calls", type=positive, required=True, metavar="N", help="model calls of a problem")
-    parser.add_argument("--strategies", nargs="+", choices=ORDER, default=list(ORDER), metavar="S", help="which")
-    parser.add_argument("--rounds", type=positive, metavar="R", help="of judge; more than (N - 1) // 3 may exceed N")
+    parser.add_argument(
+        "--strategies", nargs="+", choices=STRATEGIES, default=list(STRATEGIES), metavar="S", help="which"
+    )
+    parser.add_argument(
+        "--attempts", nargs="+", type=assigned, default=[], metavar="S=K", help="of a strategy, which may then exceed N"
+    )
     parser.add_argument("--problems", type=Path, metavar="PATH", help="as of run_batch.py")
     parser.add_argument("--level", type=positive, metavar="N", help="of the problems (default: 1)")
     parser.add_argument("--backend", default="cpp", choices=backend_names(), help="(default: cpp)")
@@ -154,14 +210,23 @@ def parse() -> argparse.Namespace:
     at = words.index("--") if "--" in words else len(words)
     options = parser.parse_args(words[:at])
     options.more = words[at + 1 :]
-    if "judge" in options.strategies and options.calls < 2 + CALLS and options.rounds is None:
-        parser.error(f"--calls {options.calls}: one round of judge may take {2 + CALLS}; give more, or --rounds")
+    try:
+        options.planned = shapes(options.strategies, options.calls, dict(options.attempts))
+    except UsageError as error:
+        parser.error(str(error))
     if sum("=" not in one for one in options.replay) > 1:
         parser.error("--replay: one folder for all strategies; name the others STRATEGY=PATH")
-    named = [one.partition("=")[0] for one in options.replay if "=" in one]
-    if unknown := sorted(set(named) - set(options.strategies)):
-        parser.error(f"--replay {unknown[0]}=PATH: {unknown[0]} is none of {', '.join(options.strategies)}")
+    named = {one.partition("=")[0]: "--replay" for one in options.replay if "=" in one}
+    named |= {name: "--attempts" for name, _ in options.attempts}
+    for unknown in sorted(set(named) - set(options.strategies)):
+        parser.error(f"{named[unknown]} {unknown}=...: {unknown} is none of {', '.join(options.strategies)}")
     return options
+
+
+def assigned(text: str) -> tuple[str, int]:
+    """Read STRATEGY=ATTEMPTS."""
+    name, _, number = text.partition("=")
+    return name, positive(number)
 
 
 def folders(options: argparse.Namespace, planned: Sequence[Shape], problems: Sequence[Problem]) -> dict[str, Path]:
@@ -182,7 +247,7 @@ def write_made(root: Path, planned: Sequence[Shape], problems: Sequence[Problem]
             if isinstance(key, AdviceKey):
                 text = json.dumps(CANNED, indent=2) + "\n"
             else:
-                kind = Kind.SCALED if key.attempt == 1 else Kind.EQUAL
+                kind = Kind.SCALED if key.attempt == key.sample == 1 else Kind.EQUAL
                 text = f"```python\n{made(problem, kind, MAX_SAMPLES * (key.attempt - 1) + key.sample)}```\n"
             path = root / call_name(key) / "response.txt"
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -192,22 +257,22 @@ def write_made(root: Path, planned: Sequence[Shape], problems: Sequence[Problem]
 
 
 def lacks(shape: Shape, folder: Path | None, options: argparse.Namespace, problems: Sequence[Problem]) -> Iterator[str]:
-    """Yield a line for each problem of which the strategy may ask for replies that are not recorded."""
+    """Yield a line for each problem of which the strategy asks for replies that are not recorded."""
     if folder is None:
         return
     client = ReplayClient(folder, options.backend)
     for problem in problems:
-        missing = client.missing([*shape.keys(problem.name), *again(shape, client, problem.name)])
+        missing = client.missing([*shape.sure_keys(problem.name), *again(shape, client, problem.name)])
         if missing:
             names = [f"attempt_{key.attempt}/{key.folder}" for key in missing]
             more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-            what = f"{shape.strategy}: {folder} lacks {len(names)} replies that {problem.name} may ask for"
+            what = f"{shape.strategy}: {folder} lacks {len(names)} replies that {problem.name} asks for"
             yield f"{what}: {', '.join(names[:SHOWN])}{more}"
 
 
 def again(shape: Shape, client: ReplayClient, problem: str) -> Iterator[CallKey]:
     """Return second answers of the judge that are sure to be asked for: the first fits neither form."""
-    for key in shape.keys(problem):
+    for key in shape.sure_keys(problem):
         if isinstance(key, AdviceKey):
             if client.missing([key]):
                 continue
@@ -241,17 +306,17 @@ def table(
 ) -> Iterator[str]:
     """Yield what each strategy came to, and the calls that it really made."""
     head = f"model calls, at most {options.calls} a problem"
-    yield f"{head}  coder  judge  a problem  finished  solved  correct"
+    yield f"{head}  coder  reader  a problem  finished  solved  correct"
     for shape in planned:
-        coder, judge = calls_made(options.results / shape.strategy)
-        each = [coder[name] + judge[name] for name in problems]
+        coder, reader = calls_made(options.results / shape.strategy)
+        each = [coder[name] + reader[name] for name in problems]
         between = f"{min(each)} to {max(each)}" if min(each) < max(each) else str(max(each))
         overall = overall_of(options.results / shape.strategy)
         figures = "  ".join(f"{overall.get(name, '-'):>{len(name)}}" for name in ("finished", "solved", "correct"))
-        yield f"{shape.strategy:{len(head)}}  {coder.total():>5}  {judge.total():>5}  {between:>9}  {figures}"
+        yield f"{shape.strategy:{len(head)}}  {coder.total():>5}  {reader.total():>6}  {between:>9}  {figures}"
     for shape in planned:
-        coder, judge = calls_made(options.results / shape.strategy)
-        beyond = [name for name in problems if coder[name] + judge[name] > options.calls]
+        coder, reader = calls_made(options.results / shape.strategy)
+        beyond = [name for name in problems if coder[name] + reader[name] > options.calls]
         if beyond:
             yield f"{shape.strategy} took more than {options.calls} calls for {', '.join(beyond)}"
         if codes[shape.strategy]:
@@ -260,15 +325,18 @@ def table(
 
 
 def calls_made(folder: Path) -> tuple[Counter[str], Counter[str]]:
-    """Count answered calls by problem, of coder and judge; one that a resume asked for twice counts twice."""
-    coder, judge = Counter[str](), Counter[str]()
+    """Count answered calls by problem, of the model that writes kernels and of those that read them.
+
+    One that a resume asked for twice counts twice.
+    """
+    coder, reader = Counter[str](), Counter[str]()
     journal = RunPaths(folder).journal
     for event in read_events(journal) if journal.exists() else ():
         if isinstance(event, ReplyReceived):
             coder[event.key.problem] += 1
         elif isinstance(event, AdviceReceived):
-            judge[event.key.problem] += 1
-    return coder, judge
+            reader[event.key.problem] += 1
+    return coder, reader
 
 
 def overall_of(folder: Path) -> dict[str, object]:

@@ -132,7 +132,11 @@ class ChatStream:
         if not self._choices:
             raise BadAnswer("the stream held no choices")
         if self._finish is None:
-            raise BadAnswer("the stream was cut: it ended without a finish_reason")
+            # As llama-cpp-python's server does by default with one call when another one comes.
+            raise BadAnswer(
+                "the stream was cut: it ended without a finish_reason, as where a service serves one call "
+                "at a time, which --concurrency 1 suits"
+            )
         message = {"content": "".join(self._text), "refusal": "".join(self._refusal)}
         choice = {"message": message, "finish_reason": self._finish}
         return chat_answer({"choices": [choice], "model": self._model, "usage": self._usage})

@@ -11,7 +11,14 @@ before the first table holds for each reply that does not have it itself::
     The sum is taken over each row ...
     '''
 
-The fields are those of `records.Reply`.
+The fields are those of `records.Reply`. In place of `text`, `like` names a call of the same backend whose fields are
+taken, in this file or in one beside it::
+
+    [cpp.4_RMSNorm_fp32.attempt_3.sample_1]
+    like = "4_RMSNorm_fp32/attempt_2/sample_1"
+
+    [cpp.4_RMSNorm_fp32.attempt_4.sample_1]
+    like = "others.toml#4_RMSNorm_fp32/attempt_1/sample_1"
 """
 
 from __future__ import annotations
@@ -45,17 +52,46 @@ def call_name(key: CallKey) -> str:
 
 def replies_in_file(path: Path, backend: BackendName) -> dict[str, Reply]:
     """Read the replies for one backend, by `call_name`. Raises ReplayMissing when the file is not what it should be."""
+    files: dict[str, dict[str, dict[str, Any]]] = {}
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-        common = {name: tables.pop(name) for name in list(tables) if not isinstance(tables[name], dict)}
-        return {
-            f"{problem}/{attempt}/{call}": Reply.model_validate({"model": "recorded", **common, **fields})
-            for problem, attempts in _FILE.validate_python(tables.get(backend, {})).items()
-            for attempt, calls in attempts.items()
-            for call, fields in calls.items()
-        }
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, ValidationError) as error:
+        files[""] = _calls(path, backend)
+        others = {_place(str(fields["like"]))[0] for fields in files[""].values() if "like" in fields} - {""}
+        files |= {other: _calls(path.parent / other, backend) for other in others}
+        return {name: Reply.model_validate(_resolved(name, fields, files)) for name, fields in files[""].items()}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, ValidationError, KeyError) as error:
         raise ReplayMissing(f"{path} is not a file of recorded replies ({error}): fix it") from error
+
+
+def _calls(path: Path, backend: BackendName) -> dict[str, dict[str, Any]]:
+    """Read the fields of each call of a file, by `call_name`."""
+    tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    common = {name: tables.pop(name) for name in list(tables) if not isinstance(tables[name], dict)}
+    return {
+        f"{problem}/{attempt}/{call}": {"model": "recorded", **common, **fields}
+        for problem, attempts in _FILE.validate_python(tables.get(backend, {})).items()
+        for attempt, calls in attempts.items()
+        for call, fields in calls.items()
+    }
+
+
+def _resolved(name: str, fields: Mapping[str, Any], files: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return the fields of a call, or those of the call that it is like.
+
+    Raises:
+        KeyError: there is no such call, or that one is like another.
+    """
+    if "like" not in fields:
+        return fields
+    file, call = _place(str(fields["like"]))
+    if "like" in (found := files[file].get(call, fields)):
+        raise KeyError(f"{name} is like {fields['like']}, where no text is")
+    return found
+
+
+def _place(like: str) -> tuple[str, str]:
+    """Return the file, empty for the same one, and the call that a `like` names."""
+    file, mark, call = like.rpartition("#")
+    return (file, call) if mark else ("", like)
 
 
 def replies_in_folder(root: Path) -> dict[str, Path]:

@@ -1,4 +1,4 @@
-"""scripts/compare_strategies.py as a user runs it: three strategies, equal calls, two small problems.
+"""scripts/compare_strategies.py as a user runs it: all strategies, equal calls, two small problems.
 
 Within this process, and so are the commands that it starts; `test_contradictions_run_nothing` has it as a process.
 """
@@ -19,6 +19,7 @@ import pytest
 from support import doors
 
 from hkbench.records import AdviceReceived, ReplyReceived
+from hkbench.strategies import STRATEGIES
 from scripts import compare_strategies
 
 pytestmark = pytest.mark.slow
@@ -61,7 +62,7 @@ def run(bench: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def calls(bench: Path, strategy: str) -> tuple[int, int]:
-    """Of coder and judge, in all."""
+    """Of the model that writes kernels and of those that read them, in all."""
     events = doors.events(bench / "compared" / strategy)
     return sum(isinstance(e, ReplyReceived) for e in events), sum(isinstance(e, AdviceReceived) for e in events)
 
@@ -74,18 +75,22 @@ def row(output: str, strategy: str) -> list[str]:
 
 
 def test_made_replies_at_equal_calls(bench: Path) -> None:
-    done = run(bench, "--calls", 4, "--made")
+    done = run(bench, "--calls", 5, "--attempts", "agents=2", "--made")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert calls(bench, "reflect") == (8, 0), "two problems, two samples, two attempts, whatever came of them"
-    assert calls(bench, "judge") == (4, 2), "a seed and one round; two calls more were for answers to put right"
-    coder, judge = calls(bench, "staged")
-    assert 2 * 2 <= coder <= 2 * 4 and judge == 0
-    assert row(done.stdout, "reflect")[:3] == ["8", "0", "4"]
-    assert row(done.stdout, "judge")[:3] == ["4", "2", "3"]
-    assert all(row(done.stdout, strategy)[-1] == "2" for strategy in ("reflect", "judge", "staged"))
+    assert calls(bench, "reflect") == (10, 0), "two problems, five attempts, whatever came of them"
+    assert calls(bench, "judge") == (4, 2), "a seed and one round; three calls more were for answers to put right"
+    coder, reader = calls(bench, "staged")
+    assert 2 * 2 <= coder <= 2 * 5 and reader == 0
+    coder, reader = calls(bench, "graph")
+    assert 2 * 3 < coder <= 2 * 5 and reader == 0, "a sample of attempt 1 is right, and the search goes on from it"
+    assert calls(bench, "agents") == (4, 2), "its second attempt was advised on"
+    rows = {name: row(done.stdout, name) for name in STRATEGIES}
+    assert rows["reflect"][:3] == ["10", "0", "5"]
+    assert rows["judge"][:3] == ["4", "2", "3"]
+    assert all(cells[-1] == "2" for cells in rows.values())
     assert "no result" in done.stdout.splitlines()[-1]
     page = json.loads((bench / "compared" / "comparison.json").read_text())
-    assert [Path(one["folder"]).name for one in page["runs"]] == ["reflect", "judge", "staged"]
+    assert [Path(one["folder"]).name for one in page["runs"]] == list(STRATEGIES)
 
 
 def test_a_strategy_that_lacks_replies_is_named(bench: Path) -> None:
@@ -94,9 +99,9 @@ def test_a_strategy_that_lacks_replies_is_named(bench: Path) -> None:
     doors.reply(bench / "few", NAMES[0], 2, 1, doors.fenced(doors.fast(1)))
     done = run(bench, "--calls", 4, "--strategies", "judge", "--replay", f"judge={bench / 'few'}")
     assert done.returncode == 1, done.stdout + done.stderr
-    said = f"judge: {bench / 'few'} lacks 1 replies that {NAMES[0]} may ask for: attempt_2/judge_1"
+    said = f"judge: {bench / 'few'} lacks 1 replies that {NAMES[0]} asks for: attempt_2/judge_1"
     assert done.stdout.count(said) == 2
-    assert "may ask for: attempt_2/sample_1, attempt_2/judge_1" in done.stdout
+    assert "asks for: attempt_2/sample_1, attempt_2/judge_1" in done.stdout
     assert "judge is not complete" in done.stdout
     assert row(done.stdout, "judge")[3] == "0"
 
@@ -104,7 +109,8 @@ def test_a_strategy_that_lacks_replies_is_named(bench: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--calls", 3, "--made"), "one round of judge may take 4"),
+        (("--calls", 3, "--made"), "judge may take 4"),
+        (("--calls", 5, "--strategies", "reflect", "--attempts", "agents=2"), "agents is none of reflect"),
         (("--calls", 4, "--strategies", "reflect", "--replay", "judge=x"), "judge is none of reflect"),
         (("--calls", 4, "--made", "--replay", "x"), "not allowed with"),
         (("--calls", 4, "--replay", "x", "y"), "one folder for all"),

@@ -50,6 +50,26 @@ def test_all_fields_come_back_and_each_backend_has_its_own(tmp_path: Path) -> No
     assert replies_in_file(file, "cuda") == {}
 
 
+def test_a_call_that_is_like_another(tmp_path: Path) -> None:
+    reply = Reply(text="y\n", model="m-1", finish_reason="length")
+    (tmp_path / "others.toml").write_text(replies_file({"cpp": {"1_A/attempt_1/sample_1": reply}}))
+    file = tmp_path / "replies.toml"
+    places = {"sample_1": "others.toml#1_A/attempt_1/sample_1", "sample_2": "1_A/attempt_2/sample_3"}
+    tables = [f'[cpp.1_A.attempt_2.{call}]\nlike = "{place}"\n' for call, place in places.items()]
+    file.write_text("\n".join([*tables, '[cpp.1_A.attempt_2.sample_3]\ntext = "z"\n']))
+    found = replies_in_file(file, "cpp")
+    assert found["1_A/attempt_2/sample_1"] == reply
+    assert found["1_A/attempt_2/sample_2"] == found["1_A/attempt_2/sample_3"] == Reply(text="z", model="recorded")
+
+
+@pytest.mark.parametrize("place", ["1_A/attempt_9/sample_1", "1_A/attempt_1/sample_1", "absent.toml#1_A/x", "#"])
+def test_a_call_that_is_like_none_is_named(tmp_path: Path, place: str) -> None:
+    file = tmp_path / "replies.toml"
+    file.write_text(f'[cpp.1_A.attempt_1.sample_1]\nlike = "{place}"\n')
+    with pytest.raises(ReplayMissing, match="not a file of recorded replies"):
+        replies_in_file(file, "cpp")
+
+
 async def test_the_client_serves_a_file(tmp_path: Path) -> None:
     file = tmp_path / "replies.toml"
     replies = {f"1_A/attempt_1/sample_{n}": Reply(text=f"{n}", model="m") for n in (1, 2)}

@@ -95,6 +95,8 @@ def test_waiting_threads_alone_establish_nothing() -> None:
     ticks = {frozenset({path}): count for path, count in seen.items()}
     work = cpu_work(seen, 0.0, PRIVATE, ticks=ticks, seconds=(6e-2, 7e-2))
     assert ownership(work) is Ownership.NOT_ESTABLISHED
+    few = cpu_work(seen | {TORCH: 6.0, EXTENSION: 4.0}, 0.0, PRIVATE, ticks=ticks, seconds=(6e-2, 7e-2))
+    assert ownership(few) is Ownership.NOT_ESTABLISHED, "an honest kernel beside other work, which fills its output"
     more = cpu_work(seen | {TORCH: 20.0}, 0.0, PRIVATE, ticks=ticks, seconds=(6e-2, 7e-2))
     assert ownership(more) is Ownership.NOT_OWN
     own = cpu_work(seen | {EXTENSION: 20.0}, 0.0, PRIVATE, ticks=ticks, seconds=(6e-2, 7e-2))
