@@ -78,7 +78,8 @@ def _nvidia_registers(use: KernelUse, threads: int) -> Limit | None:
     if use.registers is None or not threads:
         return None
     warps = math.ceil(threads / _NVIDIA_WARP)
-    blocks = min(_NVIDIA_BLOCKS, _NVIDIA_REGISTERS // (_rounded(use.registers) * warps * _NVIDIA_WARP))
+    registers = max(1, math.ceil(use.registers / _NVIDIA_UNIT)) * _NVIDIA_UNIT  # as they are given out
+    blocks = min(_NVIDIA_BLOCKS, _NVIDIA_REGISTERS // (registers * warps * _NVIDIA_WARP))
     share = min(1.0, blocks * warps / _NVIDIA_WARPS)
     return Limit(share, f"{use.registers} registers a thread leave room for {blocks} blocks a multiprocessor")
 
@@ -93,7 +94,3 @@ def _nvidia_shared(use: KernelUse, facts: DeviceFacts, threads: int) -> Limit | 
 def _by_blocks(lds: int, blocks: int, threads: int, wave: int, slots: int, word: str) -> Limit:
     share = min(1.0, blocks * math.ceil(threads / wave) / slots)
     return Limit(share, f"{lds} bytes of {word} a block leave room for {blocks} blocks a compute unit")
-
-
-def _rounded(registers: int) -> int:
-    return max(_NVIDIA_UNIT, math.ceil(registers / _NVIDIA_UNIT) * _NVIDIA_UNIT)
