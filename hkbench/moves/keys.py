@@ -6,7 +6,7 @@ import ast
 import hashlib
 import re
 
-from hkbench.moves.embedded import CODE
+from hkbench.moves.python_source import CODE
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _SPACE = re.compile(r"[ \t]+")

@@ -7,8 +7,7 @@ import re
 from collections.abc import Mapping
 
 from hkbench.moves.base import Site, write
-from hkbench.moves.embedded import native_code
-from hkbench.moves.python_source import PythonSource
+from hkbench.moves.python_source import PythonSource, native_code
 
 _SIZE = re.compile(r"block|tile|chunk|unroll|stage|warp|thread|group|panel|split|rows_per|_per_|vec|^b[mnk]$", re.I)
 _CONSTANT = re.compile(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ast_grep_py import SgNode, SgRoot
 
 from hkbench.moves.base import Site
-from hkbench.moves.embedded import native_code
+from hkbench.moves.python_source import native_code
 
 _UNROLLS = (2, 4, 8)
 _SCHEDULE = re.compile(r"schedule\(\s*(static|dynamic|guided)\s*(?:,\s*\d+\s*)?\)")
