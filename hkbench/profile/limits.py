@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 
 from hkbench.cdna import LDS_BYTES, MAX_WAVES, SIMDS, WAVE, allocated, waves_by_registers, workgroups_by_lds
-from hkbench.records import DeviceFacts, DeviceKind, KernelUse
+from hkbench.records import DeviceFacts, KernelUse
 
 _NVIDIA = ("sm_90",)
 _NVIDIA_REGISTERS, _NVIDIA_WARPS, _NVIDIA_BLOCKS, _NVIDIA_WARP = 65536, 64, 32, 32
@@ -32,13 +32,10 @@ def limit_of(use: KernelUse, facts: DeviceFacts) -> Limit | None:
     if use.block is None:
         return None
     threads = math.prod(use.block)
-    if facts.kind is DeviceKind.ROCM and facts.arch in LDS_BYTES:
+    if facts.arch in LDS_BYTES:
         found = [_amd_registers(use), _amd_lds(use, facts.arch, threads)]
-    elif facts.kind is DeviceKind.CUDA and facts.arch in _NVIDIA:
-        found = [
-            _nvidia_registers(use, threads),
-            _nvidia_shared(use, facts, threads),
-        ]
+    elif facts.arch in _NVIDIA:
+        found = [_nvidia_registers(use, threads), _nvidia_shared(use, facts, threads)]
     else:
         return None
     known = [limit for limit in found if limit is not None]
@@ -49,9 +46,9 @@ def launched_share(use: KernelUse, facts: DeviceFacts) -> float | None:
     """Return the share of the device's wave slots that the launch's blocks can fill; None if not known."""
     if use.grid is None or use.block is None or not facts.compute_units:
         return None
-    if facts.kind is DeviceKind.ROCM and facts.arch in LDS_BYTES:
+    if facts.arch in LDS_BYTES:
         wave, slots = WAVE, MAX_WAVES * SIMDS
-    elif facts.kind is DeviceKind.CUDA and facts.arch in _NVIDIA:
+    elif facts.arch in _NVIDIA:
         wave, slots = _NVIDIA_WARP, _NVIDIA_WARPS
     else:
         return None
