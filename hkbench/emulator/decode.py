@@ -15,6 +15,7 @@ from hkbench.emulator.operands import (
     ABSENT,
     EXEC,
     HALVES,
+    SELECT_SHIFT,
     VCC,
     Flag,
     Kind,
@@ -296,7 +297,7 @@ def _select(out: Decoded, modifiers: Modifiers, types: list[str], sources: list[
                 raise NotUnderstood("op_sel on an operand of 32 bits")
             flags |= Flag.OP_SEL
         if modifiers.selections.get(k):
-            flags |= modifiers.selections[k] << 8
+            flags |= modifiers.selections[k] << SELECT_SHIFT
         out.slots[n] = out.slots[n].with_flags(flags)
     if not packed and len(given) > count and given[count]:
         if types[0] not in HALVES and types[0] != "sel":

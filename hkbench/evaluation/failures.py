@@ -71,14 +71,14 @@ def from_exception(stage: Stage, raised: Raised, trial: int | None = None) -> Ca
     return failed(stage, kind, headline, _tail(trace), trial)
 
 
-def from_end(stage: Stage, end: RunnerEnd, memory_bytes: int, trial: int | None = None) -> CandidateFailed:
+def from_end(stage: Stage, end: RunnerEnd, memory_bytes: int) -> CandidateFailed:
     """Return the failure for a runner that went away without an answer."""
     output = end.output[-DETAIL_LIMIT:] or None
     if end.reason == "memory":
         message = f"the process tree used more than its {memory_bytes / 2**30:.1f} GiB of memory"
-        return failed(stage, FailureKind.OUT_OF_MEMORY, message, output, trial)
+        return failed(stage, FailureKind.OUT_OF_MEMORY, message, output)
     if end.reason in _LIMITS:
-        return failed(stage, FailureKind.LIMIT, _LIMITS[end.reason], output, trial)
+        return failed(stage, FailureKind.LIMIT, _LIMITS[end.reason], output)
     if end.signal is not None:
         crash = Failure(
             stage=stage,
@@ -86,11 +86,10 @@ def from_end(stage: Stage, end: RunnerEnd, memory_bytes: int, trial: int | None 
             message=f"the process died by {end.signal} ({_SIGNALS.get(end.signal, 'signal')})",
             detail=output,
             signal=end.signal,
-            trial=trial,
         )
         return CandidateFailed(crash)
     code = "" if end.exit_code is None else f" with exit code {end.exit_code}"
-    return failed(stage, FailureKind.CRASH, f"the process left{code} without an answer", output, trial)
+    return failed(stage, FailureKind.CRASH, f"the process left{code} without an answer", output)
 
 
 def ended(link: RunnerLink, code: str) -> RunnerEnd:

@@ -20,13 +20,13 @@ _MAX_SIZE = 4096
 _STEPS = 3  #: doublings up and down from what stands there
 
 
-def sizes_of(value: int, largest: int = _MAX_SIZE) -> list[str]:
+def sizes_of(value: int) -> list[str]:
     """Return sizes around one, each twice the one before it: 16 to 1024 for 128."""
     found = {value}
     for power in range(1, _STEPS + 1):
         if value % 2**power == 0:
             found.add(value >> power)
-        if value << power <= largest:
+        if value << power <= _MAX_SIZE:
             found.add(value << power)
     return [str(size) for size in sorted(found) if size > 0]
 
