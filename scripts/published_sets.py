@@ -24,7 +24,6 @@ from hkbench.store.files import write_atomic
 LEVELS = (1, 2, 3)
 LEVEL_STEP = 1000  #: the number of a task is LEVEL_STEP * level + number: all levels are one run
 NO_CODE = frozenset({"", "None"})  #: texts that stand where an entry has no code
-ENTRIES = {"cuda-l1": 250, "adaexplore": 150}  #: that the sets published
 
 
 @dataclass(frozen=True)

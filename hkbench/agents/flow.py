@@ -32,9 +32,8 @@ class Step(StrEnum):
 
 
 ENDS = frozenset({Step.MEMORY_HIT, Step.TARGET_MET, Step.BEST_FOUND, Step.FAILURE})
-#: Steps in which a model is called, and those in which a kernel is judged.
+#: Steps in which a model is called.
 ASKING = frozenset({Step.SYNTHESIS, Step.COMPILE_REASONER, Step.CORRECTNESS_REASONER, Step.PERFORMANCE})
-JUDGING = frozenset({Step.MEMORY, Step.SYNTHESIS, Step.TUNING})
 
 
 class Branch(Enum):

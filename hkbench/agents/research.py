@@ -66,7 +66,8 @@ class ResearchTask:
 def research(task: ResearchTask) -> Research:
     """Return what is known of the error, at most `MAX_FINDINGS`; what earlier runs and hints say comes first."""
     symbols = symbols_of(task.failure)
-    found = [*_remembered(task.remedies), *_hinted(task)]
+    found = [Finding(where=f"{one.source.described} ({one.record})", text=_cut(one.text)) for one in task.remedies]
+    found += _hinted(task)
     shelves = [list(_on_shelf(shelf, symbols)) for shelf in task.shelves]
     while any(shelves) and len(found) < MAX_FINDINGS:  # one of each shelf in turn
         found += [shelf.pop(0) for shelf in shelves if shelf]
@@ -80,11 +81,6 @@ def symbols_of(failure: Failure) -> tuple[str, ...]:
     first = fingerprint(failure).symbol
     named = [*([first] if first is not None else []), *_QUOTED.findall(errors), *_CALLED.findall(errors)]
     return tuple(dict.fromkeys(name for name in named if name not in _WORDS))[:MAX_SYMBOLS]
-
-
-def _remembered(remedies: Sequence[Remedy]) -> Iterator[Finding]:
-    for one in remedies:
-        yield Finding(where=f"{one.source.described} ({one.record})", text=_cut(one.text))
 
 
 def _hinted(task: ResearchTask) -> Iterator[Finding]:

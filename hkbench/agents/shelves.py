@@ -37,14 +37,10 @@ class Shelf:
 def shelves(backend: Backend, arch: str | None, prompts: Path) -> tuple[Shelf, ...]:
     """Return where names of a backend's kernels for an architecture are explained, the nearest to the kernel first."""
     dialect = backend.dialect(arch)
-    found = [_cards(backend, dialect, prompts), *_headers(backend, dialect)]
+    own = (f"_{backend.name}_{dialect}.txt", f"_{backend.name}_example_*_{dialect}.txt") if dialect is not None else ()
+    found = [Shelf("prompts", prompts, (backend.card, *own)), *_headers(backend, dialect)]
     found.append(_examples(backend, dialect))
     return tuple(shelf for shelf in found if shelf.root.is_dir())
-
-
-def _cards(backend: Backend, dialect: str | None, prompts: Path) -> Shelf:
-    own = (f"_{backend.name}_{dialect}.txt", f"_{backend.name}_example_*_{dialect}.txt") if dialect is not None else ()
-    return Shelf("prompts", prompts, (backend.card, *own))
 
 
 def _headers(backend: Backend, dialect: str | None) -> Iterator[Shelf]:

@@ -218,11 +218,11 @@ class Shape:
 
 def summarise(native: Leaves) -> dict[str, Shape]:
     """Return the shapes of the floating outputs that have elements, by path."""
-    return {path: _shape(leaf) for path, leaf in native.items() if _judged(leaf)}
-
-
-def _judged(leaf: object) -> bool:
-    return isinstance(leaf, torch.Tensor) and leaf.dtype in compare.RTOL and leaf.numel() > 0
+    return {
+        path: _shape(leaf)
+        for path, leaf in native.items()
+        if isinstance(leaf, torch.Tensor) and leaf.dtype in compare.RTOL and leaf.numel() > 0
+    }
 
 
 def _shape(leaf: object) -> Shape:

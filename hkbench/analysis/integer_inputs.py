@@ -73,7 +73,7 @@ def _drawn(kind: str, x: torch.Tensor, gen: torch.Generator, lengths: bool) -> t
     rows = own.reshape(-1, own.shape[-1]).long()
     if lengths:
         new = _ragged(rows, low, high, gen)
-    elif _ascends(rows) and rows.shape[1] > 2:
+    elif rows.shape[1] > 2 and (rows[:, 1:] >= rows[:, :-1]).all():
         new = _offsets(rows, gen)
     elif _distinct(rows, high - low + 1):
         new = rows.sort(dim=1).values if kind == "sorted" else rows.flip(1)
@@ -131,10 +131,6 @@ def _offsets(rows: torch.Tensor, gen: torch.Generator) -> torch.Tensor:
     shares = torch.rand(rows.shape[0], rows.shape[1] - 2, generator=gen, dtype=torch.float64).pow_(SHORT)
     inner = (ends[0] + shares * (ends[1] - ends[0])).long().sort(dim=1).values
     return torch.cat((ends[0], inner, ends[1]), dim=1)
-
-
-def _ascends(rows: torch.Tensor) -> bool:
-    return bool((rows[:, 1:] >= rows[:, :-1]).all())
 
 
 def _distinct(rows: torch.Tensor, count: int) -> bool:

@@ -372,15 +372,10 @@ class RangeChecks(QuickDispatchMode):
         made = func(*args, **(kwargs or {}))
         name = func.overloadpacket.__name__.removesuffix("_")
         given = args[0] if args else None
-        rounds = name in ("_to_copy", "to", "copy", "floor_divide")
-        if name in _CHECKED or (rounds and _floating(given) and _whole(made)):
+        if name in _CHECKED:
             self.found = True
+        elif name in ("_to_copy", "to", "copy", "floor_divide"):
+            floating = isinstance(given, torch.Tensor) and given.is_floating_point()
+            whole = isinstance(made, torch.Tensor) and not made.is_floating_point() and made.dtype is not torch.bool
+            self.found |= floating and whole
         return made
-
-
-def _floating(value: object) -> bool:
-    return isinstance(value, torch.Tensor) and value.is_floating_point()
-
-
-def _whole(value: object) -> bool:
-    return isinstance(value, torch.Tensor) and not value.is_floating_point() and value.dtype is not torch.bool

@@ -41,23 +41,7 @@ def _other_gelu(x: torch.Tensor, *, approximate: str = "none") -> torch.Tensor:
     return (0.5 * x * (1.0 + torch.erf(x / math.sqrt(2.0)))).to(x.dtype)
 
 
-def _sigmoid_gelu(x: torch.Tensor, **_: Any) -> torch.Tensor:
-    return (x * torch.sigmoid(1.702 * x)).to(x.dtype)
-
-
 Statistics = Callable[[torch.Tensor, list[int]], tuple[Any, Any]]
-
-
-def _uncentred(x: torch.Tensor, dims: list[int]) -> tuple[Any, Any]:
-    return 0.0, x.square().mean(dims, keepdim=True)
-
-
-def _standard(_x: torch.Tensor, _dims: list[int]) -> tuple[Any, Any]:
-    return 0.0, 1.0
-
-
-def _global(x: torch.Tensor, _dims: list[int]) -> tuple[Any, Any]:
-    return x.mean(), x.var(correction=0)
 
 
 def _scaled(x: torch.Tensor, weight: Any, bias: Any) -> torch.Tensor:
@@ -162,9 +146,9 @@ _GPU_ATTENTION = aten._scaled_dot_product_flash_attention.default
 
 #: Wrong in exact arithmetic: when one of them passes, a part of the work is not seen.
 WRONG: dict[str, dict[Any, Formula]] = {
-    "normalisation without subtracting the mean": norms(_uncentred),
-    "normalisation by mean 0 and variance 1": norms(_standard),
-    "normalisation by the whole tensor's statistics": norms(_global),
+    "normalisation without subtracting the mean": norms(lambda x, dims: (0.0, x.square().mean(dims, keepdim=True))),
+    "normalisation by mean 0 and variance 1": norms(lambda _x, _dims: (0.0, 1.0)),
+    "normalisation by the whole tensor's statistics": norms(lambda x, _dims: (x.mean(), x.var(correction=0))),
     "variance without subtracting the mean": {aten.var.correction: _raw_variance},
     "loss by moments": {
         aten.mse_loss.default: _mse_by_moments,
@@ -187,7 +171,7 @@ CLOSE: dict[str, dict[Any, Formula]] = {
         aten._log_softmax.default: _log_softmax,
     },
     "GELU by the other of erf and tanh": {aten.gelu.default: _other_gelu},
-    "GELU by a sigmoid": {aten.gelu.default: _sigmoid_gelu},
+    "GELU by a sigmoid": {aten.gelu.default: lambda x, **_: (x * torch.sigmoid(1.702 * x)).to(x.dtype)},
     "variance over n in place of n - 1": {aten.var.correction: _other_correction},
     "epsilon left out": {
         aten.add.Tensor: _without_eps,

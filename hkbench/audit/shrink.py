@@ -108,14 +108,10 @@ def _constants(problem: Problem) -> dict[str, Constant]:
                     )
                 except Exception:  # noqa: BLE001, S112 - not arithmetic: whatever it is, it is not a size
                     continue
-                if _is_size(namespace[name]):
+                items = _items(namespace[name])
+                if items and all(type(item) is int for item in items):
                     found[name] = namespace[name]
     return found
-
-
-def _is_size(value: object) -> bool:
-    items = value if isinstance(value, tuple) else (value,)
-    return bool(items) and all(type(item) is int for item in items)
 
 
 def _largest(constants: dict[str, Constant], fixed: set[tuple[str, int]]) -> tuple[str, int] | None:

@@ -60,18 +60,6 @@ async def _provide_nothing(_device: DeviceFacts) -> Provision:
     return Provision()
 
 
-def _no_kernels(_source: str) -> set[str]:
-    return set()
-
-
-def _not_recognised(_own: OwnCode) -> KernelLanguage | None:
-    return None
-
-
-def _no_warning(_found: KernelLanguage | None) -> str | None:
-    return None
-
-
 @dataclass(frozen=True, eq=False)
 class Backend:
     """A language of kernels, with what prompts, evaluation and compilation have to know of it."""
@@ -91,10 +79,11 @@ class Backend:
 
     #: Find what candidates for a device use beside the tools, once, before the first candidate.
     provide: Callable[[DeviceFacts], Awaitable[Provision]] = _provide_nothing
-    kernels_in: Callable[[str], set[str]] = _no_kernels  #: names of the kernels that a candidate's text defines
-    recognise: Callable[[OwnCode], KernelLanguage | None] = _not_recognised  #: what is written in this backend
+    #: Name the kernels that a candidate's text defines.
+    kernels_in: Callable[[str], set[str]] = lambda _source: set()
+    recognise: Callable[[OwnCode], KernelLanguage | None] = lambda _own: None  #: what is written in this backend
     #: Say what is wrong with a candidate for this backend whose kernels are in that language.
-    language_warning: Callable[[KernelLanguage | None], str | None] = _no_warning
+    language_warning: Callable[[KernelLanguage | None], str | None] = lambda _found: None
     reads_amd_code: bool = False  #: what a candidate builds for an AMD GPU is read: registers, LDS, spills
     waits_by_counting: bool = False  #: kernels wait by counting memory operations, so that a spill makes results wrong
 

@@ -29,26 +29,19 @@ def read_triton(text: str) -> BareKernel:
     if not decorators <= _CALLED_WITH:
         more = ", ".join(sorted(decorators - _CALLED_WITH))
         raise NotCertain(f"@{more[:80]} decides about its launch; ask for ModelNew, or for @triton.jit alone")
-    _plain_arguments(kernel)
+    told = kernel.args
+    if told.vararg or told.kwarg or told.kwonlyargs or told.posonlyargs:
+        raise NotCertain("its parameters are not all plain ones")
+    defaults = [None] * (len(told.args) - len(told.defaults)) + list(told.defaults)
     stored, loaded = _stored(kernel), _loaded(kernel)
-    parameters = tuple(_parameter(argument, default, stored, loaded) for argument, default in _arguments(kernel))
+    parameters = tuple(
+        _parameter(argument, default, stored, loaded) for argument, default in zip(told.args, defaults, strict=True)
+    )
     return BareKernel(kernel.name, _kept(text, tree, functions), parameters, _shape(kernel, parameters))
 
 
 def _names(node: ast.AST) -> set[str]:
     return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
-
-
-def _plain_arguments(kernel: ast.FunctionDef) -> None:
-    told = kernel.args
-    if told.vararg or told.kwarg or told.kwonlyargs or told.posonlyargs:
-        raise NotCertain("its parameters are not all plain ones")
-
-
-def _arguments(kernel: ast.FunctionDef) -> Iterator[tuple[ast.arg, ast.expr | None]]:
-    given = kernel.args.args
-    defaults = [None] * (len(given) - len(kernel.args.defaults)) + list(kernel.args.defaults)
-    yield from zip(given, defaults, strict=True)
 
 
 def _parameter(argument: ast.arg, default: ast.expr | None, stored: set[str], loaded: set[str]) -> Parameter:

@@ -22,22 +22,15 @@ _TAKEN = frozenset(
 
 def write_candidate(kernel: BareKernel, plan: Plan, language: BackendName, problem: Problem) -> str:
     """Return the candidate. Raises NotCertain where names of the kernel would hide those of the text around it."""
-    names = {f"{one.name}": _own(one.name) for one in kernel.parameters}
+    own = [one.name for one in kernel.parameters]
+    names = {name: f"{name}_" if name in _TAKEN or keyword.iskeyword(name) else name for name in own}
     if kernel.name in _TAKEN or keyword.iskeyword(kernel.name):
         raise NotCertain(f"the kernel is called {kernel.name}, as something that launches it; ask for another name")
     head, call = (_triton if language == "triton" else _native)(kernel, names, language)
     model = _model_text(problem, kernel) if plan.needs_model else ""
-    return f"{_documented(head, kernel, problem)}{model}\n\n\n{_model_new(kernel, plan, names, call)}"
-
-
-def _own(name: str) -> str:
-    return f"{name}_" if name in _TAKEN or keyword.iskeyword(name) else name
-
-
-def _documented(head: str, kernel: BareKernel, problem: Problem) -> str:
-    """Put the docstring in the place of the one that a spec gives."""
-    _, quotes, rest = head.partition('"""\n')
-    return f'"""The kernel {kernel.name} of a reply for {problem.name}, bound by hkbench.{quotes}{rest}'
+    _, quotes, rest = head.partition('"""\n')  # behind the docstring that a spec gives
+    docstring = f'"""The kernel {kernel.name} of a reply for {problem.name}, bound by hkbench.'
+    return f"{docstring}{quotes}{rest}{model}\n\n\n{_model_new(kernel, plan, names, call)}"
 
 
 def _triton(kernel: BareKernel, names: dict[str, str], _language: BackendName) -> tuple[str, str]:

@@ -131,7 +131,9 @@ class CategoryBook(Record):
         named = next(((c.name, p) for c in self.categories if (p := c.match.by_name(problem)) is not None), None)
         found = next((c.name for c in self.categories if c.match.by_graph(at)), None)
         if found is not None and facts.graph is not None:
-            doubts = [*_doubts(facts.graph, at), *_other_name(found, named)]
+            doubts = [*_doubts(facts.graph, at)]
+            if named is not None and named[0] != found:
+                doubts.append(f"its name says {named[0]}")
             return Classification(
                 category=found, by="graph", why=_described(facts.graph, at), doubtful="; ".join(doubts) or None
             )
@@ -160,8 +162,3 @@ def _doubts(graph: GraphFacts, at: Situation) -> Iterator[str]:
         yield f"the ridge point of {graph.product_dtype} is not known"
     if calls := graph.classes.get(OperatorClass.OTHER):
         yield f"{calls} operator{' is' if calls == 1 else 's are'} of no known class"
-
-
-def _other_name(found: str, named: tuple[str, str] | None) -> Iterator[str]:
-    if named is not None and named[0] != found:
-        yield f"its name says {named[0]}"

@@ -33,27 +33,27 @@ class Configuration(Record):
     backend: KnownBackend | None = None
 
 
-def read_configuration(path: Path = FILE) -> Configuration:
+def read_configuration() -> Configuration:
     """Read the file; an empty configuration where there is none.
 
     Raises:
         ConfigurationError: it is not TOML, or hold an unknown key or a value of the wrong kind.
     """
     try:
-        with path.open("rb") as file:
+        with FILE.open("rb") as file:
             return Configuration.model_validate(tomllib.load(file))
     except FileNotFoundError:
         return Configuration()
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, IsADirectoryError) as error:
-        raise ConfigurationError(f"{path} is not TOML: {error}; fix it") from None
+        raise ConfigurationError(f"{FILE} is not TOML: {error}; fix it") from None
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         known = ", ".join(Configuration.model_fields)
         if first["type"] != "extra_forbidden":
-            raise ConfigurationError(f"{path}: {where}: {first['msg']}; fix it") from None
+            raise ConfigurationError(f"{FILE}: {where}: {first['msg']}; fix it") from None
         secret = "; keys of services are set in the environment only" if "key" in where.lower() else ""
-        raise ConfigurationError(f"{path}: {where} is unknown; it may have {known}{secret}") from None
+        raise ConfigurationError(f"{FILE}: {where} is unknown; it may have {known}{secret}") from None
 
 
 def configure(options: argparse.Namespace) -> None:

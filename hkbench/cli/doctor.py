@@ -28,6 +28,7 @@ from hkbench.cli.doctor_tools import (
     program,
     triton,
 )
+from hkbench.device_kinds import model_of
 from hkbench.devices.amd_smi import ask_amd_smi
 from hkbench.devices.describe import gpu_lines
 from hkbench.devices.merge import MergedGpu, alone, merge
@@ -156,8 +157,8 @@ async def _devices() -> tuple[list[Row], tuple[DeviceFacts, ...]]:
         rows.append(Row("device", "none can be used", problem=str(error)))
     rocm = [facts for facts in devices if facts.kind is DeviceKind.ROCM]
     for facts in devices:
-        if facts.kind is DeviceKind.CPU:
-            text = f"cpu {facts.index}: {facts.name}" + (f", {facts.arch}" if facts.arch else "")
+        if model_of(facts.kind).on_host:
+            text = f"{facts.kind} {facts.index}: {facts.name}" + (f", {facts.arch}" if facts.arch else "")
             rows.append(Row("device", text))
         elif facts.kind is DeviceKind.CUDA:
             rows.append(_gpu(alone(facts)))

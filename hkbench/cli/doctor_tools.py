@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from hkbench.cli.doctor_row import AMD, ANY, NVIDIA, Row, detail
+from hkbench.device_kinds import model_of
 from hkbench.errors import HkbenchError, ToolchainUnavailable
 from hkbench.profile import Profiler, choose
 from hkbench.profile.installed import PACKAGES, Standing, standings
@@ -130,7 +131,7 @@ def profilers(devices: Sequence[DeviceFacts]) -> Iterator[Row]:
     for kind in (DeviceKind.ROCM, DeviceKind.CUDA):
         archs = {facts.arch for facts in devices if facts.kind is kind}
         rows += [_profiler(one) for one in standings(kind, next(iter(archs)) if len(archs) == 1 else None)]
-    gpus = [facts for facts in devices if facts.kind is not DeviceKind.CPU]
+    gpus = [facts for facts in devices if not model_of(facts.kind).on_host]
     used = [f"{facts.kind} {facts.index}: {choose(facts.kind, facts.arch).profiler}" for facts in gpus]
     used = used or [f"{Profiler.TORCH}: no GPU was looked for, or none can be used"]
     yield from rows[:-1]

@@ -9,7 +9,7 @@ from hkbench.cli.configuration import MODEL_VARIABLE
 from hkbench.cli.fields import options_of
 from hkbench.errors import UsageError
 from hkbench.headline import NO_MODEL, REPLAYED
-from hkbench.llm.client import ModelClient
+from hkbench.llm.client import ModelClient, NobodyClient
 from hkbench.llm.key import (
     ADDRESS_ADVICE,
     KEY_VARIABLES,
@@ -19,7 +19,6 @@ from hkbench.llm.key import (
     known_key,
     unaddressed,
 )
-from hkbench.llm.nobody import NobodyClient
 from hkbench.llm.openai_client import OpenAIClient
 from hkbench.llm.replay import ReplayClient
 from hkbench.llm.settings import ModelSettings

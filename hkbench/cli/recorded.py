@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from hashlib import sha256
 from pathlib import Path
 
+from hkbench.batch.rerun import RerunResult
 from hkbench.batch.revision import copy_run, words
 from hkbench.cli.address import find_problem
 from hkbench.compile_only.evaluator import CompileOnlyEvaluator
@@ -173,6 +174,14 @@ def open_copy(view: RunView, target: Path, config: RunConfig) -> Iterator[Record
 
 def tell(key: SampleKey, before: Verdict, now: Verdict) -> None:
     print(f"{name_of(key)}: {words(before)} -> {words(now)}", flush=True)
+
+
+def print_end(target: Path, found: RerunResult) -> int:
+    """Print where the report lies and what was not judged again. Return the code of the first failure, else 0."""
+    print(f"report: {target / 'detailed_report.txt'}")
+    for key, error in found.errors.items():
+        print(f"{name_of(key)}: not judged again: {error}")
+    return next(iter(found.errors.values())).exit_code if found.errors else 0
 
 
 def name_of(key: SampleKey) -> str:

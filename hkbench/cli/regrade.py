@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hkbench.batch.regrade import decide, rules_of, write_regraded
-from hkbench.batch.rerun import RerunResult, evaluate_pending
+from hkbench.batch.rerun import evaluate_pending
 from hkbench.batch.revision import pending, recorded_verdict, revision, words
 from hkbench.cli.recorded import (
     FIELDS,
@@ -19,6 +19,7 @@ from hkbench.cli.recorded import (
     new_folder,
     open_copy,
     parse_where,
+    print_end,
     problems_of,
     same_device,
     tell,
@@ -157,9 +158,6 @@ async def _with_evaluator(
         ):
             write_regraded(view, recorder, decided, how, _tell_other)
             again = _again(decided)
-            found: RerunResult = await evaluate_pending(view, recorder, again, problems, evaluator, tell, copy)
+            found = await evaluate_pending(view, recorder, again, problems, evaluator, tell, copy)
     _print_counts(view, decided)
-    print(f"report: {target / 'detailed_report.txt'}")
-    for key, error in found.errors.items():
-        print(f"{name_of(key)}: not judged again: {error}")
-    return next(iter(found.errors.values())).exit_code if found.errors else 0
+    return print_end(target, found)

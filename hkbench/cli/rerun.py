@@ -17,6 +17,7 @@ from hkbench.cli.recorded import (
     new_folder,
     open_copy,
     parse_where,
+    print_end,
     problems_of,
     same_device,
     tell,
@@ -60,10 +61,7 @@ def run(options: argparse.Namespace) -> int:
     target = new_folder(options.target, view, view.config)
     problems = problems_of(options.problems, view, {key.problem for key in keys})
     found = asyncio.run(_rerun(target, view, keys, problems))
-    print(f"report: {target / 'detailed_report.txt'}")
-    for key, error in found.errors.items():
-        print(f"{name_of(key)}: not judged again: {error}")
-    return next(iter(found.errors.values())).exit_code if found.errors else 0
+    return print_end(target, found)
 
 
 async def _rerun(target: Path, view: RunView, keys: Sequence[SampleKey], problems: dict[str, Problem]) -> RerunResult:

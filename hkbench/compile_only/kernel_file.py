@@ -68,7 +68,7 @@ async def compile_file(asked: Asked, settings: EvaluationSettings, root: Path) -
     text = _text(asked.file)
     is_candidate = asked.file.suffix == ".py" and source_defines_model_new(text) and not asked.signatures
     language = asked.backend or _language(asked.file, text, asked.arch)
-    arch = asked.arch or _default_arch(language)
+    arch = asked.arch or DEFAULT_ARCHS.get(language) or find_backend(language).compiles_for[0]
     _check(asked.file, language, arch)
     isolation = await survey()
     require(isolation, settings.require_isolation)
@@ -115,10 +115,6 @@ def _of_candidate(text: str, arch: str | None) -> str:
     if "cuda_sources" in text or "__global__" in text:
         return "cuda" if arch is not None and SM.fullmatch(arch) else "hip"
     return "cpp"
-
-
-def _default_arch(language: str) -> str:
-    return DEFAULT_ARCHS.get(language) or find_backend(language).compiles_for[0]
 
 
 def _check(file: Path, language: str, arch: str) -> None:

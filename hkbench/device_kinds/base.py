@@ -30,10 +30,6 @@ class CallLimits:
     trace_slack: float  #: seconds that a profiler may cost a call
 
 
-def _no_targets(_arch: str) -> dict[str, str]:
-    return {}
-
-
 @dataclass(frozen=True)
 class DeviceModel:
     """What the harness has to know of a kind of device. Add a kind by one file here and one line of `KINDS`."""
@@ -62,7 +58,8 @@ class DeviceModel:
     visible_devices: str | None = None  #: the variable by which a process hides the other devices from itself
     emulates: str | None = None  #: the architecture of an AMD GPU whose code is executed on the host: "gfx942"
     states_clocks: bool = False  #: the driver tells clocks and throttling (evaluation/stability.py)
-    build_targets: Callable[[str], dict[str, str]] = _no_targets  #: environment of a build for an architecture only
+    #: Give the environment of a build for one architecture only.
+    build_targets: Callable[[str], dict[str, str]] = lambda _arch: {}
 
     @property
     def metrics(self) -> tuple[str, ...]:

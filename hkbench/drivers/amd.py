@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from typing import Any, TypeVar
 
-from hkbench.drivers.reading import NotRead, Reading
+from hkbench.drivers.base import NotRead, Reading
 from hkbench.records import ClockState, DevicePlace
 
 T = TypeVar("T")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import psutil
 
-from hkbench.drivers.reading import Reading
+from hkbench.drivers.base import Reading
 from hkbench.records import ClockState, DevicePlace
 
 

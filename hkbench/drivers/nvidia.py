@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from hkbench.drivers.reading import NotRead, Reading
+from hkbench.drivers.base import NotRead, Reading
 from hkbench.records import ClockState, DevicePlace
 
 T = TypeVar("T")

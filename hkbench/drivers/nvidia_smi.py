@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 import subprocess
 
+from hkbench.drivers.base import NotRead
 from hkbench.drivers.nvidia import throttle_reasons
-from hkbench.drivers.reading import NotRead
 from hkbench.records import ClockState, DevicePlace
 
 SECONDS = 5.0

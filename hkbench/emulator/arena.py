@@ -55,7 +55,7 @@ def unmap(mapped: Range) -> None:
         raise OSError(number, f"memory at {mapped.begin:#x} cannot be unmapped: {os.strerror(number)}")
 
 
-def map_at(descriptor: int, address: int, size: int, *, writable: bool = True) -> Range:
+def map_at(descriptor: int, address: int, size: int) -> Range:
     """Map a memory file at its address, until it is unmapped.
 
     Raises:
@@ -63,9 +63,8 @@ def map_at(descriptor: int, address: int, size: int, *, writable: bool = True) -
     """
     if os.fstat(descriptor).st_size < size:
         raise OSError(f"a memory file of {os.fstat(descriptor).st_size} bytes is to be mapped as {size}")
-    protection = mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0)
     flags = mmap.MAP_SHARED | _MAP_FIXED_NOREPLACE
-    found = _libc.mmap(address, size, protection, flags, descriptor, 0)
+    found = _libc.mmap(address, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, descriptor, 0)
     if found != address:
         number = ctypes.get_errno()
         raise OSError(number, f"memory of the emulated device cannot be mapped at {address:#x}: {os.strerror(number)}")

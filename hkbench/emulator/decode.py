@@ -15,6 +15,7 @@ from hkbench.emulator.operands import (
     ABSENT,
     EXEC,
     HALVES,
+    SELECT_SHIFT,
     VCC,
     Flag,
     Kind,
@@ -93,7 +94,9 @@ def decode(text: str, table: dict[str, Row]) -> Decoded:
         out.flags, out.offset, out.offset1 = form.flags, form.offset, form.offset1
         out.flight, out.sink = form.flight, form.sink
     elif first == "imm":
-        _immediate(out, operands, words)
+        if len(operands) != 1 or words or not re.fullmatch(r"\d{1,5}|0x[0-9a-f]{1,4}", operands[0]):
+            raise NotUnderstood("an immediate is expected")
+        out.imm = int(operands[0], 0)
     elif first == "small":
         _small_matrix(out, tokens, operands, words)
     elif first.startswith("mfma"):
@@ -103,12 +106,6 @@ def decode(text: str, table: dict[str, Row]) -> Decoded:
     if out.modifiers.dpp or _TRIES.fullmatch(name):
         out.sink = out.sink & ~SINK_ADDRESS | _TRIED if name == "ds_swizzle_b32" else out.sink | _TRIED
     return out
-
-
-def _immediate(out: Decoded, operands: list[str], words: list[str]) -> None:
-    if len(operands) != 1 or words or not re.fullmatch(r"\d{1,5}|0x[0-9a-f]{1,4}", operands[0]):
-        raise NotUnderstood("an immediate is expected")
-    out.imm = int(operands[0], 0)
 
 
 def _waitcnt(out: Decoded, text: str) -> None:
@@ -300,7 +297,7 @@ def _select(out: Decoded, modifiers: Modifiers, types: list[str], sources: list[
                 raise NotUnderstood("op_sel on an operand of 32 bits")
             flags |= Flag.OP_SEL
         if modifiers.selections.get(k):
-            flags |= modifiers.selections[k] << 8
+            flags |= modifiers.selections[k] << SELECT_SHIFT
         out.slots[n] = out.slots[n].with_flags(flags)
     if not packed and len(given) > count and given[count]:
         if types[0] not in HALVES and types[0] != "sel":

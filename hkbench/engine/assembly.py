@@ -65,7 +65,10 @@ class _Reader:
                     parts.append(f"# {name}: not disassembled: {reason}\n")
         except TooDeep as error:
             parts.append(f"# not read: {error}\n")
-        return _bounded("\n".join(parts)) if parts else None
+        text = "\n".join(parts)
+        if len(text) > LIMIT:
+            text = f"{text[:LIMIT]}\n# cut: {len(text) - LIMIT:,} of {len(text):,} characters are left out\n"
+        return text or None
 
     def _part(self, number: int, name: str, content: bytes) -> str:
         if name.endswith(_TEXTS):
@@ -104,9 +107,3 @@ def _own_files(folder: Path) -> Iterator[tuple[str, bytes]]:
         is_copy = name.endswith(".elf") and not name.startswith(_TRITON_ELF)  # of what is in a library
         if not is_copy and not name.startswith(_NOT_ITS_OWN):
             yield path, content
-
-
-def _bounded(text: str) -> str:
-    if len(text) <= LIMIT:
-        return text
-    return f"{text[:LIMIT]}\n# cut: {len(text) - LIMIT:,} of {len(text):,} characters are left out\n"

@@ -27,8 +27,7 @@ from hkbench.engine.guards import QUIET_KINETO, DeferredRunner, FurtherRunners, 
 from hkbench.engine.preparation import PchBuilder
 from hkbench.engine.private_folder import private_folder
 from hkbench.engine.slots import BuildSlots, Devices, host_share
-from hkbench.engine.sockets import EvaluationSockets
-from hkbench.engine.workers import DeviceWorkers, chosen_devices
+from hkbench.engine.workers import DeviceWorkers, EvaluationSockets, chosen_devices
 from hkbench.evaluation import frames
 from hkbench.evaluation.job import OF_META_TENSORS, SOCKETS, EvaluateJob
 from hkbench.records import (

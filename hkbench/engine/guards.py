@@ -42,7 +42,9 @@ class Guards:
         emulation: EmulatedParts | None = None,
     ) -> None:
         self._cages = cages
-        self._common = QUIET_KINETO | _targets(device) | shared.environment()
+        # Build for the device at hand only: left alone, torch asks the GPU, or builds for every one it knows.
+        targets = {} if device.arch is None else model_of(device.kind).build_targets(device.arch)
+        self._common = QUIET_KINETO | targets | shared.environment()
         self._readable = shared.readable()
         if emulation is not None:
             self._common |= emulation.environment()
@@ -148,8 +150,3 @@ class RunnersOnDemand:
     def close(self) -> None:
         self.profiler.close()
         self.further.close()
-
-
-def _targets(device: DeviceFacts) -> dict[str, str]:
-    """Build for the device at hand only: left alone, torch asks the GPU, or builds for every one it knows."""
-    return {} if device.arch is None else model_of(device.kind).build_targets(device.arch)

@@ -62,7 +62,10 @@ def host_functions(library: Path, tools: Binutils) -> str:
     if not own:
         raise NotInspected("it names no functions of its own")
     found = ranges(own)
-    shown = [_disassembly(library, begin, end, tools) for begin, end in found[:MAX_RANGES]]
+    shown = []
+    for begin, end in found[:MAX_RANGES]:
+        span = (f"--start-address={begin:#x}", f"--stop-address={end:#x}")
+        shown.append(without_head(tools.run("objdump", "-d", "--demangle", "--no-show-raw-insn", *span, str(library))))
     if len(found) > MAX_RANGES:
         shown.append(f"# more than {MAX_RANGES} places: the functions behind them are left out\n")
     return "\n".join(shown)
@@ -100,8 +103,3 @@ def ranges(functions: Sequence[Function]) -> list[tuple[int, int]]:
         else:
             found.append((one.begin, one.end))
     return found
-
-
-def _disassembly(library: Path, begin: int, end: int, tools: Binutils) -> str:
-    span = (f"--start-address={begin:#x}", f"--stop-address={end:#x}")
-    return without_head(tools.run("objdump", "-d", "--demangle", "--no-show-raw-insn", *span, str(library)))

@@ -10,6 +10,7 @@ a result that says so has another pair for the next one; so does a problem whose
 
 from __future__ import annotations
 
+import os
 import socket
 import tempfile
 import time
@@ -30,6 +31,25 @@ from hkbench.sandbox.client import ForkServer, ForkServerLost
 END_SECONDS = (
     2.0  #: for workers that have nothing to do to end, with their runners; others are killed with their server
 )
+
+
+@dataclass(frozen=True)
+class EvaluationSockets:
+    """Hold a worker's ends of an evaluation's sockets, and its files: both workers are given them."""
+
+    sockets: tuple[socket.socket, ...]
+    files: tuple[int, ...]
+
+    @property
+    def descriptors(self) -> list[int]:
+        return [*(sock.fileno() for sock in self.sockets), *self.files]
+
+    def close(self) -> None:
+        """Close sockets and files, once. A runner whose worker is gone ends when these are closed too."""
+        for sock in self.sockets:
+            sock.close()
+        for fd in self.files:
+            os.close(fd)
 
 
 class DeviceWorkers:

@@ -59,7 +59,8 @@ def from_exception(stage: Stage, raised: Raised, trial: int | None = None) -> Ca
             first = next((line for line in message.splitlines()[1:] if line.strip()), message[:500])
         detail = causes_text(message) or without_commands(message, DETAIL_LIMIT)
         return failed(Stage.BUILD, FailureKind.BUILD_ERROR, first, detail)
-    headline = f"{name.removeprefix('builtins.')}: {_first_line(message)}"
+    first_line = next((line.strip() for line in message.splitlines() if line.strip()), "")[:500]
+    headline = f"{name.removeprefix('builtins.')}: {first_line}"
     if raised.syntax:
         return failed(Stage.LOAD, FailureKind.SYNTAX_ERROR, headline, _tail(trace))
     if "OutOfMemory" in name or name.endswith("MemoryError") or _OUT_OF_MEMORY.search(message):
@@ -70,14 +71,14 @@ def from_exception(stage: Stage, raised: Raised, trial: int | None = None) -> Ca
     return failed(stage, kind, headline, _tail(trace), trial)
 
 
-def from_end(stage: Stage, end: RunnerEnd, memory_bytes: int, trial: int | None = None) -> CandidateFailed:
+def from_end(stage: Stage, end: RunnerEnd, memory_bytes: int) -> CandidateFailed:
     """Return the failure for a runner that went away without an answer."""
     output = end.output[-DETAIL_LIMIT:] or None
     if end.reason == "memory":
         message = f"the process tree used more than its {memory_bytes / 2**30:.1f} GiB of memory"
-        return failed(stage, FailureKind.OUT_OF_MEMORY, message, output, trial)
+        return failed(stage, FailureKind.OUT_OF_MEMORY, message, output)
     if end.reason in _LIMITS:
-        return failed(stage, FailureKind.LIMIT, _LIMITS[end.reason], output, trial)
+        return failed(stage, FailureKind.LIMIT, _LIMITS[end.reason], output)
     if end.signal is not None:
         crash = Failure(
             stage=stage,
@@ -85,11 +86,10 @@ def from_end(stage: Stage, end: RunnerEnd, memory_bytes: int, trial: int | None 
             message=f"the process died by {end.signal} ({_SIGNALS.get(end.signal, 'signal')})",
             detail=output,
             signal=end.signal,
-            trial=trial,
         )
         return CandidateFailed(crash)
     code = "" if end.exit_code is None else f" with exit code {end.exit_code}"
-    return failed(stage, FailureKind.CRASH, f"the process left{code} without an answer", output, trial)
+    return failed(stage, FailureKind.CRASH, f"the process left{code} without an answer", output)
 
 
 def ended(link: RunnerLink, code: str) -> RunnerEnd:
@@ -124,10 +124,6 @@ _SIGNALS = {
 }
 
 
-def _first_line(text: str) -> str:
-    return next((line.strip() for line in text.splitlines() if line.strip()), "")[:500]
-
-
 def shown_syntax_error(error: SyntaxError, source: bytes) -> str | None:
     """Return the line of a syntax error with a caret below it and two lines before it; None where it names no line.
 
@@ -140,17 +136,14 @@ def shown_syntax_error(error: SyntaxError, source: bytes) -> str | None:
     numbers |= {int(number) for number in re.findall(r"\b(?:on|at) line (\d+)", error.msg)}
     shown: list[str] = []
     for number in sorted(number for number in numbers if number <= len(lines)):
-        shown.append(f"{number:5} | {_cut_line(lines[number - 1])}")
+        line = lines[number - 1]
+        shown.append(f"{number:5} | {line if len(line) <= _LINE_SHOWN else line[:_LINE_SHOWN] + ' [...]'}")
         if number == error.lineno and error.offset:
             width = 1
             if error.end_lineno == error.lineno and error.end_offset:
                 width = max(1, error.end_offset - error.offset)
             shown.append(f"      | {' ' * (error.offset - 1)}{'^' * width}"[:_LINE_SHOWN])
     return "\n".join(shown)
-
-
-def _cut_line(line: str) -> str:
-    return line if len(line) <= _LINE_SHOWN else line[:_LINE_SHOWN] + " [...]"
 
 
 def _triton_error(message: str, trace: str) -> str:

@@ -104,13 +104,9 @@ def _tensor_mismatch(item: Object, leaf: object, device: str) -> Problem:
         return FailureKind.WRONG_STRIDES, f"{path} has strides {told!r}, which are not those of a tensor of its shape"
     if not overlaps(leaf.shape, leaf.stride()) and overlaps(shape, strides):
         return FailureKind.WRONG_STRIDES, f"{path} has strides {strides}: several elements share one place in memory"
-    reach, most = span(shape, strides), _most_span(leaf)
+    reach = span(shape, strides)
+    most = max(span(leaf.shape, leaf.stride()), MAX_SPREAD * leaf.numel(), FREE_PLACES)
     if reach > most:
         message = f"{path} has strides {strides} and lies across {reach} places in memory for {leaf.numel()} elements"
         return FailureKind.WRONG_STRIDES, f"{message}; at most {most} are allowed. Return it contiguous"
     return None
-
-
-def _most_span(leaf: torch.Tensor) -> int:
-    own = span(leaf.shape, leaf.stride())
-    return max(own, MAX_SPREAD * leaf.numel(), FREE_PLACES)

@@ -8,9 +8,8 @@ from statistics import median
 from typing import Protocol
 
 from hkbench.device_kinds import model_of
+from hkbench.drivers.base import NotRead, open_driver
 from hkbench.drivers.nvidia_smi import NvidiaSmi
-from hkbench.drivers.opening import open_driver
-from hkbench.drivers.reading import NotRead
 from hkbench.records import ClockState, DeviceFacts, DeviceKind, DevicePlace, Readback
 
 LOOK_SECONDS = 0.1  #: between two readings, at least

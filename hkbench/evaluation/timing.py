@@ -175,7 +175,9 @@ class Timing:
             if found.enough(asked or model.default_runs, cut=len(more[0].seconds) < self._runs):
                 break
         readback = log.end(len(left.seconds))
-        moved = (*clock_warnings(readback), *gpu_stability(before, self._gpu(), _our_processes()))
+        engine = psutil.Process(os.getppid()).ppid()  # the parent of the server that forked this process
+        ours = frozenset({engine, *Tree(engine).living()})
+        moved = (*clock_warnings(readback), *gpu_stability(before, self._gpu(), ours))
         return replace(found, readback=readback, warnings=(*found.warnings, *moved))
 
     def _between(self, log: ClockLog, watched: bool) -> Callable[[int], None]:
@@ -374,12 +376,6 @@ class Timing:
         if compared:
             session.checker.check_again(made.outputs, self._inputs)
         return made
-
-
-def _our_processes() -> frozenset[int]:
-    """Return all processes that the engine has started: it is the parent of the server that forked this one."""
-    engine = psutil.Process(os.getppid()).ppid()
-    return frozenset({engine, *Tree(engine).living()})
 
 
 def _failed(answer: messages.Traced) -> bool:

@@ -15,7 +15,6 @@ import socket
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import IO
 
 import torch  # forks share it
 
@@ -240,7 +239,8 @@ class DeviceWorker:
             def work() -> frames.Frame:
                 if self._error is not None:
                     raise self._error
-                known = Loaded.model_validate_json(_whole(loaded))
+                loaded.seek(0)  # the process that wrote it shares the position
+                known = Loaded.model_validate_json(loaded.read())
                 return self._measure(engine, sockets, (inbox.fileno(), outbox.fileno()), known)
 
             said = _reported(engine, work)
@@ -277,9 +277,3 @@ class DeviceWorker:
 def is_reusable(facts: DeviceFacts) -> bool:
     """Return whether a worker can serve again: on a CPU it keeps nothing, and each evaluation has fresh processes."""
     return not model_of(facts.kind).on_host
-
-
-def _whole(file: IO[bytes]) -> bytes:
-    """Return what another process wrote, whose position in the file this one shares."""
-    file.seek(0)
-    return file.read()

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from hkbench.experience.facts import Traits
-from hkbench.experience.fingerprint import Fingerprint, fingerprint
+from hkbench.experience.fingerprint import fingerprint
 from hkbench.experience.mending import mends, remedies
 from hkbench.experience.rows import (
     LENGTH,
@@ -135,16 +135,13 @@ def _told(run: str, paths: ProblemPaths, name: str, state: ProblemState) -> Told
         with suppress(OSError, ValidationError):
             verdict = Verdict.model_validate_json(folder.result.read_bytes())
             code = folder.code.read_bytes().decode("utf-8", "replace") if folder.code.exists() else None
-            samples[key] = Told(key, verdict, code, _mark(verdict), state.parents.get(attempt))
+            mark = fingerprint(verdict.failure) if verdict.failure is not None else None
+            samples[key] = Told(key, verdict, code, mark, state.parents.get(attempt))
     hints = {attempt: list(prompt.hints) for attempt, prompt in state.prompts.items()}
     for decided in state.decisions.values():
         if decided.what == HINT:
             hints.setdefault(decided.attempt, []).append(Hint(kind=HintKind.ADVICE, text=decided.why))
     return ToldProblem(run, name, samples, {attempt: tuple(found) for attempt, found in hints.items()})
-
-
-def _mark(verdict: Verdict) -> Fingerprint | None:
-    return fingerprint(verdict.failure) if verdict.failure is not None else None
 
 
 def _sample_row(run: str, told: ToldProblem, one: Told, file: RunFile, state: ProblemState) -> SampleRow:

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Protocol
 
+from hkbench.errors import InternalError
 from hkbench.records import Advice, CallKey, Reply
 
 
@@ -85,3 +86,21 @@ class ModelClient(Protocol):
     async def close(self) -> None:
         """Give connections back. The client is not used afterwards."""
         ...
+
+
+class NobodyClient:
+    """The client of a run that asks no model: its strategy has no use for one."""
+
+    async def complete(
+        self,
+        key: CallKey,
+        prompt: str,  # noqa: ARG002
+        form: type[Advice] | None = None,  # noqa: ARG002
+        permit: Permit = ALWAYS,  # noqa: ARG002
+        system: str | None = None,  # noqa: ARG002
+    ) -> Reply:
+        """Raise InternalError: whoever has this client asks nothing."""
+        raise InternalError(f"{key}: a model was asked in a run that has none")
+
+    async def close(self) -> None:
+        """Close nothing: nothing is open."""

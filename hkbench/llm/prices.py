@@ -36,7 +36,8 @@ def find_price(option: Path | None, model: str) -> Price | None:
         InputMissing: the file that was named does not exist.
         ConfigurationError: the file is not a price file.
     """
-    path = _place(option)
+    named = os.environ.get(VARIABLE, "").strip()
+    path = option or (Path(named) if named else None) or (DEFAULT if DEFAULT.is_file() else None)
     if path is None:
         return None
     prices = read_prices(path)
@@ -44,11 +45,6 @@ def find_price(option: Path | None, model: str) -> Price | None:
     if entry is None:
         return None
     return Price(currency=prices.currency, entry=entry, rates=prices.models[entry], source=str(path))
-
-
-def _place(option: Path | None) -> Path | None:
-    named = option or (Path(variable) if (variable := os.environ.get(VARIABLE, "").strip()) else None)
-    return named or (DEFAULT if DEFAULT.is_file() else None)
 
 
 def read_prices(path: Path) -> PriceFile:

@@ -105,13 +105,11 @@ def _tolerantly(text: str) -> Iterator[dict[str, Any]]:
 
 def _named(found: dict[str, Any]) -> dict[str, Any]:
     """Return field names as the form has them. A list of steps is as good as a text of them."""
-    return {re.sub(r"[\s-]+", "_", str(name).strip().lower()): _text(value) for name, value in found.items()}
-
-
-def _text(value: object) -> object:
-    if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
-        return "\n".join(value)
-    return value
+    named: dict[str, Any] = {}
+    for name, value in found.items():
+        steps = isinstance(value, list) and value and all(isinstance(one, str) for one in value)
+        named[re.sub(r"[\s-]+", "_", str(name).strip().lower())] = "\n".join(value) if steps else value
+    return named
 
 
 def _because(error: ValidationError) -> str:

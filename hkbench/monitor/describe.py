@@ -103,7 +103,9 @@ def describe(event: AnyEvent) -> str:
         case RunStopping():
             return f"stopping: {one_line(event.reason, _MESSAGE)}"
         case RunClosed():
-            return _end_of_run(event)
+            if event.complete:
+                return "the run is complete"
+            return "the run stopped" + (f": {one_line(event.reason, _FAILURE)}" if event.reason else "")
         case _:
             return event.event
 
@@ -202,12 +204,6 @@ def _end_of_problem(event: ProblemClosed) -> str:
         return "compiled, not measured"
     word = "solved" if event.solved else "not solved"
     return word if event.speedup is None else f"{word}, best {speedup(event.speedup)}"
-
-
-def _end_of_run(event: RunClosed) -> str:
-    if event.complete:
-        return "the run is complete"
-    return "the run stopped" + (f": {one_line(event.reason, _FAILURE)}" if event.reason else "")
 
 
 def _words(name: str) -> str:

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from hkbench.drivers.reading import Reading
+from hkbench.drivers.base import Reading
 from hkbench.headline import SEPARATOR
 from hkbench.monitor.format import duration, gibibytes
 from hkbench.records import Record, SampleKey, Stage

@@ -10,8 +10,7 @@ import platform
 import threading
 from collections.abc import Callable
 
-from hkbench.drivers.opening import Driver, open_driver
-from hkbench.drivers.reading import NotRead, Reading
+from hkbench.drivers.base import Driver, NotRead, Reading, open_driver
 from hkbench.records import DeviceKind, DevicePlace
 from hkbench.store.state import RunState
 

@@ -18,7 +18,7 @@ from rich.text import Text
 from hkbench.monitor.files import SampleFiles, Unreadable
 from hkbench.monitor.histogram import histogram
 from hkbench.monitor.verdict import verdict_view
-from hkbench.records import KernelProfile, KernelResources, SampleKey, Verdict
+from hkbench.records import KernelProfile, KernelResources, SampleKey
 from hkbench.store.figures import kernel_interval, kernel_time, speedup, speedup_interval
 from hkbench.store.sample import whole_prompt
 from hkbench.store.sanitize import one_line, strip_escapes
@@ -45,18 +45,6 @@ def show(view: str, look: Look) -> RenderableType:
         return VIEWS[view](look)
     except Unreadable as error:
         return Text(str(error), style="dim")
-
-
-def _verdict(look: Look) -> RenderableType:
-    return verdict_view(look.files)
-
-
-def _code(look: Look) -> RenderableType:
-    return _highlighted(look.files.text(look.files.folder.code), _CandidateLexer(), look.dark, numbers=True)
-
-
-def _reply(look: Look) -> RenderableType:
-    return _highlighted(look.files.text(look.files.folder.response), "markdown", look.dark)
 
 
 def _prompt(look: Look) -> RenderableType:
@@ -122,19 +110,14 @@ def _timing(look: Look) -> RenderableType:
     verdict = look.files.verdict()
     sides = [("baseline", verdict.baseline, "cyan"), ("candidate", verdict.candidate, "green")]
     parts: list[RenderableType] = []
-    if verdict.speedup is not None:
-        parts.append(Text(f"speed-up {_speedup(verdict)}", style="bold"))
+    if (found := verdict.speedup) is not None:
+        parts.append(Text(f"speed-up {speedup_interval(found.value, found.low, found.high)}", style="bold"))
     for name, timing, style in sides:
         if timing is None:
             continue
         head = f"{name}: median {kernel_interval(timing.median)} of {len(timing.samples)} runs, {timing.clock}"
         parts += [Text(head, style="bold"), histogram(timing.samples, max(20, look.width - 4), style)]
     return Group(*parts) if parts else Text("Not timed (failed before timing).", style="dim")
-
-
-def _speedup(verdict: Verdict | None) -> str:
-    found = verdict.speedup if verdict is not None else None
-    return speedup_interval(found.value, found.low, found.high) if found is not None else "none"
 
 
 def _profile(look: Look) -> RenderableType:
@@ -209,13 +192,15 @@ def _diff_style(line: str) -> str:
 
 #: By name, in the order of their keys.
 VIEWS: dict[str, Callable[[Look], RenderableType]] = {
-    "verdict": _verdict,
-    "code": _code,
+    "verdict": lambda look: verdict_view(look.files),
+    "code": lambda look: _highlighted(
+        look.files.text(look.files.folder.code), _CandidateLexer(), look.dark, numbers=True
+    ),
     "diff": _diff,
     "output": _output,
     "timing": _timing,
     "profile": _profile,
-    "reply": _reply,
+    "reply": lambda look: _highlighted(look.files.text(look.files.folder.response), "markdown", look.dark),
     "prompt": _prompt,
 }
 

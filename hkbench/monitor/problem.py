@@ -148,7 +148,8 @@ class ProblemScreen(RunScreen):
             at = self._keys[samples.highlighted] if samples.highlighted is not None and self._keys else None
             samples.clear_options()
             samples.add_options([Option(line) for line in lines])
-            first = _telling(state) or (keys[0] if keys else None)
+            # What a person wants to see first: the best, else the newest failure, else the newest one.
+            first = best or state.tally.newest_failure or max(state.samples, default=None)
             wanted = at if at in keys else first
             samples.highlighted = keys.index(wanted) if wanted is not None else None
         else:
@@ -286,8 +287,3 @@ class ProblemScreen(RunScreen):
 
     def action_leave(self) -> None:
         self.dismiss()
-
-
-def _telling(state: ProblemState) -> tuple[int, int] | None:
-    """Return the sample that a person wants to see first: the best, else the newest failure, else the newest one."""
-    return state.tally.best or state.tally.newest_failure or max(state.samples, default=None)

@@ -52,16 +52,12 @@ class Result:
         if not self.speedups:
             return None
         if len(self.speedups) == 1 or not interval:
-            return _geometric_mean(self.speedups), None, None
+            # numpy takes a tenth of a second to import, which a run without a correct sample need not spend.
+            from hkbench.stats import geometric_mean
+
+            return geometric_mean(self.speedups), None, None
         found = _interval(self.speedups)
         return found.value, found.low, found.high
-
-
-# numpy takes a tenth of a second to import, which a run without a correct sample need not spend.
-def _geometric_mean(speedups: tuple[float, ...]) -> float:
-    from hkbench.stats import geometric_mean
-
-    return geometric_mean(speedups)
 
 
 @lru_cache(maxsize=64)

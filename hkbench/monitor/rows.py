@@ -12,7 +12,7 @@ from hkbench.monitor.cells import attempt_cells, name_style, phase_word
 from hkbench.monitor.format import count, duration
 from hkbench.records import CORRECT, Outcome
 from hkbench.store.figures import interval, speedup
-from hkbench.store.samples import ON_DISK, Phase, ProblemState, SampleState
+from hkbench.store.samples import ON_DISK, Phase, ProblemState
 from hkbench.store.sanitize import one_line
 from hkbench.store.state import RunState
 
@@ -256,7 +256,9 @@ def under_way(problem: ProblemState, now: float, *, brief: bool = False) -> str:
         if problem.advised is not None:
             return f"asking judge {duration(max(0.0, now - problem.advised))}"
         return problem.pending
-    (attempt, number), sample = max(running, key=lambda item: (_rank(item[1]), -item[1].since))
+    (attempt, number), sample = max(
+        running, key=lambda item: (_FURTHEST.index(item[1].phase) + item[1].measured, -item[1].since)
+    )
     seconds = max(0.0, now - sample.since)
     if brief:
         took, more = duration(seconds) if seconds < 59.5 else f"{seconds / 60:.0f} min", ""
@@ -268,7 +270,3 @@ def under_way(problem: ProblemState, now: float, *, brief: bool = False) -> str:
 
 _FURTHEST = (Phase.ASKED, Phase.ANSWERED, Phase.EVALUATED)
 _BRIEF = {Phase.ASKED: "model", Phase.ANSWERED: "queued"}
-
-
-def _rank(sample: SampleState) -> int:
-    return _FURTHEST.index(sample.phase) + sample.measured

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from hkbench.drivers.reading import Reading
+from hkbench.drivers.base import Reading
 from hkbench.monitor.devices import DeviceNow, devices_now
 from hkbench.monitor.result import Result
 from hkbench.records import BackendName, DeviceKind, FailureKind, Outcome, Record, SampleKey, Stage, Status

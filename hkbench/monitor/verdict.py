@@ -121,16 +121,12 @@ def _call(files: SampleFiles) -> list[tuple[str, Text]]:
     try:
         found = files.fields(files.folder.extraction)
         note = f": {found['note']}" if found.get("note") else ""
-        rows.append(("code", Text(one_line(f"{_where_found(found.get('rule'))}{note}", 400))))
+        rule = str(found.get("rule"))
+        where = f"taken from: {_RULES[rule]}" if rule in _RULES else f"taken by rule {rule}"
+        rows.append(("code", Text(one_line(f"{where}{note}", 400))))
     except Unreadable:
         pass
     return rows
-
-
-def _where_found(rule: object) -> str:
-    """Return which part of the reply is the code, in words."""
-    words = _RULES.get(str(rule))
-    return f"taken from: {words}" if words is not None else f"taken by rule {rule}"
 
 
 def _stages(stages: tuple[StageTime, ...]) -> Table:

@@ -6,8 +6,7 @@ import re
 from dataclasses import replace
 
 from hkbench.moves.base import Site, Span
-from hkbench.moves.embedded import native_code
-from hkbench.moves.python_source import PythonSource
+from hkbench.moves.python_source import PythonSource, native_code
 
 _FAST = {"expf": "__expf", "logf": "__logf", "powf": "__powf", "sinf": "__sinf", "cosf": "__cosf"}
 _LOG2_E = "1.4426950408889634"

@@ -6,7 +6,7 @@ import ast
 import hashlib
 import re
 
-from hkbench.moves.embedded import CODE
+from hkbench.moves.python_source import CODE
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _SPACE = re.compile(r"[ \t]+")
@@ -25,7 +25,8 @@ def key_of(source: str) -> str:
             _leave_out_docstring(node)
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and CODE.search(node.value):
-            node.value = _normalised(node.value)
+            # Comments and empty lines are left out; line ends stay, which pragmas and macros need.
+            node.value = _LINES.sub("\n", _SPACE.sub(" ", _COMMENT.sub(" ", node.value))).strip()
     return _digest(ast.dump(tree))
 
 
@@ -33,11 +34,6 @@ def _leave_out_docstring(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast
     first = node.body[0] if node.body else None
     if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
         first.value.value = ""
-
-
-def _normalised(code: str) -> str:
-    """Leave out comments and empty lines; line ends stay, which pragmas and macros need."""
-    return _LINES.sub("\n", _SPACE.sub(" ", _COMMENT.sub(" ", code))).strip()
 
 
 def _digest(text: str) -> str:

@@ -7,8 +7,7 @@ import re
 from collections.abc import Mapping
 
 from hkbench.moves.base import Site, write
-from hkbench.moves.embedded import native_code
-from hkbench.moves.python_source import PythonSource
+from hkbench.moves.python_source import PythonSource, native_code
 
 _SIZE = re.compile(r"block|tile|chunk|unroll|stage|warp|thread|group|panel|split|rows_per|_per_|vec|^b[mnk]$", re.I)
 _CONSTANT = re.compile(
@@ -21,13 +20,13 @@ _MAX_SIZE = 4096
 _STEPS = 3  #: doublings up and down from what stands there
 
 
-def sizes_of(value: int, largest: int = _MAX_SIZE) -> list[str]:
+def sizes_of(value: int) -> list[str]:
     """Return sizes around one, each twice the one before it: 16 to 1024 for 128."""
     found = {value}
     for power in range(1, _STEPS + 1):
         if value % 2**power == 0:
             found.add(value >> power)
-        if value << power <= largest:
+        if value << power <= _MAX_SIZE:
             found.add(value << power)
     return [str(size) for size in sorted(found) if size > 0]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from hkbench.moves.base import Site
-from hkbench.moves.embedded import native_code
-from hkbench.moves.python_source import PythonSource
+from hkbench.moves.python_source import PythonSource, native_code
 
 _CACHES = ("default", 'cache_modifier=".ca"', 'cache_modifier=".cg"', 'eviction_policy="evict_last"')
 _KERNEL = re.compile(r"__global__[^{;]*?\w+\s*\(([^)]*)\)\s*\{")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ast_grep_py import SgNode, SgRoot
 
 from hkbench.moves.base import Site
-from hkbench.moves.embedded import native_code
+from hkbench.moves.python_source import native_code
 
 _UNROLLS = (2, 4, 8)
 _SCHEDULE = re.compile(r"schedule\(\s*(static|dynamic|guided)\s*(?:,\s*\d+\s*)?\)")
@@ -48,21 +48,17 @@ def loops_of(source: str) -> Iterator[Loop]:
             match = _COUNTED.match(head)
             if match is None:
                 continue
+            before = code[code.rfind("\n", 0, begin) + 1 : begin]
             yield Loop(
                 at=start + begin,
                 node=node,
                 header=(start + begin, start + begin + len(head)),
                 variable=match.group(1),
-                indent=_indent(code, begin),
+                indent=None if before.strip() else before,
                 pragma=_pragma_before(code, begin, start),
                 innermost=not any(body.find_all(kind="for_statement")) and body.kind() != "for_statement",
                 outermost=not any(parent.kind() == "for_statement" for parent in node.ancestors()),
             )
-
-
-def _indent(code: str, begin: int) -> str | None:
-    before = code[code.rfind("\n", 0, begin) + 1 : begin]
-    return None if before.strip() else before
 
 
 def _pragma_before(code: str, begin: int, start: int) -> tuple[int, int] | None:
@@ -172,14 +168,8 @@ def _only_loop(outer: Loop, loops: list[Loop]) -> Loop | None:
 
 
 def _inserted(move: str, label: str, loop: Loop, texts: tuple[str, ...]) -> Site:
-    return Site(move, label, tuple(map(_named, texts)), 0, ((loop.at, loop.at),), _in_lines(texts, loop.indent))
-
-
-def _named(text: str) -> str:
-    return text.strip().removeprefix("#pragma ") or "as it is"
-
-
-def _in_lines(texts: tuple[str, ...], indent: str | None) -> tuple[tuple[str, ...], ...]:
-    """Put each pragma on a line of its own, wherever the loop begins."""
-    before, after = ("\n", "") if indent is None else ("", indent)
-    return tuple((f"{before}{text}{after}" if text else "",) for text in texts)
+    # Each pragma gets a line of its own, wherever the loop begins.
+    before, after = ("\n", "") if loop.indent is None else ("", loop.indent)
+    edits = tuple((f"{before}{text}{after}" if text else "",) for text in texts)
+    names = tuple(text.strip().removeprefix("#pragma ") or "as it is" for text in texts)
+    return Site(move, label, names, 0, ((loop.at, loop.at),), edits)

@@ -1,11 +1,15 @@
-"""Places in a candidate's Python file, from its syntax tree."""
+"""Places in a candidate's Python file, from its syntax tree, and the C++ that its strings hold."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 
 from hkbench.moves.base import Site, Span
+
+#: A definition of a function with a body: what else stands in braces in strings of Python is rarely that.
+CODE = re.compile(r"\)[^;{}]*\{.*;", re.DOTALL)
 
 
 class PythonSource:
@@ -46,3 +50,16 @@ class PythonSource:
             name = f"{label} {len(found) + 1}"
             found.append(Site(move, name, tuple(choices), 0, ((at, at),), tuple((text,) for text in texts)))
         return found
+
+
+def native_code(source: str) -> Iterator[tuple[int, str]]:
+    """Yield each string of a Python file that is C++ code, with the place of its first character in the file.
+
+    Strings with escapes are left out: their characters do not stand in the file as they are.
+    """
+    file = PythonSource(source)
+    for node in file.nodes:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and CODE.search(node.value):
+            at = source.find(node.value, *file.span(node))
+            if at >= 0:
+                yield at, node.value

@@ -43,10 +43,11 @@ def load_problem(path: Path) -> Problem:
             "at its top level (docs/problems.md)"
         )
     sha256 = hashlib.sha256(data).hexdigest()
+    level = _LEVEL.fullmatch(path.absolute().parent.name)
     return Problem(
         number=problem_number(path) or 0,
         name=path.stem,
-        level=_level(path),
+        level=int(level[1]) if level is not None else None,
         path=path,
         source=source,
         sha256=sha256,
@@ -61,11 +62,6 @@ def load_problem(path: Path) -> Problem:
 def problem_number(path: Path) -> int | None:
     """Return the number before the first underscore of a file name, or `None`: 19 for `19_ReLU.py`."""
     found = _NUMBERED.match(path.name)
-    return int(found.group(1)) if found else None
-
-
-def _level(path: Path) -> int | None:
-    found = _LEVEL.fullmatch(path.absolute().parent.name)
     return int(found.group(1)) if found else None
 
 

@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 
 from hkbench.cdna import LDS_BYTES, MAX_WAVES, SIMDS, WAVE, allocated, waves_by_registers, workgroups_by_lds
-from hkbench.records import DeviceFacts, DeviceKind, KernelUse
+from hkbench.records import DeviceFacts, KernelUse
 
 _NVIDIA = ("sm_90",)
 _NVIDIA_REGISTERS, _NVIDIA_WARPS, _NVIDIA_BLOCKS, _NVIDIA_WARP = 65536, 64, 32, 32
@@ -32,13 +32,10 @@ def limit_of(use: KernelUse, facts: DeviceFacts) -> Limit | None:
     if use.block is None:
         return None
     threads = math.prod(use.block)
-    if facts.kind is DeviceKind.ROCM and facts.arch in LDS_BYTES:
+    if facts.arch in LDS_BYTES:
         found = [_amd_registers(use), _amd_lds(use, facts.arch, threads)]
-    elif facts.kind is DeviceKind.CUDA and facts.arch in _NVIDIA:
-        found = [
-            _nvidia_registers(use, threads),
-            _nvidia_shared(use, facts, threads),
-        ]
+    elif facts.arch in _NVIDIA:
+        found = [_nvidia_registers(use, threads), _nvidia_shared(use, facts, threads)]
     else:
         return None
     known = [limit for limit in found if limit is not None]
@@ -49,9 +46,9 @@ def launched_share(use: KernelUse, facts: DeviceFacts) -> float | None:
     """Return the share of the device's wave slots that the launch's blocks can fill; None if not known."""
     if use.grid is None or use.block is None or not facts.compute_units:
         return None
-    if facts.kind is DeviceKind.ROCM and facts.arch in LDS_BYTES:
+    if facts.arch in LDS_BYTES:
         wave, slots = WAVE, MAX_WAVES * SIMDS
-    elif facts.kind is DeviceKind.CUDA and facts.arch in _NVIDIA:
+    elif facts.arch in _NVIDIA:
         wave, slots = _NVIDIA_WARP, _NVIDIA_WARPS
     else:
         return None
@@ -78,7 +75,8 @@ def _nvidia_registers(use: KernelUse, threads: int) -> Limit | None:
     if use.registers is None or not threads:
         return None
     warps = math.ceil(threads / _NVIDIA_WARP)
-    blocks = min(_NVIDIA_BLOCKS, _NVIDIA_REGISTERS // (_rounded(use.registers) * warps * _NVIDIA_WARP))
+    registers = max(1, math.ceil(use.registers / _NVIDIA_UNIT)) * _NVIDIA_UNIT  # as they are given out
+    blocks = min(_NVIDIA_BLOCKS, _NVIDIA_REGISTERS // (registers * warps * _NVIDIA_WARP))
     share = min(1.0, blocks * warps / _NVIDIA_WARPS)
     return Limit(share, f"{use.registers} registers a thread leave room for {blocks} blocks a multiprocessor")
 
@@ -93,7 +91,3 @@ def _nvidia_shared(use: KernelUse, facts: DeviceFacts, threads: int) -> Limit | 
 def _by_blocks(lds: int, blocks: int, threads: int, wave: int, slots: int, word: str) -> Limit:
     share = min(1.0, blocks * math.ceil(threads / wave) / slots)
     return Limit(share, f"{lds} bytes of {word} a block leave room for {blocks} blocks a compute unit")
-
-
-def _rounded(registers: int) -> int:
-    return max(_NVIDIA_UNIT, math.ceil(registers / _NVIDIA_UNIT) * _NVIDIA_UNIT)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hkbench.backends import find_backend
+from hkbench.device_kinds import model_of
 from hkbench.records import BEYOND_KERNELBENCH, BackendName, DeviceKind, EvaluationSettings, Rule, RuleSet, Track
 from hkbench.records.trust import FOREIGN_SHARE
 
@@ -32,7 +33,7 @@ def contract(
             f"higher-precision reference, rtol: {limits}; {compared}"
         )
     on_device = "the device's clock, from the release of the inputs until the current stream has done its work"
-    clock = "wall clock" if device is DeviceKind.CPU else on_device
+    clock = "wall clock" if model_of(device).candidates_device(0) == "cpu" else on_device
     rules = [
         f"One self-contained Python file defines `class ModelNew(nn.Module)`; its kernels are written in "
         f"{find_backend(backend).language}. It may use the standard library and torch, and reads no other file of "
@@ -66,7 +67,7 @@ def _shapes_text(settings: EvaluationSettings, shapes: Sequence[Mapping[str, int
 
 def fair_play(settings: EvaluationSettings, device: DeviceKind) -> dict[Rule, str]:
     """Return what is demanded beyond KernelBench's own contract, rule by rule."""
-    on_cpu = device is DeviceKind.CPU
+    on_cpu = model_of(device).candidates_device(0) == "cpu"
     where = "on the CPU" if on_cpu else "on the device of the inputs"
     ended = "its work is done" if on_cpu else "its work is done or queued on the current stream"
     streams = "" if on_cpu else " and no streams that are not joined"

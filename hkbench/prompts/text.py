@@ -39,7 +39,10 @@ def first_errors(text: str, limit: int = 4000) -> str:
 
     Output without a recognisable error line is cut to its end, where tools usually say why they stopped.
     """
-    lines = [_shorten(line) for line in clean(text).splitlines()]
+    lines = [
+        line if len(line) <= _LINE_LIMIT else f"{line[: _LINE_LIMIT - 20]} [... line cut]"
+        for line in clean(text).splitlines()
+    ]
     hits = [number for number, line in enumerate(lines) if _ERROR_LINE.search(line)]
     if not hits:
         return ending("\n".join(lines), limit)
@@ -68,7 +71,3 @@ def ending(text: str, limit: int = 4000) -> str:
     note = "[... beginning left out]\n"
     tail = text[-(limit - len(note)) :]
     return note + tail[tail.find("\n") + 1 :]
-
-
-def _shorten(line: str) -> str:
-    return line if len(line) <= _LINE_LIMIT else f"{line[: _LINE_LIMIT - 20]} [... line cut]"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from hkbench.records.metrics import BANDWIDTH_OF_PEAK, FLOPS_OF_PEAK, LDS_CONFLICTS, MATRIX_UNIT_USE
-from hkbench.records.profile import KernelProfile, KernelResources, KernelUse, Owner
+from hkbench.records.profile import KernelResources, KernelUse, Owner
 from hkbench.records.verdict import Verdict
 
 #: A unit that is this busy is what a kernel waits for: Nsight Compute's guide calls a kernel bound by a unit from 60 %
@@ -39,7 +39,9 @@ def bottleneck_of(verdict: Verdict) -> Bottleneck | None:
     comes near to it.
     """
     resources = {one.name: one for one in verdict.resources}
-    kernel = _longest(verdict.profile)
+    kernels = verdict.profile.kernels if verdict.profile is not None else ()
+    own = (one for one in kernels if one.owner is Owner.CANDIDATE)
+    kernel = max(own, key=lambda one: one.seconds, default=None)
     if kernel is not None:
         found = _by_counters(kernel, resources.get(kernel.name))
         if found is not None:
@@ -48,11 +50,6 @@ def bottleneck_of(verdict: Verdict) -> Bottleneck | None:
     if verdict.floor is not None and sol is not None and sol.fraction >= BUSY:
         return Bottleneck.GMEM if verdict.floor.bound == "bytes" else Bottleneck.COMPUTE
     return None
-
-
-def _longest(profile: KernelProfile | None) -> KernelUse | None:
-    own = [one for one in profile.kernels if one.owner is Owner.CANDIDATE] if profile is not None else []
-    return max(own, key=lambda one: one.seconds, default=None)
 
 
 def _by_counters(kernel: KernelUse, compiled: KernelResources | None) -> Bottleneck | None:

@@ -52,12 +52,10 @@ def held(verdict: Verdict, rtol: Mapping[str, float]) -> HeldValues:
         text=text,
         wider=any(_plain(tolerance) < rtol[tolerance.dtype] for tolerance in recorded),
         tolerances=tuple(tolerance for _, _, tolerance in found),
-        trials=tuple(_without_share(trial) for trial in verdict.trials) if changed else verdict.trials,
+        trials=tuple(trial.model_copy(update={"max_error_over_tolerance": None}) for trial in verdict.trials)
+        if changed
+        else verdict.trials,
     )
-
-
-def _without_share(trial: Trial) -> Trial:
-    return trial.model_copy(update={"max_error_over_tolerance": None})
 
 
 def _plain(tolerance: Tolerance) -> float:

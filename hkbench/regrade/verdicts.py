@@ -72,13 +72,10 @@ def regrade(verdict: Verdict, code: bytes, rules: Rules) -> Regraded:
         return Regraded(again=str(lack))
     if now == verdict:
         return Regraded()
-    return Regraded(now if now.clocks is None else _as_then(now))
-
-
-def _as_then(verdict: Verdict) -> Verdict:
-    conditions = verdict.conditions
-    not_checked = tuple(dict.fromkeys((*conditions.not_checked, AS_THEN)))
-    return _with(verdict, conditions=conditions.model_copy(update={"not_checked": not_checked}))
+    if now.clocks is not None:
+        not_checked = tuple(dict.fromkeys((*now.conditions.not_checked, AS_THEN)))
+        now = _with(now, conditions=now.conditions.model_copy(update={"not_checked": not_checked}))
+    return Regraded(now)
 
 
 class _NotRecorded(Exception):

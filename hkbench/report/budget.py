@@ -109,6 +109,7 @@ def _worked(problem: ProblemView, facts: RunFacts) -> Iterator[_Worked]:
         samples = [sample for attempt in attempts for sample in attempt]
         if any(one.judged for one in samples):
             calls = [call for call in problem.calls if start <= call.key.attempt < end]
+            seconds = [*(call.generation_seconds for call in calls), *(one.evaluation_seconds for one in samples)]
             yield _Worked(
                 stage=stage,
                 before=_best(problem.attempts[: start - 1]),
@@ -116,7 +117,7 @@ def _worked(problem: ProblemView, facts: RunFacts) -> Iterator[_Worked]:
                 attempts=len(attempts),
                 tokens=_tokens(calls),
                 cost=_cost(calls, facts),
-                seconds=math.fsum(_seconds(calls, samples)),
+                seconds=math.fsum(one for one in seconds if one is not None and math.isfinite(one)),
             )
 
 
@@ -142,8 +143,3 @@ def _cost(calls: Sequence[CallView], facts: RunFacts) -> float | None:
             return None
         total += cost
     return total
-
-
-def _seconds(calls: Sequence[CallView], samples: Sequence[SampleView]) -> Iterator[float]:
-    found = [*(call.generation_seconds for call in calls), *(sample.evaluation_seconds for sample in samples)]
-    return (value for value in found if value is not None and math.isfinite(value))

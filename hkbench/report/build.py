@@ -377,7 +377,7 @@ def _headline(run: RunView, problems: Sequence[ProblemView]) -> Headline:
         fast_p=_fast_p(best, len(judged)) if judged and is_timed(run.config) else None,
         fast_p_over_best=_fast_p_over_best(best, len(judged)),
         over_baselines=_over_baselines(best),
-        sol=_mean_sol(best),
+        sol=_mean_speedup([sample.sol.fraction for sample in best if sample.sol is not None]),
         sol_bounds=_sol_bounds(best),
         pass_at_k=_pass_at_k(run, problems),
         geometric_mean_speedup=_mean_speedup(speedups),
@@ -401,11 +401,6 @@ def _own_kernels(faster: Sequence[SampleView]) -> OwnKernels:
         not_profiled=whose.count(None),
         languages=aggregate.languages(faster),
     )
-
-
-def _executed(run: RunView) -> bool:
-    """Return whether candidates were executed: else nothing but a failure is known of any."""
-    return run.config.compiled_for is None
 
 
 def _is_judged(problem: ProblemView) -> bool:
@@ -440,10 +435,6 @@ def _over_baselines(best: Sequence[SampleView]) -> dict[BaselineName, Estimate]:
     return {name: mean for name, mean in means.items() if mean is not None}
 
 
-def _mean_sol(best: Sequence[SampleView]) -> Estimate | None:
-    return _mean_speedup([sample.sol.fraction for sample in best if sample.sol is not None])
-
-
 def _sol_bounds(best: Sequence[SampleView]) -> dict[BoundQuality, int]:
     bounds = [sample.sol.bound for sample in best if sample.sol is not None]
     return {bound: bounds.count(bound) for bound in BoundQuality if bound in bounds}
@@ -451,7 +442,7 @@ def _sol_bounds(best: Sequence[SampleView]) -> dict[BoundQuality, int]:
 
 def _pass_at_k(run: RunView, problems: Sequence[ProblemView]) -> tuple[PassAtK, ...]:
     counts = []  # (n, c) of each problem
-    for problem in problems if _executed(run) else ():
+    for problem in problems if run.config.compiled_for is None else ():
         first = [s for s in problem.attempts[0] if s.judged] if problem.attempts else []
         counts.append((len(first), sum(s.correct for s in first)))
     rows = []

@@ -53,9 +53,10 @@ def trace(problem: ProblemView, written: Mapping[SampleKey, str] = MappingProxyT
     best = best_of(judged)
     if best is not None:
         way = way_to_best(problem)
+        results = {sample.key.attempt: _result(sample) for sample in reversed(judged)}  # of its first sample
         lines += [f"The best kernel is that of attempt {best.key.attempt}, {_result(best)}. It came about so:", ""]
         lines += [
-            f"{number}. {_step(problem, attempt)}: {_of(judged, attempt)}{_brought(problem, attempt)}"
+            f"{number}. {_step(problem, attempt)}: {results.get(attempt, 'not judged')}{_brought(problem, attempt)}"
             for number, attempt in enumerate(way, 1)
         ]
         lines.append("")
@@ -165,10 +166,6 @@ def _step(problem: ProblemView, attempt: int) -> str:
 def _brought(problem: ProblemView, attempt: int) -> str:
     gain, parent = gain_of(problem, attempt), problem.parents.get(attempt)
     return "" if gain is None or parent is None else f", {speedup(gain)} over attempt {parent.attempt}"
-
-
-def _of(judged: Sequence[SampleView], attempt: int) -> str:
-    return next((_result(sample) for sample in judged if sample.key.attempt == attempt), "not judged")
 
 
 def _result(sample: SampleView) -> str:

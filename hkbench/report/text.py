@@ -314,14 +314,11 @@ def sample_line(sample: SampleReport, *, named: bool = True) -> str:
         times = fmt.times(sample.candidate_seconds, sample.baseline_seconds)
         beside = [f"{fmt.estimate(over)} over {name}" for name, over in sample.over_baselines.items()]
         beside += [f"{fmt.percent(sample.sol.fraction)} of the {sample.sol.bound} floor"] if sample.sol else []
-        said = "; ".join([*beside, own, *_shapes(sample)])
+        further = sample.shapes
+        shapes = [] if further is None else [f"right on {further.right} of {further.checked} further shapes"]
+        said = "; ".join([*beside, own, *shapes])
         return f"{label}  {fmt.estimate(sample.speedup)}  {times}; {said}".strip()
     return f"{label}, {sample.kind} at {sample.stage}: {sample.message}".removeprefix(", ")
-
-
-def _shapes(sample: SampleReport) -> list[str]:
-    further = sample.shapes
-    return [] if further is None else [f"right on {further.right} of {further.checked} further shapes"]
 
 
 def _definitions(report: Report) -> list[str]:

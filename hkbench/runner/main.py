@@ -174,7 +174,16 @@ class Runner:
         self._model = model.to(self._device)
         own = {name for name, _ in self._model.named_parameters(remove_duplicate=False)}
         state = self._model.state_dict().items()
-        made = [_form_of(name, value, name in own, same.get(name, name)) for name, value in state]
+        made = [
+            messages.StateForm(
+                name=name,
+                shape=list(value.shape),
+                dtype=memory.dtype_name(value.dtype),
+                parameter=name in own,
+                same=same.get(name, name),
+            )
+            for name, value in state
+        ]
         return messages.ModelMade(state=made)
 
     def parameters(self, request: messages.Parameters) -> messages.Done:
@@ -416,11 +425,6 @@ def _alone(only: messages.OnlyGpu | None) -> torch.device | None:
     os.environ["CUDA_VISIBLE_DEVICES"] = only.visible
     found = torch.cuda.get_device_properties(0)  # code of the candidate's may have asked the driver behind torch's back
     return torch.device("cuda:0") if f"GPU-{found.uuid}" == only.uuid else None
-
-
-def _form_of(name: str, value: torch.Tensor, is_parameter: bool, same: str) -> messages.StateForm:
-    dtype = memory.dtype_name(value.dtype)
-    return messages.StateForm(name=name, shape=list(value.shape), dtype=dtype, parameter=is_parameter, same=same)
 
 
 @contextlib.contextmanager

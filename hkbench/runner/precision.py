@@ -82,9 +82,11 @@ class PrecisionWatch:
         def watched(*given: Any) -> Any:
             keys = given[: flag.name.count("{")]
             value = given[len(keys)] if len(given) > len(keys) else None
-            before = _first(getter(*keys)) if getter is not None else None
+            before = getter(*keys) if getter is not None else None
+            before = before[0] if isinstance(before, tuple) else before
             result = setter(*given)
-            if _lowers(value) and value != before:
+            lowers = value is True or (isinstance(value, str) and value in _SHORT)
+            if lowers and value != before:
                 self._note(flag.name.format(*keys), str(value))
             return result
 
@@ -106,11 +108,3 @@ class PrecisionWatch:
         while frame is not None and frame.f_code.co_filename != self._path:
             frame = frame.f_back
         self._new.append({"flag": flag, "value": value, "line": None if frame is None else frame.f_lineno})
-
-
-def _first(value: Any) -> Any:
-    return value[0] if isinstance(value, tuple) else value
-
-
-def _lowers(value: Any) -> bool:
-    return value is True or (isinstance(value, str) and value in _SHORT)

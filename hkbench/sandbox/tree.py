@@ -159,7 +159,8 @@ class Tree:
         """
         if processes is None:
             processes = self.walk()
-        inherited = sum(_ended_children_seconds(pid) for pid in self._own)
+        own = (process for pid in self._own if (process := _look(pid)) is not None)
+        inherited = sum(process.ended_children_seconds for process in own)
         return self._ledger.total(processes.values(), inherited)
 
     def queued(self) -> dict[int, tuple[int, int]] | None:
@@ -267,11 +268,6 @@ def _stat(pid: int) -> tuple[str, list[bytes]]:
     stat = read_small(f"/proc/{pid}/stat")
     end = stat.rindex(b")")
     return stat[stat.index(b"(") + 1 : end].decode(errors="replace"), stat[end + 2 :].split()
-
-
-def _ended_children_seconds(pid: int) -> float:
-    process = _look(pid)
-    return 0.0 if process is None else process.ended_children_seconds
 
 
 def _cpu_clock(pid: int) -> float | None:

@@ -30,12 +30,6 @@ def in_cpp(expression: str | int) -> str:
     return _cpp(_parsed(expression))
 
 
-def names_in(expression: str | int) -> set[str]:
-    """Return the names of an expression, those of functions left out."""
-    tree = _parsed(expression)
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - set(_FUNCTIONS)
-
-
 def _parsed(expression: str | int) -> ast.expr:
     try:
         return ast.parse(str(expression), mode="eval").body

@@ -1,4 +1,4 @@
-"""Where runs lie: those below a folder, the newest of them, and the link `latest` that names it."""
+"""Where runs lie: those below a folder, and the link `latest` that names the newest."""
 
 from __future__ import annotations
 
@@ -33,11 +33,6 @@ def runs_below(root: Path) -> list[Path]:
         with suppress(OSError):  # the link's target vanished
             found.setdefault(_identity(link), link)
     return sorted(found.values(), key=lambda folder: (-last_begun(folder), str(folder)))
-
-
-def newest_run(root: Path) -> Path | None:
-    """Return the run in `root` that was begun or resumed last; `None` where there is none."""
-    return next(iter(runs_below(root)), None)
 
 
 def last_begun(folder: Path) -> float:

@@ -8,7 +8,6 @@ from hkbench.records import CallKey, ProblemClosed, SampleKey
 from hkbench.store.costs import Spending
 from hkbench.store.layout import AdvicePaths, ProblemPaths, RunPaths, SamplePaths
 from hkbench.store.reader import advice_folders, read_exchange, sample_folders
-from hkbench.store.samples import ProblemState
 from hkbench.store.state import RunState
 
 
@@ -26,14 +25,12 @@ def finished_problems(paths: RunPaths, state: RunState, extended: float | None =
         and problem.closed
         and not problem.revised
         and (extended is None or problem.end.time > extended)
-        and _has_verdicts(paths.problem(name), problem)
+        and all(
+            paths.problem(name).sample(*place).result.exists()
+            for place, one in problem.samples.items()
+            if one.verdict is not None
+        )
     }
-
-
-def _has_verdicts(paths: ProblemPaths, problem: ProblemState) -> bool:
-    return all(
-        paths.sample(*place).result.exists() for place, one in problem.samples.items() if one.verdict is not None
-    )
 
 
 def spent_before(paths: RunPaths, state: RunState) -> Spending:

@@ -184,11 +184,6 @@ def _place(name: str) -> tuple[int, str]:
     return (_ORDER.index(head) if head in _ORDER else len(_ORDER), name)
 
 
-def _width(name: str) -> int:
-    """Return the bits a lane of "dwordx4", or of "d16_hi_b16" from gfx11 on."""
-    return _WIDTHS[name.rpartition("_")[2]]
-
-
 def instruction_class(instruction: str) -> str:
     """Return the class of one instruction with its operands, as llvm-objdump prints it: `v_mul_f32_e32 v0, v1, v2`."""
     mnemonic, _, operands = instruction.partition(" ")
@@ -198,7 +193,8 @@ def instruction_class(instruction: str) -> str:
     if memory is not None:
         to_lds = memory["lds"] or (memory["what"] == "load" and re.search(r"\blds\b", operands))
         lds = "_lds" if to_lds else ""
-        return f"{memory['space']}_{memory['what']}{lds}_b{_width(memory['width'])}"
+        bits = _WIDTHS[memory["width"].rpartition("_")[2]]  # a lane, of "dwordx4", or of "d16_hi_b16" from gfx11 on
+        return f"{memory['space']}_{memory['what']}{lds}_b{bits}"
     shared = _LDS.fullmatch(mnemonic)
     if shared is not None:
         transposed = "_tr" if "_tr" in shared["rest"] else ""

@@ -59,7 +59,8 @@ def find_runtime() -> EmulatedRuntime:
         ToolchainUnavailable: there is no compiler, no HIP, no PyTorch, or they do not build this.
     """
     toolchain, torch, cxx = find_hip(), find_torch(), find_cxx()
-    folder = _cache() / _key(toolchain, torch, cxx)
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").resolve()
+    folder = cache / "hkbench" / "emulated" / _key(toolchain, torch, cxx)
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
         made = Path(tempfile.mkdtemp(prefix="building-", dir=folder.parent))
@@ -85,10 +86,6 @@ def find_objdump(toolchain: HipToolchain) -> Path:
             return tools.find("llvm-objdump")
         except NotInspected as reason:
             raise ToolchainUnavailable(f"an emulated GPU needs LLVM's disassembler: {reason}") from None
-
-
-def _cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").resolve() / "hkbench" / "emulated"
 
 
 def _key(toolchain: HipToolchain, torch: TorchFiles, cxx: str) -> str:

@@ -92,6 +92,19 @@ def problem_file(folder: Path, source: str, name: str = "1_Small") -> Problem:
     return load_problem(path)
 
 
+def problem_of_forward(folder: Path, forward: str, inputs: str) -> Problem:
+    """Write a problem without parameters. `forward`: its arguments and what it returns, "x, y: x + y"."""
+    arguments, _, returned = forward.partition(":")
+    source = (
+        "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
+        f"class Model(nn.Module):\n    def forward(self, {arguments}):\n"
+        f"        return {returned}\n"
+        f"def get_inputs():\n    return [{inputs}]\n"
+        "def get_init_inputs():\n    return []\n"
+    )
+    return problem_file(folder, source)
+
+
 def candidate_file(folder: Path, source: str) -> Path:
     """`source`, with the usual imports before it, as `folder/code.py`."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -70,14 +70,9 @@ def main(arguments: Sequence[str]) -> int:
         status = tried.status
     else:
         status = subprocess.run(command, stdin=subprocess.DEVNULL, check=False).returncode
-    if status != 0:
-        _mark(command)
-    return status if status >= 0 else 128 - status
-
-
-def _mark(command: Sequence[str]) -> None:
-    if "-o" in command[:-1]:
+    if status != 0 and "-o" in command[:-1]:
         Path(command[command.index("-o") + 1] + REFUSED).touch()
+    return status if status >= 0 else 128 - status
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -74,9 +74,13 @@ def _attempt(
     try:
         stock(str(folder), False, error_prefix)
     except (RuntimeError, OSError) as error:
-        said = _without(launchers.values(), str(error))
+        said = str(error)
+        for words in launchers.values():
+            said = said.replace(f"{words} ", "")
         refused = len(list(folder.glob(f"*{compiler_wrapper.REFUSED}")))
-        _forget(folder)
+        for pattern in _OBJECTS:
+            for path in folder.glob(pattern):
+                path.unlink()
         if 0 < refused == len(_FAILED.findall(said)):
             if verbose:  # torch then prints what ninja says
                 os.write(1, said.removeprefix(f"{error_prefix}: ").encode())
@@ -86,18 +90,6 @@ def _attempt(
     finally:
         rules.write_text(usual, encoding="utf-8")
     return True
-
-
-def _forget(folder: Path) -> None:
-    for pattern in _OBJECTS:
-        for path in folder.glob(pattern):
-            path.unlink()
-
-
-def _without(launchers: Iterable[str], text: str) -> str:
-    for words in launchers:
-        text = text.replace(f"{words} ", "")
-    return text
 
 
 def _launched_by(launcher: str, variable: str, rules: str) -> str:

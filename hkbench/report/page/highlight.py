@@ -19,11 +19,11 @@ def code_html(source: str, marked: Collection[int] = ()) -> Markup:
     return _lines(code_tokens(source), marked)
 
 
-def diff_html(before: str, after: str, context: int = 3) -> Markup | None:
+def diff_html(before: str, after: str) -> Markup | None:
     """Return the unified diff of two sources; `None` where they do not differ."""
     from pygments.lexers.diff import DiffLexer
 
-    lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), n=context, lineterm=""))[2:]
+    lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm=""))[2:]
     if not lines:
         return None
     return _lines(DiffLexer(stripnl=False, ensurenl=False).get_tokens("\n".join(lines)))

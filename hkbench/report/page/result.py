@@ -97,13 +97,9 @@ def beside_the_cards(report: Report) -> list[tuple[str, str]]:
         unknown = f" ({', '.join(unsure)})" if unsure else ""
         said = f"did the work in {own.own} of the {plural(own.faster, 'faster problem')}{unknown}"
         rows.append(("Own kernels", f"{said}; track {report.track}"))
-    rows.append(("Language of the kernels", _languages(report)))
+    found = ", ".join(f"{one.count} {one.language or 'unknown'}" for one in overall.languages)
+    rows.append(("Language of the kernels", f"asked for {report.config.backend}; samples: {found or 'none'}"))
     return rows
-
-
-def _languages(report: Report) -> str:
-    found = [f"{one.count} {one.language or 'unknown'}" for one in report.overall.languages]
-    return f"asked for {report.config.backend}; samples: {', '.join(found) or 'none'}"
 
 
 def headlines_without_weak(overall: Overall) -> list[tuple[str, list[str]]]:

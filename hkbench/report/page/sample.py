@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -11,7 +10,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 from pydantic import ValidationError
 
-from hkbench.records import Conditions, KernelProfile, RuleSet, Shapes, Verdict, Work
+from hkbench.records import KernelProfile, RuleSet, Shapes, Verdict, Work
 from hkbench.records.profile import Figure
 from hkbench.report import format as fmt
 from hkbench.report.model import Place, ProblemReport, SampleReport
@@ -90,6 +89,7 @@ def read_content(paths: RunPaths, problem: str, sample: SampleReport, parent: Pl
     before = None
     if parent is not None:
         before = _text(paths.problem(problem).sample(parent.attempt, parent.sample).code)
+    files = (folder.code, folder.response, folder.extraction, folder.result, folder.assembly)
     return Content(
         verdict=verdict,
         code=code_html(source[:CODE_LIMIT], marked) if source is not None else None,
@@ -99,7 +99,7 @@ def read_content(paths: RunPaths, problem: str, sample: SampleReport, parent: Pl
         diff=diff_html(before[:CODE_LIMIT], source[:CODE_LIMIT]) if before and source else None,
         log=_cut(failure.detail) if failure is not None else None,
         output=_cut(verdict.output) if verdict is not None else None,
-        files=tuple(_files(paths, folder)),
+        files=tuple((path.name, quote(str(path.relative_to(paths.root)))) for path in files if path.exists()),
     )
 
 
@@ -141,20 +141,15 @@ def _cut(text: str | None, limit: int = LOG_LIMIT) -> Cut | None:
     return Cut(f"{clean[:first]}\n[... {left_out:,} characters ...]\n{clean[first + left_out :]}", left_out)
 
 
-def _files(paths: RunPaths, folder: SamplePaths) -> Iterator[tuple[str, str]]:
-    for path in (folder.code, folder.response, folder.extraction, folder.result, folder.assembly):
-        if path.exists():
-            yield path.name, quote(str(path.relative_to(paths.root)))
-
-
 def conditions(verdict: Verdict) -> list[tuple[str, str]]:
     """Return how the verdict was reached, as names and words; what is not known is left out."""
-    given = verdict.conditions
+    given, isolation = verdict.conditions, verdict.conditions.isolation
+    missing = f"; missing: {'; '.join(isolation.missing)}" if isolation.missing else ""
     rows = [
         ("Device", given.device_name + (f", {given.arch}" if given.arch else "")),
         ("Backend", f"{given.backend}, {given.sizes} sizes, track {given.track}, {given.rules} rules"),
         ("Versions", ", ".join(f"{name} {value}" for name, value in sorted(given.versions.items()))),
-        ("Isolation", _isolation(given)),
+        ("Isolation", f"{isolation.level} by {', '.join(isolation.layers)}{missing}"),
         ("Trials", "; ".join(f"inputs {t.drawn}, {t.parameters} parameters" for t in verdict.trials)),
         ("Further shapes", "" if verdict.shapes is None else _shapes(verdict.shapes)),
         ("Tolerance", ", ".join(f"{t.dtype} {t.rtol:g}{' (widened)' * t.widened_by_eager}" for t in given.tolerances)),
@@ -162,7 +157,7 @@ def conditions(verdict: Verdict) -> list[tuple[str, str]]:
         ("Parameters", {"state_dict": "by name", "order": "by shape and order"}.get(given.weights or "", "")),
         ("Timing", _timing(verdict)),
         ("Clocks", _clocks(verdict)),
-        ("Floor", _floor(verdict)),
+        ("Floor", f"{kernel_time(floor.seconds)} by {floor.bound}" if (floor := verdict.floor) is not None else ""),
         ("Work", f"{work_shares(verdict.work)}; by {verdict.work.source}" if verdict.work is not None else ""),
         ("Whose work", verdict.ownership.label if verdict.ownership is not None else ""),
         ("Lowers precision", "; ".join(f"{one.flag} ({one.seen})" for one in verdict.precision)),
@@ -190,12 +185,6 @@ def _shapes(shapes: Shapes) -> str:
     return "; ".join([shapes.described, *each, f"seed {shapes.seed}", *shapes.not_checked])
 
 
-def _isolation(given: Conditions) -> str:
-    isolation = given.isolation
-    missing = f"; missing: {'; '.join(isolation.missing)}" if isolation.missing else ""
-    return f"{isolation.level} by {', '.join(isolation.layers)}{missing}"
-
-
 def _timing(verdict: Verdict) -> str:
     if verdict.candidate is None or verdict.baseline is None:
         return ""
@@ -208,10 +197,6 @@ def _clocks(verdict: Verdict) -> str:
     if verdict.clocks is None:
         return ""
     return "agree" if verdict.clocks.agree else "do not agree: " + "; ".join(verdict.clocks.reasons)
-
-
-def _floor(verdict: Verdict) -> str:
-    return f"{kernel_time(verdict.floor.seconds)} by {verdict.floor.bound}" if verdict.floor is not None else ""
 
 
 def work_shares(work: Work) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.small_problems import problem_file
+from support.small_problems import problem_of_forward
 
 from hkbench.analysis import compare, domains
 from hkbench.analysis.input_distributions import OWN, Variator
@@ -15,14 +15,7 @@ from hkbench.records import SizeSet
 
 
 def drawn_by(folder: Path, forward: str, inputs: str) -> tuple[Reference, Variator]:
-    source = (
-        "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
-        f"class Model(nn.Module):\n    def forward(self, {forward.partition(':')[0]}):\n"
-        f"        return {forward.partition(':')[2]}\n"
-        f"def get_inputs():\n    return [{inputs}]\n"
-        "def get_init_inputs():\n    return []\n"
-    )
-    reference = Reference(problem_file(folder, source), SizeSet.FULL, torch.device("cpu"), 0)
+    reference = Reference(problem_of_forward(folder, forward, inputs), SizeSet.FULL, torch.device("cpu"), 0)
     return reference, Variator(reference)
 
 

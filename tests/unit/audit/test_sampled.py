@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.small_problems import problem_file
+from support.small_problems import problem_of_forward
 
 from hkbench.audit.audit import audit_problem
 from hkbench.audit.controls import Trial
@@ -22,14 +22,7 @@ READ = {
 
 
 def audited(folder: Path, forward: str, inputs: str) -> ProblemAudit:
-    source = (
-        "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
-        f"class Model(nn.Module):\n    def forward(self, {forward.partition(':')[0]}):\n"
-        f"        return {forward.partition(':')[2]}\n"
-        f"def get_inputs():\n    return [{inputs}]\n"
-        "def get_init_inputs():\n    return []\n"
-    )
-    return audit_problem(problem_file(folder, source), SizeSet.CPU, torch.device("cpu"), 5)
+    return audit_problem(problem_of_forward(folder, forward, inputs), SizeSet.CPU, torch.device("cpu"), 5)
 
 
 def test_what_is_read_stands_in_for_the_rest() -> None:

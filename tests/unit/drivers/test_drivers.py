@@ -15,9 +15,9 @@ import pytest
 from support.run_folder import RunFolder, run_config
 
 from hkbench.drivers.amd import AmdSmi
+from hkbench.drivers.base import NotRead, Reading
 from hkbench.drivers.nvidia import Nvml
 from hkbench.drivers.nvidia_smi import NvidiaSmi
-from hkbench.drivers.reading import NotRead, Reading
 from hkbench.monitor.live import Watch
 from hkbench.records import ClockState, DeviceKind, DevicePlace
 

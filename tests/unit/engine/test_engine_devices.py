@@ -16,8 +16,7 @@ from support.run_folder import ISOLATED, correct
 from hkbench.engine.channel import Channel
 from hkbench.engine.evaluator import LocalEvaluator
 from hkbench.engine.guards import RunnersOnDemand
-from hkbench.engine.sockets import EvaluationSockets
-from hkbench.engine.workers import chosen_devices
+from hkbench.engine.workers import EvaluationSockets, chosen_devices
 from hkbench.errors import DeviceUnavailable
 from hkbench.evaluation import frames
 from hkbench.evaluation.job import EvaluateJob

@@ -187,7 +187,7 @@ def end(**fields: Any) -> RunnerEnd:
     ],
 )
 def test_ends_without_an_answer(fields: dict[str, Any], kind: FailureKind, text: str) -> None:
-    failure = from_end(Stage.RUN, end(**fields), 2 << 30, trial=1).failure
+    failure = from_end(Stage.RUN, end(**fields), 2 << 30).failure
     assert failure.kind is kind
     assert text in failure.message
     assert failure.detail == "its last words"

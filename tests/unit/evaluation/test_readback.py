@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hkbench.drivers.reading import NotRead
+from hkbench.drivers.base import NotRead
 from hkbench.evaluation.readback import LOOK_SECONDS, MAX_LOOKS, ClockLog, clock_warnings
 from hkbench.records import ClockState, DeviceFacts, DeviceKind, DevicePlace, Readback
 

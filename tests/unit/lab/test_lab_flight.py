@@ -14,7 +14,7 @@ from support.run_folder import FACTS, correct, run_config
 from hkbench.engine.evaluator import EvaluationResult
 from hkbench.errors import BudgetReached, WorkerLost
 from hkbench.lab import Lab, Proposal, Stop
-from hkbench.llm.nobody import NobodyClient
+from hkbench.llm.client import NobodyClient
 from hkbench.records import AnyEvent, AttemptClosed, CandidateExtracted, Problem, VerdictReached
 from hkbench.store.events import read_history
 from hkbench.store.layout import RunPaths

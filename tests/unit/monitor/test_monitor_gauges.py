@@ -10,7 +10,7 @@ from pathlib import Path
 
 from support.run_folder import RunFolder
 
-from hkbench.drivers.reading import NotRead, Reading
+from hkbench.drivers.base import NotRead, Reading
 from hkbench.monitor.gauges import Gauges, read_once
 from hkbench.monitor.live import Watch
 from hkbench.records import ClockState, DeviceKind, DevicePlace

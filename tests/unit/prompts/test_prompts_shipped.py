@@ -37,7 +37,6 @@ from hkbench.registry import backend_names
 
 BOOK = load_prompts(PROMPTS)
 PROBLEMS = [problem(path) for path in sorted((ROOT / "problems" / "level1").glob("*.py"))]
-QUESTIONS = BOOK.config.judge  # to a judge: what it is asked for -> template
 TEMPLATES = BOOK.kernel_templates
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 

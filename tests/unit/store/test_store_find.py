@@ -22,7 +22,6 @@ def test_runs_are_found_in_folders_below_the_last_begun_first(tmp_path: Path) ->
     old, new = run_at(tmp_path / "a" / "b" / "old", 10.0), run_at(tmp_path / "new", 20.0)
     run_at(tmp_path / ".hidden" / "run", 30.0)
     assert find.runs_below(tmp_path) == [new, old]
-    assert find.newest_run(tmp_path) == new
 
 
 def test_a_run_is_its_own_and_nothing_in_it_is_looked_at(tmp_path: Path) -> None:
@@ -34,7 +33,6 @@ def test_a_run_is_its_own_and_nothing_in_it_is_looked_at(tmp_path: Path) -> None
 
 def test_no_run(tmp_path: Path) -> None:
     assert find.runs_below(tmp_path / "nowhere") == []
-    assert find.newest_run(tmp_path) is None
 
 
 def test_a_linked_run_is_listed_once_by_its_own_name(tmp_path: Path) -> None:

@@ -12,8 +12,7 @@ from pydantic import ValidationError
 from support.agents_bench import FROM, Played
 
 from hkbench.agents.flow import ENDS, Branch, Step
-from hkbench.llm.client import ALWAYS, Permit
-from hkbench.llm.nobody import NobodyClient
+from hkbench.llm.client import ALWAYS, NobodyClient, Permit
 from hkbench.llm.replay import ReplayClient
 from hkbench.prompts import HintTopic
 from hkbench.records import Advice, AdviceReceived, AnyEvent, CallKey, Remedy, Reply, ReplyReceived, Role

@@ -1,4 +1,4 @@
-"""Open whom a kind of device is asked of."""
+"""What a driver says of a device, and how it is opened."""
 
 from __future__ import annotations
 
@@ -6,8 +6,22 @@ from importlib import import_module
 from typing import Protocol
 
 from hkbench.device_kinds import model_of
-from hkbench.drivers.reading import Reading
-from hkbench.records import ClockState, DeviceKind, DevicePlace
+from hkbench.records import ClockState, DeviceKind, DevicePlace, Record
+
+
+class Reading(Record):
+    """One moment of one device. `None` where the driver does not say."""
+
+    utilisation: float | None = None  #: share of the last moments in which it was at work, 0..1
+    temperature: float | None = None  #: degrees Celsius
+    memory_used: int | None = None  #: bytes, by everybody
+    memory_total: int | None = None  #: bytes
+    clock: float | None = None  #: MHz, of the compute units
+    power: float | None = None  #: watts
+
+
+class NotRead(Exception):
+    """The driver cannot be asked; the message says why, in words for the screen."""
 
 
 class Driver(Protocol):
