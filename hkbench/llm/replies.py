@@ -74,7 +74,9 @@ def _calls(path: Path, backend: BackendName) -> dict[str, dict[str, Any]]:
     }
 
 
-def _resolved(name: str, fields: Mapping[str, Any], files: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
+def _resolved(
+    name: str, fields: Mapping[str, Any], files: Mapping[str, Mapping[str, Mapping[str, Any]]]
+) -> Mapping[str, Any]:
     """Return the fields of a call, or those of the call that it is like.
 
     Raises:
