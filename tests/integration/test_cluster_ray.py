@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import secrets
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -59,6 +60,14 @@ def bench(root: Path) -> tuple[object, ...]:
     return (*fixed, "--samples", SAMPLES, *doors.QUICK)
 
 
+def finished(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """Return what a command printed; one that does not end would keep the nodes from the next test."""
+    try:
+        return process.communicate(timeout=doors.LIMIT)
+    finally:
+        process.kill()
+
+
 def verdicts(results: Path) -> dict[tuple[str, int], Verdict]:
     found = {}
     for name in NAMES:
@@ -72,7 +81,7 @@ def test_a_search_without_a_model_on_checked_cards(tmp_path: Path, nodes: RayNod
     chosen = ("--input", SPEC, "--outdir", tmp_path, "--no-llm", "--device", "cpu", "--budget-builds", 2)
     where = ("--cluster", nodes.address, "--check-cards")
     process = doors.start_hkbench("optimize", *chosen, *where, *doors.QUICK, env=TOKEN)
-    _, said = process.communicate(timeout=doors.LIMIT)
+    _, said = finished(process)
     assert process.returncode == 0, said
     events = doors.events(tmp_path / "run")
     (checked,) = [event for event in events if isinstance(event, CardsChecked)]
@@ -90,7 +99,7 @@ def test_a_node_dies_in_the_middle(tmp_path: Path, nodes: RayNodes) -> None:
     doors.wait_for(RunPaths(results).journal, '"device":0', process)
     killed = time.time()
     nodes.remove("left")
-    printed, said = process.communicate(timeout=doors.LIMIT)
+    printed, said = finished(process)
     assert process.returncode == 0, said
     assert all(line.startswith("{") for line in printed.splitlines())
 
