@@ -24,7 +24,7 @@ import tempfile
 import time
 from collections import Counter
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
@@ -216,7 +216,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path, metavar="F", help="write the figures there")
     options = parser.parse_args()
     figures = run(options)
-    text = json.dumps(asdict(figures), indent=1)
+    text = json.dumps(vars(figures), indent=1)
     print(text)
     if options.json:
         options.json.write_text(text)
