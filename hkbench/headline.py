@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from hkbench.device_kinds import model_of
-from hkbench.records import SETTLED, TIMED, BackendName, Outcome, Ownership, RuleSet, RunConfig, RunFacts
+from hkbench.records import SETTLED, TIMED, BackendName, CardsChecked, Outcome, Ownership, RuleSet, RunConfig, RunFacts
 from hkbench.registry import backend_title
+from hkbench.store.figures import kernel_time
 
 SEPARATOR = " · "
 NO_MODEL = "none"  #: the model of a run that asks none
+CARDS_DIFFER = 0.02  #: from which on it is worth a warning, of equals on one card and of times on several
 REPLAYED = "replay"  #: the model of a run whose replies were recorded, where nobody named one
 
 #: What a device's name holds beyond the name that people use: maker, kind of memory, trade marks, number of cores.
@@ -161,6 +163,29 @@ def not_told(not_established: int, not_profiled: int) -> list[str]:
     """Count in words the problems without a known owner of the work: not established, or not profiled."""
     counts = ((not_established, "not established"), (not_profiled, "not profiled"))
     return [f"{count} {words}" for count, words in counts if count]
+
+
+def card_lines(found: CardsChecked) -> list[str]:
+    """Say how far the cards of a cluster differ on equals; then a line for each thing that is not as it ought to be."""
+    times = {card.name: card.seconds.value for card in found.cards if card.seconds is not None}
+    lines = [f"{card.name} has not measured {found.problem}: {card.message}" for card in found.cards if card.message]
+    for card in found.cards:
+        if card.ratio is not None and not 1 - CARDS_DIFFER <= card.ratio.value <= 1 + CARDS_DIFFER:
+            equals = f"{card.ratio.value:.3f} [{card.ratio.low:.3f}, {card.ratio.high:.3f}]"
+            lines.append(f"warning: {card.name} times {found.problem} against itself as {equals}: is it quiet?")
+    if not times:
+        return lines
+    fast, slow = min(times, key=times.__getitem__), max(times, key=times.__getitem__)
+    if found.spread is None:
+        return [f"{found.problem} takes {kernel_time(times[fast])} on the one card that measured it", *lines]
+    if found.spread > CARDS_DIFFER:
+        lines.insert(
+            0,
+            f"warning: {slow} is slower than {fast}: a speed-up is of one card and holds, the times of different cards "
+            "are not comparable; see to clocks, power limits and other work there",
+        )
+    spread = f"the cards differ by {100 * found.spread:.1f} %"
+    return [f"{spread}: {found.problem} takes {kernel_time(times[fast])} to {kernel_time(times[slow])}", *lines]
 
 
 def _languages(found: Iterable[BackendName]) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from hkbench.engine import Evaluator
 from hkbench.errors import (
@@ -62,8 +64,13 @@ class Batch:
         judge: ModelClient | None = None,
         before: Mapping[str, ProblemState] | None = None,
         memory: Memory | None = None,
+        first: Callable[[], Coroutine[Any, Any, None]] | None = None,
     ) -> None:
-        """Take `before`, by problem what the journal held at the start, and `memory`, what is asked of earlier runs."""
+        """Set up.
+
+        `before`: by problem what the journal held at the start; `memory`: what is asked of earlier runs; `first`: done
+        when the session has begun, before any problem.
+        """
         self._config = config
         self._recorder = recorder
         self._evaluator = evaluator
@@ -74,6 +81,7 @@ class Batch:
         self._finished = finished or {}
         self._before = before or {}
         self._memory = memory
+        self._first = first
         self._stop = stop or Stop()
         self._adviser: Adviser | None = None
         if config.judge_model is not None:
@@ -100,6 +108,9 @@ class Batch:
         self._recorder.event(RunStarted(resumed=resumed, host=platform.node(), devices=places))
         reason: str | None = "interrupted"
         try:
+            if self._first is not None:
+                with suppress(RunStopped):  # so do the problems
+                    await self._stop.run_unless_cancelled(self._first())
             async with asyncio.TaskGroup() as group:
                 for problem in problems:
                     if problem.name in self._finished:

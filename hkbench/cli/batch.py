@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, ExitStack
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from hkbench import __version__
@@ -40,7 +41,7 @@ from hkbench.cli.batch_plan import (
     print_plan,
 )
 from hkbench.cli.budgets import add_budgets, chosen_prices, limits
-from hkbench.cli.cluster import add_cluster, check_cluster, cluster_evaluator, on_nodes
+from hkbench.cli.cluster import add_cluster, begin_on_cards, check_cluster, cluster_evaluator, on_nodes
 from hkbench.cli.configuration import configure
 from hkbench.cli.experience_use import add_experience, asked, experience_of, fed
 from hkbench.cli.models import asks_model, calls_service, check_model, judge_model, make_client
@@ -336,6 +337,10 @@ async def _run(
             if config.judge_model is not None:
                 clients.append(make_client(options, backend, config.judge_model))
             prompter = Prompter(book, backend, evaluator, config.evaluation, categories=categories)
+            first = None
+            if isinstance(ours, ClusterEvaluator):
+                checked = plan.problems[0] if options.check_cards else None
+                first = partial(begin_on_cards, ours, recorder.event, checked, backend)
             try:
                 batch = Batch(
                     config,
@@ -350,6 +355,7 @@ async def _run(
                     judge=clients[-1],
                     before=before.problems,
                     memory=memory,
+                    first=first,
                 )
                 with stopped_by_signals(stop):
                     outcome = await run_batch(batch, plan.problems, resumed)

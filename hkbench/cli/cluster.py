@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 
 from hkbench.cli.arguments import device_kind
 from hkbench.cli.runs import tell
 from hkbench.cluster import ClusterEvaluator
 from hkbench.errors import UsageError
-from hkbench.records import EvaluationSettings, NodeFacts, RunFacts, SizeSet
+from hkbench.headline import card_lines
+from hkbench.records import AnyEvent, BackendName, EvaluationSettings, NodeFacts, Problem, RunFacts, SizeSet
 from hkbench.store.settings import names_text
 
 
@@ -24,6 +26,12 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="with --cluster, measure on cards of several models, whose speed-ups are then counted as one",
     )
+    parser.add_argument(
+        "--check-cards",
+        action="store_true",
+        help="with --cluster, have each card judge the first problem's reference against itself before all else, and "
+        "say how far the cards differ",
+    )
 
 
 def check_cluster(options: argparse.Namespace) -> None:
@@ -31,6 +39,8 @@ def check_cluster(options: argparse.Namespace) -> None:
     if options.cluster is None:
         if options.mixed_cards:
             raise UsageError("--mixed-cards goes with --cluster; this machine's devices are all of one kind")
+        if options.check_cards:
+            raise UsageError("--check-cards goes with --cluster, whose cards may differ")
         return
     if options.build_only:
         raise UsageError("--cluster measures, and --build-only only compiles: leave out one of them")
@@ -51,6 +61,18 @@ def cluster_evaluator(
     return ClusterEvaluator(
         site, device_kind(options), settings, sizes, options.builds, mixed=options.mixed_cards, tell=tell
     )
+
+
+async def begin_on_cards(
+    evaluator: ClusterEvaluator, record: Callable[[AnyEvent], None], check: Problem | None, backend: BackendName
+) -> None:
+    """Have the journal told of the cards from now on, and check them on the reference of a problem, if it is given."""
+    evaluator.record(record)
+    if check is not None:
+        found = await evaluator.check_cards(check, backend)
+        record(found)
+        for line in card_lines(found):
+            tell(line)
 
 
 def on_nodes(facts: RunFacts, nodes: tuple[NodeFacts, ...]) -> RunFacts:

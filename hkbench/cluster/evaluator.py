@@ -19,7 +19,12 @@ from hkbench.device_kinds import model_of
 from hkbench.engine.evaluator import LOADED_AHEAD, EvaluationResult, OnStage, longest
 from hkbench.errors import DeviceUnavailable, HkbenchError, WorkerLost
 from hkbench.records import (
+    AnyEvent,
     BackendName,
+    CardCheck,
+    CardFailed,
+    CardJoined,
+    CardsChecked,
     DeviceFacts,
     DeviceKind,
     DevicePlace,
@@ -33,6 +38,7 @@ from hkbench.records import (
     Track,
     Verdict,
 )
+from hkbench.stats import ratio_of_medians
 from hkbench.store.files import write_atomic
 
 
@@ -60,10 +66,13 @@ class ClusterEvaluator:
         self._builds = builds
         self._mixed = mixed
         self._tell = tell
-        self._pool = Pool(tempo or Tempo(silent=longest(settings)), tell, self._check)
+        self._pool = Pool(tempo or Tempo(silent=longest(settings)), self._failed, self._check)
         self._members = Members(site, self._pool, kind, self._enter, tell)
         self._hosts: dict[str, str] = {}  # by a node's key
         self._model: str | None = None  # of the cards, where it has to be one
+        self._placed: dict[int, DevicePlace] = {}  # cards that were open once, by their numbers in the run
+        self._untold: list[AnyEvent] = []
+        self._record: Callable[[AnyEvent], None] = self._untold.append
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> ClusterEvaluator:
@@ -77,9 +86,11 @@ class ClusterEvaluator:
                 said = "".join(f"\n  {name}: {why}" for name, why in self._pool.left_out.items())
                 raise DeviceUnavailable(f"no card of the cluster can be used:{said}")
             self._devices = tuple(_facts(lane) for lane in ready)
-            self._places = tuple(self._place(lane) for lane in ready)
+            self._places = tuple(self._placed[lane.index] for lane in ready)
             self._first = ready[0].ready
             self._agree()
+            # The session begins with these places in the journal.
+            self._untold[:] = [e for e in self._untold if not (isinstance(e, CardJoined) and e.place in self._places)]
             following = asyncio.create_task(self._members.follow())
             stack.callback(following.cancel)
             self._stack = stack.pop_all()
@@ -87,6 +98,12 @@ class ClusterEvaluator:
 
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
+
+    def record(self, record: Callable[[AnyEvent], None]) -> None:
+        """Give the journal what became of cards, from the beginning on. To be called when the session is in it."""
+        for event in self._untold:
+            record(event)
+        self._record = record
 
     @property
     def device(self) -> DeviceFacts:
@@ -175,20 +192,23 @@ class ClusterEvaluator:
         """
         asked, content = time.time(), code.read_bytes()
         work = Work(problem=problem, backend=backend, file_name=code.name, profile=profile)
-
-        async def judged(lane: Lane) -> tuple[Lane, Judged]:
-            async with aclosing(lane.link.judge(work, content)) as told:
-                async for news in told:
-                    lane.hear()
-                    if isinstance(news, Judged):
-                        _check_whose(news.verdict, problem, content)
-                        return lane, news
-                    on_stage(news.stage, lane.index if news.lent else None)
-            raise CardLost("it ended an evaluation without a verdict")
-
-        lane, found = await self._pool.run(judged)
+        lane, found = await self._pool.run(lambda lane: _judged(lane, work, content, on_stage))
         self._keep(found)
         return self._taken(lane, found, asked)
+
+    async def check_cards(self, problem: Problem, backend: BackendName) -> CardsChecked:
+        """Have each card that is there judge a problem's reference against itself, all at once."""
+        work = Work(problem=problem, backend=backend, file_name="code.py", profile=False)
+        content = f"{problem.source}\n\nModelNew = Model\n".encode()
+
+        async def checked(lane: Lane) -> CardCheck:
+            try:
+                _, found = await self._pool.run_on(lane, lambda lane: _judged(lane, work, content))
+            except (CardLost, HkbenchError) as error:
+                return CardCheck(device=lane.index, name=self._placed[lane.index].name, message=str(error))
+            return _check_of(self._placed[lane.index], found.verdict)
+
+        return CardsChecked(problem=problem.name, cards=tuple(await asyncio.gather(*map(checked, self._pool.ready))))
 
     def _enter(self, node: Node, facts: NodeFacts, kind: DeviceKind) -> None:
         """Give the cards of a node to the pool."""
@@ -222,16 +242,23 @@ class ClusterEvaluator:
 
     def _check(self, lane: Lane) -> None:
         """Refuse a card that comes later and is of another model. Raises NodesDiffer."""
-        name = _facts(lane).name
-        if self._model not in (None, name):
-            raise NodesDiffer(f"it is a {name}, and the run's are {self._model}; see --mixed-cards")
-
-    def _place(self, lane: Lane) -> DevicePlace:
         facts = _facts(lane)
+        if self._model not in (None, facts.name):
+            raise NodesDiffer(f"it is a {facts.name}, and the run's are {self._model}; see --mixed-cards")
         host = self._hosts[lane.link.node]
-        return DevicePlace(
+        place = DevicePlace(
             index=lane.index, name=f"{facts.name}, {lane.link.name}", uuid=facts.uuid, pci=facts.pci, host=host
         )
+        if self._placed.get(lane.index) != place:
+            self._placed[lane.index] = place
+            self._record(CardJoined(place=place))
+
+    def _failed(self, lane: Lane, reason: str) -> None:
+        out = lane.standing.out is not None
+        self._tell(f"{lane.link.name} {'is left out' if out else 'failed, and its work goes elsewhere'}: {reason}")
+        unopened = DevicePlace(index=lane.index, name=lane.link.name, host=self._hosts[lane.link.node])
+        place = self._placed.get(lane.index, unopened)
+        self._record(CardFailed(place=place, message=reason, left_out=out))
 
     def _taken(self, lane: Lane, found: Judged, asked: float) -> EvaluationResult:
         """Return the verdict with where it was reached, by the run's number of the card and the controller's clock."""
@@ -264,6 +291,29 @@ class ClusterEvaluator:
 def _facts(lane: Lane) -> DeviceFacts:
     assert lane.ready is not None, "it was opened"
     return lane.ready.devices[0].model_copy(update={"index": lane.index})
+
+
+async def _judged(
+    lane: Lane, work: Work, code: bytes, on_stage: OnStage = lambda _stage, _device: None
+) -> tuple[Lane, Judged]:
+    async with aclosing(lane.link.judge(work, code)) as told:
+        async for news in told:
+            lane.hear()
+            if isinstance(news, Judged):
+                _check_whose(news.verdict, work.problem, code)
+                return lane, news
+            on_stage(news.stage, lane.index if news.lent else None)
+    raise CardLost("it ended an evaluation without a verdict")
+
+
+def _check_of(place: DevicePlace, verdict: Verdict) -> CardCheck:
+    """Return the times of equals; they are there also where the rules refuse PyTorch's work as a candidate's own."""
+    if verdict.baseline is None or verdict.candidate is None:
+        failure = verdict.failure
+        said = f"{failure.kind}: {failure.message}" if failure is not None else "its times were not measured"
+        return CardCheck(device=place.index, name=place.name, message=said)
+    ratio = ratio_of_medians(verdict.baseline.samples, verdict.candidate.samples)
+    return CardCheck(device=place.index, name=place.name, seconds=verdict.baseline.median, ratio=ratio)
 
 
 def _check_whose(verdict: Verdict, problem: Problem, code: bytes) -> None:

@@ -39,16 +39,16 @@ class Tempo:
 
 
 class Pool:
-    """The cards of a cluster. `tell` gets a line for each that is lost or left out.
+    """The cards of a cluster. `failed` is told of each that is lost or left out, and why.
 
     `check` is given a card that has opened, and may raise HkbenchError to have it left out.
     """
 
     def __init__(
-        self, tempo: Tempo, tell: Callable[[str], None], check: Callable[[Lane], None] = lambda _lane: None
+        self, tempo: Tempo, failed: Callable[[Lane, str], None], check: Callable[[Lane], None] = lambda _lane: None
     ) -> None:
         self._tempo = tempo
-        self._tell = tell
+        self._failed = failed
         self._check = check
         self._standings: dict[str, Standing] = {}
         self._lanes: dict[Lane, asyncio.Task[None]] = {}
@@ -91,7 +91,7 @@ class Pool:
         """Give a card no more work."""
         lane.standing.out = reason
         self._drop(lane, reason)
-        self._tell(f"{lane.link.name} is left out: {reason}")
+        self._failed(lane, reason)
 
     async def run(self, call: Callable[[Lane], Awaitable[T]]) -> T:
         """Do some work on a card; on another one where the machine fails.
@@ -105,22 +105,33 @@ class Pool:
             lane = await self._lend(tried)
             failure: HkbenchError
             try:
-                found = await lane.carry(call)
+                return await self._carried(lane, call)
             except CardLost as error:
                 losses += 1
                 failure = WorkerLost(f"{lane.link.name}: {error}")
             except (Unavailable, InternalError) as error:
                 failure = type(error)(f"{lane.link.name}: {error}")
-                self._count(lane, str(error))
-            else:
-                lane.standing.failures = 0
-                return found
-            finally:
-                lane.busy -= 1
-                self._serve()
             tried.append(lane.link.name)
             if losses == MAX_LOSSES or len(tried) - losses == MAX_TRIES:
                 raise failure
+
+    async def run_on(self, lane: Lane, call: Callable[[Lane], Awaitable[T]]) -> T:
+        """Do some work on this very card, beside what it has. Raises CardLost, and HkbenchError."""
+        lane.busy += 1
+        return await self._carried(lane, call)
+
+    async def _carried(self, lane: Lane, call: Callable[[Lane], Awaitable[T]]) -> T:
+        """Do some work on a card that is lent, and take it back."""
+        try:
+            found = await lane.carry(call)
+        except (Unavailable, InternalError) as error:
+            self._count(lane, str(error))
+            raise
+        finally:
+            lane.busy -= 1
+            self._serve()
+        lane.standing.failures = 0
+        return found
 
     async def close(self) -> None:
         """Stop all cards."""
@@ -189,7 +200,7 @@ class Pool:
                 lane, f"it failed {MAX_FAILURES} times without a verdict in between, the last time: {reason}"
             )
         else:
-            self._tell(f"{lane.link.name} failed, and its work goes elsewhere: {reason}")
+            self._failed(lane, reason)
 
     def _drop(self, lane: Lane, reason: str) -> None:
         """Let a card go, with its process."""

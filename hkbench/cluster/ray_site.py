@@ -35,8 +35,10 @@ def open_site(asked: str) -> RaySite:
         UsageError: the address is none.
         ClusterUnavailable: ray is not installed, there is no cluster, or it lets everybody in.
     """
-    # Ray reads these when it is imported.
+    # Ray reads these when it is imported. Of a cluster that is started here it would let the cards' processes run after
+    # everything else (niceness 15), which is to be timed as without a cluster.
     os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+    os.environ.setdefault("RAY_worker_niceness", "0")
     address = find_cluster(asked, os.environ)
     demand_token(address, os.environ)
     try:

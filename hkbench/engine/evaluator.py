@@ -23,7 +23,7 @@ from hkbench.engine.built_code import with_built_code
 from hkbench.engine.channel import Channel
 from hkbench.engine.confinement import Cages, prefix, require, survey
 from hkbench.engine.emulation import EmulatedParts, find_emulation
-from hkbench.engine.guards import QUIET_KINETO, DeferredRunner, FurtherRunners, Guards, RunnersOnDemand
+from hkbench.engine.guards import QUIET_KINETO, DeferredRunner, FurtherRunners, Guards, RunnersOnDemand, check_disk
 from hkbench.engine.preparation import PchBuilder
 from hkbench.engine.private_folder import private_folder
 from hkbench.engine.slots import BuildSlots, Devices, host_share
@@ -73,7 +73,7 @@ STEADY_MALLOC = {
 #: call.
 BRIEF_SPIN = {"GOMP_SPINCOUNT": "20000"}
 
-#: Failures that a missing compiler looks like. A lazy candidate builds when it is called.
+#: Failures that a missing compiler or a full disk looks like. A lazy candidate builds when it is called.
 _BY_TOOLS = frozenset({FailureKind.BUILD_ERROR, FailureKind.LOAD_ERROR, FailureKind.RUNTIME_ERROR})
 
 #: Told of each stage with the index of the device that is lent for it, `None` while none is.
@@ -318,17 +318,18 @@ class LocalEvaluator:
             )
             found = await self._evaluate(job, on_stage, asked, on_step)
             if found.verdict is not None and found.verdict.failure is not None:
-                self._blame_the_machine(backend, found.verdict.failure.kind)
+                self._blame_the_machine(backend, found.verdict.failure.kind, private)
             found = self._with_provision(job, await self._with_built_code(job, found))
             return await self._with_assembly(job, found)
 
-    def _blame_the_machine(self, backend: BackendName, kind: FailureKind) -> None:
-        """Raise ToolchainUnavailable where a candidate failed, and a tool that builds for its backend is gone.
+    def _blame_the_machine(self, backend: BackendName, kind: FailureKind, private: Path) -> None:
+        """Raise Unavailable where a candidate failed, and a tool that builds for its backend is gone, or the disk full.
 
-        Whether it is gone is looked up here: nothing that a candidate prints or start makes it so.
+        Whether that is so is looked up here: nothing that a candidate prints or start makes it so.
         """
         if kind in _BY_TOOLS:
             find_backend(backend).check_tools()
+            check_disk(private)
 
     async def _evaluate(self, job: EvaluateJob, on_stage: OnStage, asked: float, on_step: OnStep) -> EvaluationResult:
         async with self._slots.build():

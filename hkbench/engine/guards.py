@@ -12,6 +12,7 @@ from hkbench.device_kinds import model_of
 from hkbench.engine.confinement import Cages
 from hkbench.engine.emulation import EmulatedParts
 from hkbench.engine.preparation import PchBuilder
+from hkbench.errors import Unavailable
 from hkbench.evaluation.job import PROFILE_FOLDER, EvaluateJob
 from hkbench.protocol import wire
 from hkbench.records import DeviceFacts
@@ -23,6 +24,7 @@ from hkbench.sandbox.limits import Limits
 #: What the tracer says of itself would stand in the candidate's output. Read once, when torch is imported.
 QUIET_KINETO = {"KINETO_LOG_LEVEL": "99"}
 BUILD_BYTES = 1 << 30  #: that an honest build may take on a disk that is nearly full
+FULL_BYTES = 256 << 20  #: less than this free is a full disk: a compiler that fails removes what it wrote
 ENDLESS_SECONDS = 1e9  #: of processor time: a batch's
 
 
@@ -84,6 +86,16 @@ class Guards:
 def disk_bytes(folder: Path) -> int:
     """Return how much a runner may write: its usual limit or half of the free space, but always room for a build."""
     return min(Limits.disk_bytes, max(BUILD_BYTES, shutil.disk_usage(folder).free // 2))
+
+
+def check_disk(folder: Path) -> None:
+    """Raise Unavailable where the disk of a private folder is full: what fails there says nothing of a candidate.
+
+    A candidate cannot fill it: see `disk_bytes`.
+    """
+    free = shutil.disk_usage(folder).free
+    if free < FULL_BYTES:
+        raise Unavailable(f"the disk of {folder} is full ({free >> 20} MiB free): make room, or name another by TMPDIR")
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hkbench.headline import plural
+from hkbench.headline import card_lines, plural
 from hkbench.monitor.format import duration
 from hkbench.records import (
     AdviceAsked,
@@ -17,6 +17,9 @@ from hkbench.records import (
     CallKey,
     CallRetried,
     CandidateExtracted,
+    CardFailed,
+    CardJoined,
+    CardsChecked,
     Decided,
     EvaluationFailed,
     ExperienceRecalled,
@@ -82,6 +85,13 @@ def describe(event: AnyEvent) -> str:
             return f"{_name(event.problem)} attempt {event.attempt}: {_name(event.what)} {_name(event.choice)} ({why})"
         case RunStarted():
             return "the run resumes" if event.resumed else "the run begins"
+        case CardJoined():
+            return f"{_name(event.place.name)} takes part"
+        case CardFailed():
+            became = "is left out" if event.left_out else "failed, and its work goes elsewhere"
+            return f"{_name(event.place.name)} {became}: {one_line(event.message, _MESSAGE)}"
+        case CardsChecked():
+            return one_line("; ".join(card_lines(event)), _FAILURE)
         case ProblemStarted():
             return f"{_name(event.problem)}: begun, preparing its prompt"
         case PromptRendered() if event.metrics:

@@ -25,7 +25,7 @@ from hkbench.records.generation import (
 from hkbench.records.moves import MoveGain
 from hkbench.records.outcome import SOLVED
 from hkbench.records.trust import Ownership
-from hkbench.records.verdict import Stage, Status, Verdict
+from hkbench.records.verdict import Interval, Stage, Status, Verdict
 
 
 class Event(Record):
@@ -51,6 +51,46 @@ class RunStarted(Event):
     resumed: bool
     host: str | None = None  #: `None`: an older run
     devices: tuple[DevicePlace, ...] = ()
+
+
+class CardJoined(Event):
+    """A card of a cluster takes part that did not when the session began."""
+
+    event: Literal["card_joined"] = "card_joined"
+    place: DevicePlace
+
+
+class CardFailed(Event):
+    """A card of a cluster failed, never a candidate; its work goes to other ones."""
+
+    event: Literal["card_failed"] = "card_failed"
+    place: DevicePlace
+    message: str
+    left_out: bool  #: it gets no more work
+
+
+class CardCheck(Record):
+    """What one card made of a reference as its own candidate. `None`: it did not come to any times."""
+
+    device: int  #: the card's index in the run
+    name: str
+    seconds: Interval | None = None  #: median time of the reference
+    ratio: Interval | None = None  #: of its two times, which ought to be 1
+    message: str | None = None  #: why there are no times
+
+
+class CardsChecked(Event):
+    """Each card of a cluster has judged the same reference against itself (--check-cards)."""
+
+    event: Literal["cards_checked"] = "cards_checked"
+    problem: str
+    cards: tuple[CardCheck, ...]
+
+    @property
+    def spread(self) -> float | None:
+        """Return by how much the slowest card is slower than the fastest one: 0.01 is one per cent."""
+        known = [card.seconds.value for card in self.cards if card.seconds is not None]
+        return max(known) / min(known) - 1.0 if len(known) > 1 else None
 
 
 class ProblemStarted(Event):
@@ -367,6 +407,9 @@ class RunClosed(Event):
 
 AnyEvent = Annotated[
     RunStarted
+    | CardJoined
+    | CardFailed
+    | CardsChecked
     | ProblemStarted
     | PromptRendered
     | GenerationStarted

@@ -22,6 +22,7 @@ from hkbench.records import (
 )
 from hkbench.report import aggregate
 from hkbench.report.budget import budget_of
+from hkbench.report.cards import cards_of
 from hkbench.report.definitions import DEFINITIONS
 from hkbench.report.disagreements import disagreements
 from hkbench.report.experience import experience_of, experience_sentence
@@ -73,6 +74,7 @@ def detail(run: RunView) -> Report:
         disagreements=disagreements(run),
         damage=tuple(DamageReport(file=d.file, line=d.line, message=d.message) for d in run.corrupt),
         experience=experience_of(run),
+        cards=cards_of(run),
         definitions=DEFINITIONS,
     )
 

@@ -73,6 +73,10 @@ DEFINITIONS = {
     "operation on tiles or vectors stands in one of these kernels; unknown where no such kernel was seen, as of every "
     "sample that failed",
     "machine_failures": "failures of the service or the machine; never counted against the model",
+    "cards": "of a cluster, or of a host with several devices: lent is the time for which a card was lent to "
+    "evaluations that came to a verdict, timed the part of it in which baseline and candidate were timed, busy lent / "
+    "the time from when the card took part to the session's end; efficiency is the same of all cards together. What a "
+    "card did for nothing, since it was lost, is not lent. failures: how often it was given up, never a candidate's",
     "wall_seconds": "while the run was alive; the time between a crash and the resume is not in it",
 }
 

@@ -10,8 +10,6 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Literal
 
-from pydantic import ConfigDict
-
 from hkbench.records import (
     AnswerForm,
     BackendName,
@@ -19,12 +17,10 @@ from hkbench.records import (
     BoundQuality,
     ExperienceFacts,
     FailureKind,
-    Interval,
     Layout,
     Outcome,
     Ownership,
     QuestionKind,
-    Record,
     Role,
     RunConfig,
     RunFacts,
@@ -34,27 +30,10 @@ from hkbench.records import (
     Track,
     Usage,
 )
+from hkbench.report.record import CardsReport, Estimate as Estimate, ReportRecord as ReportRecord
 from hkbench.store.tree import branches
 
 FAST_P = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0)  #: the thresholds of fast_p
-
-
-class ReportRecord(Record):
-    """A part of a report: as `Record`, and every number finite."""
-
-    model_config = ConfigDict(allow_inf_nan=False)
-
-
-class Estimate(ReportRecord):
-    """A figure with its 95 % interval, where there is one."""
-
-    value: float
-    low: float | None
-    high: float | None
-
-    @classmethod
-    def of(cls, found: Interval) -> Estimate:
-        return cls(value=found.value, low=found.low, high=found.high)
 
 
 class PassAtK(ReportRecord):
@@ -439,6 +418,7 @@ class Report(ReportRecord):
     damage: tuple[DamageReport, ...]
     disagreements: tuple[Disagreement, ...] = ()  #: of the machine's measurements with themselves, by problem
     experience: ExperienceReport | None = None  #: `None`: the run asked none
+    cards: CardsReport | None = None  #: of a cluster, or of a host with several devices; `None`: one device
     definitions: dict[str, str]
 
 

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 from hkbench.device_kinds import model_of
 from hkbench.headline import bar, is_timed, not_told, plural
 from hkbench.records import TIMED, Layout, Outcome, Ownership
-from hkbench.report import format as fmt
+from hkbench.report import cards, format as fmt
 from hkbench.report.disagreements import warnings_of
 from hkbench.report.format import WIDTH, machine, pairs, table, title, versions, wrapped
 from hkbench.report.model import AdviceReport, Headline, Overall, ProblemReport, Report, SampleReport, TokenCount
+from hkbench.report.record import CardsReport
 from hkbench.store.sanitize import one_line
 
 _BAR = 60  #: columns of the bar of problems by class
@@ -27,6 +28,7 @@ def render_text(report: Report, *, definitions: bool = True) -> str:
         *([_gains(overall)] if len(overall.attempts) > 1 else []),
         _failures(overall),
         _tokens(report),
+        *([_cards(report.cards)] if report.cards is not None else []),
         *([_budget(report)] if overall.budget else []),
         *([_damage(report)] if report.damage else []),
         _samples(report.problems, report.config.strategy.layout),
@@ -254,6 +256,11 @@ def _tokens_line(whole: TokenCount, part: TokenCount, name: str) -> str:
     unknown = plural(whole.unreported_replies, "reply", "replies")
     silent = f"; {unknown} without token counts" if whole.unreported_replies else ""
     return f"{fmt.count(whole)} ({name}: {fmt.count(part)}){silent}"
+
+
+def _cards(found: CardsReport) -> list[str]:
+    lines = [*title("Cards"), *table(cards.HEADER, cards.rows(found), right=cards.RIGHT), ""]
+    return [*lines, *(line for note in cards.notes(found) for line in wrapped(note))]
 
 
 def _budget(report: Report) -> list[str]:

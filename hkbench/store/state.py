@@ -20,6 +20,9 @@ from hkbench.records import (
     AttemptClosed,
     CallRetried,
     CandidateExtracted,
+    CardFailed,
+    CardJoined,
+    CardsChecked,
     Decided,
     DevicePlace,
     EvaluationFailed,
@@ -45,6 +48,7 @@ from hkbench.records import (
     Status,
     VerdictReached,
 )
+from hkbench.store.cards import Cards
 from hkbench.store.costs import Spending
 from hkbench.store.estimate import samples_left
 from hkbench.store.samples import PREPARING, Activity, Phase, ProblemState, SampleState, Span, Tokens
@@ -66,7 +70,8 @@ class RunState:
         self.killed = False  #: its process ended without closing the run
         self.alive: bool | None = None  #: whether its process is known to be there; `None`: that cannot be told
         self.host: str | None = None  #: of the present session; `None`: the journal does not say
-        self.devices: tuple[DevicePlace, ...] = ()
+        self.devices: tuple[DevicePlace, ...] = ()  #: those that a card of a cluster joins among them
+        self.cards = Cards()
         self.trouble: CallRetried | None = None  #: the last failed try of a call, until the service answers
         self._span = Span()
         self._judged_in_session = 0
@@ -88,8 +93,14 @@ class RunState:
             case StageEntered() | ReplyReceived() | CandidateExtracted() | GenerationStarted() | VerdictReached():
                 self._apply_to_call(event, self._problem(event.key.problem, event.time))
             case RunStarted():
+                self.cards.begin(event, self._span.last)
                 self._new_session()
                 self.host, self.devices = event.host, event.devices
+            case CardJoined() | CardFailed() | CardsChecked():
+                self.cards.apply(event)
+                if isinstance(event, CardJoined):
+                    others = [place for place in self.devices if place.index != event.place.index]
+                    self.devices = tuple(sorted((*others, event.place), key=lambda place: place.index))
             case RunStopping():
                 self.stopping = True
             case RunClosed():
@@ -177,6 +188,7 @@ class RunState:
             case VerdictReached():
                 self._put(event.key, self._sample(event.key, event.time).reached(event))
                 problem.order.setdefault((event.key.attempt, event.key.sample), len(problem.order))
+                self.cards.reach(event)
                 self._judged_in_session += 1
                 problem.revised = True
             case AdviceAsked():

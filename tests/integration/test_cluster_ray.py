@@ -1,18 +1,22 @@
-"""A batch on a real Ray cluster of two nodes of this machine, one of which dies in the middle."""
+"""A search and a batch on a real Ray cluster of two nodes of this machine, one of which dies in the middle."""
 
 from __future__ import annotations
 
 import importlib.util
 import secrets
+import subprocess
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support import doors
-from support.ray_nodes import ray_nodes
+from support.ray_nodes import RayNodes, ray_nodes
 
 from hkbench.records import (
+    CardFailed,
+    CardsChecked,
     GenerationStarted,
     IsolationLevel,
     RunClosed,
@@ -22,17 +26,27 @@ from hkbench.records import (
     Verdict,
     VerdictReached,
 )
+from hkbench.report.build import detail
 from hkbench.store.layout import RunPaths
-from hkbench.store.reader import read_run_file
+from hkbench.store.reader import read_run, read_run_file
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.alone,
     pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs ray (pip install 'hkbench[cluster]')"),
 ]
 
 NAMES = ("1_One", "2_Two", "3_Three")
 MOVES_WITHIN = 30.0  #: seconds, until work of a node that is gone is at another one
 SAMPLES = 2
+SPEC = doors.ROOT / "kernels" / "column_sum_cpp.json"
+TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[RayNodes]:
+    with ray_nodes(TOKEN, "left", "right") as found:
+        yield found
 
 
 def bench(root: Path) -> tuple[object, ...]:
@@ -46,6 +60,14 @@ def bench(root: Path) -> tuple[object, ...]:
     return (*fixed, "--samples", SAMPLES, *doors.QUICK)
 
 
+def finished(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """Return what a command printed; one that does not end would keep the nodes from the next test."""
+    try:
+        return process.communicate(timeout=doors.LIMIT)
+    finally:
+        process.kill()
+
+
 def verdicts(results: Path) -> dict[tuple[str, int], Verdict]:
     found = {}
     for name in NAMES:
@@ -55,17 +77,29 @@ def verdicts(results: Path) -> dict[tuple[str, int], Verdict]:
     return found
 
 
-def test_a_node_dies_in_the_middle(tmp_path: Path) -> None:
-    token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+def test_a_search_without_a_model_on_checked_cards(tmp_path: Path, nodes: RayNodes) -> None:
+    chosen = ("--input", SPEC, "--outdir", tmp_path, "--no-llm", "--device", "cpu", "--budget-builds", 2)
+    where = ("--cluster", nodes.address, "--check-cards")
+    process = doors.start_hkbench("optimize", *chosen, *where, *doors.QUICK, env=TOKEN)
+    _, said = finished(process)
+    assert process.returncode == 0, said
+    events = doors.events(tmp_path / "run")
+    (checked,) = [event for event in events if isinstance(event, CardsChecked)]
+    assert [card.device for card in checked.cards] == [0, 1] and checked.spread is not None
+    assert [event.key.attempt for event in events if isinstance(event, VerdictReached)] == [1, 2]
+    found = detail(read_run(RunPaths(tmp_path / "run"))).cards
+    assert found is not None and sum(card.verdicts for card in found.cards) == 2
+
+
+def test_a_node_dies_in_the_middle(tmp_path: Path, nodes: RayNodes) -> None:
     words, results = bench(tmp_path), tmp_path / "results"
-    with ray_nodes(token, "left", "right") as nodes:
-        process = doors.start(
-            "run_batch", *words, "--results", results, "--cluster", nodes.address, "--display", "json", env=token
-        )
-        doors.wait_for(RunPaths(results).journal, '"device":0', process)
-        killed = time.time()
-        nodes.remove("left")
-        printed, said = process.communicate(timeout=doors.LIMIT)
+    process = doors.start(
+        "run_batch", *words, "--results", results, "--cluster", nodes.address, "--display", "json", env=TOKEN
+    )
+    doors.wait_for(RunPaths(results).journal, '"device":0', process)
+    killed = time.time()
+    nodes.remove("left")
+    printed, said = finished(process)
     assert process.returncode == 0, said
     assert all(line.startswith("{") for line in printed.splitlines())
 
@@ -76,6 +110,7 @@ def test_a_node_dies_in_the_middle(tmp_path: Path) -> None:
     last = events[-1]
     assert isinstance(last, RunClosed) and last.complete
     assert "left failed" in said or "left is gone" in said
+    assert {event.place.index for event in events if isinstance(event, CardFailed)} == {0}
 
     ended = {event.key for event in events if isinstance(event, VerdictReached) and event.time < killed}
     moved = [e.time for e in events if isinstance(e, StageEntered) and e.time > killed and e.key not in ended]

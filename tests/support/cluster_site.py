@@ -21,6 +21,7 @@ from hkbench.records import (
     DeviceKind,
     Failure,
     FailureKind,
+    Interval,
     Isolation,
     IsolationLevel,
     NodeFacts,
@@ -30,6 +31,7 @@ from hkbench.records import (
     SlotTimes,
     Stage,
     Status,
+    Timing,
     Verdict,
 )
 
@@ -39,6 +41,15 @@ CONFINED = Isolation(level=IsolationLevel.FULL, layers=("guard",), holds=())
 
 def problem(name: str = "1_One") -> Problem:
     return Problem(number=1, name=name, level=None, path=Path(f"/problems/{name}.py"), source="", sha256="0" * 64)
+
+
+def timed(work: Work, code: bytes, seconds: float) -> Verdict:
+    """The verdict on a reference as its own candidate, which is not the candidate's own work."""
+    median = Interval(value=seconds, low=seconds, high=seconds)
+    timing = Timing(samples=(seconds,) * 3, median=median, clock="perf_counter", warmups=1)
+    failure = Failure(stage=Stage.TIME, kind=FailureKind.NOT_OWN, message="PyTorch did the work")
+    update = {"status": Status.REFUSED, "failure": failure, "baseline": timing, "candidate": timing}
+    return verdict(work, code).model_copy(update=update)
 
 
 def verdict(work: Work, code: bytes) -> Verdict:
@@ -59,6 +70,7 @@ class Behaviour:
     seconds: float = 0.01  #: of an evaluation
     deaf: bool = False  #: answers nothing
     stuck: bool = False  #: answers, and comes to no verdict
+    takes: float | None = None  #: seconds of a call; candidates are references, and not wrong
     ahead: float = 0.0  #: its clock
     opening: list[HkbenchError | CardLost] = field(default_factory=list)  #: what the next starts fail at
     failing: list[HkbenchError | CardLost] = field(default_factory=list)  #: what the next evaluations fail at
@@ -112,7 +124,8 @@ class FakeCard:
         yield Entered(stage=Stage.RUN, lent=True)
         self.does.judged.append(code)
         turns = SlotTimes(asked=begun, building=begun, loaded=begun, device=0, lent=begun, returned=begun + 1.0)
-        yield Judged(verdict=verdict(work, code), turns=turns)
+        found = verdict(work, code) if self.does.takes is None else timed(work, code, self.does.takes)
+        yield Judged(verdict=found, turns=turns)
 
     async def stop(self) -> None:
         self.does.stopped += 1

@@ -183,9 +183,9 @@ def start(
     return _begun(command(script, *arguments), cwd, env)
 
 
-def start_hkbench(*arguments: object) -> subprocess.Popen[str]:
+def start_hkbench(*arguments: object, env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
     """Return the installed command `hkbench`, begun as in a terminal's foreground."""
-    return _begun(_installed(*map(str, arguments)), None, None)
+    return _begun(_installed(*map(str, arguments)), None, env)
 
 
 def _begun(call: Sequence[str], cwd: Path | None, env: Mapping[str, str] | None) -> subprocess.Popen[str]:

@@ -15,6 +15,8 @@ from pathlib import Path
 from support import doors
 
 PARTS = {"include_dashboard": False, "object_store_memory": 80 << 20}
+#: Ray lets its workers run after everything else, so that where other tests run a card would hardly start.
+EQUAL = {"RAY_worker_niceness": "0"}
 
 
 class RayNodes:
@@ -22,6 +24,7 @@ class RayNodes:
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
+        self.pid = process.pid
         self.address = self._line()
 
     def add(self, name: str) -> None:
@@ -49,7 +52,7 @@ def ray_nodes(environment: dict[str, str], *names: str) -> Iterator[RayNodes]:
     """Start nodes; `environment` has their token, or none."""
     process = subprocess.Popen(
         [sys.executable, "-m", "support.ray_nodes", *names],
-        env=doors.environment(environment | {"PYTHONPATH": str(Path(__file__).parents[1])}),
+        env=doors.environment(environment | EQUAL | {"PYTHONPATH": str(Path(__file__).parents[1])}),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

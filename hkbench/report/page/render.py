@@ -18,7 +18,7 @@ from markupsafe import Markup, escape
 
 from hkbench.headline import is_timed, plural, title_parts
 from hkbench.records import Layout, Outcome
-from hkbench.report import format as fmt
+from hkbench.report import cards as of_cards, format as fmt
 from hkbench.report.disagreements import warnings_of
 from hkbench.report.model import (
     AdviceReport,
@@ -158,6 +158,7 @@ def environment() -> jinja2.Environment:
     )
     made.globals.update(
         fmt=fmt,
+        of_cards=of_cards,
         plural=plural,
         outcomes=tuple(Outcome),
         style=Markup((_TEMPLATES / "style.css").read_text(encoding="utf-8")),  # noqa: S704 - a file of this package

@@ -27,6 +27,7 @@ def parsed(*words: str) -> argparse.Namespace:
     "words",
     [
         ("--mixed-cards",),
+        ("--check-cards",),
         ("--cluster", "auto", "--build-only"),
         ("--cluster", "auto", "--device-index", "0"),
     ],
@@ -36,7 +37,9 @@ def test_what_contradicts(words: tuple[str, ...]) -> None:
         check_cluster(parsed(*words))
 
 
-@pytest.mark.parametrize("words", [(), ("--cluster", "head:6379", "--mixed-cards", "--device", "rocm")])
+@pytest.mark.parametrize(
+    "words", [(), ("--cluster", "head:6379", "--mixed-cards", "--check-cards", "--device", "rocm")]
+)
 def test_what_goes_together(words: tuple[str, ...]) -> None:
     check_cluster(parsed(*words))
 

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from hkbench.engine.guards import BUILD_BYTES, disk_bytes
+from hkbench.engine.guards import BUILD_BYTES, FULL_BYTES, check_disk, disk_bytes
+from hkbench.errors import Unavailable
 from hkbench.sandbox.limits import Limits
 
 
@@ -18,3 +19,11 @@ def test_a_runner_leaves_room_on_the_disk(
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
     assert disk_bytes(tmp_path) == allowed
+
+
+def test_a_full_disk_is_the_machine_s_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=FULL_BYTES))
+    check_disk(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=FULL_BYTES - 1))
+    with pytest.raises(Unavailable):
+        check_disk(tmp_path)
