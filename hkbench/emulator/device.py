@@ -131,6 +131,9 @@ class Engine(Protocol[Loaded]):
     def numbers(self, place: Range) -> array[int]:
         """Return such pairs of what lies at a place."""
 
+    def left(self, place: Range) -> array[int]:
+        """Return those of them that are of no kernel's bytes."""
+
 
 class Device(Generic[Loaded]):
     """The state of the device. `handle` is given what a runner says, the rest what the evaluator does."""
@@ -178,13 +181,14 @@ class Device(Generic[Loaded]):
             host_made=sum(self._engine.host_made()[1::2]),
         )
 
-    def host_made(self, outputs: Sequence[Range]) -> tuple[array[int], array[int]]:
-        """Return pairs (number, bytes) of what kernels read of the host's, and of what lies at the outputs."""
-        lie = array("Q")
+    def host_made(self, outputs: Sequence[Range]) -> tuple[array[int], array[int], array[int]]:
+        """Return pairs (number, bytes): what kernels read of the host's, the outputs, what of these no kernel wrote."""
+        lie, left = array("Q"), array("Q")
         for one in outputs:
             if any(known.holds(one) for known in self._ranges.values()):
                 lie += self._engine.numbers(one)
-        return self._engine.host_made(), lie
+                left += self._engine.left(one)
+        return self._engine.host_made(), lie, left
 
     def violated(self, why: str) -> None:
         """Note that the runner sent what a runner never sends."""

@@ -62,6 +62,10 @@ class ExecutorEngine:
         """Return what kernels read since `begin` and the host had written: see `Trace.host_made`."""
         return self._trace.host_made()
 
+    def left(self, place: Range) -> array[int]:
+        """Return the numbers of what lies at a place and is no kernel's."""
+        return self._trace.left(place)
+
     def numbers(self, place: Range) -> array[int]:
         """Return the numbers of what lies at a place."""
         return self._trace.numbers(place)

@@ -84,6 +84,20 @@ class Trace:
         """Return pairs (number, bytes) of what lies at a place."""
         return self._numbers(place.begin, place.size)
 
+    def left(self, place: Range) -> array[int]:
+        """Return such pairs of what lies at a place and is no kernel's of this call."""
+        left = core().hkbench_emulator_left
+        left.restype = ctypes.c_uint64
+        found = array("Q")
+        for begin, size in self._sizes.items():
+            first, end = max(begin, place.begin), min(begin + size, place.end)
+            if first < end:
+                record, length = self._record(begin), end - first
+                pairs = (ctypes.c_uint64 * (2 * (length // CHUNK + 2)))()
+                count = left(ctypes.byref(record), ctypes.c_uint64(first), ctypes.c_uint64(length), self._key, pairs)
+                found += _first(pairs, count)
+        return found
+
     def kept(self, place: Range) -> int:
         """Return how many bytes at a place a kernel wrote in this call and nobody changed after it."""
         count = core().hkbench_emulator_kept

@@ -84,16 +84,16 @@ class EmulatedDevice:
         """Return what was observed since `begin`."""
         return decode(Report, self._ask({"op": "report", **encode(Ask(outputs=[*outputs]))}))
 
-    def host_made(self, outputs: Sequence[Range]) -> tuple[Table, Table]:
-        """Return what kernels read since `begin` and the host had written, and what lies at the outputs."""
+    def host_made(self, outputs: Sequence[Range]) -> tuple[Table, Table, Table]:
+        """Return what kernels read since `begin` of the host's, the outputs, and what of these no kernel wrote."""
         self._ask({"op": "host_made", **encode(Ask(outputs=[*outputs]))})
-        files = wire.receive_descriptors(self._control, 2)
+        files = wire.receive_descriptors(self._control, 3)
         try:
-            made, lie = (host_made.table(os.pread(file, os.fstat(file).st_size, 0)) for file in files)
+            made, lie, left = (host_made.table(os.pread(file, os.fstat(file).st_size, 0)) for file in files)
         finally:
             for file in files:
                 os.close(file)
-        return made, lie
+        return made, lie, left
 
     def read(self, place: Range) -> bytearray | None:
         """Return bytes of the device's memory, from its file, whatever a runner maps there; `None`: there is none."""

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
+import numpy as np
 import torch
 
 from hkbench.analysis.reference import Leaves, Reference
@@ -78,7 +79,8 @@ class EmulatedSession(Session):
         self._last = False  # whether it is the last trial, or a call after it
         self._slow = False  # whether a checked call took long
         self._garble = False  # what kernels write
-        self._made: tuple[Table, Table, int] | None = None  # the host's in the last call, its outputs, their bytes
+        self._made: tuple[Table, Table, Table, int] | None = None  # the host's in the last call, outputs, their bytes
+        self._places: list[Range] = []  # of the last call's outputs
         self._handed = 0.0  # bytes that the host computed and kernels read, where they are too many
         self._warned: set[str] = set()
         self._waits: dict[IdleWait, bool] = {}  # whether each was of use in some call
@@ -112,8 +114,8 @@ class EmulatedSession(Session):
             return None
         if self._handed:
             message = (
-                f"kernels were given {self._handed:.0f} bytes that the candidate's process had computed from the "
-                "inputs: the work has to be done by the candidate's own kernels"
+                f"kernels or outputs were given {self._handed:.0f} bytes that the candidate's process had computed "
+                "from the inputs: the work has to be done by the candidate's own kernels"
             )
         elif self._on_host and self._launches:
             message = (
@@ -202,21 +204,23 @@ class EmulatedSession(Session):
         """See `Session.trials`; look then at what the host made for kernels to read, where it is much."""
         super().trials()
         if self._made is not None and self.computes:
-            self._look_at_the_host(self._made[0])
+            self._look_at_the_host(*self._made[0:3:2])
 
-    def _look_at_the_host(self, before: Table) -> None:
+    def _look_at_the_host(self, *before: Table) -> None:
         inputs = self.fresh_inputs(draw_seed())
         outputs = self.call(inputs, None).outputs
         self.checker.check_again(outputs, inputs)
         if self._made is None:
             return
-        made, lie, whole = self._made
-        varying = host_made.without(made, before)
-        enough = OWN_SHARE * whole
-        if host_made.size(varying) < enough:
-            return
+        made, lie, left, whole = self._made
+        varying = host_made.without(made, *before)
         copied = host_made.size(host_made.within(lie, varying))
-        handed = copied if copied >= enough else self._computed_by_the_host(host_made.size(varying))
+        if copied >= OWN_SHARE * whole:
+            self._handed = copied
+            return
+        most = host_made.size(varying) + host_made.size(host_made.without(left, *before))
+        enough = host_made.COMPUTED * whole
+        handed = self._computed_by_the_host(most) if most >= enough else 0.0
         self._handed = handed if handed >= enough else 0.0
 
     def _computed_by_the_host(self, most: int) -> float:
@@ -230,12 +234,13 @@ class EmulatedSession(Session):
         return host_made.computed(first, second, third)
 
     def _given_to_kernels(self, inputs: list[object]) -> Table:
-        """Return what kernels read of the host's in a call in which what they write is garbled."""
+        """Return what the host made in a call in which what kernels write is garbled."""
         self._garble = True
         try:
             with suppress(failures.CandidateFailed):
                 self.call(inputs, None)
-            return self._emulated.host_made([])[0]
+            made, _, left = self._emulated.host_made(self._places)
+            return np.concatenate((made, left))
         finally:
             self._garble = False
 
@@ -243,6 +248,7 @@ class EmulatedSession(Session):
         """Return copies of the outputs, read from the device's memory; note whose bytes they are."""
         dtypes = {path: DTYPES[place.dtype] for path, place in self.regions.output_places.items()}
         places = {leaf.path: _place(leaf, dtypes[leaf.path].itemsize, stage) for leaf in leaves if leaf.path in dtypes}
+        self._places = list(places.values())
         if self._garble:
             return {}
         report = self._require_possible(stage, None, list(places.values()))
@@ -252,7 +258,8 @@ class EmulatedSession(Session):
             self._least = share if self._least is None else min(self._least, share)
         self._launches = max(self._launches, report.launch_count)
         if self._single:
-            much = self._last and self._launches and report.host_made >= OWN_SHARE * whole
+            made = report.host_made + whole - sum(report.written)
+            much = self._last and self._launches and made >= host_made.COMPUTED * whole
             self._made = (*self._emulated.host_made(list(places.values())), whole) if much else None
         if self._single and not self._repeated:  # in the first one it may build, and remember the answer in the second
             self._host = min(self._host, self.side.cpu_seconds)

@@ -3,8 +3,9 @@
 Kernels may read what PyTorch's operators laid out anew, cast or padded. They may not read the answer. Two signs tell:
 
 * Half of the outputs' bytes stand in what they read of the host's, and in no other call: a kernel that copies.
-* Of what they read of the host's, half as much as the outputs depends on so many elements of the inputs each that
-  nearly all of it changes where one element in 32 does. What is moved or cast changes with its own element only.
+* Of what they read of the host's and of what the host wrote to the outputs itself, an eighth as much as the outputs
+  depends on so many elements of the inputs each that nearly all of it changes where one element in 32 does. What is
+  moved or cast changes with its own element only. An answer that is told within its tolerance takes half of its bytes.
 
 What operators make of results of kernels is not meant: results are replaced by one and the same number while it is
 looked at, so that what comes of them is the same in all calls.
@@ -25,6 +26,7 @@ Table = npt.NDArray[np.uint64]  #: rows (number of a chunk of 16 bytes, bytes of
 SPARSE = 1 / 32  #: of the elements of the inputs, that are changed
 #: Of chunks of 16 bytes that were moved or cast, how many change with them: at most so many (bytes of 8 bits: 40 %).
 MOVED = 0.4
+COMPUTED = 1 / 8  #: of the outputs' bytes, from which on what the host computed is an answer, or a part of one
 
 
 def table(data: bytes) -> Table:

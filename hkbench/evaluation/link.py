@@ -69,7 +69,8 @@ class Samples:
 class Stamps:
     """The evaluator's own clock of a call, seconds: the forward pass, and what came after it until the answer.
 
-    `ended` is called at the end of the forward pass, which with `by_answer` is the answer: nothing comes in between.
+    `ended` is called at the end of the forward pass, which with `by_answer` is the answer: nothing comes in between,
+    and `rest` is the time until the runner's processes were stopped. `cpu_seconds`: of these, when they went on.
     """
 
     ended: Callable[[], None] = lambda: None
@@ -77,6 +78,7 @@ class Stamps:
     begun: float = 0.0
     wall: float = 0.0
     rest: float = 0.0
+    cpu_seconds: float = 0.0
 
 
 class Gated(Protocol):
@@ -160,7 +162,8 @@ class RunnerLink:
         """
         self.post(request if gated is None else messages.at_gate(request, gated.number), descriptors)
         if stamps is not None:
-            stamps.begun = self.resume().at
+            resumed = self.resume()
+            stamps.begun, stamps.cpu_seconds = resumed.at, resumed.cpu_seconds
         return self.answer(seconds, build_seconds, on_build, stamps, gated)
 
     def post(self, request: messages.Request[object], descriptors: Sequence[int] = ()) -> None:

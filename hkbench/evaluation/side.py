@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -62,7 +63,7 @@ class RunnerClient:
         self.settled = 0  #: how many calls in a row have built nothing
         self.ran_while_frozen = 0  #: how often something of it ran while it was frozen
         self.cpu_seconds = 0.0  #: of all its processes, by the guard, in the last request
-        self._cpu_before = 0.0
+        self._cpu_before = math.inf  # of its processes when they were last seen, if they were
 
     def shows(self, on_segment: Callable[[int, int, int | None], None]) -> None:
         """Set the listener for memory that the runner shows or gives up."""
@@ -151,7 +152,7 @@ class RunnerClient:
         )
         if stamps is None:
             self.before()
-            self._link.resume()
+            self._notice(self._link.resume().cpu_seconds)
         builds = self._link.builds
         # A Triton kernel is compiled at its first launch; building inside forward has the build's own limit.
         with _ended(gated):
@@ -162,15 +163,25 @@ class RunnerClient:
                 self.seconds = gated.finish()
             elif gated is not None:
                 gated.abandon()
+        if stamps is not None:
+            self._notice(stamps.cpu_seconds)
+        stopped = None
+        if stamps is not None and stamps.by_answer and answer["ok"]:
+            # Not only the runner: whoever of its processes is stopped last may write to the outputs until then.
+            stopped = self._link.freeze()
+            stamps.rest = max(0.0, stopped.at - stamps.begun - stamps.wall)
         if prepare and answer["ok"]:
+            if stopped is not None:
+                self._link.resume()
+                stopped = None
             prepared = self._link.request(Prepare(), limit)
             answer = answer if prepared["ok"] else prepared
-        after = self._link.freeze().cpu_seconds
+        after = (stopped or self._link.freeze()).cpu_seconds
         if self._link.builds > builds:
             self.on_built()
         if stamps is not None:
             self.settled = 0 if self._link.builds > builds else self.settled + 1
-        self.cpu_seconds, self._cpu_before = after - self._cpu_before, after
+        self.cpu_seconds, self._cpu_before = max(0.0, after - self._cpu_before), after
         self.stamps = stamps or self.stamps
         return read_answer(request, answer)  # once it is frozen: reading takes time
 
@@ -181,7 +192,7 @@ class RunnerClient:
             RunnerExited, ProtocolError
         """
         self.before()
-        self._link.resume()
+        self._notice(self._link.resume().cpu_seconds)
         self._link.post(request)
 
     def finish(self, request: Request[Answer]) -> Answer | Raised:
@@ -191,16 +202,19 @@ class RunnerClient:
             RunnerExited, RunnerTimeout, ProtocolError
         """
         answer = self._link.answer(self._settings.load_timeout)
-        self._link.freeze()
+        self._cpu_before = self._link.freeze().cpu_seconds
         return read_answer(request, answer)
 
     def _show(self, reveal: Callable[[], None]) -> None:
         """Put something into place while the runner is frozen, and leave it so."""
-        before = self._link.freeze()
+        self._notice(self._link.freeze().cpu_seconds)
         reveal()
-        after = self._link.freeze()
-        self.ran_while_frozen += after.cpu_seconds > before.cpu_seconds + RESTLESS_SECONDS
-        self._cpu_before = after.cpu_seconds
+        self._notice(self._link.freeze().cpu_seconds)
+
+    def _notice(self, cpu_seconds: float) -> None:
+        """Count it where something of the runner has run since it was last seen stopped."""
+        self.ran_while_frozen += cpu_seconds > self._cpu_before + RESTLESS_SECONDS
+        self._cpu_before = cpu_seconds
 
     @staticmethod
     def _checked(answer: Answer | Raised, stage: Stage, trial: int | None) -> Answer:

@@ -35,14 +35,15 @@ from hkbench.sandbox import linux
 from hkbench.sandbox.cage import Cage, Spawned, spawn
 from hkbench.sandbox.limits import Limits as Limits, Meter
 from hkbench.sandbox.sampler import Sampler
-from hkbench.sandbox.tree import Tree
+from hkbench.sandbox.tree import Tree, newest_task
 
 KILL_SECONDS = 10.0
 OUTPUT_HALF = 32 * 1024  #: bytes kept from each end of what the runner prints
 PIPE_BYTES = 1 << 20  #: more than a pipe can hold when nobody writes any more
 LATE_SECONDS = 0.002
 READ = struct.Struct("<QQQ")
-PROCESSES_SECONDS = 0.02  #: how often a sampler looks for new processes; for threads it looks at each tick
+#: How often a sampler looks for new processes where the machine has no new task; for threads it looks at each tick.
+PROCESSES_SECONDS = 0.02
 
 
 class Output:
@@ -135,6 +136,7 @@ class Guard:
 
     def _wait(self) -> str:
         look = processes = 0.0
+        newest = b""
         with selectors.DefaultSelector() as selector:
             for source in (self._control, self._output_fd, self._status_fd):
                 selector.register(source, selectors.EVENT_READ)
@@ -159,7 +161,8 @@ class Guard:
                     return "output"
                 now = time.monotonic()
                 if self._sampler is not None and now >= self._sampler.next_tick:
-                    if now >= processes:
+                    if now >= processes or newest != newest_task():  # one may live for less than a call
+                        newest = newest_task()
                         self._sampled, processes = list(self._tree.living()), now + PROCESSES_SECONDS
                     self._sampler.tick(self._sampled)
                 if now >= look:  # a runner that prints without a pause must not have /proc read for each block

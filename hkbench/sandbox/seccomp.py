@@ -28,6 +28,8 @@ DENIED: dict[str, tuple[int | None, int | None]] = {
     "setns": (308, 268), "mknod": (133, None), "mknodat": (259, 33),
     # memory that belongs to no process
     "shmget": (29, 194), "msgget": (68, 186),
+    # signals that the kernel sends by itself: SIGCONT continues a process that the guard has stopped
+    "timer_create": (222, 107), "mq_open": (240, 180),
     # files past their paths
     "open_by_handle_at": (304, 265), "name_to_handle_at": (303, 264),
     # large interfaces of the kernel
@@ -43,7 +45,8 @@ DENIED: dict[str, tuple[int | None, int | None]] = {
     "sethostname": (170, 161), "setdomainname": (171, 162),
 }  # fmt: skip
 
-_CLONE, _CLONE3, _PERSONALITY, _PRCTL = (56, 220), (435, 435), (135, 92), (157, 167)
+_CLONE, _CLONE3, _PERSONALITY, _PRCTL, _FCNTL = (56, 220), (435, 435), (135, 92), (157, 167), (72, 25)
+_F_SETSIG = 10  #: another signal than SIGIO where a file is ready
 _PR_SET_DUMPABLE = 4  #: the guard cannot sample a process that is not dumpable
 _MODE = {"mknod": 1, "mknodat": 2}  #: which argument says what is made
 _SOCKET, _SOCKETPAIR, _CONNECT, _PRLIMIT = (41, 198), (53, 199), (42, 203), (302, 261)
@@ -119,6 +122,7 @@ def program(machine: str, sockets: bool, pipes: bool = False) -> bytes:
     bpf.deny_if(_CLONE[column], 0, _ANY_BIT, _NEW_NAMESPACES & ~_NEW_TIME, deny_on=True)
     bpf.deny_if(_PERSONALITY[column], 0, _EQUAL, _QUERY, deny_on=False)
     bpf.deny_if(_PRCTL[column], 0, _EQUAL, _PR_SET_DUMPABLE, deny_on=True)
+    bpf.deny_if(_FCNTL[column], 1, _EQUAL, _F_SETSIG, deny_on=True)
     bpf.deny_if(_PRLIMIT[column], 0, _EQUAL, 0, deny_on=False)  # 0: the caller itself
     if sockets:
         bpf.deny_if(_SOCKET[column], 0, _EQUAL, _AF_UNIX, deny_on=False)

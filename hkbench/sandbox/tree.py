@@ -131,7 +131,7 @@ class Tree:
             passed = time.monotonic() - began
             still = now == before and not running and (not blocked or passed > BLOCKED_SECONDS)
             if still or passed > FREEZE_SECONDS:
-                return self._state(everybody, running)
+                return self._state(everybody, running, time.perf_counter())
             before = now
             if running:  # those that are to stop need a processor for it
                 os.sched_yield() if passed < 0.001 else time.sleep(0.0002)
@@ -146,10 +146,10 @@ class Tree:
             self.signal(signal.SIGCONT)
         return state
 
-    def _state(self, everybody: dict[int, Process], running: int) -> Frozen:
+    def _state(self, everybody: dict[int, Process], running: int, at: float | None = None) -> Frozen:
         threads = [len(process.threads) for process in everybody.values() if process.alive]
         used = self.cpu_seconds(everybody)
-        return Frozen(len(threads), sum(threads), running, used, time.perf_counter())
+        return Frozen(len(threads), sum(threads), running, used, time.perf_counter() if at is None else at)
 
     def cpu_seconds(self, processes: dict[int, Process] | None = None) -> float:
         """Return user and system time of the whole tree so far, ended processes included; never falls.
@@ -213,6 +213,14 @@ class _CpuLedger:
         gone = self._before + sum(seconds for pid, seconds in self._seen.items() if pid not in pids)
         self._highest = max(self._highest, living + max(waited, gone))
         return self._highest
+
+
+def newest_task() -> bytes:
+    """Return the number of the last process or thread that was made on this machine, as proc(5) has it; or b""."""
+    try:
+        return read_small("/proc/loadavg").split()[-1]
+    except (OSError, IndexError):
+        return b""
 
 
 def threads(pid: int) -> tuple[int, ...]:

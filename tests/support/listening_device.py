@@ -85,6 +85,9 @@ class Listening:
     def numbers(self, place: Range) -> array[int]:
         return array("Q", (place.begin, place.size))
 
+    def left(self, place: Range) -> array[int]:
+        return array("Q", (place.begin, 32))
+
     def launch(self, _module: Module, request: LaunchKernel, options: CallOptions) -> Ran:
         self.launches.append(request)
         self.options.append(options)

@@ -150,5 +150,24 @@ u64 hkbench_emulator_kept(const Range* range, u64 begin, u64 size) {
   return count;
 }
 
+// Write pairs (number of a chunk, bytes) of what lies at a place and is not counted there; as if kernels' bytes were 0.
+u64 hkbench_emulator_left(const Range* range, u64 begin, u64 size, const u64* key, u64* pairs) {
+  const Traced traced(*range);
+  u64 count = 0;
+  for (u64 at = begin; at < begin + size;) {
+    const u64 next = std::min(begin + size, at / CHUNK * CHUNK + CHUNK);
+    const u64 kept = hkbench_emulator_kept(range, at, next - at);
+    u8 chunk[CHUNK] = {};
+    for (u64 k = at; k < next; ++k)
+      if (!kept || !traced.wrote[k - range->begin]) chunk[k % CHUNK] = *reinterpret_cast<const u8*>(k);
+    if (kept < next - at) {
+      pairs[2 * count] = number_of(chunk, key);
+      pairs[2 * count++ + 1] = next - at - kept;
+    }
+    at = next;
+  }
+  return count;
+}
+
 }  // extern "C"
 }  // namespace hkb

@@ -194,8 +194,8 @@ def test_what_kernels_read_of_the_hosts_is_told_with_what_lies_at_the_outputs() 
     engine.made.extend((7, 16, 8, 12))
     assert device.report([]).host_made == 28
     known, nowhere = Range(ROOM.begin, 64), Range(1 << 40, 64)
-    made, lie = device.host_made([known, nowhere])
-    assert list(made) == [7, 16, 8, 12] and list(lie) == [ROOM.begin, 64]
+    made, lie, left = device.host_made([known, nowhere])
+    assert list(made) == [7, 16, 8, 12] and list(lie) == [ROOM.begin, 64] and list(left) == [ROOM.begin, 32]
 
 
 class _Running:

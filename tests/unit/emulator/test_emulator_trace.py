@@ -71,6 +71,8 @@ def test_what_a_kernel_wrote_is_kept_until_the_host_changes_it(text: str, tmp_pa
     assert (ran.kept(x), ran.kept(y)) == (0, y.nbytes)
     y[:16] = 5
     assert ran.kept(y) == y.nbytes - 64
+    left = ran.trace.left(Range(y.ctypes.data, y.nbytes))
+    assert left[1::2] == array("Q", 4 * (16,)) and left == ran.trace.numbers(Range(y.ctypes.data, 64))
     ran.trace.begin()
     assert ran.kept(y) == 0
 

@@ -114,13 +114,14 @@ class Recording:
         self.shared = shared
         self.seen: list[tuple[bool, bool]] = []
         self.builds = 0
+        self.cpu_seconds = 0.0
 
     def resume(self) -> TreeState:
         self.seen.append((self.shared.input_is_gone, self.shared.answer_is_gone))
         return self.freeze()
 
     def freeze(self) -> TreeState:
-        return TreeState(1, 1, 0, 0.0, 0.0)
+        return TreeState(1, 1, 0, self.cpu_seconds, 0.0)
 
     def post(self, *_args: Any, **_fields: Any) -> None:
         pass
@@ -158,3 +159,13 @@ def test_a_call_finds_its_inputs_and_no_answer(shared: Shared) -> None:
     side.call(Stage.TIME, Call(), lambda: shared.regions.put_inputs(shared.inputs))
     assert link.seen == [(False, True)]
     assert side.ran_while_frozen == 0
+
+
+def test_who_runs_while_somebody_elses_call_is_timed_is_counted(shared: Shared) -> None:
+    """Between its own calls, where only the baseline's are made: woken by a timer of the kernel's, for example."""
+    link = Recording(shared)
+    side = RunnerClient(cast("RunnerLink", link), EvaluationSettings())
+    for used, counted in ((0.5, 0), (0.5, 0), (0.501, 1), (0.501, 1), (0.5011, 1)):
+        link.cpu_seconds = used
+        side.call(Stage.TIME, Call(), lambda: shared.regions.put_inputs(shared.inputs))
+        assert side.ran_while_frozen == counted

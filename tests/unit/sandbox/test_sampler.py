@@ -23,6 +23,7 @@ from hkbench.evaluation.link import Samples
 from hkbench.evaluation.side import RESTLESS_SECONDS
 from hkbench.protocol import wire
 from hkbench.sandbox.sampler import ANONYMOUS, CODE_BYTES, FURTHER, HIDDEN, MAX_LOOKS, MAX_THREADS, Place, Sampler
+from hkbench.sandbox.tree import newest_task
 
 # Threads of its own: OpenMP's do not survive the fork of a test process in which torch has already used them.
 BURN = """
@@ -178,6 +179,27 @@ def test_threads_forks_and_signals_go_on(tmp_path: Path) -> None:
         time.sleep(60)
 
     assert sampled(target, tmp_path).samples > 20
+
+
+@pytest.mark.skipif(newest_task() == b"" or shutil.which("g++") is None, reason="no /proc/loadavg, or no g++")
+def test_who_lives_for_a_few_milliseconds_is_seen(tmp_path: Path) -> None:
+    """One process after the other, each of which ends before the sampler would look for new ones in any case."""
+    (tmp_path / "burn.cpp").write_text(BURN)
+    command = ["g++", "-O2", "-pthread", "-shared", "-fPIC", "burn.cpp", "-o", "burn.so"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+
+    def target(sock: socket.socket) -> None:
+        burn = ctypes.CDLL("./burn.so").burn
+        burn.argtypes, burn.restype = (ctypes.c_double,), ctypes.c_double
+        sock.sendall(b"go")
+        while True:
+            if os.fork() == 0:
+                burn(0.004)
+                os._exit(0)
+            os.wait()
+
+    samples = sampled(target, tmp_path, healthy=False)
+    assert share(samples, "burn.so") > 0.5, samples
 
 
 def test_who_sleeps_is_left_alone(tmp_path: Path) -> None:

@@ -96,6 +96,8 @@ def test_arguments_decide(machine: str) -> None:
     assert (decide(machine, prlimit, 0), decide(machine, prlimit, 1)) == (ALLOW, denied)
     # PR_SET_DUMPABLE would hide a process from the guard; PR_GET_DUMPABLE and PR_SET_NAME are ordinary.
     assert [decide(machine, (157, 167)[column], option) for option in (4, 3, 15)] == [denied, ALLOW, ALLOW]
+    # F_SETSIG chooses the signal of a file that is ready: SIGCONT would continue who is stopped. F_SETOWN is ordinary.
+    assert [decide(machine, (72, 25)[column], 3, command) for command in (10, 8, 2)] == [denied, ALLOW, ALLOW]
     for family in (socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK, socket.AF_PACKET, 38, 40):
         assert decide(machine, make_socket, family, 1) == denied
     assert decide(machine, make_socket, socket.AF_UNIX, 1) == ALLOW
