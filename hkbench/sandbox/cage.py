@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hkbench.sandbox import landlock, linux, namespaces, seccomp
+from hkbench.sandbox.environment import is_gpu
 
 REFUSED = 71  #: exit code of a runner that could not be confined as asked, and did not start
 NAMESPACES = "namespaces"
@@ -190,7 +191,9 @@ def _confine(cage: Cage) -> str:
             landlock.restrict(cage.readable, (*cage.writable, *private, own))
         if cage.has(SECCOMP):
             layer = SECCOMP
-            seccomp.install(sockets=cage.has(NAMESPACES), pipes=cage.named_pipes)
+            # Drivers and their profilers may set timers, for all that is known of them.
+            timers = any(map(is_gpu, cage.writable))
+            seccomp.install(sockets=cage.has(NAMESPACES), pipes=cage.named_pipes, timers=timers)
     except OSError as error:
         return f"the layer {layer}: {error.strerror or error}"
     return ""

@@ -8,6 +8,7 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 
 #: Toolchain and device settings; everything else (keys, tokens, addresses of proxies) stays outside.
@@ -85,6 +86,12 @@ def device_files() -> tuple[str, ...]:
     for pattern in _GPU_DEVICES:
         found += sorted(str(path) for path in Path("/dev").glob(pattern))
     return tuple(found)
+
+
+def is_gpu(path: str) -> bool:
+    """Tell whether a path is the device file of a GPU, or the folder of such files."""
+    folder, name = os.path.split(path)
+    return folder == "/dev" and any(fnmatch(name, pattern) for pattern in _GPU_DEVICES)
 
 
 def readable_paths() -> tuple[str, ...]:

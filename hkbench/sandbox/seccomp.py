@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from hkbench.sandbox import linux
 
+_TIMER = "timer_create"
 #: Denied with EPERM: number on x86-64, number on AArch64 (`None`: the machine has no such call).
 DENIED: dict[str, tuple[int | None, int | None]] = {
     # other processes
@@ -29,7 +30,7 @@ DENIED: dict[str, tuple[int | None, int | None]] = {
     # memory that belongs to no process
     "shmget": (29, 194), "msgget": (68, 186),
     # signals that the kernel sends by itself: SIGCONT continues a process that the guard has stopped
-    "timer_create": (222, 107), "mq_open": (240, 180),
+    _TIMER: (222, 107), "mq_open": (240, 180),
     # files past their paths
     "open_by_handle_at": (304, 265), "name_to_handle_at": (303, 264),
     # large interfaces of the kernel
@@ -93,10 +94,11 @@ def supported() -> bool:
     return os.uname().machine in _ARCHITECTURES
 
 
-def program(machine: str, sockets: bool, pipes: bool = False) -> bytes:
+def program(machine: str, sockets: bool, pipes: bool = False, timers: bool = False) -> bytes:
     """Return the filter as an array of struct sock_filter.
 
-    `sockets`: new Unix sockets are allowed and can be connected. `pipes`: named pipes may be made.
+    `sockets`: new Unix sockets are allowed and can be connected. `pipes`: named pipes may be made. `timers`: timers
+    that send a signal may be made.
     """
     column, architecture = _ARCHITECTURES[machine]
     bpf = _Program()
@@ -109,7 +111,7 @@ def program(machine: str, sockets: bool, pipes: bool = False) -> bytes:
         bpf.add(_RETURN, _KILL)
     for name, numbers in DENIED.items():
         number = numbers[column]
-        if number is None:
+        if number is None or (timers and name == _TIMER):
             continue
         if pipes and name in _MODE:
             bpf.deny_if(number, _MODE[name], _EQUAL, _NAMED_PIPE, deny_on=False, mask=_FILE_TYPE)
@@ -135,7 +137,7 @@ def program(machine: str, sockets: bool, pipes: bool = False) -> bytes:
     return b"".join(struct.pack("=HBBI", *line) for line in bpf.code)
 
 
-def install(sockets: bool, pipes: bool = False) -> None:
+def install(sockets: bool, pipes: bool = False, timers: bool = False) -> None:
     """Put the filter of `program` on this thread and what it starts. Needs `linux.no_new_privileges()`.
 
     Raises:
@@ -144,6 +146,6 @@ def install(sockets: bool, pipes: bool = False) -> None:
     machine = os.uname().machine
     if machine not in _ARCHITECTURES:
         raise OSError(errno.ENOSYS, f"no seccomp filter is known for {machine}")
-    code = ctypes.create_string_buffer(program(machine, sockets, pipes))
+    code = ctypes.create_string_buffer(program(machine, sockets, pipes, timers))
     header = ctypes.create_string_buffer(struct.pack("@HP", (len(code) - 1) // 8, ctypes.addressof(code)))
     linux.call("prctl", _PR_SET_SECCOMP, _MODE_FILTER, ctypes.addressof(header), 0, 0)

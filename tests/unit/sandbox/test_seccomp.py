@@ -29,11 +29,12 @@ def decide(
     architecture: int | None = None,
     sockets: bool = True,
     pipes: bool = False,
+    timers: bool = False,
 ) -> int:
     """What the program returns for a call: a small interpreter of the instructions that it uses."""
     padded = [value & (1 << 64) - 1 for value in [*arguments, *[0] * (6 - len(arguments))]]
     data = struct.pack("<IIQ6Q", number, architecture or ARCHITECTURE[machine], 0, *padded)
-    code = list(struct.iter_unpack("=HBBI", seccomp.program(machine, sockets, pipes)))
+    code = list(struct.iter_unpack("=HBBI", seccomp.program(machine, sockets, pipes, timers)))
     at = accumulator = 0
     while True:
         operation, if_true, if_false, value = code[at]
@@ -98,6 +99,9 @@ def test_arguments_decide(machine: str) -> None:
     assert [decide(machine, (157, 167)[column], option) for option in (4, 3, 15)] == [denied, ALLOW, ALLOW]
     # F_SETSIG chooses the signal of a file that is ready: SIGCONT would continue who is stopped. F_SETOWN is ordinary.
     assert [decide(machine, (72, 25)[column], 3, command) for command in (10, 8, 2)] == [denied, ALLOW, ALLOW]
+    timer = seccomp.DENIED["timer_create"][column]
+    assert timer is not None
+    assert (decide(machine, timer), decide(machine, timer, timers=True)) == (denied, ALLOW)
     for family in (socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK, socket.AF_PACKET, 38, 40):
         assert decide(machine, make_socket, family, 1) == denied
     assert decide(machine, make_socket, socket.AF_UNIX, 1) == ALLOW
