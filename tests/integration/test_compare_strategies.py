@@ -113,7 +113,7 @@ def test_a_strategy_that_lacks_replies_is_named(bench: Path) -> None:
         (("--calls", 5, "--strategies", "reflect", "--attempts", "agents=2"), "agents is none of reflect"),
         (("--calls", 4, "--strategies", "reflect", "--replay", "judge=x"), "judge is none of reflect"),
         (("--calls", 4, "--made", "--replay", "x"), "not allowed with"),
-        (("--calls", 4, "--replay", "x", "y"), "one folder for all"),
+        (("--calls", 5, "--replay", "x", "y"), "one folder for all"),
     ],
 )
 def test_contradictions_run_nothing(bench: Path, arguments: tuple[object, ...], said: str) -> None:
