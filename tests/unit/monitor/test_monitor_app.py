@@ -190,7 +190,9 @@ async def test_only_changed_rows_are_drawn_again(folder: Path, monkeypatch: pyte
 
     monkeypatch.setattr(Grid, "render_line", noted)
     async with seat(folder) as person:
-        drawn.clear()
+        while drawn:  # on a busy machine the first picture is still being drawn
+            drawn.clear()
+            await person.look()
         run.sample("3_p", 1, 1, incorrect("3_p"))
         assert "×·" in await person.look()
         assert drawn == [3]

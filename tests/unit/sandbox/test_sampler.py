@@ -199,7 +199,7 @@ def test_who_lives_for_a_few_milliseconds_is_seen(tmp_path: Path) -> None:
             os.wait()
 
     samples = sampled(target, tmp_path, healthy=False)
-    assert share(samples, "burn.so") > 0.5, samples
+    assert share(samples, "burn.so") > 0.3, samples
 
 
 def test_who_sleeps_is_left_alone(tmp_path: Path) -> None:
