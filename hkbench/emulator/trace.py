@@ -10,6 +10,7 @@ import ctypes
 import mmap
 import secrets
 from array import array
+from collections.abc import Iterator
 
 from hkbench.emulator import arena, records
 from hkbench.emulator.arena import Range
@@ -89,26 +90,25 @@ class Trace:
         left = core().hkbench_emulator_left
         left.restype = ctypes.c_uint64
         found = array("Q")
-        for begin, size in self._sizes.items():
-            first, end = max(begin, place.begin), min(begin + size, place.end)
-            if first < end:
-                record, length = self._record(begin), end - first
-                pairs = (ctypes.c_uint64 * (2 * (length // CHUNK + 2)))()
-                count = left(ctypes.byref(record), ctypes.c_uint64(first), ctypes.c_uint64(length), self._key, pairs)
-                found += _first(pairs, count)
+        for record, part in self._parts(place):
+            pairs = (ctypes.c_uint64 * (2 * (part.size // CHUNK + 2)))()
+            at, size = ctypes.c_uint64(part.begin), ctypes.c_uint64(part.size)
+            found += _first(pairs, left(ctypes.byref(record), at, size, self._key, pairs))
         return found
 
     def kept(self, place: Range) -> int:
         """Return how many bytes at a place a kernel wrote in this call and nobody changed after it."""
         count = core().hkbench_emulator_kept
         count.restype = ctypes.c_uint64
-        total = 0
+        parts = self._parts(place)
+        return sum(count(ctypes.byref(one), ctypes.c_uint64(at.begin), ctypes.c_uint64(at.size)) for one, at in parts)
+
+    def _parts(self, place: Range) -> Iterator[tuple[records.RangeRecord, Range]]:
+        """Yield the known memory at a place: the record of each, and the part of the place that lies in it."""
         for begin, size in self._sizes.items():
             first, end = max(begin, place.begin), min(begin + size, place.end)
             if first < end:
-                record = self._record(begin)
-                total += count(ctypes.byref(record), ctypes.c_uint64(first), ctypes.c_uint64(end - first))
-        return total
+                yield self._record(begin), Range(first, end - first)
 
     def _record(self, begin: int) -> records.RangeRecord:
         size = self._sizes[begin]

@@ -61,6 +61,13 @@ def sampled(
     return samples
 
 
+def build_burn(folder: Path) -> None:
+    """Build burn.so, as which the target loads it: its working folder is this one."""
+    (folder / "burn.cpp").write_text(BURN)
+    command = ["g++", "-O2", "-pthread", "-shared", "-fPIC", "burn.cpp", "-o", "burn.so"]
+    subprocess.run(command, cwd=folder, check=True)
+
+
 def share(samples: Samples, part: str) -> float:
     places = [place for look in samples.looks for place in look]
     assert len(places) == samples.samples or len(samples.looks) == MAX_LOOKS
@@ -69,9 +76,7 @@ def share(samples: Samples, part: str) -> float:
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no g++")
 def test_an_own_library_with_threads(tmp_path: Path) -> None:
-    (tmp_path / "burn.cpp").write_text(BURN)
-    command = ["g++", "-O2", "-pthread", "-shared", "-fPIC", "burn.cpp", "-o", "burn.so"]
-    subprocess.run(command, cwd=tmp_path, check=True)
+    build_burn(tmp_path)
 
     def target(sock: socket.socket) -> None:
         burn = ctypes.CDLL("./burn.so").burn
@@ -184,9 +189,7 @@ def test_threads_forks_and_signals_go_on(tmp_path: Path) -> None:
 @pytest.mark.skipif(newest_task() == b"" or shutil.which("g++") is None, reason="no /proc/loadavg, or no g++")
 def test_who_lives_for_a_few_milliseconds_is_seen(tmp_path: Path) -> None:
     """One process after the other, each of which ends before the sampler would look for new ones in any case."""
-    (tmp_path / "burn.cpp").write_text(BURN)
-    command = ["g++", "-O2", "-pthread", "-shared", "-fPIC", "burn.cpp", "-o", "burn.so"]
-    subprocess.run(command, cwd=tmp_path, check=True)
+    build_burn(tmp_path)
 
     def target(sock: socket.socket) -> None:
         burn = ctypes.CDLL("./burn.so").burn
