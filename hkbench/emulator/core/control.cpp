@@ -78,8 +78,8 @@ template <u32 N> void load_at(Wave& w, const Instruction& i, u64 address, u64 li
   const u64 inside = address < limit ? std::min<u64>(4 * N, limit - address) : 0;
   u64 lanes[LANES] = {address};
   if (inside && allowed(w, i, lanes, 1, static_cast<u32>(inside), false)) {
-    if (w.group->run->traced) note_read(w, address, static_cast<u32>(inside));
     std::memcpy(x, reinterpret_cast<const u8*>(address), inside);
+    if (w.group->run->traced) note_read(w, address, static_cast<u32>(inside), x);
   }
   std::memcpy(&w.s[i.o[0].index], x, sizeof x);
 }

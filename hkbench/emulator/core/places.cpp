@@ -63,10 +63,10 @@ u64 allowed(Wave& w, const Instruction& i, const u64* address, u64 mask, u32 siz
   return good;
 }
 
-void mark_written(Wave& w, u64 address, u32 size) {
+void mark_written(Wave& w, u64 address, u32 size, const void* bytes) {
   const Range* range = w.last;
   if (!range || address < range->begin || address >= range->end) range = w.group->run->memory->find(address);
-  if (range && range->trace) note_written(*range, address, size);
+  if (range && range->trace) note_written(*range, address, size, bytes);
   if (!range || !range->written) return;
   const u64 first = (address - range->begin) >> 1, last_ = (address + size - 1 - range->begin) >> 1;
   std::memset(range->written + first, 1, last_ - first + 1);

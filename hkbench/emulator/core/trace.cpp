@@ -9,9 +9,7 @@ constexpr u32 CHUNK = 16;
 
 // Note up to four bytes that are read at once. Where the host changed one of them, all are its: a number that shares its
 // upper bytes with the one that a kernel wrote is another number.
-void note_unit(Run& run, const Traced& traced, const u8* memory, u64 at, u32 size) {
-  u8 now[4];
-  std::memcpy(now, memory, size);  // the host may change it at any time
+void note_unit(Run& run, const Traced& traced, const u8* now, u64 at, u32 size) {
   const bool kernels = std::count(traced.wrote + at, traced.wrote + at + size, 1) == size;
   if (kernels && !std::memcmp(now, traced.value + at, size)) return;
   if (std::count(traced.read + at, traced.read + at + size, 1) == size) {
@@ -39,33 +37,33 @@ u64 number_of(const u8* chunk, const u64* key) {
 
 }  // namespace
 
-void note_read(Wave& w, u64 address, u32 size) {
+void note_read(Wave& w, u64 address, u32 size, const void* bytes) {
   const Range* range = w.last;
   if (!range || address < range->begin || address >= range->end) range = w.group->run->memory->find(address);
   if (!range || !range->trace) return;
   const Traced traced(*range);
   const u64 at = address - range->begin;
-  const u8* memory = reinterpret_cast<const u8*>(address);
+  const u8* now = static_cast<const u8*>(bytes);
   constexpr u32 ALL = 0x01010101;
   for (u32 k = 0; k < size; k += 4) {
     const u32 unit = std::min(4u, size - k);
     if (unit == 4) {  // the usual cases, a word at once
       u32 word, value, wrote, seen, read;
-      std::memcpy(&word, memory + k, 4);
+      std::memcpy(&word, now + k, 4);
       std::memcpy(&value, traced.value + at + k, 4);
       std::memcpy(&wrote, traced.wrote + at + k, 4);
       std::memcpy(&seen, traced.seen + at + k, 4);
       std::memcpy(&read, traced.read + at + k, 4);
       if ((wrote == ALL && value == word) || (!wrote && read == ALL && seen == word)) continue;
     }
-    note_unit(*w.group->run, traced, memory + k, at + k, unit);
+    note_unit(*w.group->run, traced, now + k, at + k, unit);
   }
 }
 
-void note_written(const Range& range, u64 address, u32 size) {
+void note_written(const Range& range, u64 address, u32 size, const void* bytes) {
   const Traced traced(range);
   const u64 at = address - range.begin;
-  std::memcpy(traced.value + at, reinterpret_cast<const u8*>(address), size);
+  std::memcpy(traced.value + at, bytes, size);
   std::memset(traced.wrote + at, 1, size);
 }
 

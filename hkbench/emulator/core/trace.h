@@ -18,9 +18,26 @@ struct Traced {
   }
 };
 
-// Note what lies at `address` if the host wrote it: before it is read.
-void note_read(Wave& w, u64 address, u32 size);
-// Note what lies there as a kernel's.
-void note_written(const Range& range, u64 address, u32 size);
+// While a wave has the turn at an address, no other one writes there: what it writes and the note of it are one.
+class Turn {
+ public:
+  explicit Turn(Run& run) : run_(run) {}
+  void at(u64 address) {
+    if (!run_.traced) return;
+    std::mutex& stripe = run_.stripes[address >> 6 & 63];
+    if (held_.mutex() == &stripe) return;
+    held_ = {};  // before it waits for another one
+    held_ = std::unique_lock(stripe);
+  }
+
+ private:
+  Run& run_;
+  std::unique_lock<std::mutex> held_;
+};
+
+// Note bytes that were read at `address`, if the host wrote them. They are given: the host can change what lies there.
+void note_read(Wave& w, u64 address, u32 size, const void* bytes);
+// Note bytes that a kernel wrote there.
+void note_written(const Range& range, u64 address, u32 size, const void* bytes);
 
 }  // namespace hkb

@@ -40,15 +40,28 @@ template <class T, bool HIGH> struct Half {
   }
 };
 
-void note_reads(Wave& w, const Instruction& i, const Places& places, u32 size) {
+// Copy what a lane reads or writes, and return how many bytes that are.
+template <u32 SIZE> u32 copy(const Places& places, u32 l, u8* to, const u8* from) {
+  if (lane_on(places.part, l)) {
+    std::memcpy(to, from, places.bytes[l]);
+    return places.bytes[l];
+  }
+  std::memcpy(to, from, SIZE);  // of a size that is known: in one piece
+  return SIZE;
+}
+
+// Note what a load reads. With a trace it takes the bytes of global memory first, and `places` then leads to those: the
+// host must not have time to change what was noted before it is loaded.
+template <u32 SIZE> void note_reads(Wave& w, const Instruction& i, Places& places, u8 (&taken)[LANES][SIZE]) {
   if (places.shared && w.tracker) {
-    w.tracker->settle(w, places.at, places.shared, size);
-    if (w.group->shadow) w.group->shadow->read(w, i, places.at, places.shared, size, 0);
+    w.tracker->settle(w, places.at, places.shared, SIZE);
+    if (w.group->shadow) w.group->shadow->read(w, i, places.at, places.shared, SIZE, 0);
   }
   if (!w.group->run->traced) return;
   for (u64 rest = places.global; rest; rest &= rest - 1) {
     const u32 l = static_cast<u32>(std::countr_zero(rest));
-    note_read(w, reinterpret_cast<u64>(places.p[l]), lane_on(places.part, l) ? places.bytes[l] : size);
+    note_read(w, reinterpret_cast<u64>(places.p[l]), copy<SIZE>(places, l, taken[l], places.p[l]), taken[l]);
+    places.p[l] = taken[l];
   }
 }
 
@@ -65,7 +78,8 @@ template <class P> bool copied_at_once(const Places& places, u32* row) {
 template <Space S, class P> void load(Wave& w, const Instruction& i) {
   Places places;
   find_places<S>(w, i, P::bytes, false, places);
-  note_reads(w, i, places, P::bytes);
+  u8 taken[LANES][P::bytes];
+  note_reads(w, i, places, taken);
   u32(*rows)[LANES] = &w.v[i.o[0].index];
   for (u64 rest = places.zeros; rest; rest &= rest - 1) {
     static constexpr u8 nothing[16] = {};
@@ -97,26 +111,22 @@ template <Space S, class P> void store(Wave& w, const Instruction& i) {
   const u32 number = shadow ? shadow->begin_write(w, i, false, false) : 0;
   if (shadow) w.tracker->lds_write = number;
   const u64 unknown = shadow ? w.tracker->unknown_lanes(i.o[0]) : 0;
+  Turn turn(*w.group->run);
   for (u32 l = 0; l < LANES; ++l) {
     if (!lane_on(places.mask, l)) continue;
     u32 x[P::words];
+    u8 data[16];
     for (u32 k = 0; k < P::words; ++k) x[k] = rows[k][l];
-    if (places.part >> l & 1) {
-      u8 bounced[16];
-      P::put(bounced, x);
-      std::memcpy(places.p[l], bounced, places.bytes[l]);
-      mark_written(w, reinterpret_cast<u64>(places.p[l]), places.bytes[l]);
-      continue;
-    }
+    P::put(data, x);
     if (lane_on(places.shared, l)) {
-      u8 data[16];
-      P::put(data, x);
       if (shadow) shadow->write(w, i, number, l, places.at[l], P::bytes, data, lane_on(unknown, l));
       to_lds(w, places.at[l], P::bytes, data);
       continue;
     }
-    P::put(places.p[l], x);
-    if (lane_on(places.global, l)) mark_written(w, reinterpret_cast<u64>(places.p[l]), P::bytes);
+    const u64 address = reinterpret_cast<u64>(places.p[l]);
+    if (lane_on(places.global, l)) turn.at(address);
+    const u32 size = copy<P::bytes>(places, l, places.p[l], data);
+    if (lane_on(places.global, l)) mark_written(w, address, size, data);
   }
 }
 
@@ -124,7 +134,8 @@ template <Space S, class P> void store(Wave& w, const Instruction& i) {
 template <Space S, class P> void load_lds(Wave& w, const Instruction& i) {
   Places places;
   find_places<S>(w, i, P::bytes, false, places);
-  note_reads(w, i, places, P::bytes);
+  u8 taken[LANES][P::bytes];
+  note_reads(w, i, places, taken);
   constexpr u32 step = 4 * P::words;
   const u64 lanes = places.mask | places.zeros;
   u32 at[LANES];
@@ -167,6 +178,7 @@ template <Space S, class A> void atomic(Wave& w, const Instruction& i) {
   if (shadow) w.tracker->lds_write = number;
   if (places.shared && w.tracker) w.tracker->settle(w, places.at, places.shared, sizeof(T));
   const u64 unknown = shadow ? w.tracker->unknown_lanes(i.o[3]) : 0;
+  Turn turn(*w.group->run);
   for (u32 l = 0; l < LANES; ++l) {
     if (!lane_on(places.mask | places.zeros, l)) continue;
     T old = 0;
@@ -178,15 +190,15 @@ template <Space S, class A> void atomic(Wave& w, const Instruction& i) {
       const bool tracked = shadow && lane_on(places.shared, l);
       if (tracked) shadow->write_atomic(w, i, number, l, places.at[l], sizeof(T), lane_on(unknown, l), is_swap<A>);
       const T x = value(0, l), y = compares ? value(words, l) : 0;
-      const bool noted = w.group->run->traced && lane_on(places.global, l);
-      std::unique_lock<std::mutex> turn;
-      if (noted) {
-        turn = std::unique_lock(w.group->run->stripes[reinterpret_cast<u64>(places.p[l]) >> 6 & 63]);
-        note_read(w, reinterpret_cast<u64>(places.p[l]), sizeof(T));
-      }
+      const u64 address = reinterpret_cast<u64>(places.p[l]);
+      if (lane_on(places.global, l)) turn.at(address);
       old = atomically<T>(places.p[l], [&](T before) { return A::apply(before, x, y); });
       if (tracked) shadow->changed(places.at[l], sizeof(T), places.p[l]);
-      if (lane_on(places.global, l)) mark_written(w, reinterpret_cast<u64>(places.p[l]), sizeof(T));
+      if (lane_on(places.global, l)) {
+        const T now = A::apply(old, x, y);
+        if (w.group->run->traced) note_read(w, address, sizeof(T), &old);
+        mark_written(w, address, sizeof(T), &now);
+      }
     }
     if (!result) continue;
     result[0][l] = static_cast<u32>(old);

@@ -45,7 +45,7 @@ struct Run {
   u64 detail = 0;
   bool traced = false;  // whether whose bytes they are is noted
   std::atomic<u64> restless{0};
-  std::mutex stripes[64];  // where it is: an atomic operation and the note of it are one
+  std::mutex stripes[64];  // where it is: see Turn
   std::mutex guard;
   std::vector<FaultRecord> faults;
 
@@ -100,7 +100,7 @@ void bounds_fault(Wave& w, const Instruction& i, u64 address, u32 size, u32 lane
 
 // Which of the lanes in `mask` may touch `size` bytes at their address; the others are reported.
 u64 allowed(Wave& w, const Instruction& i, const u64* address, u64 mask, u32 size, bool write);
-void mark_written(Wave& w, u64 address, u32 size);
+void mark_written(Wave& w, u64 address, u32 size, const void* bytes);
 
 inline bool lane_on(u64 mask, u32 lane) { return mask >> lane & 1; }
 

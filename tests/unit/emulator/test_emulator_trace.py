@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 import threading
-import time
 from array import array
 from pathlib import Path
 
@@ -31,6 +30,7 @@ global_store_dword v1, v2, s[6:7]
 """
 #: The same, by an atomic operation.
 ADD = COPY.replace("global_store_dword v1, v2", "global_atomic_add v1, v2")
+MANY = 40  #: times that a host's thread tries to come between an access and the note of it
 
 
 class _Ran:
@@ -100,22 +100,41 @@ def test_what_passes_through_one_buffer_counts_each_time(tmp_path: Path) -> None
     assert len(_numbers(ran.trace.host_made())) == 5 * 16
 
 
-def test_what_the_host_changes_while_a_kernel_reads_counts(tmp_path: Path) -> None:
-    again = "v_cmp_eq_u32_e32 vcc, 0, v2\ns_cbranch_vccnz 0xfff9\n"  # back to the load
-    ran = _Ran(COPY + again, tmp_path)
-    x, y = ran.array(0), ran.array(1)
+def _change_meanwhile(ran: _Ran, x: np.ndarray, y: np.ndarray, changed: np.ndarray) -> None:
+    """Launch the kernel, and write 9 to `changed` as soon as all of y is what lies in x."""
 
     def answer() -> None:
-        while y.any():  # the kernel has not read what lies there yet
-            time.sleep(0.001)
-        x[:] = 9
+        while (x != y).any():  # without rest: it is to come as soon after the kernel's access as it can
+            pass
+        changed[:] = 9
 
     helper = threading.Thread(target=answer)
     helper.start()
     ran.launch(x, y, seconds=60.0)
     helper.join()
-    assert (y == 9).all()
-    assert ran.made() > x.nbytes
+
+
+def test_what_the_host_changes_while_a_kernel_reads_counts(tmp_path: Path) -> None:
+    ran = _Ran(COPY + "v_cmp_eq_u32_e32 vcc, 0, v2\ns_cbranch_vccnz 0xfff9\n", tmp_path)  # back to the load
+    x, y = ran.array(0), ran.array(1)
+    for _ in range(MANY):
+        ran.trace.begin()
+        x[:], y[:] = 0, 1
+        _change_meanwhile(ran, x, y, x)
+        assert (y == 9).all()
+        assert ran.made() > x.nbytes
+
+
+def test_what_the_host_writes_over_a_kernels_at_once_is_not_kept(tmp_path: Path) -> None:
+    until = "s_waitcnt vmcnt(0)\nglobal_load_dword v3, v1, s[6:7]\ns_waitcnt vmcnt(0)\n"
+    until += "v_cmp_ne_u32_e32 vcc, 9, v3\ns_cbranch_vccnz 0xfffb\n"  # back to the load
+    ran = _Ran(COPY + until, tmp_path)
+    x, y = ran.array(7), ran.array(1)
+    for _ in range(MANY):
+        ran.trace.begin()
+        y[:] = 1
+        _change_meanwhile(ran, x, y, y)
+        assert ran.kept(y) == 0
 
 
 def test_nobody_finds_two_chunks_of_one_number_without_the_key() -> None:
