@@ -33,32 +33,20 @@ search-demo: setup
 	    --outdir results/search_demo
 	cat results/search_demo/run/1_column_sum_cpp/trace.md
 
-# $(call tests,MARKS,OPTIONS): the tests that MARKS select, in three parts, of which none keeps another from running.
-# The first runs a file at a time in each of three processes, for two cores: a test often waits. The long files come
-# first. What times, freezes or confines processes (marked alone, and the sandbox's) has the machine for itself.
-define tests
-@set -x; failed=0; \
-$(PY) -m pytest $(2) -n 3 --dist loadfile --no-loadscope-reorder --ignore=tests/unit/sandbox \
-    -m '$(1) and not alone' tests/integration tests/unit || failed=1; \
-$(PY) -m pytest $(2) -m '$(1)' tests/unit/sandbox tests/gpu || failed=1; \
-$(PY) -m pytest $(2) -m '$(1) and alone' tests/integration || failed=1; \
-exit $$failed
-endef
-
 # What guards behaviour and is quick; PYTEST_ARGS="tests/unit/lab" for some of the tests, slow ones too.
 test:
 	scripts/setup.sh dev
 ifdef PYTEST_ARGS
 	$(PY) -m pytest $(PYTEST_ARGS)
 else
-	$(call tests,not slow,-q)
+	scripts/run_tests.sh 'not slow' -q
 endif
 
 # Every test, with every attack and every honest candidate, and each Triton one compiled. What is missing is skipped.
 test-all: export HKBENCH_CORPUS := 1
 test-all:
 	scripts/setup.sh dev
-	$(call tests,(slow or not slow),-q --durations=15)
+	scripts/run_tests.sh 'slow or not slow' -q --durations=15
 
 check:
 	scripts/setup.sh dev

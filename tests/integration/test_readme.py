@@ -146,6 +146,7 @@ def test_the_demo_then_a_run_on_a_model_as_they_stand(reader: Reader) -> None:
     assert reader.server.errors == []
 
 
+@pytest.mark.alone
 def test_verdicts_end_as_the_captured_output_says(reader: Reader) -> None:
     """Each `$ COMMAND; echo $?` ends with the code below it; README.md shows the first of docs/method.md."""
     (first,) = blocks(section("One verdict"))

@@ -72,6 +72,7 @@ def test_the_source_distribution_holds_what_a_wheel_needs(source: Path, tmp_path
     assert "hkbench/py.typed" in names and "hipkittens_build/launcher.h" in names
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(shutil.which("g++") is None, reason="the candidate is C++")
 def test_a_batch_runs_from_the_wheel(installed: Path, tmp_path: Path) -> None:
     replies = shutil.copy(ROOT / "examples" / "replies" / "reflect.toml", tmp_path)
