@@ -20,6 +20,7 @@ from hkbench.evaluation.link import (
     RunnerTimeout,
     Samples,
     Stamps,
+    TreeState,
     read_answer,
 )
 from hkbench.evaluation.stopwatch import GatedCall, NotTaken
@@ -36,10 +37,14 @@ from hkbench.protocol.messages import (
     VariantMade,
 )
 from hkbench.records import DeviceFacts, EvaluationSettings, FailureKind, Stage
+from hkbench.sandbox.tree import FREEZE_SECONDS
 
 Answer = TypeVar("Answer")
 
 RESTLESS_SECONDS = 2e-4  #: of processor time, in a tree whose processes are all stopped
+#: Stops in one evaluation at which a thread went on until the guard gave up (`FREEZE_SECONDS`): no honest one does, and
+#: each costs all that time.
+MAX_UNSTOPPED = 3
 
 
 class RunnerClient:
@@ -64,6 +69,7 @@ class RunnerClient:
         self.ran_while_frozen = 0  #: how often something of it ran while it was frozen
         self.cpu_seconds = 0.0  #: of all its processes, by the guard, in the last request
         self._cpu_before = math.inf  # of its processes when they were last seen, if they were
+        self._unstopped = 0
 
     def shows(self, on_segment: Callable[[int, int, int | None], None]) -> None:
         """Set the listener for memory that the runner shows or gives up."""
@@ -168,7 +174,7 @@ class RunnerClient:
         stopped = None
         if stamps is not None and stamps.by_answer and answer["ok"]:
             # Not only the runner: whoever of its processes is stopped last may write to the outputs until then.
-            stopped = self._link.freeze()
+            stopped = self._freeze()
             stamps.rest = max(0.0, stopped.at - stamps.begun - stamps.wall)
         if prepare and answer["ok"]:
             if stopped is not None:
@@ -176,7 +182,7 @@ class RunnerClient:
                 stopped = None
             prepared = self._link.request(Prepare(), limit)
             answer = answer if prepared["ok"] else prepared
-        after = (stopped or self._link.freeze()).cpu_seconds
+        after = (stopped or self._freeze()).cpu_seconds
         if self._link.builds > builds:
             self.on_built()
         if stamps is not None:
@@ -202,14 +208,28 @@ class RunnerClient:
             RunnerExited, RunnerTimeout, ProtocolError
         """
         answer = self._link.answer(self._settings.load_timeout)
-        self._cpu_before = self._link.freeze().cpu_seconds
+        self._cpu_before = self._freeze().cpu_seconds
         return read_answer(request, answer)
 
     def _show(self, reveal: Callable[[], None]) -> None:
         """Put something into place while the runner is frozen, and leave it so."""
-        self._notice(self._link.freeze().cpu_seconds)
+        self._notice(self._freeze().cpu_seconds)
         reveal()
-        self._notice(self._link.freeze().cpu_seconds)
+        self._notice(self._freeze().cpu_seconds)
+
+    def _freeze(self) -> TreeState:
+        """Stop the runner's processes. Raises CandidateFailed where threads of it go on again and again."""
+        state = self._link.freeze()
+        self._unstopped += state.running > 0
+        if self._unstopped >= MAX_UNSTOPPED:
+            raise self._unstoppable(
+                f"threads went on for {FREEZE_SECONDS:.0f} s while they were stopped, {self._unstopped} times: system "
+                "calls that take as long work beside the baseline's calls"
+            )
+        return state
+
+    def _unstoppable(self, message: str) -> Exception:
+        return failures.failed(Stage.TIME, FailureKind.LIMIT, message)
 
     def _notice(self, cpu_seconds: float) -> None:
         """Count it where something of the runner has run since it was last seen stopped."""
@@ -312,6 +332,9 @@ class BaselineClient(RunnerClient):
             return ask()
         except (RunnerExited, RunnerTimeout, ProtocolError) as error:
             raise WorkerLost(f"the baseline of {self._problem} could not be timed: {error}") from error
+
+    def _unstoppable(self, message: str) -> Exception:
+        return WorkerLost(f"the baseline of {self._problem} could not be timed: {message}")
 
     def checked(self, answer: Answer | Raised) -> Answer:
         """Return the answer. Raises ProblemError where it is an exception."""
