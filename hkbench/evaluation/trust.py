@@ -73,15 +73,20 @@ class TrustReport:
 
 
 def compare_clocks(evidence: CandidateContext, measured: Measurement, seen: Observations) -> Clocks:
-    """Compare the clocks and observers with the measurement; `reasons` says which of them contradict it."""
+    """Compare the clocks and observers with the measurement; `reasons` says which of them contradict it.
+
+    Beside other work a watched call may wait for a processor and a timed one not: there the two are not compared, and
+    the verdict is unsettled.
+    """
     session, job = evidence.session, evidence.job
     left, right = measured.samples
-    trace = _trace(seen) | {"outputs": session.computes}
+    beside = _beside_others(measured)
+    trace = _trace(seen) | {"outputs": session.computes} | ({"seconds": None} if beside else {})
     agreed = clocks.compare(left, right, trace, model_of(job.device))
     further = [session.quiet.reason, _BROKEN_TRACE if seen.only_here else None]
     if session.side.ran_while_frozen > MAX_RESTLESS:
         further.append(f"processes of the candidate ran {session.side.ran_while_frozen} times while they were stopped")
-    further += clocks.sampled_reasons(seen.sampled_seconds, agreed.candidate)
+    further += () if beside else clocks.sampled_reasons(seen.sampled_seconds, agreed.candidate)
     reasons = (*agreed.reasons, *(reason for reason in further if reason is not None))
     return agreed.model_copy(update={"reasons": reasons, "agree": not reasons})
 
@@ -97,6 +102,8 @@ def assess(evidence: CandidateContext, measured: Measurement, seen: Observations
     open_ends = []
     if least is None:
         open_ends.append(f"{NO_FLOOR}the peak rates of {session.facts.name} are unknown")
+    if _beside_others(measured):
+        open_ends.append("whether a watched call takes as long as a timed one: other work was on the processors")
     if len(right.seconds) < clocks.MIN_MEDIAN_SAMPLES:
         open_ends.append(f"small lies about the time: {len(right.seconds)} timed runs tell little of the clocks' noise")
     if work is None:
@@ -111,6 +118,10 @@ def assess(evidence: CandidateContext, measured: Measurement, seen: Observations
     return TrustReport(
         agreed, least, work, _language(seen, evidence, files), refused, whose, tuple(open_ends), seen.error
     )
+
+
+def _beside_others(measured: Measurement) -> bool:
+    return measured.contention is not None and bool(measured.contention.reasons)
 
 
 def _work(
