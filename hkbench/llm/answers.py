@@ -25,6 +25,14 @@ class BadAnswer(Exception):
     """What arrived is no answer; the message says what it is instead."""
 
 
+class EmptyStream(BadAnswer):
+    """A stream began and ended before an answer did.
+
+    Servers that fail after their first event end it so (llama-cpp-python's does where the prompt is too long), and say
+    why only to who asks for the answer as a whole.
+    """
+
+
 @dataclass(frozen=True)
 class Answer:
     """What one call returned."""
@@ -130,7 +138,9 @@ class ChatStream:
 
     def answer(self) -> Answer:
         if not self._choices:
-            raise BadAnswer("the stream held no choices")
+            raise EmptyStream("the stream held no choices")
+        if self._finish is None and not any(self._text):
+            raise EmptyStream("the stream ended without a word of the answer")
         if self._finish is None:
             # As llama-cpp-python's server does by default with one call when another one comes.
             raise BadAnswer(
@@ -164,6 +174,8 @@ class ResponsesStream:
         return self._response is not None
 
     def answer(self) -> Answer:
+        if self._response is None and not any(self._text):
+            raise EmptyStream("the stream ended without a word of the answer")
         if self._response is None:
             raise BadAnswer("the stream was cut: it ended without response.completed")
         return responses_answer(self._response, "".join(self._text))

@@ -17,6 +17,7 @@ from hkbench.llm.answers import (
     Answer,
     BadAnswer,
     ChatStream,
+    EmptyStream,
     ResponsesStream,
     Stream,
     chat_answer,
@@ -103,6 +104,7 @@ class OpenAIClient:
 
     async def _complete(self, prompt: _Messages, form: type[Advice] | None, permit: Permit) -> Reply:
         patience, tries, last = Patience(self._settings), 0, Transient("")
+        stream = self._settings.stream
         retrying = AsyncRetrying(
             retry=retry_if_exception_type(Transient),
             wait=patience.wait,
@@ -115,7 +117,11 @@ class OpenAIClient:
             async for attempt in retrying:
                 tries = attempt.retry_state.attempt_number
                 with attempt:
-                    reply = await self._try(prompt, form, tries, permit)
+                    try:
+                        reply = await self._try(prompt, form, tries, permit, stream)
+                    except Transient as error:
+                        stream = self._settings.stream and not error.mute
+                        raise
                     self._answered = time.monotonic()
                     return reply
         except Transient as error:
@@ -134,14 +140,16 @@ class OpenAIClient:
 
     async def try_once(self, prompt: str) -> Reply:
         """Return one try. Raises Transient, which another may mend, ModelUnavailable or AccessRefused."""
-        return await self._try(_Messages(None, prompt), None, 1, ALWAYS)
+        return await self._try(_Messages(None, prompt), None, 1, ALWAYS, self._settings.stream)
 
     async def close(self) -> None:
         if self._library is not None:
             await self._library.close()
             self._library = None
 
-    async def _try(self, prompt: _Messages, form: type[Advice] | None, number: int, permit: Permit) -> Reply:
+    async def _try(
+        self, prompt: _Messages, form: type[Advice] | None, number: int, permit: Permit, stream: bool
+    ) -> Reply:
         """Return one call, within a slot and a time limit. Raises Transient, ModelUnavailable or _FormRefused."""
         import httpx2  # comes with openai; both are imported late because they take a second
         import openai
@@ -153,7 +161,7 @@ class OpenAIClient:
             _log.debug("call %s of %s: %d characters", number, self._settings.model, len(prompt.user))
             try:
                 async with asyncio.timeout(self._settings.timeout):
-                    answer, request_id = await self._call(prompt, form)
+                    answer, request_id = await self._call(prompt, form, stream)
                 return self._reply(answer, request_id, time.perf_counter() - begun, number)
             except (TimeoutError, openai.APITimeoutError) as error:
                 failure = Transient(f"no whole reply within {self._settings.timeout:g} s", slow=True)
@@ -166,18 +174,18 @@ class OpenAIClient:
             except httpx2.HTTPError as error:
                 failure = Transient(self._clean(f"the connection broke: {error}"))
             except BadAnswer as error:
-                failure = Transient(self._clean(str(error)))
+                failure = Transient(self._clean(str(error)), mute=isinstance(error, EmptyStream))
             except (json.JSONDecodeError, UnicodeDecodeError) as error:
                 failure = Transient(self._clean(f"the body is not JSON: {error}"))
         raise failure
 
-    async def _call(self, prompt: _Messages, form: type[Advice] | None) -> tuple[Answer, str | None]:
+    async def _call(self, prompt: _Messages, form: type[Advice] | None, stream: bool) -> tuple[Answer, str | None]:
         import httpx2
         from openai import AsyncStream
 
         library = self._open()
-        path, body = _PATHS[self._settings.api], self._request(prompt, form)
-        if not self._settings.stream:
+        path, body = _PATHS[self._settings.api], self._request(prompt, form, stream)
+        if not stream:
             response = await library.post(path, body=body, cast_to=httpx2.Response)
             return self._whole(response.text, response.headers), _request_id(response.headers)
         events = await library.post(path, body=body, cast_to=object, stream=True, stream_cls=AsyncStream[object])
@@ -209,7 +217,7 @@ class OpenAIClient:
             raise BadAnswer(f"the body is not JSON ({kind}): {text[:200]!r}") from None
         return chat_answer(body) if self._settings.api == "chat" else responses_answer(body)
 
-    def _request(self, prompt: _Messages, form: type[Advice] | None) -> dict[str, object]:
+    def _request(self, prompt: _Messages, form: type[Advice] | None, stream: bool) -> dict[str, object]:
         """Return the request's JSON; only what the settings name is sent."""
         settings = self._settings
         chat = settings.api == "chat"
@@ -220,8 +228,8 @@ class OpenAIClient:
             if chat or settings.reasoning_effort is None
             else {"effort": settings.reasoning_effort},
             ("response_format" if chat else "text"): None if form is None else _formatted(form, chat),
-            "stream": True if settings.stream else None,
-            "stream_options": {"include_usage": True} if chat and settings.stream else None,
+            "stream": True if stream else None,
+            "stream_options": {"include_usage": True} if chat and stream else None,
         }
         asked = prompt.chat() if chat else prompt.responses()
         given = {name: value for name, value in optional.items() if value is not None}

@@ -27,15 +27,18 @@ _TRUSTED = 2  #: tries after which a service's "no wait at all" is not taken for
 class Transient(Exception):
     """One try failed in a way that another may mend."""
 
-    def __init__(self, cause: str, wait: float | None = None, *, outage: bool = False, slow: bool = False) -> None:
+    def __init__(
+        self, cause: str, wait: float | None = None, *, outage: bool = False, slow: bool = False, mute: bool = False
+    ) -> None:
         """Take `wait`: seconds that the service asked. `outage`: it did no work for this try, so tries cost nothing.
 
-        `slow`: nothing came in the time that a call may take.
+        `slow`: nothing came in the time that a call may take. `mute`: without a stream the service may say why.
         """
         super().__init__(cause)
         self.wait = wait
         self.outage = outage
         self.slow = slow
+        self.mute = mute
 
 
 def refuses_access(status: int, codes: tuple[str | None, ...] = ()) -> bool:

@@ -103,6 +103,28 @@ async def test_only_given_options_are_sent(api: str, stream: bool) -> None:
         assert request["reasoning"] == {"effort": "high"}
 
 
+@pytest.mark.parametrize("api", ["chat", "responses"])
+async def test_after_an_empty_stream_the_service_is_asked_why(api: str) -> None:
+    too_long = b'{"error": {"message": "maximum context length is 8192 tokens", "code": "context_length_exceeded"}}'
+
+    def handler(request: Request) -> Scripted:
+        if "stream" in request:
+            return Scripted(body=b"", content_type="text/event-stream")
+        return Scripted(status=400, body=too_long)
+
+    async with serving(handler, api=api) as (client, server):
+        with pytest.raises(ModelUnavailable, match="context length"):
+            await client.complete(SAMPLE, "write a kernel")
+    assert ["stream" in request for request in server.requests] == [True, False]
+
+
+async def test_after_an_empty_stream_one_call_alone_has_none() -> None:
+    empty, broken = Scripted(body=b"", content_type="text/event-stream"), Scripted(status=500, body=b"{}")
+    reply, server = await ask(empty, broken, GOOD)
+    assert reply.text == GOOD.text
+    assert ["stream" in request for request in server.requests] == [True, False, True]
+
+
 @every_way
 async def test_a_system_message_is_sent_as_each_api_has_it(api: str, stream: bool) -> None:
     async with serving(script(GOOD), api=api, stream=stream) as (client, server):
