@@ -169,7 +169,7 @@ class OpenAIClient:
                     failure = Transient(f"no connection within {self._settings.connect_timeout:g} s", outage=True)
             except openai.APIError as error:
                 failure = self._classify(error)
-                if form is not None and getattr(error, "status_code", None) in _REFUSES_FORMS:
+                if form is not None and _refuses_form(error):
                     failure = _FormRefused()
             except httpx2.HTTPError as error:
                 failure = Transient(self._clean(f"the connection broke: {error}"))
@@ -294,6 +294,15 @@ class OpenAIClient:
     def _clean(self, message: str) -> str:
         line = " ".join(redact(message, self._key).split())
         return line if len(line) <= _MESSAGE_LIMIT else line[:_MESSAGE_LIMIT] + "..."
+
+
+def _refuses_form(error: APIError) -> bool:
+    """Return whether a request for JSON of a form was refused for that form, as far as can be told.
+
+    llama-cpp-python's server answers with an error of its own (500), which names the field.
+    """
+    status = getattr(error, "status_code", None)
+    return status in _REFUSES_FORMS or (status is not None and "json_schema" in error.message)
 
 
 def _tell_retry(permit: Permit, retry: Retry) -> None:

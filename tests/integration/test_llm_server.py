@@ -150,12 +150,13 @@ async def test_a_form_is_asked_for_as_each_api_has_it(api: str, stream: bool) ->
 
 
 @every_way
-@pytest.mark.parametrize("status", [400, 422])
+@pytest.mark.parametrize("status", [400, 422, 500])
 async def test_without_a_form_where_the_endpoint_offers_none(api: str, stream: bool, status: int) -> None:
     asked = "response_format" if api == "chat" else "text"
 
     def handler(request: Request) -> Scripted:
-        return Scripted(status=status, body=b'{"error": {"message": "what?"}}') if asked in request else GOOD
+        refusal = b"""{"error": {"message": "'response_format', 'type': 'json_schema': what?"}}"""
+        return Scripted(status=status, body=refusal) if asked in request else GOOD
 
     async with serving(handler, api=api, stream=stream) as (client, server):
         assert (await client.complete(ADVICE, "judge", RepairAdvice)).text == GOOD.text
