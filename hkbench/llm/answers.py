@@ -46,6 +46,8 @@ class Answer:
 class Stream(Protocol):
     """Collect the events of one streamed answer."""
 
+    cut: bool  #: it is longer than was asked for: the rest is not wanted
+
     def add(self, event: object) -> None:
         """Take one event. Raises BadAnswer for an event that reports a failure."""
         ...
@@ -108,14 +110,20 @@ def responses_answer(body: object, streamed_text: str = "") -> Answer:
 
 @dataclass
 class ChatStream:
-    """Collect `chat.completion.chunk` events."""
+    """Collect `chat.completion.chunk` events.
 
+    Some servers (llama-cpp-python's, Ollama's) do not know `max_completion_tokens`: after `max_parts` parts of text,
+    each of which is a token or more, the reply is cut here.
+    """
+
+    max_parts: int | None = None
     _text: list[str] = field(default_factory=list)
     _refusal: list[str] = field(default_factory=list)
     _finish: str | None = None
     _model: str | None = None
     _usage: object = None
     _choices: bool = False
+    cut: bool = False
 
     def add(self, event: object) -> None:
         chunk = _mapping(event)
@@ -128,9 +136,13 @@ class ChatStream:
                 continue
             self._choices = True
             delta = _mapping(choice.get("delta"))
-            self._text.append(_text_of(delta.get("content")))
+            if text := _text_of(delta.get("content")):
+                self._text.append(text)
             self._refusal.append(_string(delta.get("refusal")) or "")
             self._finish = _string(choice.get("finish_reason")) or self._finish
+        if self._finish is None and self.max_parts is not None and len(self._text) > self.max_parts:
+            self._finish = "length"
+            self.cut = True
 
     @property
     def finished(self) -> bool:
@@ -139,7 +151,7 @@ class ChatStream:
     def answer(self) -> Answer:
         if not self._choices:
             raise EmptyStream("the stream held no choices")
-        if self._finish is None and not any(self._text):
+        if self._finish is None and not self._text:
             raise EmptyStream("the stream ended without a word of the answer")
         if self._finish is None:
             # As llama-cpp-python's server does by default with one call when another one comes.
@@ -158,6 +170,7 @@ class ResponsesStream:
 
     _text: list[str] = field(default_factory=list)
     _response: object = None
+    cut: bool = False
 
     def add(self, event: object) -> None:
         fields = _mapping(event)

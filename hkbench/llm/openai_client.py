@@ -200,10 +200,13 @@ class OpenAIClient:
     async def _streamed(self, events: AsyncStream[object]) -> Answer:
         from openai import APIConnectionError
 
-        stream: Stream = ChatStream() if self._settings.api == "chat" else ResponsesStream()
+        chat = self._settings.api == "chat"
+        stream: Stream = ChatStream(self._settings.max_tokens) if chat else ResponsesStream()
         try:
             async for event in events:
                 stream.add(event)
+                if stream.cut:
+                    break
         except APIConnectionError:
             if not stream.finished:  # else the whole reply is here, and it is paid for
                 raise

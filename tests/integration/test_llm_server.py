@@ -103,6 +103,13 @@ async def test_only_given_options_are_sent(api: str, stream: bool) -> None:
         assert request["reasoning"] == {"effort": "high"}
 
 
+async def test_a_stream_that_is_longer_than_asked_for_is_cut() -> None:
+    chunk = b'data: {"choices": [{"index": 0, "delta": {"content": "word "}}]}\n\n'
+    endless = Scripted(body=1000 * chunk, content_type="text/event-stream")
+    reply, _ = await ask(endless, max_tokens=20)
+    assert reply.finish_reason == "length" and reply.text.count("word") == 21
+
+
 @pytest.mark.parametrize("api", ["chat", "responses"])
 async def test_after_an_empty_stream_the_service_is_asked_why(api: str) -> None:
     too_long = b'{"error": {"message": "maximum context length is 8192 tokens", "code": "context_length_exceeded"}}'
