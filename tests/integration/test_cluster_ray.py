@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from support import doors
+from support.ray_networks import possible, ray_networks
 from support.ray_nodes import RayNodes, ray_nodes
 
 from hkbench.records import (
@@ -122,6 +123,31 @@ def test_a_node_dies_in_the_middle(tmp_path: Path, nodes: RayNodes) -> None:
     (started,) = [event for event in events if isinstance(event, RunStarted)]
     assert [place.index for place in started.devices] == [0, 1] and all(place.host for place in started.devices)
     assert [node.name for node in read_run_file(RunPaths(results)).facts.nodes] == ["left", "right"]
+
+
+@pytest.mark.skipif(not possible(), reason="networks can be made by root alone, with `ip` (iproute2)")
+@pytest.mark.parametrize("seconds", [None, 8.0], ids=["for good", "for 8 s"])
+def test_a_node_is_cut_off_in_the_middle(seconds: float | None, tmp_path: Path) -> None:
+    words, results = bench(tmp_path), tmp_path / "results"
+    with ray_networks(TOKEN, "left", "right") as nodes:
+        call = ("--results", results, "--cluster", nodes.address, "--display", "json")
+        process = doors.start("run_batch", *words, *call, env=TOKEN)
+        doors.wait_for(RunPaths(results).journal, '"device":0', process)
+        cut = time.time()
+        nodes.cut("left")
+        if seconds is not None:
+            time.sleep(seconds)
+            nodes.mend("left")
+        _, said = finished(process)
+    assert process.returncode == 0, said
+    events = doors.events(results)
+    reached = Counter(event.key for event in events if isinstance(event, VerdictReached))
+    assert set(reached.values()) == {1} and len(reached) == len(NAMES) * SAMPLES
+    assert set(Counter(event.key for event in events if isinstance(event, GenerationStarted)).values()) == {1}
+    assert all((verdict.status is Status.INCORRECT) == (key[1] == 2) for key, verdict in verdicts(results).items())
+    if seconds is None:
+        lost = [event for event in events if isinstance(event, CardFailed)]
+        assert {event.place.index for event in lost} == {0} and lost[0].time - cut < MOVES_WITHIN
 
 
 def test_a_cluster_that_obeys_everybody_is_refused(tmp_path: Path) -> None:
