@@ -31,8 +31,9 @@ def possible() -> bool:
     """Return whether networks can be made here."""
     if os.geteuid() != 0 or shutil.which("ip") is None:
         return False
-    made = subprocess.run(["ip", "link", "add", BRIDGE, "type", "bridge"], capture_output=True, check=False)
-    return made.returncode == 0 and subprocess.run(["ip", "link", "del", BRIDGE], check=False).returncode == 0
+    tries = (("link", "add", BRIDGE, "type", "bridge"), ("link", "del", BRIDGE), ("netns", "add", BRIDGE))
+    made = [subprocess.run(["ip", *words], capture_output=True, check=False).returncode for words in tries]
+    return not any(made) and not subprocess.run(["ip", "netns", "del", BRIDGE], check=False).returncode
 
 
 class RayNetworks:
