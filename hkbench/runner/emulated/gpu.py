@@ -105,6 +105,7 @@ class EmulatedGpu:
         vars(torch.version).update(hip=told.hip, cuda=None)
         vars(torch._C).update(absent_inductor.DRIVER)
         torch._C._dynamo.guards._empty_strided_cuda = _empty  # type: ignore[attr-defined]  # what torch.compile calls
+        torch.UntypedStorage.clone = _cloned  # type: ignore[assignment]  # what copy.deepcopy calls
 
     def region(self, name: str, descriptor: int, size: int) -> torch.Tensor:
         """Return the "inbox" or "outbox" as bytes: the evaluator's file, at the address that the device uses.
@@ -127,6 +128,10 @@ class EmulatedGpu:
 
 def _empty(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
     return torch.empty_strided(size, stride, dtype=dtype, device=absent_gpu.DEVICE)
+
+
+def _cloned(storage: torch.UntypedStorage) -> torch.UntypedStorage:
+    return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage).clone().untyped_storage()
 
 
 class _Event(absent_gpu._Stream):

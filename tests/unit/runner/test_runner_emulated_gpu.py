@@ -34,6 +34,7 @@ def test_torch_computes_on_the_device_as_on_the_host(tmp_path: Path) -> None:
     _run(
         tmp_path,
         """
+        import copy
         import torch
         from torch.nn import functional as F
 
@@ -52,7 +53,7 @@ def test_torch_computes_on_the_device_as_on_the_host(tmp_path: Path) -> None:
             assert there.is_cuda and there.dtype == here.dtype, number
             assert torch.allclose(there.cpu(), here, atol=1e-6), (number, there, here)
         assert abs(g.sum().item() - x.sum().item()) < 1e-4 and g.any()
-        linear = torch.nn.Linear(20, 5)
+        linear = copy.deepcopy(torch.nn.Linear(20, 5).cuda()).cpu()
         assert torch.allclose(linear.cuda()(g).detach().cpu(), linear.cpu()(x).detach(), atol=1e-6)
         """,
     )
