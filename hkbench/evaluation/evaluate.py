@@ -171,7 +171,7 @@ class CandidateEvaluation:
         try:
             work()
         except failures.CandidateFailed as error:
-            return error.failure if self._emulated is None else lacking(self._placed(error.failure), self._text)
+            return error.failure if self._emulated is None else lacking(error.failure, self._text)
         except RunnerTimeout as error:
             self._link.end()
             return self._timeout(error)

@@ -13,6 +13,7 @@ _CPU_BUILD = re.compile(
     r"|CUDA build\?|Storage device not recognized: cuda|from the '\w*CUDA' backend|No module named 'amdsmi'"
     r"|amdsmi does not seem to be installed"
 )
+_FRAME = re.compile(r'File "[^"\n]*", line (\d{1,9}), in .*\n(.*)')
 _SHOWN = 100  #: characters of a line
 _EXCEPTIONS = (FailureKind.LOAD_ERROR, FailureKind.RUNTIME_ERROR)
 
@@ -21,11 +22,17 @@ def lacking(failure: Failure, source: str) -> Failure:
     """Return the failure as `unsupported`, with the line of the source, where the emulated GPU lacks what it calls."""
     if failure.kind not in _EXCEPTIONS or not _CPU_BUILD.search(failure.message):
         return failure
-    lines = source.splitlines()
-    known = failure.line is not None and failure.line <= len(lines)
-    line = f" that `{lines[failure.line - 1].strip()[:_SHOWN]}` needs" if failure.line is not None and known else ""
+    line = _called(failure.detail or "", source)
+    needed = f" that `{line[:_SHOWN]}` needs" if line else ""
     message = (
-        f"something{line} is not there on the emulated device: do without it, or judge the candidate on a GPU; "
+        f"something{needed} is not there on the emulated device: do without it, or judge the candidate on a GPU; "
         f"PyTorch says: {failure.message}"
     )
     return failure.model_copy(update={"kind": FailureKind.UNSUPPORTED, "message": message})
+
+
+def _called(trace: str, source: str) -> str:
+    """Return the last line of a traceback that stands in the source, by its number and text; empty: none does."""
+    lines = dict(enumerate(map(str.strip, source.splitlines()), 1))
+    frames = [(int(number), text.strip()) for number, text in _FRAME.findall(trace)]
+    return next((text for number, text in reversed(frames) if lines.get(number) == text), "")
