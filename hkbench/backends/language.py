@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hkbench.backends.base import Backend, OwnCode, find_backend, shipped_backends
@@ -26,10 +26,18 @@ def language_of_kernels(
 
     `None` where no kernel is the candidate's, or where no backend of the device recognises them.
     """
-    defined = defined_kernels(source, asked)
-    rows = sorted(traced_rows(trace) or (), key=lambda row: -row[2])
-    own = tuple(name for name, kind, _ in rows if kernel_owner(name, kind, defined, built) is Owner.CANDIDATE)
-    return _recognised(OwnCode(source, kernels=own), device, asked) if own else None
+    return _of_rows(traced_rows(trace) or (), source, built, device, asked)
+
+
+def language_of_launches(
+    kernels: Mapping[str, int], source: str, built: Built, device: DeviceKind, asked: BackendName
+) -> KernelLanguage | None:
+    """Return the language of a candidate on an emulated GPU, by the kernels that its device executed.
+
+    `kernels`: name -> instructions.
+    """
+    rows = [(name, "kernel", float(instructions)) for name, instructions in kernels.items()]
+    return _of_rows(rows, source, built, device, asked)
 
 
 def language_of_objects(
@@ -47,6 +55,15 @@ def language_of_objects(
     ]
     names = tuple(plain_name(path.rpartition("/")[2].removesuffix(" (deleted)")) for path in own)
     return _recognised(OwnCode(source, objects=names), DeviceKind.CPU, asked)
+
+
+def _of_rows(
+    rows: Iterable[tuple[str, str, float]], source: str, built: Built, device: DeviceKind, asked: BackendName
+) -> KernelLanguage | None:
+    defined = defined_kernels(source, asked)
+    longest_first = sorted(rows, key=lambda row: -row[2])
+    own = tuple(name for name, kind, _ in longest_first if kernel_owner(name, kind, defined, built) is Owner.CANDIDATE)
+    return _recognised(OwnCode(source, kernels=own), device, asked) if own else None
 
 
 def _recognised(own: OwnCode, device: DeviceKind, asked: BackendName) -> KernelLanguage | None:

@@ -35,7 +35,7 @@ from hkbench.emulator.link import (
     answer,
     receive,
 )
-from hkbench.emulator.report import Ask, Begin, CallOptions, Launched, Report, ShareMemory, Told, Waited
+from hkbench.emulator.report import Ask, Begin, CallOptions, Report, ShareMemory, Told, Waited
 from hkbench.emulator.written import Written
 from hkbench.protocol import wire
 from hkbench.protocol.codec import decode, encode
@@ -43,11 +43,14 @@ from hkbench.protocol.codec import decode, encode
 MAX_MODULES = 256
 MAX_CODE_BYTES = 128 << 20  #: of all code objects together
 MAX_RANGES = 1 << 16
-MAX_TOLD = 64  #: launches, faults and refusals of one call that are described; of the others the number is told
+MAX_TOLD = 64  #: faults and refusals of one call that are described; of the others the number is told
+MAX_KERNELS = 1024  #: of one call, that are told by name; further ones count as `FURTHER`
+FURTHER = "further kernels"
 MAX_WAITS = 256  #: of one call, that are told of
 DRAINED = 1 << 16  #: frames of a runner that are read before the evaluator is answered
 SILENT_SECONDS = 5.0  #: in the middle of a frame
 _SAID = b"the emulated device does not do this; the verdict says why"
+_WITHOUT = "do without it, or judge the candidate on a GPU"
 _MODULE = struct.Struct("<I")
 
 
@@ -154,7 +157,7 @@ class Device(Generic[Loaded]):
         self._options = options
         self._ends = time.monotonic() + options.seconds
         self._engine.begin()
-        self._launches: list[Launched] = []
+        self._kernels: dict[str, int] = {}
         self._count = self._instructions = 0
         self._faults: list[Told] = []
         self._fault_count = 0
@@ -166,7 +169,7 @@ class Device(Generic[Loaded]):
     def report(self, outputs: Sequence[Range]) -> Report:
         """Return what was observed since `begin`, and how many bytes of each output kernels wrote."""
         return Report(
-            launches=self._launches,
+            kernels=self._kernels,
             launch_count=self._count,
             instructions=self._instructions,
             faults=self._faults,
@@ -206,7 +209,7 @@ class Device(Generic[Loaded]):
             case RemoveRange(address):
                 self._remove(address)
             case RefusedName(name):
-                self._unsupported(f"{name} is not there on the emulated device")
+                self._unsupported(f"{name} is not there on the emulated device: {_WITHOUT}")
             case WriteVariable() | ReadVariable():
                 return self._variable(request)
         return None
@@ -280,16 +283,8 @@ class Device(Generic[Loaded]):
             key = wait.kernel, wait.text, wait.line
             if key in self._waits or len(self._waits) < MAX_WAITS:
                 self._waits[key] = self._waits.get(key, False) or wait.used
-        if len(self._launches) < MAX_TOLD:
-            self._launches.append(
-                Launched(
-                    kernel=request.kernel,
-                    grid=list(request.grid),
-                    block=list(request.block),
-                    dynamic_lds=request.dynamic_lds,
-                    instructions=ran.instructions,
-                )
-            )
+        name = request.kernel if request.kernel in self._kernels or len(self._kernels) < MAX_KERNELS else FURTHER
+        self._kernels[name] = self._kernels.get(name, 0) + ran.instructions
 
     def _unsupported(self, message: str) -> None:
         self._refuse(Told(kind="unsupported", message=message))

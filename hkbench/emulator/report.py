@@ -73,21 +73,10 @@ class Waited:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Launched:
-    """A launch that was executed."""
-
-    kernel: str  #: mangled
-    grid: list[int]  #: workgroups
-    block: list[int]  #: threads
-    dynamic_lds: int
-    instructions: int  #: of waves
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Lists hold the first ones, counts are of all."""
+    """Lists and names are of the first ones, counts are of all."""
 
-    launches: list[Launched]
+    kernels: dict[str, int]  #: that were launched, by mangled names -> instructions of their waves
     launch_count: int
     instructions: int
     faults: list[Told]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
@@ -48,6 +49,7 @@ _KINDS = {
     "out_of_bounds": FailureKind.OUT_OF_BOUNDS,
     "budget": FailureKind.TIMEOUT,
 }
+MAX_FOREIGN = 4  #: names of kernels in a message
 MAX_WARNINGS = 16  #: of one verdict, by what kernels did
 NO_LATE_DELIVERY = "what loads bring as late as the architecture allows, since races only warn (--races)"
 _NOT_GUARANTEED = "the architecture does not guarantee the result, whatever a GPU makes of it"
@@ -73,6 +75,8 @@ class EmulatedSession(Session):
         self._files = files
         self._least: float | None = None  # share of a call's output bytes that kernels wrote
         self._launches = 0
+        self.kernels: Counter[str] = Counter()  #: that were launched, in instructions of all calls
+        self.foreign: tuple[str, ...] = ()  #: those that are PyTorch's or a library's, when somebody has looked
         self._single = True  # whether the last request was one call ...
         self._repeated = False  # ... whose inputs came before, or that is the first
         self._host = math.inf  # processor time of the candidate's process in a call, the least of all but the first
@@ -94,7 +98,7 @@ class EmulatedSession(Session):
         """Whose bytes the outputs are."""
         if self._least is None:
             return None
-        own = self._least >= OWN_SHARE and not self._on_host and not self._handed
+        own = self._least >= OWN_SHARE and not (self._on_host or self._handed or self.foreign)
         return Ownership.OWN if own else Ownership.NOT_OWN
 
     @property
@@ -112,7 +116,12 @@ class EmulatedSession(Session):
         """Return why the answers do not count in track `own`."""
         if self.ownership is not Ownership.NOT_OWN or not self.computes:
             return None
-        if self._handed:
+        if self.foreign:
+            message = (
+                f"kernels were launched that are PyTorch's or a library's ({', '.join(self.foreign[:MAX_FOREIGN])}): "
+                "the work has to be done by the candidate's own kernels"
+            )
+        elif self._handed:
             message = (
                 f"kernels or outputs were given {self._handed:.0f} bytes that the candidate's process had computed "
                 "from the inputs: the work has to be done by the candidate's own kernels"
@@ -290,6 +299,7 @@ class EmulatedSession(Session):
 
     def _require_possible(self, stage: Stage, trial: int | None, outputs: list[Range]) -> Report:
         report = self._emulated.report(outputs)
+        self.kernels.update(report.kernels)
         require_possible(report, stage, trial, self._races_fail)
         for seen in report.waits:
             wait = IdleWait(kernel=seen.kernel, text=seen.text, line=seen.line)

@@ -21,6 +21,7 @@ from hkbench.evaluation.emulated_device import DeviceLost, EmulatedDevice
 from hkbench.evaluation.emulated_session import EmulatedSession, make_session, require_possible
 from hkbench.evaluation.frames import Built, LaunchesCompiled
 from hkbench.evaluation.job import EvaluateJob, Loaded
+from hkbench.evaluation.lacking import lacking
 from hkbench.evaluation.launches import absent_gpu, launched
 from hkbench.evaluation.link import ProtocolError, RunnerExited, RunnerLink, RunnerTimeout, read_answer
 from hkbench.evaluation.measure import Measurement
@@ -33,7 +34,7 @@ from hkbench.evaluation.shapes import ShapeChecks, not_right
 from hkbench.evaluation.side import BaselineClient, RunnerClient
 from hkbench.evaluation.source import require_python, source_of
 from hkbench.evaluation.timing import Timing
-from hkbench.evaluation.trust import CandidateContext, TrustReport, assess, compare_clocks
+from hkbench.evaluation.trust import CandidateContext, TrustReport, assess, compare_clocks, name_kernels, seen_isolation
 from hkbench.problems.sizes import sizes_in_force
 from hkbench.profile.names import BuildFolder
 from hkbench.profile.ownership import owner_of_kernel, owner_of_operator
@@ -46,8 +47,7 @@ from hkbench.records import (
     FailureKind,
     Finding,
     FurtherBaseline,
-    Isolation,
-    IsolationLevel,
+    KernelLanguage,
     KernelProfile,
     Ownership,
     RuleSet,
@@ -79,7 +79,7 @@ class CandidateEvaluation:
         emulated: EmulatedDevice | None = None,
         another: Callable[[], RunnerLink] | None = None,
     ) -> None:
-        """Take over the runners; `baseline` has the device, and only `run` needs it.
+        """Take over the runners.
 
         `emulated` executes the candidate's kernels where no GPU does. `another` runner of the candidate is forked for
         a further shape, when one has ended the first.
@@ -108,6 +108,7 @@ class CandidateEvaluation:
         self._reference: Reference | None = None
         self._facts: DeviceFacts | None = None
         self._further: tuple[FurtherBaseline, ...] = ()
+        self._language: KernelLanguage | None = None
         self._findings: tuple[Finding, ...] = loaded.findings if loaded else ()
         self._lines = loaded.lines if loaded else SourceLines()
         self._built = BuildFolder(job.folder, loaded.built if loaded else None)
@@ -149,6 +150,7 @@ class CandidateEvaluation:
                 self._look_at_shapes(facts)
                 return
             measured, trusted = self._measure()
+            self._language = trusted.language
             self._further = self._baselines(measured, trusted)
             if trusted.refusal is not None:
                 return
@@ -159,6 +161,9 @@ class CandidateEvaluation:
             self._look_at_shapes(facts)
 
         failure = self._guarded(stages)
+        if isinstance(self._session, EmulatedSession):
+            unread = self._guarded(self._name_kernels)
+            failure = failure or unread
         return self.verdict(failure or not_right(self._shapes), measured, trusted, profile)
 
     def _guarded(self, work: Callable[[], None]) -> Failure | None:
@@ -166,7 +171,7 @@ class CandidateEvaluation:
         try:
             work()
         except failures.CandidateFailed as error:
-            return error.failure
+            return error.failure if self._emulated is None else lacking(error.failure, self._text)
         except RunnerTimeout as error:
             self._link.end()
             return self._timeout(error)
@@ -257,6 +262,12 @@ class CandidateEvaluation:
     def _read(self) -> Reading:
         """Read the source statically: return advice, and at the end a reason to refuse what has no honest use."""
         return read_apart(self._source, self._job.backend, self._job.settings.track)
+
+    def _name_kernels(self) -> None:
+        session = self._session
+        assert isinstance(session, EmulatedSession)
+        evidence = CandidateContext(session, self._job, self._text, self._built)
+        self._language, session.foreign = name_kernels(evidence, session.kernels)
 
     def _forbid(self) -> None:
         """End the evaluation of a candidate that nothing else caught, but that no honest one resembles."""
@@ -423,7 +434,7 @@ class CandidateEvaluation:
             floor=trusted.floor if trusted else None,
             work=trusted.work if trusted else None,
             ownership=self._ownership(trusted),
-            language=trusted.language if trusted else None,
+            language=self._language,
             precision=lowered(self._link.lowered, self._built, self._findings),
             findings=self._findings,
             profile=profile,
@@ -449,7 +460,7 @@ class CandidateEvaluation:
     def _conditions(self, measured: Measurement | None, trusted: TrustReport | None) -> Conditions:
         session, facts = self._session, self._facts
         warnings = [*(session.notes if session else ()), *(measured.warnings if measured else ())]
-        warning = find_backend(self._job.backend).language_warning(trusted.language if trusted else None)
+        warning = find_backend(self._job.backend).language_warning(self._language)
         warnings += [] if warning is None else [warning]
         not_checked = [f"confinement: {reason}" for reason in self._job.isolation.missing]
         not_checked += session.not_checked if session else ()
@@ -466,7 +477,7 @@ class CandidateEvaluation:
             problem_sha256=self._job.problem.sha256,
             track=self._job.settings.track,
             rules=self._job.settings.rules,
-            isolation=_isolation(self._job.isolation, trusted.unseen if trusted else None),
+            isolation=seen_isolation(self._job.isolation, trusted.unseen if trusted else None),
             seeds=tuple(session.seeds) if session else (),
             tolerances=tuple(session.checker.tolerances.values()) if session else (),
             weights=session.parameters.weights if session else None,
@@ -476,15 +487,6 @@ class CandidateEvaluation:
             not_checked=tuple(not_checked),
             warnings=tuple(warnings),
         )
-
-
-def _isolation(surveyed: Isolation, unseen: str | None) -> Isolation:
-    """Lower the level of isolation where a candidate hid from the guard; `unseen`: why it could not be sampled."""
-    if unseen is None:
-        return surveyed
-    level = IsolationLevel.PARTIAL if surveyed.level is IsolationLevel.FULL else surveyed.level
-    reason = f"sampling: the guard could not see whose code ran ({unseen}); give it CAP_SYS_PTRACE"
-    return surveyed.model_copy(update={"level": level, "missing": (*surveyed.missing, reason)})
 
 
 def torch_device(facts: DeviceFacts) -> torch.device:

@@ -31,7 +31,7 @@ from hkbench.evaluation.measure import Measurement
 from hkbench.evaluation.session import Session, draw_seed
 from hkbench.evaluation.side import BaselineClient, RunnerClient
 from hkbench.evaluation.timing import Effort, Timing
-from hkbench.evaluation.trust import CandidateContext, assess, compare_clocks
+from hkbench.evaluation.trust import CandidateContext, assess, compare_clocks, name_kernels
 from hkbench.profile.names import BuildFolder
 from hkbench.profile.ownership import judgement
 from hkbench.protocol import messages
@@ -212,11 +212,12 @@ class ShapeChecks:
         return side, BaselineClient(self._baseline, self._settings, str(job.problem.path))
 
     def _timed(self, session: Session, shape: ShapeResult) -> ShapeResult:
+        evidence = CandidateContext(session, self._job, self._text, self._built)
         if isinstance(session, EmulatedSession):
+            _, session.foreign = name_kernels(evidence, session.kernels)
             refused = session.not_own() if self._job.settings.track is Track.OWN else None
             return shape.model_copy(update={"failure": refused})
         session.prepare_baseline()
-        evidence = CandidateContext(session, self._job, self._text, self._built)
         measured, refused = self._assessed(session, evidence)
         if refused is not None:
             session.forget_suspicions()

@@ -8,7 +8,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from hkbench.analysis import roofline
-from hkbench.backends.language import defined_kernels, language_of_kernels, language_of_objects
+from hkbench.backends.language import (
+    defined_kernels,
+    language_of_kernels,
+    language_of_launches,
+    language_of_objects,
+)
 from hkbench.device_kinds import model_of
 from hkbench.evaluation import clocks
 from hkbench.evaluation.job import EvaluateJob
@@ -24,6 +29,8 @@ from hkbench.records import (
     Clocks,
     Failure,
     Floor,
+    Isolation,
+    IsolationLevel,
     KernelLanguage,
     Ownership,
     Work,
@@ -45,9 +52,10 @@ class CandidateContext:
 
     @cached_property
     def built(self) -> names.Built:
-        """What its build left, and which kernels of its text are installed ones (on a GPU, where names tell them)."""
+        """What its build left, and which kernels of its text are installed ones (where kernels are seen by name)."""
         built = self._folder.read_apart()
-        if model_of(self.job.device).on_host:
+        model = model_of(self.job.device)
+        if model.on_host and model.emulates is None:
             return built
         return replace(built, foreign={**copied_kernels_apart(self.source, self.job.folder), **built.foreign})
 
@@ -124,6 +132,21 @@ def _beside_others(measured: Measurement) -> bool:
     return measured.contention is not None and bool(measured.contention.reasons)
 
 
+def name_kernels(
+    evidence: CandidateContext, kernels: Mapping[str, int]
+) -> tuple[KernelLanguage | None, tuple[str, ...]]:
+    """Return what the kernels are written in that an emulated GPU executed, and those that are not the candidate's.
+
+    `kernels`: name -> instructions.
+    """
+    if not kernels:
+        return None, ()
+    source, built, job = evidence.source, evidence.built, evidence.job
+    owner_of = ownership.owner_of_kernel(defined_kernels(source, job.backend), built)
+    foreign = tuple(name for name in kernels if owner_of(name) in ownership.FOREIGN)
+    return language_of_launches(kernels, source, built, job.device, job.backend), foreign
+
+
 def _work(
     seen: Observations,
     evidence: CandidateContext,
@@ -167,3 +190,12 @@ def _language(seen: Observations, evidence: CandidateContext, files: Mapping[Pla
 def _trace(seen: Observations) -> Object:
     """Return what the runner said of its traced call, with the time that it reported of it."""
     return {**seen.answer.trace, "seconds": seen.answer.seconds}
+
+
+def seen_isolation(surveyed: Isolation, unseen: str | None) -> Isolation:
+    """Lower the level of isolation where a candidate hid from the guard; `unseen`: why it could not be sampled."""
+    if unseen is None:
+        return surveyed
+    level = IsolationLevel.PARTIAL if surveyed.level is IsolationLevel.FULL else surveyed.level
+    reason = f"sampling: the guard could not see whose code ran ({unseen}); give it CAP_SYS_PTRACE"
+    return surveyed.model_copy(update={"level": level, "missing": (*surveyed.missing, reason)})

@@ -71,7 +71,7 @@ DEFINITIONS = {
     "languages": "what the kernels of the samples are written in, whatever backend was asked for: by the kernels that "
     "a trace saw run, of a sample that was built only by its source; HipKittens where kittens.cuh is included and an "
     "operation on tiles or vectors stands in one of these kernels; unknown where no such kernel was seen, as of every "
-    "sample that failed",
+    "sample that failed on a device that is not emulated",
     "machine_failures": "failures of the service or the machine; never counted against the model",
     "cards": "of a cluster, or of a host with several devices: lent is the time for which a card was lent to "
     "evaluations that came to a verdict, timed the part of it in which baseline and candidate were timed, busy lent / "

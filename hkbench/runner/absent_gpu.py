@@ -7,9 +7,8 @@ which has shapes, strides and dtypes and no memory; here they look to the candid
 
 from __future__ import annotations
 
-import contextlib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import TypeGuard
 
@@ -101,7 +100,7 @@ def _own_function(func: object) -> Callable[..., object] | None:
 class _Stream:
     """A stream or an event. Nothing runs, so there is nothing to wait for."""
 
-    cuda_stream = 0
+    cuda_stream = stream_id = device_index = priority = 0
     device = DEVICE
 
     def __init__(self, *_: object, **__: object) -> None:
@@ -126,6 +125,16 @@ class _Stream:
 
     record = wait
 
+    @staticmethod
+    def priority_range() -> tuple[int, int]:
+        return 0, -1
+
+    def __enter__(self) -> _Stream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return
+
 
 class _Graph:
     """A graph. What is captured is called, so that its kernels are seen; there is nothing to replay."""
@@ -145,10 +154,19 @@ class _Graph:
         return 0, 0
 
 
-@contextlib.contextmanager
-def _within(*_: object, **__: object) -> Iterator[None]:
+class _Within:
     """Stand in for torch.cuda.device, torch.cuda.stream and torch.cuda.graph, of which there is one each."""
-    yield
+
+    idx = DEVICE.index
+
+    def __init__(self, *_: object, **__: object) -> None:
+        return
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, *_: object) -> None:
+        return
 
 
 def answer_questions(gpu: messages.AbsentGpu) -> None:
@@ -180,12 +198,14 @@ def answer_by(properties: Callable[[], SimpleNamespace]) -> None:
         "device_count": lambda: 1,
         "current_device": lambda: DEVICE.index,
         "set_device": lambda _device: None,
-        "device": _within,
-        "stream": _within,
+        "device": _Within,
+        "device_of": _Within,
+        "stream": _Within,
+        "set_stream": lambda _stream: None,
         "Stream": _Stream,
         "Event": _Stream,
         "CUDAGraph": _Graph,
-        "graph": _within,
+        "graph": _Within,
         "graph_pool_handle": lambda: (0, 0),
         "get_device_properties": lambda _device=None: properties(),
         "get_device_name": lambda _device=None: properties().name,
@@ -193,6 +213,8 @@ def answer_by(properties: Callable[[], SimpleNamespace]) -> None:
         "synchronize": lambda _device=None: None,
         "current_stream": _Stream,
         "default_stream": _Stream,
+        "ExternalStream": _Stream,
+        "is_current_stream_capturing": lambda: False,
         "empty_cache": lambda: None,
     }
     vars(torch.cuda).update(answers)

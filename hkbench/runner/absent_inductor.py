@@ -14,7 +14,7 @@ from types import ModuleType
 import torch
 
 #: By the names in torch._C.
-_DRIVER: dict[str, Callable[..., object]] = {
+DRIVER: dict[str, Callable[..., object]] = {
     "_cuda_getDevice": lambda: 0,
     "_cuda_getDeviceCount": lambda: 1,
     "_cuda_setDevice": lambda _device: None,
@@ -36,7 +36,7 @@ def fake_tensors() -> AbstractContextManager[object]:
 
 def answer_questions() -> None:
     """Answer for the GPU; for good."""
-    vars(torch._C).update(_DRIVER)
+    vars(torch._C).update(DRIVER)
     vars(torch.cuda).update(
         get_rng_state=lambda _device=None: torch.zeros(16, dtype=torch.uint8),
         set_rng_state=lambda _state, _device=None: None,

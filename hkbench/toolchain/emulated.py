@@ -26,7 +26,7 @@ from hkbench.toolchain.programs import find_cxx
 NATIVE = Path(__file__).resolve().parents[1] / "runner" / "emulated" / "native"
 _WORKER = Path(__file__).with_name("hipify_worker.py")
 _RUNTIME = ("link.c", "heap.c", "launch.c", "runtime.c", "refused.c")
-_FRAME = ("frame.cpp", "c10cuda.cpp")
+_FRAME = ("frame.cpp", "hooks.cpp", "c10cuda.cpp")
 _ALLOCATOR = "allocator.cpp"  #: not for every version of PyTorch
 _SECONDS, _TOOL_SECONDS = 900.0, 60.0
 _PLATFORM = ("-D__HIP_PLATFORM_AMD__=1", "-DUSE_ROCM=1")
@@ -47,6 +47,7 @@ class EmulatedRuntime:
             "PYTORCH_ROCM_ARCH": arch,
             "CPATH": str(self.folder / "include"),
             "LIBRARY_PATH": str(self.folder),
+            "TORCHINDUCTOR_USE_STATIC_CUDA_LAUNCHER": "0",  # of torch.compile; it is in PyTorch's builds for GPUs alone
             # Read by clang's driver: tables of lines for the reports, and nothing else in the device code.
             "CCC_OVERRIDE_OPTIONS": "#+-Xarch_device +-gline-tables-only",
         }

@@ -4,7 +4,6 @@ problem: rowsum
 device: both
 backend: cpp
 outcome: wrong_values
-emulated: runtime_error
 reason: are wrong
 """
 

@@ -4,7 +4,6 @@ problem: layernorm
 device: cuda
 backend: triton
 outcome: not_own|suspect|runtime_error
-emulated: runtime_error
 reason: PyTorch's|libraries'|clock|compile
 """
 

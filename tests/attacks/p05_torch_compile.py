@@ -4,7 +4,6 @@ problem: scale
 device: both
 backend: cpp
 outcome: not_own|suspect|timeout
-emulated: runtime_error
 reason: PyTorch's|the evaluator's clock|did not end within
 """
 

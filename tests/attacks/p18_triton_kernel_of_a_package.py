@@ -4,7 +4,7 @@ problem: honest_matmul_bf16
 device: cuda
 backend: triton
 outcome: not_own
-emulated: runtime_error
+emulated: unsupported
 reason: PyTorch|librar|own
 """
 

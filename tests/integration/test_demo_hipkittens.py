@@ -58,5 +58,6 @@ def test_a_missed_wait_and_a_missing_bound_are_reported_and_mended(
     assert doors.call("generate_report", results).returncode == 0
     report = json.loads((results / "detailed_report.json").read_text())
     assert report["complete"] is True
+    assert {problem["language"] for problem in report["problems"]} == {"hipkittens"}
     page = (results / "report.html").read_text()
     assert all(problem in page for problem in PROBLEMS)

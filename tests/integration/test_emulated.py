@@ -127,6 +127,8 @@ def test_a_right_candidate_is_correct_and_has_no_time(tmp_path: Path) -> None:
     assert len(verdict.trials) == 5 and all(trial.passed for trial in verdict.trials)
     assert {kernel.arch for kernel in verdict.resources} == {"gfx942"}
     assert any("hardware" in note for note in verdict.conditions.not_checked)
+    assert verdict.language is not None
+    assert (verdict.language.backend, verdict.language.ran) == ("hip", True)
 
 
 def test_a_missing_barrier_is_a_race_with_its_line(tmp_path: Path) -> None:
@@ -176,6 +178,52 @@ def test_what_the_runtime_does_not_have_is_unsupported_by_name(tmp_path: Path) -
     assert done.returncode == 2 and verdict.failure is not None
     assert verdict.failure.kind is FailureKind.UNSUPPORTED, done.stdout
     assert "hipGraphCreate" in verdict.failure.message
+
+
+def test_what_torch_offers_on_a_gpu_works_beside_kernels(tmp_path: Path) -> None:
+    body = f"""
+generator = torch.Generator("cuda").manual_seed(3)
+noise = torch.randn(x.shape, device="cuda", generator=generator)
+side = torch.cuda.Stream()
+side.wait_stream(torch.cuda.current_stream())
+with torch.cuda.stream(side), torch.autocast("cuda"):
+    probabilities = torch.softmax(noise @ noise.t(), -1)
+torch.cuda.current_stream().wait_stream(side)
+pinned = torch.empty(4, pin_memory=True)
+pinned.copy_(probabilities[0, :4], non_blocking=True)
+assert pinned.is_pinned() and probabilities.dtype == torch.float32
+assert torch.cuda.max_memory_allocated() >= torch.cuda.memory_allocated() >= noise.nbytes
+{SUMS.strip()}
+"""
+    done, verdict = _judged(tmp_path, ROW_SUM, body)
+    assert (verdict.failure, verdict.ownership) == (None, Ownership.OWN), done.stdout
+
+
+@pytest.mark.triton
+@pytest.mark.parametrize(("track", "status"), [("any", Status.EMULATED), ("own", Status.REFUSED)])
+def test_what_torch_compiles_runs_and_is_torchs(tmp_path: Path, track: str, status: Status) -> None:
+    pytest.importorskip("triton")
+    body = "return torch.compile(lambda x: x.sum(dim=1))(x)"
+    done, verdict = _judged(tmp_path, ROW_SUM, body, "--track", track, "--shapes", "0")
+    assert (verdict.status, verdict.ownership, verdict.language) == (status, Ownership.NOT_OWN, None), done.stdout
+    if verdict.failure is not None:
+        assert verdict.failure.kind is FailureKind.NOT_OWN and "triton_" in verdict.failure.message
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ("x.to_sparse()", "aten::_to_sparse"),
+        ("torch.sparse_coo_tensor(torch.zeros(2, 1), torch.ones(1), (2, 2), device='cuda')", "SparseCUDA"),
+        ("torch.cuda.memory_stats()", "torch.cuda.memory_stats"),
+        ("torch.cuda._sleep(100)", "`torch.cuda._sleep(100)`"),
+    ],
+)
+def test_what_torch_lacks_there_is_unsupported_by_name(tmp_path: Path, call: str, said: str) -> None:
+    done, verdict = _judged(tmp_path, ROW_SUM, f"{call}\n{SUMS.strip()}")
+    assert done.returncode == 2 and verdict.failure is not None
+    assert verdict.failure.kind is FailureKind.UNSUPPORTED, done.stdout
+    assert said in verdict.failure.message and "judge the candidate on a GPU" in verdict.failure.message
 
 
 def test_an_answer_of_torchs_is_not_own(tmp_path: Path) -> None:

@@ -56,6 +56,8 @@ def _judged(folder: Path, arch: str, backend: str, problem: Path, code: Path) ->
 def _is_right(verdict: Verdict) -> None:
     assert (verdict.status, verdict.failure, verdict.ownership) == (Status.EMULATED, None, Ownership.OWN)
     assert verdict.conditions.warnings == ()
+    assert verdict.language is not None and verdict.language.ran
+    assert verdict.language.backend == verdict.conditions.backend
     worst = max(trial.max_error_over_tolerance or 0.0 for trial in verdict.trials)
     assert worst < 0.7
 

@@ -11,15 +11,22 @@ import importlib
 import importlib.util
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
 import torch
 
 from hkbench.protocol import messages
-from hkbench.runner import absent_gpu
+from hkbench.runner import absent_gpu, absent_inductor
 
 RUNTIME, FRAME = "libamdhip64.so", ("libtorch_hip.so", "libc10_hip.so")  #: of hkbench/toolchain/emulated.py
+#: Names in torch.cuda that are refused when they are called: what is captured would have to be kept from running, and
+#: there is no allocator with pools.
+_ABSENT = (
+    *("CUDAGraph", "graph", "graph_pool_handle", "make_graphed_callables"),
+    *("MemPool", "memory_stats", "memory_stats_as_nested_dict", "memory_summary", "memory_snapshot"),
+)
 _MAP_FIXED_NOREPLACE = 0x100000
 _READ_WRITE, _SHARED = 3, 1
 
@@ -54,7 +61,7 @@ class EmulatedGpu:
         for name in FRAME:
             frame = ctypes.CDLL(str(folder / name), mode=ctypes.RTLD_GLOBAL | os.RTLD_NOW)
         frame.hkbench_begin()
-        _answer(told, self._no_graph)
+        self._answer(told)
         _build_for_rocm(told.hip)
         if importlib.util.find_spec("triton") is not None:
             _tune_at_once()
@@ -64,10 +71,41 @@ class EmulatedGpu:
         code = int(self.runtime.hipGetLastError())
         return f"{self.runtime.hipGetErrorString(code).decode()} (error {code})" if code else None
 
-    def _no_graph(self, *_: object, **__: object) -> NoReturn:
-        """Refuse graphs: what is captured would have to be kept from running."""
-        self.runtime.hkbench_refuse(b"torch.cuda.CUDAGraph")
-        raise NotImplementedError("the emulated GPU has no graphs: launch the kernels")
+    def _refuse(self, name: str, *_: object, **__: object) -> NoReturn:
+        self.runtime.hkbench_refuse(name.encode())
+        raise NotImplementedError(f"the emulated GPU has no {name}: do without it")
+
+    def _answer(self, told: messages.EmulatedGpu) -> None:
+        """Have torch answer for the device."""
+        absent_gpu.answer_questions(told.gpu)
+        memory, in_use, peak = told.gpu.memory, self.runtime.hkbench_in_use, self.runtime.hkbench_peak
+        in_use.restype = peak.restype = ctypes.c_uint64
+        default = torch.Generator("cuda")
+        default.graphsafe_set_state(torch.default_generator)  # operators that are given none use that one
+
+        def begin_anew(_device: object = None) -> None:
+            peak(1)
+
+        answers = {
+            "_lazy_init": lambda: None,
+            "_is_compiled": lambda: True,
+            "is_initialized": lambda: True,
+            "is_bf16_supported": lambda _including=True: True,
+            "Event": _Event,
+            "mem_get_info": lambda _device=None: (memory - in_use(), memory),
+            **dict.fromkeys(("memory_allocated", "memory_reserved"), lambda _device=None: in_use()),
+            **dict.fromkeys(("max_memory_allocated", "max_memory_reserved"), lambda _device=None: peak(0)),
+            **dict.fromkeys(("reset_peak_memory_stats", "reset_max_memory_allocated"), begin_anew),
+            "_exchange_device": lambda _device: 0,
+            "_maybe_exchange_device": lambda _device: 0,
+            "default_generators": (default,),
+        }
+        vars(torch.cuda).update(answers)
+        vars(torch.cuda).update({name: partial(self._refuse, f"torch.cuda.{name}") for name in _ABSENT})
+        vars(torch.version).update(hip=told.hip, cuda=None)
+        vars(torch._C).update(absent_inductor.DRIVER)
+        torch._C._dynamo.guards._empty_strided_cuda = _empty  # type: ignore[attr-defined]  # what torch.compile calls
+        torch.UntypedStorage.clone = _cloned  # type: ignore[assignment]  # what copy.deepcopy calls
 
     def region(self, name: str, descriptor: int, size: int) -> torch.Tensor:
         """Return the "inbox" or "outbox" as bytes: the evaluator's file, at the address that the device uses.
@@ -88,43 +126,19 @@ class EmulatedGpu:
         return torch.empty(0, dtype=torch.uint8, device=absent_gpu.DEVICE).set_(storage)
 
 
+def _empty(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
+    return torch.empty_strided(size, stride, dtype=dtype, device=absent_gpu.DEVICE)
+
+
+def _cloned(storage: torch.UntypedStorage) -> torch.UntypedStorage:
+    return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage).clone().untyped_storage()
+
+
 class _Event(absent_gpu._Stream):
     """Work is done when it is asked for, and no clock is read: every interval is one second."""
 
     def elapsed_time(self, _end: object) -> float:
         return 1e3
-
-
-def _answer(told: messages.EmulatedGpu, no_graph: Callable[..., NoReturn]) -> None:
-    """Have torch.cuda answer for the device."""
-    absent_gpu.answer_questions(told.gpu)
-    properties = torch.cuda.get_device_properties()
-    answers = {
-        "_lazy_init": lambda: None,
-        "_is_compiled": lambda: True,
-        "is_initialized": lambda: True,
-        "is_bf16_supported": lambda _including=True: True,
-        "Event": _Event,
-        "CUDAGraph": no_graph,
-        "graph": no_graph,
-        "graph_pool_handle": no_graph,
-        "mem_get_info": lambda _device=None: (properties.total_memory, properties.total_memory),
-        "memory_allocated": lambda _device=None: 0,
-        "max_memory_allocated": lambda _device=None: 0,
-        "reset_peak_memory_stats": lambda _device=None: None,
-        "manual_seed": lambda _seed: None,
-        "manual_seed_all": lambda _seed: None,
-    }
-    vars(torch.cuda).update(answers)
-    vars(torch.version).update(hip=told.hip, cuda=None)
-    names = {
-        "_cuda_getCurrentRawStream": lambda _device=0: 0,
-        "_cuda_getDevice": lambda: 0,
-        "_cuda_setDevice": lambda _device: None,
-        "_cuda_synchronize": lambda: None,
-    }
-    for name, function in names.items():
-        setattr(torch._C, name, function)
 
 
 def _build_for_rocm(version: str) -> None:

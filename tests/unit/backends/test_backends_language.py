@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hkbench.backends import find_backend
-from hkbench.backends.language import language_of_kernels, language_of_objects
+from hkbench.backends.language import language_of_kernels, language_of_launches, language_of_objects
 from hkbench.profile.names import Built
 from hkbench.records import BackendName, DeviceKind, KernelLanguage
 
@@ -58,6 +58,20 @@ def test_the_kernels_that_ran_decide(
     assert found.ran
     assert found.backend == language
     assert found.kernels == which
+
+
+@pytest.mark.parametrize(
+    ("kernels", "language"),
+    [
+        ({"_Z5tiles7globals": 5, "_Z5plainPf": 9}, "hipkittens"),
+        ({"_Z5plainPf": 9}, "hip"),
+        ({"rows_0d1d": 9, "_Z5plainPf": 1}, "triton"),
+        ({"triton_poi_fused_add_0": 9}, None),
+    ],
+)
+def test_what_an_emulated_gpu_executed_decides(kernels: dict[str, int], language: BackendName | None) -> None:
+    found = language_of_launches(kernels, CANDIDATE, Built(), DeviceKind.EMULATED_GFX942, "hip")
+    assert (None if found is None else found.backend) == language
 
 
 def test_a_hipkittens_kernel_that_did_not_run_makes_it_plain_hip() -> None:

@@ -14,7 +14,7 @@ from support.listening_device import Argument, Kernel, Listening, Module
 
 from hkbench.emulator import arena, link
 from hkbench.emulator.arena import Range
-from hkbench.emulator.device import MAX_MODULES, MAX_TOLD, Device, Ran, Server
+from hkbench.emulator.device import FURTHER, MAX_KERNELS, MAX_MODULES, MAX_TOLD, Device, Ran, Server
 from hkbench.emulator.link import (
     AddRange,
     Answer,
@@ -64,11 +64,11 @@ def test_what_a_launch_came_to_is_told_to_the_evaluator_alone() -> None:
     report = device.report([Range(ROOM.begin + 32, 64)])
     assert (report.launch_count, report.instructions, report.written) == (2, 80, [32])
     assert report.faults == [fault, fault]
-    assert report.launches[0].kernel == "scale" and report.launches[0].grid == [4, 1, 1]
+    assert report.kernels == {"scale": 80}
     assert [one.max_instructions for one in engine.options] == [100, 60]  # of the whole call
     device.begin(CallOptions())
     assert device.report([]) == Report(
-        launches=[],
+        kernels={},
         launch_count=0,
         instructions=0,
         faults=[],
@@ -141,8 +141,18 @@ def test_the_number_of_code_objects_and_of_what_is_told_is_bounded() -> None:
         device.handle(LAUNCH)
         device.handle(RefusedName("hipGraphLaunch"))
     report = device.report([])
-    assert len(report.faults) == len(report.refusals) == len(report.launches) == MAX_TOLD
+    assert len(report.faults) == len(report.refusals) == MAX_TOLD
     assert (report.fault_count, report.launch_count) == (18 * MAX_TOLD, 2 * MAX_TOLD)
+
+
+def test_kernels_are_told_by_name_up_to_a_bound() -> None:
+    names = [f"kernel{number}" for number in range(MAX_KERNELS + 2)]
+    device = Device(Listening(came=Ran(instructions=2), kernels=dict.fromkeys(names, Kernel())), [ROOM], LDS)
+    device.handle(LoadCode(b"code"))
+    for name in (*names, names[0]):
+        device.handle(replace(LAUNCH, kernel=name))
+    kernels = device.report([]).kernels
+    assert (kernels[names[0]], kernels[names[1]], kernels[FURTHER], len(kernels)) == (4, 2, 4, MAX_KERNELS + 1)
 
 
 def test_an_access_out_of_bounds_is_told_after_any_number_of_races() -> None:
@@ -246,7 +256,8 @@ def test_a_runner_is_served_beside_the_evaluator(running: _Running) -> None:
     running.runner.sendall(link.written(LAUNCH) + link.written(RefusedName("hipGraphLaunch")))
     report = running.report()  # what a runner had said before is read first
     assert report.launch_count == 1 and report.violation is None
-    assert [one.message for one in report.refusals] == ["hipGraphLaunch is not there on the emulated device"]
+    (refusal,) = report.refusals
+    assert refusal.message.startswith("hipGraphLaunch is not there on the emulated device: do without it")
 
 
 def test_junk_ends_the_link_to_the_runner_and_not_the_device(running: _Running) -> None:

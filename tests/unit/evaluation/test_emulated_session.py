@@ -17,7 +17,7 @@ from hkbench.evaluation.job import Emulation
 from hkbench.records import FailureKind, Stage
 
 CLEAN = Report(
-    launches=[],
+    kernels={},
     launch_count=1,
     instructions=9,
     faults=[],

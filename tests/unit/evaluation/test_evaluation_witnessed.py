@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hkbench.evaluation.evaluate import _isolation
 from hkbench.evaluation.link import Samples
 from hkbench.evaluation.timing import ENOUGH_SAMPLES, MIN_SAMPLED_CALLS, SAMPLED_CALLS, Observations
+from hkbench.evaluation.trust import seen_isolation
 from hkbench.profile.sampled_code import Place
 from hkbench.records import Isolation, IsolationLevel
 
@@ -65,8 +65,8 @@ def test_any_call_that_could_not_be_sampled_is_told() -> None:
 )
 def test_a_process_that_hides_lowers_the_isolation(level: IsolationLevel, lowered: IsolationLevel) -> None:
     surveyed = Isolation(level=level, layers=("guard",), holds=(), missing=("one",))
-    assert _isolation(surveyed, None) == surveyed
-    found = _isolation(surveyed, "ptrace: no")
+    assert seen_isolation(surveyed, None) == surveyed
+    found = seen_isolation(surveyed, "ptrace: no")
     assert found.level is lowered
     assert found.missing[0] == "one"
     assert "ptrace: no" in found.missing[1]

@@ -10,7 +10,7 @@ from support.run_folder import RunFolder, emulated, incorrect, run_config
 import hkbench
 from hkbench.headline import sentence
 from hkbench.monitor.result import Result, classes, figures
-from hkbench.records import DeviceKind, Outcome
+from hkbench.records import DeviceKind, KernelLanguage, Outcome
 from hkbench.report.build import detail
 from hkbench.report.compare import compare
 from hkbench.report.last_lines import last_lines
@@ -25,7 +25,9 @@ def folder(root: Path) -> RunFolder:
     config = run_config(PROBLEMS, samples=1).model_copy(update={"device": DeviceKind.EMULATED_GFX942})
     run = RunFolder(root, config)
     run.start()
-    for problem, last in zip(PROBLEMS, (emulated("1_A"), incorrect("2_B")), strict=True):
+    language = KernelLanguage(backend="hip", reason="row_sum ran", ran=True)
+    right = emulated("1_A").model_copy(update={"language": language})
+    for problem, last in zip(PROBLEMS, (right, incorrect("2_B")), strict=True):
         run.begin(problem)
         run.sample(problem, 1, 1, incorrect(problem))
         run.sample(problem, 2, 1, last)
@@ -43,6 +45,7 @@ def test_the_report_counts_what_is_correct_and_knows_no_speed_up(tmp_path: Path)
     assert (first.outcome, first.solved_at_attempt, first.best_speedup) == (Outcome.EMULATED, 2, None)
     assert [row.value for row in overall.pass_at_k] == [0.0]
     assert [(gain.correct, gain.solved) for gain in overall.attempts] == [(0, 0), (1, 1)]
+    assert (first.language, overall.languages[0].language, overall.languages[0].count) == ("hip", "hip", 1)
     assert "1 of 2 problems" in sentence(overall.outcomes)
 
 

@@ -34,6 +34,7 @@ def test_torch_computes_on_the_device_as_on_the_host(tmp_path: Path) -> None:
     _run(
         tmp_path,
         """
+        import copy
         import torch
         from torch.nn import functional as F
 
@@ -52,7 +53,7 @@ def test_torch_computes_on_the_device_as_on_the_host(tmp_path: Path) -> None:
             assert there.is_cuda and there.dtype == here.dtype, number
             assert torch.allclose(there.cpu(), here, atol=1e-6), (number, there, here)
         assert abs(g.sum().item() - x.sum().item()) < 1e-4 and g.any()
-        linear = torch.nn.Linear(20, 5)
+        linear = copy.deepcopy(torch.nn.Linear(20, 5).cuda()).cpu()
         assert torch.allclose(linear.cuda()(g).detach().cpu(), linear.cpu()(x).detach(), atol=1e-6)
         """,
     )
@@ -126,5 +127,112 @@ def test_torch_cuda_answers_as_on_the_gpu_that_is_emulated(tmp_path: Path) -> No
         assert begin.elapsed_time(end) == 1000.0, "no clock is read"
         with torch.cuda.stream(torch.cuda.Stream()):
             assert torch.ones(3, device="cuda").sum().item() == 3.0
+        """,
+    )
+
+
+def test_generators_of_the_device_have_states_of_their_own(tmp_path: Path) -> None:
+    _run(
+        tmp_path,
+        """
+        import torch
+
+        def numbers(**how):
+            return torch.randn(5, device="cuda", **how).tolist()
+
+        one, other = torch.Generator("cuda").manual_seed(3), torch.Generator(device="cuda:0").manual_seed(3)
+        assert one.device == torch.device("cuda", 0)
+        first = numbers(generator=one)
+        assert first == numbers(generator=other) != numbers(generator=one)
+        state = one.get_state()
+        drawn = torch.randperm(9, device="cuda", generator=one).tolist()
+        assert sorted(drawn) == list(range(9))
+        one.set_state(state)
+        assert torch.randperm(9, device="cuda", generator=one.clone_state()).tolist() == drawn
+        for seed in (torch.manual_seed, torch.cuda.manual_seed, torch.cuda.manual_seed_all):
+            seed(4)
+            before = numbers()
+            seed(4)
+            assert numbers() == before
+        state = torch.cuda.get_rng_state()
+        before = numbers(generator=torch.cuda.default_generators[0])
+        torch.cuda.set_rng_state(state)
+        assert numbers() == before
+        try:
+            numbers(generator=torch.Generator())
+        except RuntimeError as error:
+            assert "Expected a 'cuda' device type for generator" in str(error)
+        else:
+            raise AssertionError("the host's generator was taken")
+        """,
+    )
+
+
+def test_streams_pinned_memory_autocast_and_figures_of_memory_are_there(tmp_path: Path) -> None:
+    _run(
+        tmp_path,
+        """
+        import torch
+
+        with torch.cuda.Stream(priority=-1) as stream, torch.cuda.device_of(torch.ones(1, device="cuda")):
+            stream.wait_stream(torch.cuda.current_stream())
+            assert stream.record_event().query() and not torch.cuda.is_current_stream_capturing()
+        torch.cuda.set_stream(stream)
+        pinned = torch.ones(8).pin_memory()
+        assert pinned.is_pinned() and not torch.ones(8).is_pinned() and pinned.device.type == "cpu"
+        there = pinned.cuda(0, non_blocking=True)
+        assert there.to("cpu", non_blocking=True).tolist() == [1.0] * 8
+        assert torch.accelerator.current_accelerator().type == "cuda"
+
+        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        large = torch.ones(1 << 18, device="cuda")
+        assert torch.cuda.memory_allocated() - before >= large.nbytes
+        assert sum(torch.cuda.mem_get_info()) == 2 * (192 << 30) - torch.cuda.memory_allocated()
+        del large
+        assert torch.cuda.memory_allocated() == before
+        assert torch.cuda.max_memory_allocated() - before >= 1 << 20
+
+        x = torch.randn(8, 8)
+        for autocast in (torch.autocast("cuda"), torch.amp.autocast("cuda", torch.bfloat16)):
+            with autocast:
+                product = x.cuda() @ x.cuda()
+                assert product.dtype == torch.get_autocast_dtype("cuda")
+                assert product.softmax(-1).dtype == product.log_softmax(-1).dtype == torch.float32
+                assert torch.allclose(product.softmax(-1).cpu(), product.cpu().float().softmax(-1))
+        weight = torch.ones(3, device="cuda", requires_grad=True)
+        (weight * 2).sum().backward()
+        assert weight.grad.tolist() == [2.0] * 3
+        assert report()["violation"] is None and report()["refusals"] == []
+        """,
+    )
+
+
+def test_what_torch_cannot_do_there_is_refused_by_name(tmp_path: Path) -> None:
+    _run(
+        tmp_path,
+        """
+        import torch
+
+        x = torch.eye(4, device="cuda")
+        calls = {
+            "aten::_sparse_coo_tensor_with_dims_and_tensors": lambda: torch.eye(4).to_sparse().cuda(),
+            "aten::_to_sparse": x.to_sparse,
+            "aten::_nnz": lambda: torch.eye(4).to_sparse_csr().cuda()._nnz(),
+            "aten::quantize_per_tensor": lambda: torch.quantize_per_tensor(x, 0.1, 0, torch.qint8),
+            "aten::_thnn_fused_gru_cell": lambda: torch.nn.GRU(4, 4).cuda()(x[None]),
+            "torch.cuda.memory_stats": torch.cuda.memory_stats,
+            "torch.cuda.MemPool": torch.cuda.MemPool,
+        }
+        for name, call in calls.items():
+            begin()
+            try:
+                call()
+            except NotImplementedError as error:
+                assert name in str(error), error
+            else:
+                raise AssertionError(name)
+            (refusal,) = report()["refusals"]
+            assert name in refusal["message"], refusal
         """,
     )

@@ -27,6 +27,8 @@ int hkbench_free(void *pointer);                      // 0 where it is no alloca
 int hkbench_find(const void *pointer, void **begin, size_t *bytes);  // the allocation that holds an address
 void hkbench_region(uint64_t address, uint64_t bytes);  // memory of the evaluator's, for inputs and outputs; of another size than before
 void hkbench_memory(uint64_t *free_bytes, uint64_t *total);
+uint64_t hkbench_in_use(void);               // bytes
+uint64_t hkbench_peak(int begin_anew);       // the most that were in use since it began anew
 
 // The protocol of hkbench/emulator/link.py.
 enum { HKBENCH_LOAD = 1, HKBENCH_LAUNCH = 2, HKBENCH_ADD = 3, HKBENCH_REMOVE = 4, HKBENCH_REFUSED = 5,

@@ -1,13 +1,16 @@
 // PyTorch's device type CUDA in a PyTorch that was built for CPUs: tensors in the arena, operators by the CPU's.
 //
 // Each operator without a kernel of its own here gets, for every CUDA tensor, a CPU tensor over the same memory. What it
-// allocates lies in the arena, too, so that its results are CUDA tensors without a copy.
+// allocates lies in the arena, too, so that its results are CUDA tensors without a copy. What it cannot do there is
+// refused by name.
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/core/stack.h>
 #include <ATen/native/Resize.h>
+#include <ATen/ops/_log_softmax.h>
 #include <ATen/ops/_reshape_alias_native.h>
+#include <ATen/ops/_softmax.h>
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
@@ -19,6 +22,10 @@
 #include <torch/library.h>
 
 #include "device.h"
+
+// Of hooks.cpp.
+at::Generator hkbench_of_host(const at::Generator &generator);
+void hkbench_hook();
 
 namespace {
 
@@ -92,10 +99,25 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   void synchronizeStream(const c10::Stream &) const override {}
   void synchronizeEvent(void *) const override {}
   void synchronizeDevice(const c10::DeviceIndex) const override {}
+  double elapsedTime(void *, void *, const c10::DeviceIndex) const override { return 1e3; }  // no clock is read
   void recordDataPtrOnStream(const c10::DataPtr &, const c10::Stream &) const override {}
 };
 
 C10_REGISTER_GUARD_IMPL(CUDA, Guard)
+
+// --- What is not there
+
+[[noreturn]] void refuse(const std::string &what) {
+  hkbench_refuse(what.c_str());
+  C10_THROW_ERROR(NotImplementedError, "the emulated GPU has no " + what);
+}
+
+std::string name_of(const c10::OperatorHandle &op) { return "PyTorch's " + op.schema().name(); }
+
+template <c10::DispatchKey key>
+void refuse_kind(const c10::OperatorHandle &op, c10::DispatchKeySet, torch::jit::Stack *) {
+  refuse(name_of(op) + " for tensors of the kind " + c10::toString(key));
+}
 
 // --- Tensors of both devices over one memory
 
@@ -123,6 +145,8 @@ at::Tensor tensor_over(const at::Tensor &like, c10::Storage storage, c10::Dispat
 // One operator's tensors: each storage of the device with that of the CPU that stands for it.
 class Call {
  public:
+  explicit Call(const c10::OperatorHandle *op = nullptr) : op_(op) {}
+
   at::Tensor on_host(const at::Tensor &tensor) {
     if (!tensor.defined() || !tensor.is_cuda()) return tensor;
     for (const auto &known : tensors_)
@@ -139,6 +163,8 @@ class Call {
 
   at::Tensor on_device(const at::Tensor &tensor) {
     if (!tensor.defined() || !tensor.is_cpu()) return tensor;
+    if (!tensor.key_set().has(c10::DispatchKey::CPU))
+      refuse(name_of(*op_) + ", of which a sparse, quantized or nested tensor would come,");
     for (const auto &known : tensors_)
       if (known.host.is_same(tensor)) return known.device;
     for (const auto &known : tensors_)
@@ -173,6 +199,7 @@ class Call {
                                                  std::move(data), &memory, /*resizable=*/true);
   }
 
+  const c10::OperatorHandle *op_;  // null for what returns no new tensor
   std::vector<Pair> tensors_;
 };
 
@@ -193,17 +220,25 @@ c10::IValue changed(const c10::IValue &value, const std::function<at::Tensor(con
 }
 
 void by_the_host(const c10::OperatorHandle &op, c10::DispatchKeySet, torch::jit::Stack *stack) {
-  Call call;
+  if (!op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU)) refuse(name_of(op) + ", which the host lacks,");
+  Call call(&op);
   const auto arguments = op.schema().arguments().size(), results = op.schema().returns().size();
   for (auto &value : torch::jit::last(*stack, arguments)) {
     if (value.isDevice() && value.toDevice().is_cuda())
       const_cast<c10::IValue &>(value) = c10::Device(c10::DeviceType::CPU);
+    else if (value.isGenerator() && value.toGenerator().defined())
+      const_cast<c10::IValue &>(value) = hkbench_of_host(value.toGenerator());
     else
       const_cast<c10::IValue &>(value) = changed(value, [&](const at::Tensor &one) { return call.on_host(one); });
   }
-  {
+  try {
     Within arena;
     op.callBoxed(stack);
+  } catch (const c10::Error &error) {
+    const std::string said = error.what_without_backtrace();
+    const bool of_host = dynamic_cast<const c10::NotImplementedError *>(&error) || said.find(" CPU") != said.npos;
+    if (!of_host) throw;
+    refuse(name_of(op) + " with such arguments (" + said.substr(0, said.find('\n')) + ")");
   }
   for (auto &value : torch::jit::last(*stack, results))
     const_cast<c10::IValue &>(value) = changed(value, [&](const at::Tensor &one) { return call.on_device(one); });
@@ -223,6 +258,15 @@ at::Tensor empty_strided(c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides,
   return at::detail::empty_strided_generic(C10_AS_INTARRAYREF_SLOW(sizes), C10_AS_INTARRAYREF_SLOW(strides), &memory,
                                            c10::DispatchKeySet(c10::DispatchKey::CUDA),
                                            dtype.value_or(c10::get_default_dtype_as_scalartype()));
+}
+
+// The host's softmax does not widen on the way, as autocast has a GPU's do.
+template <at::Tensor (*softmax)(const at::Tensor &, int64_t, bool)>
+at::Tensor widening(const at::Tensor &self, int64_t dim, bool widens) {
+  Call call;
+  Within arena;
+  const auto host = call.on_host(self);
+  return call.on_device(softmax(widens ? host.to(at::kFloat) : host, dim, false));
 }
 
 at::Tensor &copy_(at::Tensor &self, const at::Tensor &from, bool) {
@@ -261,10 +305,21 @@ at::Tensor &set_whole_storage(at::Tensor &self, at::Storage storage) {
 
 TORCH_LIBRARY_IMPL(_, CUDA, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&by_the_host>()); }
 
+template <c10::DispatchKey key>
+void refuse_kinds(torch::Library &m) {
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&refuse_kind<key>>());
+}
+TORCH_LIBRARY_IMPL(_, SparseCUDA, m) { refuse_kinds<c10::DispatchKey::SparseCUDA>(m); }
+TORCH_LIBRARY_IMPL(_, SparseCsrCUDA, m) { refuse_kinds<c10::DispatchKey::SparseCsrCUDA>(m); }
+TORCH_LIBRARY_IMPL(_, QuantizedCUDA, m) { refuse_kinds<c10::DispatchKey::QuantizedCUDA>(m); }
+TORCH_LIBRARY_IMPL(_, NestedTensorCUDA, m) { refuse_kinds<c10::DispatchKey::NestedTensorCUDA>(m); }
+
 TORCH_LIBRARY_IMPL(aten, CUDA, m) {
   m.impl("empty.memory_format", empty);
   m.impl("empty_strided", empty_strided);
   m.impl("copy_", copy_);
+  m.impl("_softmax", widening<at::_softmax>);
+  m.impl("_log_softmax", widening<at::_log_softmax>);
   m.impl("view", view);
   m.impl("as_strided", as_strided);
   m.impl("_reshape_alias", reshape_alias);
@@ -280,4 +335,5 @@ extern "C" __attribute__((visibility("default"))) void hkbench_begin() {
   static HostMemory host(c10::GetCPUAllocator());
   c10::SetAllocator(c10::DeviceType::CUDA, &memory);
   c10::SetCPUAllocator(&host, /*priority=*/255);
+  hkbench_hook();
 }

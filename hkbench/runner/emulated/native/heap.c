@@ -21,7 +21,7 @@ typedef struct piece {
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 static piece *first;
 static uint64_t regions[4][2];  // begin and end of memory of the evaluator's
-static uint64_t in_use;
+static uint64_t in_use, most;  // bytes, red zones included
 
 void hkbench_heap(uint64_t base, uint64_t size) {
   first = calloc(1, sizeof *first);
@@ -48,6 +48,7 @@ static piece *taken(size_t bytes) {
     }
     at->address = at->begin + rounded(RED_ZONE), at->bytes = bytes;
     in_use += whole;
+    if (most < in_use) most = in_use;
     return at;
   }
   return NULL;
@@ -114,6 +115,16 @@ int hkbench_find(const void *pointer, void **begin, size_t *bytes) {
   }
   pthread_mutex_unlock(&turn);
   return found;
+}
+
+uint64_t hkbench_in_use(void) { return in_use; }
+
+uint64_t hkbench_peak(int begin_anew) {
+  pthread_mutex_lock(&turn);
+  const uint64_t peak = most;
+  if (begin_anew) most = in_use;
+  pthread_mutex_unlock(&turn);
+  return peak;
 }
 
 void hkbench_memory(uint64_t *free_bytes, uint64_t *total) {
