@@ -12,7 +12,8 @@ Three things are kept apart, because an honest candidate uses all of them beside
 - what torch.compile generated is PyTorch's, CUTLASS, CK, CUB and Thrust templates are the library's, also where the
   candidate's build instantiated them.
 
-The rows come from the candidate's process: native code could forge them. The other clocks have to agree with them.
+The rows come from the candidate's process: native code could forge them. The other clocks have to agree with them, and
+on a CPU they can only make PyTorch's share larger: its copies are told by the functions that were sampled.
 """
 
 from __future__ import annotations
