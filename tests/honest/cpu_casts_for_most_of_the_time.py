@@ -1,4 +1,4 @@
-"""PyTorch transposes and casts for about as long as the own loop takes: float32 scratch, a row's numbers apart.
+"""PyTorch transposes and casts for about as long as the own loop takes.
 
 problem: honest_softmax_bf16
 device: cpu
