@@ -44,7 +44,9 @@ WAITING = "instruction pointers sampled from outside (waiting threads and the in
 _TOO_LITTLE = (DISPATCHER, WAITING)
 ROW_LENGTH = 4
 FOREIGN = (Owner.PYTORCH, Owner.LIBRARY)
-MIN_TICKS = 100  #: with as many, the share of PyTorch's operators is at most the share that was seen from outside
+#: Moments in which a thread did not wait; with as many, the share of PyTorch's operators is at most what was seen from
+#: outside.
+MIN_TICKS = 100
 SIGMAS = 2.0  #: standard errors by which a share of ticks may be too high by chance
 CPU_SLACK_SECONDS = 2e-5  #: of a CPU's call that PyTorch may always take: allocating an output takes some of it
 #: The host needs up to this long to launch a kernel from Python while the trace is recorded, so that a shorter gap
@@ -283,9 +285,11 @@ def cpu_work(
     copying = objects.get(COPIES, 0.0) if owners.get(COPIES) is Owner.UNKNOWN else 0.0
     working = sum(counts[owner] for owner in (Owner.CANDIDATE, *FOREIGN)) * total + copying
     present = _presence(ticks, owners)
-    if sum(ticks.values()) >= MIN_TICKS:
+    # Threads that wait for one another may do so within an operator.
+    telling = {seen: n for seen, n in ticks.items() if not all(map(spins, seen))}
+    if sum(telling.values()) >= MIN_TICKS:
         # A traced call that loses its processor within an operator says too much of PyTorch.
-        aten_share = min(aten_share, present)
+        aten_share = min(aten_share, _presence(telling, owners))
     pytorch = max(aten_share, counts[Owner.PYTORCH])
     rest = counts[Owner.CANDIDATE] + counts[Owner.LIBRARY] + counts[Owner.UNKNOWN]
     # Where the dispatcher saw more than the samples did, the others share what is left.

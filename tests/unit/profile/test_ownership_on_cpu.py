@@ -97,6 +97,15 @@ def test_ownership_is_not_established_by_few_samples() -> None:
     assert ownership(None) is Ownership.NOT_ESTABLISHED
 
 
+def test_waiting_threads_do_not_contradict_the_dispatcher() -> None:
+    ticks = {frozenset({GOMP}): 900.0, frozenset({TORCH, GOMP}): 10.0, frozenset({PYTHON}): 30.0}
+    seen = {GOMP: 910.0, TORCH: 10.0, PYTHON: 30.0}
+    work = cpu_work(seen, 0.9, PRIVATE, ticks=ticks, seconds=(1e-3, 1e-3))
+    assert ownership(work) is Ownership.NOT_OWN
+    ticks[frozenset({PYTHON})] = 300.0
+    assert cpu_work(seen, 0.9, PRIVATE, ticks=ticks, seconds=(1e-3, 1e-3)).pytorch < 0.1, "it lost its processor"
+
+
 def test_waiting_threads_alone_establish_nothing() -> None:
     """On a busy machine a library's own call showed one look at its arithmetic among a hundred at spinning threads."""
     seen = {"/venv/torch/lib/libgomp-a34b3233.so.1": 103.0, TORCH: 1.0}
