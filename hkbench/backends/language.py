@@ -51,7 +51,7 @@ def language_of_objects(
     own = [
         path
         for path in sorted(objects, key=lambda path: -objects[path])
-        if path.startswith(inside) and object_owner(path, folder, built, aten_share=0.0) is Owner.CANDIDATE
+        if path.startswith(inside) and object_owner(path, folder, built) is Owner.CANDIDATE
     ]
     names = tuple(plain_name(path.rpartition("/")[2].removesuffix(" (deleted)")) for path in own)
     return _recognised(OwnCode(source, objects=names), DeviceKind.CPU, asked)

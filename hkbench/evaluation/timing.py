@@ -24,6 +24,7 @@ from hkbench.evaluation.readback import ClockLog, clock_warnings
 from hkbench.evaluation.session import CALL, Call, Session, draw_seed
 from hkbench.evaluation.side import RunnerClient, times_of
 from hkbench.evaluation.stability import GpuState, gpu_stability, gpu_state
+from hkbench.profile.ownership import spins
 from hkbench.profile.sampled_code import Place
 from hkbench.protocol import messages
 from hkbench.records import Stage
@@ -42,7 +43,7 @@ SAMPLED_CALLS = 200
 MIN_SAMPLED_CALLS = 3  #: however many samples one has; a candidate can foresee one place more easily than three
 COMPARED_SAMPLED_CALLS = 40  #: of them, at random
 WITNESS_SECONDS = 1.5
-ENOUGH_SAMPLES = 100
+ENOUGH_SAMPLES = 100  #: of threads that do not wait; beside other work nine of ten do
 MAX_WEIGHT = 2.0  #: of one sampled call, in terms of the call with the median number of samples
 
 
@@ -74,7 +75,7 @@ class Observations:
     def enough(self) -> bool:
         """Whether there are samples to go by, or so many sampled calls that there will not be."""
         calls = len(self.samples)
-        total = sum(sampled.samples for sampled in self.samples)
+        total = sum(not spins(place.path) for seen in self.samples for look in seen.looks for place in look)
         return calls >= MIN_SAMPLED_CALLS and (total >= ENOUGH_SAMPLES or calls >= SAMPLED_CALLS)
 
     @property

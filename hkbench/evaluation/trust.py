@@ -157,13 +157,12 @@ def _work(
     trace, job, built = _trace(seen), evidence.job, evidence.built
     if not model_of(job.device).on_host:
         return ownership.device_work(trace, defined_kernels(evidence.source, job.backend), built, seconds, quick)
-    shares = ownership.operator_shares(trace)
-    if shares is None:
+    share = ownership.operator_share(trace)
+    if share is None:
         return None
-    working, moving = shares
     if seen.blind:  # the dispatcher is the only witness
-        return ownership.cpu_work({}, working, job.folder, built, moving, {}, seconds)
-    return ownership.cpu_work(_by_file(seen, files), working, job.folder, built, moving, seen.ticks(files), seconds)
+        return ownership.cpu_work({}, share, job.folder, built, {}, seconds)
+    return ownership.cpu_work(_by_file(seen, files), share, job.folder, built, seen.ticks(files), seconds)
 
 
 def _files(seen: Observations, evidence: CandidateContext) -> dict[Place, str]:

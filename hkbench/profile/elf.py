@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mmap
-import re
 import struct
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,9 @@ _MAGIC = b"\x7fELF\x02\x01"  # 64 bits, least significant byte first
 _HEADER = struct.Struct("<32xQQ6xHHHH")  # tables of segments and sections: places, sizes and numbers of entries
 _SEGMENT = struct.Struct("<IIQQ8xQ16x")
 _SECTION = struct.Struct("<4xI8xQQQI20x")
-_LOAD, _EXECUTABLE, _DYNAMIC_SYMBOLS = 1, 1, 11
+_LOAD, _EXECUTABLE = 1, 1
+_SYMBOLS, _DYNAMIC_SYMBOLS = 2, 11
+_TYPE, _FUNCTION = 15, 2  # of a symbol: the bits that tell its type, and that of a function
 _SYMBOL = np.dtype(
     [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("at", "<u8"), ("size", "<u8")]
 )
@@ -47,34 +48,49 @@ def segments(content: bytes | mmap.mmap | memoryview) -> tuple[Segment, ...]:
     return tuple(found)
 
 
-def functions(path: Path, prefix: str) -> list[tuple[int, int]]:
-    """List where the exported functions lie whose names begin so: (first byte, end) in the file, in order.
+class Functions:
+    """Tell the function at a place of a file, by its symbols; where only exported ones are left, by those."""
 
-    Raises:
-        OSError, struct.error, ValueError: the file cannot be read, or is cut
-    """
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        loaded = segments(content)
-        if not loaded:
-            return []
-        _, table, _, _, size, count = _HEADER.unpack_from(content)
-        sections = [_SECTION.unpack_from(content, table + number * size) for number in range(count)]
-        spans: list[tuple[int, int]] = []
-        for kind, _, offset, length, link in sections:
-            if kind != _DYNAMIC_SYMBOLS:
-                continue
-            symbols = np.frombuffer(content[offset : offset + length], _SYMBOL)
-            _, _, begin, names_size, _ = sections[link]
-            names = content[begin : begin + names_size]
-            wanted = [found.start() + 1 for found in re.finditer(b"\0" + re.escape(prefix.encode()), names)]
-            for symbol in symbols[np.isin(symbols["name"], wanted) & (symbols["size"] > 0)]:
-                at = _offset(loaded, int(symbol["at"]))
-                spans += [(at, at + int(symbol["size"]))] if at is not None else []
-        return sorted(spans)
+    def __init__(self, path: Path) -> None:
+        """Read the table of symbols.
 
+        Raises:
+            OSError, struct.error, ValueError: the file cannot be read, or is cut
+        """
+        with path.open("rb") as file:
+            self.content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._segments = tuple(part for part in segments(self.content) if part.executable)
+        self._symbols = np.empty(0, _SYMBOL)
+        self._names = 0  # where the names begin in the file
+        tables = self._tables() if self._segments else {}
+        for kind in (_SYMBOLS, _DYNAMIC_SYMBOLS):
+            if kind in tables:
+                offset, size, self._names = tables[kind]
+                symbols = np.frombuffer(self.content[offset : offset + size], _SYMBOL)
+                named = symbols[(symbols["info"] & _TYPE == _FUNCTION) & (symbols["size"] > 0)]
+                self._symbols = named[np.argsort(named["at"], kind="stable")]
+                return
 
-def _offset(loaded: tuple[Segment, ...], address: int) -> int | None:
-    for segment in loaded:
-        if segment.executable and segment.address <= address < segment.address + segment.size:
-            return address - segment.address + segment.offset
-    return None
+    def name(self, offset: int) -> str:
+        """Return the mangled name of the function at this place in the file; empty where no symbol lies over it."""
+        for part in self._segments:
+            if part.offset <= offset < part.offset + part.size:
+                return self._at(offset - part.offset + part.address)
+        return ""
+
+    def _at(self, address: int) -> str:
+        number = int(np.searchsorted(self._symbols["at"], address, "right")) - 1
+        if number < 0:
+            return ""
+        symbol = self._symbols[number]
+        if address >= int(symbol["at"]) + int(symbol["size"]):
+            return ""
+        begin = self._names + int(symbol["name"])
+        return self.content[begin : self.content.find(b"\0", begin)].decode(errors="replace")
+
+    def _tables(self) -> dict[int, tuple[int, int, int]]:
+        """Return the kind of each table of symbols -> its place and size, and the place of its names."""
+        _, table, _, _, size, count = _HEADER.unpack_from(self.content)
+        sections = [_SECTION.unpack_from(self.content, table + number * size) for number in range(count)]
+        kinds = (_SYMBOLS, _DYNAMIC_SYMBOLS)
+        return {kind: (at, length, sections[link][2]) for kind, _, at, length, link in sections if kind in kinds}

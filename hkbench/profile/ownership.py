@@ -12,7 +12,8 @@ Three things are kept apart, because an honest candidate uses all of them beside
 - what torch.compile generated is PyTorch's, CUTLASS, CK, CUB and Thrust templates are the library's, also where the
   candidate's build instantiated them.
 
-The rows come from the candidate's process: native code could forge them. The other clocks have to agree with them.
+The rows come from the candidate's process: native code could forge them. The other clocks have to agree with them, and
+on a CPU they can only make PyTorch's share larger: its copies are told by the functions that were sampled.
 """
 
 from __future__ import annotations
@@ -20,17 +21,19 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from hkbench.profile.names import Built, base, qualified
-from hkbench.profile.sampled_code import SLEEF
+from hkbench.profile.sampled_code import COPIES, GENERATORS, SLEEF
 from hkbench.records import Owner, Ownership, Track, Work
 from hkbench.records.trust import FOREIGN_SHARE, OWN_SHARE, Rule
 
 MAX_OTHER = 0.9  #: of a GPU's time; beyond it the candidate's own kernels have to have a share at all
 MIN_OWN_BESIDE_OTHER = 0.05
-MAX_COPIES = 0.5  #: of a CPU pass, without anything of the candidate's own
+MAX_COPIES = 0.5  #: of the samples of a CPU pass, without anything of the candidate's own
 MIN_SAMPLES = 20  #: of instruction pointers; below, the dispatcher's word is taken alone
 MIN_WORKING_SAMPLES = 20  #: of anybody's arithmetic; below, a busy machine showed hardly more than waiting threads
 FEW_OPERATORS = 0.15  #: share of a CPU pass; with less in its operators, something else called the code of PyTorch
@@ -41,7 +44,9 @@ WAITING = "instruction pointers sampled from outside (waiting threads and the in
 _TOO_LITTLE = (DISPATCHER, WAITING)
 ROW_LENGTH = 4
 FOREIGN = (Owner.PYTORCH, Owner.LIBRARY)
-MIN_TICKS = 100  #: with as many, the share of PyTorch's operators is at most the share that was seen from outside
+#: Moments in which a thread did not wait; with as many, the share of PyTorch's operators is at most what was seen from
+#: outside.
+MIN_TICKS = 100
 SIGMAS = 2.0  #: standard errors by which a share of ticks may be too high by chance
 CPU_SLACK_SECONDS = 2e-5  #: of a CPU's call that PyTorch may always take: allocating an output takes some of it
 #: The host needs up to this long to launch a kernel from Python while the trace is recorded, so that a shorter gap
@@ -117,6 +122,8 @@ _NO_FILE = re.compile(r"^$|^\[anon|^//anon|^anon|^/memfd:|^/dev/zero|^\[heap\]|^
 _KERNEL = re.compile(r"^\[(?:vdso|vsyscall|kernel|kernel\.kallsyms|unknown)\]")
 #: PyTorch's bindings and its allocator, which compute nothing.
 _BINDING = re.compile(r"^(?:libtorch_python|libc10|libshm|_C\.|functorch)")
+_SPINS = re.compile(r"^lib(?:gomp|iomp5?|omp)(?:[-.\d]|$)")
+_STANDING_FOR = {HIDDEN: Owner.LIBRARY, SLEEF: Owner.UNKNOWN, COPIES: Owner.UNKNOWN, GENERATORS: Owner.PYTORCH}
 _TORCH_OBJECT = re.compile(r"^(?:libtorch|libcaffe2)|^libaoti")
 
 
@@ -125,7 +132,7 @@ _BEYOND = (
     "evaluate with --track any"
 )
 _NOBODYS = "interpreter, C library, waiting threads"
-_BY_NO_OPERATOR = ", called by no operator"
+_BY_NO_OPERATOR = ", called by no operator that computes"
 
 
 def device_work(
@@ -221,14 +228,14 @@ def _known_owner(name: str) -> Owner | None:
     return None
 
 
-def operator_shares(trace: Mapping[str, Any]) -> tuple[float, float] | None:
-    """Return a CPU trace's wall-time shares of PyTorch's operators: (those that work, those that only move memory)."""
+def operator_share(trace: Mapping[str, Any]) -> float | None:
+    """Return the share of a CPU trace's wall time that PyTorch's operators took, without those that do no work."""
     rows, wall = traced_rows(trace), _seconds(trace.get("wall_seconds"))
     if rows is None or not wall:
         return None
-    working = sum(s for name, _, s in rows if _PYTORCH_OPERATOR.search(name) and not _NO_WORK.search(name))
-    moving = sum(s for name, _, s in rows if _NO_WORK.search(name))
-    return min(1.0, working / wall), min(1.0, moving / wall)
+    return min(
+        1.0, sum(s for name, _, s in rows if _PYTORCH_OPERATOR.search(name) and not _NO_WORK.search(name)) / wall
+    )
 
 
 def cpu_work(
@@ -236,7 +243,6 @@ def cpu_work(
     aten_share: float,
     private_folder: str,
     built: Built | None = None,
-    aten_copies: float = 0.0,
     ticks: Mapping[frozenset[str], float] | None = None,
     seconds: tuple[float, float] | None = None,
 ) -> Work:
@@ -244,71 +250,80 @@ def cpu_work(
 
     `objects`: path -> samples (`sampled_code.files_of`). Files in the private folder are the candidate's, unless
     torch.compile wrote them or a library was copied there (`built.objects`); code without a file too, unless PyTorch's
-    operators are at work, whose libraries generate code. `aten_share`, `aten_copies`: see `operator_shares`; operators
-    that only move memory are taken off PyTorch's samples, and the dispatcher's share is used where it is the larger
-    one. Too few samples (a pass shorter than a few milliseconds) leave the dispatcher alone; of the rest of the wall
-    time the interpreter is taken to have had half. A pass that is PyTorch's copies and nothing of the candidate's own
-    counts them as work.
+    libraries that generate code are at work. PyTorch's copies are nobody's work, but for a pass that is hardly anything
+    else. `aten_share` (`operator_share`) is the dispatcher's word, which counts where it is more than what was sampled.
+    Too few samples (a pass shorter than a few milliseconds) leave the dispatcher alone; of the rest of the wall time
+    the interpreter is taken to have had half.
 
     `ticks`: the files in which the running threads were at one moment -> the number of such moments. The time of
     PyTorch and libraries is that of the moments in which any thread was in their code, so that further threads of the
     candidate do not hide it. `seconds`: the medians of the timed calls, the candidate's and the baseline's.
     """
+    ticks = ticks or {}
     total = float(sum(objects.values()))
     if total < MIN_SAMPLES:
-        rest = max(0.0, 1.0 - aten_share - aten_copies)
-        work = Work(
-            own=rest / 2, pytorch=aten_share, library=0.0, other=rest / 2 + aten_copies, source=DISPATCHER,
-        )  # fmt: skip
+        rest = (1.0 - aten_share) / 2
+        work = Work(own=rest, pytorch=aten_share, library=0.0, other=rest, source=DISPATCHER)
         return _timed(work, aten_share, seconds, CPU_SLACK_SECONDS)
+    generates = aten_share > JIT_AT_WORK or GENERATORS in objects
+    paths = {*objects, *chain.from_iterable(ticks)}
+    owners = {path: object_owner(path, private_folder, built or Built(), generates) for path in paths}
+    if _only_copies(objects, owners):
+        owners[COPIES] = Owner.PYTORCH
     counts = dict.fromkeys(Owner, 0.0)
-    foreign = []
     for path, samples in objects.items():
-        owner = object_owner(path, private_folder, built or Built(), aten_share)
-        counts[owner] += samples / total
-        if owner in FOREIGN:
-            called = _BY_NO_OPERATOR if owner is Owner.PYTORCH and aten_share + aten_copies < FEW_OPERATORS else ""
-            foreign.append(((Path(path).name or "generated code") + called, samples / total))
+        counts[owners[path]] += samples / total
+    called = aten_share >= FEW_OPERATORS
+    foreign = [
+        (_shown_file(path, owners[path], called), n / total) for path, n in objects.items() if owners[path] in FOREIGN
+    ]
     if counts[Owner.CANDIDATE]:
         # An own kernel calls exp and the like of libm, or Sleef's through at::vec::Vectorized.
         arithmetic = sum(count for path, count in objects.items() if path == SLEEF or _ARITHMETIC.search(path)) / total
         counts[Owner.CANDIDATE] += arithmetic
         counts[Owner.UNKNOWN] -= arithmetic
-    working = sum(counts[owner] for owner in (Owner.CANDIDATE, *FOREIGN)) * total
-    if ticks and sum(ticks.values()) >= MIN_TICKS:
+    copying = objects.get(COPIES, 0.0) if owners.get(COPIES) is Owner.UNKNOWN else 0.0
+    working = sum(counts[owner] for owner in (Owner.CANDIDATE, *FOREIGN)) * total + copying
+    present = _presence(ticks, owners)
+    # Threads that wait for one another may do so within an operator.
+    telling = {seen: n for seen, n in ticks.items() if not all(map(spins, seen))}
+    if sum(telling.values()) >= MIN_TICKS:
         # A traced call that loses its processor within an operator says too much of PyTorch.
-        aten_share = min(aten_share, _presence(ticks, private_folder, built or Built(), aten_share, 0.0))
-    sampled = counts[Owner.PYTORCH]
-    only_copies = aten_copies > MAX_COPIES and counts[Owner.CANDIDATE] < MIN_OWN_BESIDE_OTHER
-    pytorch = max(aten_share, sampled if only_copies else sampled - min(sampled, aten_copies))
-    moved = max(0.0, sampled - pytorch)
+        aten_share = min(aten_share, _presence(telling, owners))
+    pytorch = max(aten_share, counts[Owner.PYTORCH])
     rest = counts[Owner.CANDIDATE] + counts[Owner.LIBRARY] + counts[Owner.UNKNOWN]
     # Where the dispatcher saw more than the samples did, the others share what is left.
-    scale = (1.0 - pytorch - moved) / rest if rest else 0.0
+    scale = (1.0 - pytorch) / rest if rest else 0.0
     work = Work(
         own=counts[Owner.CANDIDATE] * scale,
         pytorch=pytorch,
         library=counts[Owner.LIBRARY] * scale,
-        other=counts[Owner.UNKNOWN] * scale + moved,
+        other=counts[Owner.UNKNOWN] * scale,
         source="instruction pointers sampled from outside" if working >= MIN_WORKING_SAMPLES else WAITING,
         kernels=_shown(foreign),
     )
-    present = _presence(ticks or {}, private_folder, built or Built(), aten_share, 0.0 if only_copies else aten_copies)
     return _timed(work, max(aten_share, present if ticks else pytorch + work.library), seconds, CPU_SLACK_SECONDS)
 
 
-def _presence(
-    ticks: Mapping[frozenset[str], float], private_folder: str, built: Built, aten_share: float, aten_copies: float
-) -> float:
+def _only_copies(objects: Mapping[str, float], owners: Mapping[str, Owner]) -> bool:
+    """Return whether a pass is PyTorch's copies and nothing of the candidate's own; waiting threads do not count."""
+    active = sum(count for path, count in objects.items() if not spins(path))
+    own = sum(count for path, count in objects.items() if owners[path] is Owner.CANDIDATE)
+    return objects.get(COPIES, 0.0) > MAX_COPIES * active and own < MIN_OWN_BESIDE_OTHER * active
+
+
+def _shown_file(path: str, owner: Owner, called: bool) -> str:
+    past = owner is Owner.PYTORCH and path != COPIES and not called
+    return (Path(path).name or "generated code") + (_BY_NO_OPERATOR if past else "")
+
+
+def _presence(ticks: Mapping[frozenset[str], float], owners: Mapping[str, Owner]) -> float:
     """Estimate from below the share of the time in which PyTorch or a library was at work."""
     total = sum(ticks.values())
     if not total:
         return 0.0
-    owner_of = {path: object_owner(path, private_folder, built, aten_share) for seen in ticks for path in seen}
-    library = sum(n for seen, n in ticks.items() if any(owner_of[path] is Owner.LIBRARY for path in seen)) / total
-    either = sum(n for seen, n in ticks.items() if any(owner_of[path] in FOREIGN for path in seen)) / total
-    share = max(library, either - aten_copies)
-    return max(0.0, share - SIGMAS * math.sqrt(share * (1.0 - share) / total)) if share > 0.0 else 0.0
+    share = sum(n for seen, n in ticks.items() if any(owners[path] in FOREIGN for path in seen)) / total
+    return max(0.0, share - SIGMAS * math.sqrt(share * (1.0 - share) / total))
 
 
 def _timed(work: Work, foreign: float, seconds: tuple[float, float] | None, slack: float) -> Work:
@@ -347,11 +362,17 @@ def unexplained(trace: Mapping[str, Any], seconds: float) -> float:
 
 def own_objects(paths: Iterable[str], private_folder: str, built: Built) -> set[str]:
     """Return the mapped files whose code is the candidate's by their names, also code that has no file."""
-    return {path for path in paths if object_owner(path, private_folder, built, 0.0) is Owner.CANDIDATE}
+    return {path for path in paths if object_owner(path, private_folder, built) is Owner.CANDIDATE}
 
 
-def object_owner(path: str, private_folder: str, built: Built, aten_share: float) -> Owner:
-    """Return whose code lies in a mapped file; `UNKNOWN` is nobody's."""
+@lru_cache(maxsize=256)
+def spins(path: str) -> bool:
+    """Return whether a mapped file is OpenMP's, whose threads run while they wait for others."""
+    return _SPINS.search(Path(path).name) is not None
+
+
+def object_owner(path: str, private_folder: str, built: Built, generates: bool = False) -> Owner:
+    """Return whose code lies in a mapped file; `UNKNOWN` is nobody's. `generates`: PyTorch generates code."""
     if _KERNEL.search(path):
         return Owner.UNKNOWN
     path = path.removesuffix(" (deleted)")
@@ -362,11 +383,9 @@ def object_owner(path: str, private_folder: str, built: Built, aten_share: float
             return Owner.LIBRARY
         return Owner.PYTORCH if made_by == "inductor" or "/torchinductor_" in path else Owner.CANDIDATE
     if _NO_FILE.search(path):
-        return Owner.LIBRARY if aten_share > JIT_AT_WORK else Owner.CANDIDATE
-    if path == HIDDEN:
-        return Owner.LIBRARY
-    if path == SLEEF:
-        return Owner.UNKNOWN
+        return Owner.LIBRARY if generates else Owner.CANDIDATE
+    if path in _STANDING_FOR:
+        return _STANDING_FOR[path]
     name = Path(path).name
     if _BINDING.search(name) or _OTHER_OBJECT.search(name) or "/lib-dynload/" in path:
         return Owner.UNKNOWN

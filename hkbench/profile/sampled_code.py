@@ -1,13 +1,14 @@
 """Whose code the sampled blocks of a CPU candidate are, where the name of the mapped file does not say it.
 
 A library that was copied under another name, or into memory without a file, is recognised by its code: several blocks
-stand in an installed library at the same distances from one another. The functions of Sleef, which PyTorch's library
-exports and `at::vec::Vectorized` calls, are arithmetic like libm's and not a computation of PyTorch's.
+stand in an installed library at the same distances from one another. PyTorch's library holds functions of several
+kinds, which its table of symbols tells apart: those that only copy, cast, fill or concatenate, those of Sleef, which
+`at::vec::Vectorized` calls as other code calls libm, and those that generate code.
 """
 
 from __future__ import annotations
 
-import bisect
+import re
 import struct
 import sysconfig
 from collections import defaultdict
@@ -21,7 +22,10 @@ import numpy as np
 
 from hkbench.profile import elf
 
-SLEEF = "[Sleef]"  #: the file of its functions, whichever library they lie in
+#: Files that stand for functions of PyTorch's library.
+SLEEF = "[Sleef]"
+COPIES = "[copies]"
+GENERATORS = "[oneDNN or FBGEMM]"
 BLOCK_BYTES = 64
 MIN_BLOCKS = 3  #: at one distance; fewer can be alike by chance
 MIN_DISTINCT_BYTES = 12  #: of a block; padding and the like stands in every library
@@ -39,6 +43,21 @@ _SYSTEM = tuple(
     for name in ("openblas", "blas", "cblas", "lapack", "mkl_", "dnnl", "blis", "atlas", "fftw3")
 )
 
+#: Functions of PyTorch that copy, cast, fill, concatenate, or compare two tensors for the host. Mangled names hold each
+#: identifier behind its length, so that `index_copy_kernel` is none of them; loops within a function carry its name.
+_COPYING = (
+    *("copy_kernel", "direct_copy_kernel", "reduced_float_copy_kernel", "bfloat16_copy_kernel", "copy_same_dtype"),
+    *("float_bfloat16_copy_kernel", "copy_impl", "copy_same_type_transpose_", "foreach_tensor_copy_list_kernel_slow_"),
+    *("fill_kernel", "fill_non_native_type", "fill_fast", "scalar_fill", "cpu_equal"),
+    *("cat_serial_kernel", "cat_serial_kernel_impl", "stack_serial_kernel", "stack_serial_kernel_impl"),
+    *(f"{name}_{set_}" for name in ("Float16ToFloat", "FloatToFloat16") for set_ in ("ref", "simd", "avx2", "avx512")),
+)
+_KINDS = (
+    (SLEEF, re.compile(r"^Sleef_")),
+    (COPIES, re.compile("|".join(f"{len(name)}{name}" for name in _COPYING))),
+    (GENERATORS, re.compile(r"(?<!mk)dnnl|6fbgemm")),
+)
+
 
 class Place(NamedTuple):
     """Where a thread was: which block of which mapped file, and the block itself (see sandbox/sampler.py)."""
@@ -52,9 +71,9 @@ def files_of(counts: Mapping[Place, float], own: Collection[str]) -> dict[Place,
     """Return for each place the file that its code belongs to.
 
     `counts`: samples by place; `own`: the paths of mapped files that count as the candidate's. It is the mapped file
-    itself, but for `SLEEF` and for an installed library whose code was copied.
+    itself, but for `SLEEF`, `COPIES` and `GENERATORS`, and for an installed library whose code was copied.
     """
-    found = {place: SLEEF if _is_sleef(place) else place.path for place in counts}
+    found = {place: _file_of(place) for place in counts}
     mine = sorted((place for place in counts if place.path in own and _tells(place.code)), key=lambda p: -counts[p])
     return found | copied(mine[:MAX_BLOCKS], installed()) if mine else found
 
@@ -128,14 +147,17 @@ def _tells(code: bytes) -> bool:
     return len(code) == BLOCK_BYTES and len(set(code)) >= MIN_DISTINCT_BYTES
 
 
-def _is_sleef(place: Place) -> bool:
+def _file_of(place: Place) -> str:
+    """Return the file of a place, or what stands for the function of PyTorch's library that lies there."""
     if Path(place.path).name != "libtorch_cpu.so" or place.path not in _torch_libraries():
-        return False
-    begins, ends = _sleef(place.path)
+        return place.path
+    functions = _functions(place.path)
+    # A process can write over the library's code in its own memory: what is not the file's is no function of its.
+    if functions is None or functions.content[place.offset : place.offset + BLOCK_BYTES] != place.code:
+        return place.path
     # The middle decides where a function ends within the block.
-    middle = place.offset + BLOCK_BYTES // 2
-    at = bisect.bisect_right(begins, middle) - 1
-    return at >= 0 and middle < ends[at]
+    name = functions.name(place.offset + BLOCK_BYTES // 2)
+    return next((kind for kind, names in _KINDS if names.search(name)), place.path)
 
 
 @lru_cache(maxsize=1)
@@ -148,16 +170,8 @@ def _torch_libraries() -> frozenset[str]:
 
 
 @lru_cache(maxsize=4)
-def _sleef(path: str) -> tuple[list[int], list[int]]:
-    """List where functions of Sleef begin and end in a library, both in order; none if it cannot be read."""
+def _functions(path: str) -> elf.Functions | None:
     try:
-        spans = elf.functions(Path(path), "Sleef_")
+        return elf.Functions(Path(path))
     except (OSError, struct.error, ValueError):
-        return [], []
-    joined: list[tuple[int, int]] = []
-    for begin, end in spans:
-        if joined and begin <= joined[-1][1]:
-            joined[-1] = joined[-1][0], max(end, joined[-1][1])
-        else:
-            joined.append((begin, end))
-    return [begin for begin, _ in joined], [end for _, end in joined]
+        return None

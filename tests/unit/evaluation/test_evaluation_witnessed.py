@@ -25,6 +25,13 @@ def test_one_long_call_has_not_samples_enough() -> None:
     assert seen.enough
 
 
+def test_threads_that_wait_are_not_samples_enough() -> None:
+    """Beside other work the threads of an operator were nine times in ten in OpenMP's library."""
+    waiting = [looked(ENOUGH_SAMPLES, "/venv/torch/lib/libgomp-a34b3233.so.1")] * MIN_SAMPLED_CALLS
+    assert not Observations(samples=waiting).enough
+    assert Observations(samples=[*waiting, looked(ENOUGH_SAMPLES)]).enough
+
+
 def test_short_calls_are_sampled_until_there_are_many() -> None:
     assert not Observations(samples=[looked(0)] * (SAMPLED_CALLS - 1)).enough
     assert Observations(samples=[looked(0)] * SAMPLED_CALLS).enough

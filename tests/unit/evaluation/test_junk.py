@@ -27,7 +27,7 @@ from hkbench.evaluation.parameters import forms_of
 from hkbench.evaluation.side import times_of
 from hkbench.profile import kernel_profile
 from hkbench.profile.names import Built
-from hkbench.profile.ownership import operator_shares, owner_of_operator, traced_rows
+from hkbench.profile.ownership import operator_share, owner_of_operator, traced_rows
 from hkbench.protocol import messages, wire
 from hkbench.records import DeviceKind, Stage
 
@@ -90,7 +90,7 @@ def _region(opened: Any) -> None:
 def _trace(trace: Any) -> None:
     rows = traced_rows(trace)
     assert rows is None or all(math.isfinite(seconds) for _, _, seconds in rows)
-    operator_shares(trace)
+    operator_share(trace)
     language_of_kernels(trace, "", Built(), DeviceKind.CUDA, "cuda")
     usual = Samples([1e-3] * 20, [1e-3] * 20, [1.1e-3] * 20, [1e-4] * 20)
     for kind in (DeviceKind.CPU, DeviceKind.CUDA):

@@ -16,7 +16,7 @@ from hkbench.profile.ownership import (
     judgement,
     kernel_owner,
     object_owner,
-    operator_shares,
+    operator_share,
     unexplained,
 )
 from hkbench.records import Owner, Rule, Track, Work
@@ -178,7 +178,7 @@ def test_what_torch_compile_wrote_is_its_own_whatever_the_name(tmp_path: Path) -
     defined = frozenset({"fast", "mine", "triton_poi_fused_0"})
     owners = [kernel_owner(name, "kernel", defined, built) for name in ("fast", "mine", "triton_poi_fused_0")]
     assert owners == [Owner.PYTORCH, Owner.CANDIDATE, Owner.PYTORCH]
-    assert object_owner(str(cache / "cpu.so"), str(tmp_path), built, 0.0) is Owner.PYTORCH
+    assert object_owner(str(cache / "cpu.so"), str(tmp_path), built) is Owner.PYTORCH
 
 
 def test_kernels_made_by_macros_are_found_in_what_was_built(tmp_path: Path) -> None:
@@ -333,7 +333,7 @@ def test_seconds_left_out_of_the_trace_are_not_the_candidates() -> None:
 @pytest.mark.parametrize("junk", [{}, {"error": "no kineto"}, {"kernels": 3}])
 def test_no_trace_is_no_work(junk: dict[str, Any]) -> None:
     assert device_work(junk, DEFINED, Built()) is None
-    assert operator_shares(junk) is None
+    assert operator_share(junk) is None
 
 
 def test_junk_rows_are_passed_over() -> None:
@@ -405,7 +405,7 @@ def test_a_library_is_not_hidden_by_a_kernel_that_waits(
     assert passes or (reason is not None and Rule.OWN_KERNELS in reason and work.foreign_seconds is not None)
 
 
-def test_shares_of_operators() -> None:
+def test_the_share_of_operators_that_work() -> None:
     names = {
         "aten::mm": 4.0,
         "aten::copy_": 1.0,
@@ -415,7 +415,7 @@ def test_shares_of_operators() -> None:
         "Torch-Compiled Region: 0/0": 1.0,
     }
     rows = [{"name": name, "kind": "cpu_op", "calls": 1, "seconds": seconds} for name, seconds in names.items()]
-    assert operator_shares({"wall_seconds": 10.0, "kernels": rows}) == pytest.approx((0.5, 0.3))
+    assert operator_share({"wall_seconds": 10.0, "kernels": rows}) == pytest.approx(0.5)
 
 
 def test_a_name_cannot_carry_terminal_codes() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from hkbench.profile.names import BuildFolder
 from hkbench.profile.ownership import HIDDEN, MIN_SAMPLES, cpu_work, judgement, ownership
+from hkbench.profile.sampled_code import COPIES, GENERATORS
 from hkbench.records import Ownership, Track
 
 PRIVATE = "/tmp/run/private"
@@ -22,25 +23,29 @@ BLAS = "/venv/lib/python3.11/site-packages/numpy.libs/libscipy_openblas64_-ff.so
 
 
 @pytest.mark.parametrize(
-    ("objects", "aten", "copies", "passes"),
+    ("objects", "aten", "passes"),
     [
-        ({EXTENSION: 300, PYTHON: 30}, 0.0, 0.0, True),
-        ({EXTENSION: 40, LIBM: 300, GOMP: 500, PYTHON: 200}, 0.0, 0.0, True),
-        ({EXTENSION: 100, TORCH: 80}, 0.05, 0.4, True),  # PyTorch made zeros and copies
-        ({"": 100, PYTHON: 30}, 0.0, 0.0, True),  # generated code of its own
-        ({PYTHON: 100}, 0.0, 0.0, True),  # a view
-        ({"": 100, TORCH: 30}, 0.9, 0.0, False),  # oneDNN generates code too
-        ({TORCH: 300, EXTENSION: 20}, 0.9, 0.0, False),
-        ({TORCH: 300, EXTENSION: 20}, 0.0, 0.0, False),  # at::native called past the dispatcher
-        ({BLAS: 300, PYTHON: 20}, 0.0, 0.0, False),
-        ({EXTENSION: 20, PYTHON: 100}, 0.8, 0.0, False),  # few samples of the extension, the dispatcher saw the rest
-        ({TORCH: 200, PYTHON: 100}, 0.0, 0.7, False),  # a copy by PyTorch, and nothing else
-        ({}, 0.02, 0.2, True),
-        ({}, 0.5, 0.0, False),
+        ({EXTENSION: 300, PYTHON: 30}, 0.0, True),
+        ({EXTENSION: 40, LIBM: 300, GOMP: 500, PYTHON: 200}, 0.0, True),
+        ({EXTENSION: 100, COPIES: 75, TORCH: 5}, 0.05, True),  # PyTorch made zeros and copies
+        ({EXTENSION: 30, TORCH: 300}, 0.0, False),  # what a forged trace calls copies
+        ({"": 100, PYTHON: 30}, 0.0, True),  # generated code of its own
+        ({PYTHON: 100}, 0.0, True),  # a view
+        ({PYTHON: 100, COPIES: 20}, 0.0, True),  # a view, and a small copy
+        ({"": 100, TORCH: 30}, 0.9, False),  # oneDNN generates code too
+        ({"": 300, GENERATORS: 2}, 0.0, False),  # the same where a forged trace has no operators that compute
+        ({TORCH: 300, EXTENSION: 20}, 0.9, False),
+        ({TORCH: 300, EXTENSION: 20}, 0.0, False),  # at::native called past the dispatcher
+        ({BLAS: 300, PYTHON: 20}, 0.0, False),
+        ({EXTENSION: 20, PYTHON: 100}, 0.8, False),  # few samples of the extension, the dispatcher saw the rest
+        ({COPIES: 200, PYTHON: 100}, 0.0, False),  # a copy by PyTorch, and nothing else
+        ({COPIES: 60, GOMP: 200, PYTHON: 10}, 0.0, False),  # the same, whose threads wait for one another
+        ({}, 0.02, True),
+        ({}, 0.5, False),
     ],
 )
-def test_the_judgement_of_samples_on_a_cpu(objects: dict[str, int], aten: float, copies: float, passes: bool) -> None:
-    work = cpu_work(objects, aten, PRIVATE, aten_copies=copies)
+def test_the_judgement_of_samples_on_a_cpu(objects: dict[str, int], aten: float, passes: bool) -> None:
+    work = cpu_work(objects, aten, PRIVATE)
     assert sum((work.own, work.pytorch, work.library, work.other)) == pytest.approx(1.0)
     reason = judgement(work, Track.OWN)
     assert (reason is None) is passes, (work, reason)
@@ -64,6 +69,9 @@ TICKS: list[tuple[dict[frozenset[str], float], tuple[float, float], bool]] = [
     # A library's product beside a hundred spinning threads: every look finds the library.
     ({frozenset({EXTENSION, BLAS}): 300.0}, (1e-3, 1e-3), False),
     ({frozenset({EXTENSION}): 100.0, frozenset({HIDDEN}): 200.0}, (1e-3, 1e-3), False),
+    # PyTorch casts the inputs for a third of the time.
+    ({frozenset({EXTENSION}): 200.0, frozenset({COPIES, GOMP}): 100.0}, (1e-3, 1e-3), True),
+    ({frozenset({COPIES}): 295.0, frozenset({EXTENSION}): 5.0}, (1e-3, 1e-3), False),
     # A call of microseconds, half of which PyTorch takes to allocate the output.
     ({frozenset({EXTENSION}): 60.0, frozenset({TORCH}): 60.0}, (1e-5, 1e-5), True),
 ]
@@ -87,6 +95,15 @@ def test_ownership_is_not_established_by_few_samples() -> None:
     assert ownership(cpu_work({}, 0.0, PRIVATE, seconds=(1e-5, 1e-5))) is Ownership.NOT_ESTABLISHED
     assert ownership(cpu_work({}, 0.9, PRIVATE, seconds=(1e-3, 1e-3))) is Ownership.NOT_OWN
     assert ownership(None) is Ownership.NOT_ESTABLISHED
+
+
+def test_waiting_threads_do_not_contradict_the_dispatcher() -> None:
+    ticks = {frozenset({GOMP}): 900.0, frozenset({TORCH, GOMP}): 10.0, frozenset({PYTHON}): 30.0}
+    seen = {GOMP: 910.0, TORCH: 10.0, PYTHON: 30.0}
+    work = cpu_work(seen, 0.9, PRIVATE, ticks=ticks, seconds=(1e-3, 1e-3))
+    assert ownership(work) is Ownership.NOT_OWN
+    ticks[frozenset({PYTHON})] = 300.0
+    assert cpu_work(seen, 0.9, PRIVATE, ticks=ticks, seconds=(1e-3, 1e-3)).pytorch < 0.1, "it lost its processor"
 
 
 def test_waiting_threads_alone_establish_nothing() -> None:

@@ -13,10 +13,23 @@ import pytest
 from hkbench.profile import elf, sampled_code
 from hkbench.profile.names import Built
 from hkbench.profile.ownership import cpu_work, judgement, own_objects
-from hkbench.profile.sampled_code import BLOCK_BYTES, MIN_BLOCKS, SLEEF, Place, copied, files_of
+from hkbench.profile.sampled_code import (
+    BLOCK_BYTES,
+    COPIES,
+    GENERATORS,
+    MIN_BLOCKS,
+    SLEEF,
+    Place,
+    copied,
+    files_of,
+)
 from hkbench.records import Track
 
 SOURCE = """
+static __attribute__((noinline)) double hidden_sum(const double* x, long n) {
+  double s = 0; for (long i = 0; i < n; ++i) s += x[i] / 3; return s;
+}
+double Own_hidden(const double* x, long n) { return hidden_sum(x, n) + 1; }
 double sum_of(const double* x, long n) { double s = 0; for (long i = 0; i < n; ++i) s += x[i] * x[i]; return s; }
 double Own_max(const double* x, long n) {
   double s = x[0]; for (long i = 1; i < n; ++i) if (x[i] > s) s = x[i]; return s;
@@ -40,32 +53,49 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "libmath.so"
 
 
+def symbols(library: Path, *which: str) -> list[tuple[int, int, str]]:
+    """Lists address, size and name of a library's functions as nm does; the first segment's addresses are places."""
+    command = ["nm", "-S", "--defined-only", *which, str(library)]
+    rows = [
+        line.split() for line in subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\n")
+    ]
+    return [(int(row[0], 16), int(row[1], 16), row[3]) for row in rows if len(row) == 4 and row[2] in "tT"]
+
+
 def blocks(library: Path, path: str, shift: int = 0) -> list[Place]:
     """Lists the blocks of a library's exported functions as if the file `path` were mapped with them."""
     content = library.read_bytes()
-    spans = [span for name in ("sum_of", "Own_") for span in elf.functions(library, name)]
+    spans = [(at, at + size) for at, size, _ in symbols(library)]
     starts = sorted({at for first, end in spans for at in range(-(-first // 64) * 64, end - 63, 64)})
     return [Place(path, at + shift, content[at : at + BLOCK_BYTES]) for at in starts]
 
 
 @needs_compiler
-def test_functions_are_found_by_the_beginning_of_their_names(library: Path) -> None:
-    listed = subprocess.run(["nm", "-D", "-S", str(library)], capture_output=True, text=True, check=True).stdout.split(
-        "\n"
-    )
-    rows = [line.split() for line in listed if "Own_" in line]
-    assert elf.functions(library, "Own_") == sorted((int(at, 16), int(at, 16) + int(size, 16)) for at, size, *_ in rows)
-    assert elf.functions(library, "wn_") == []
+@pytest.mark.parametrize("stripped", [False, True])
+def test_functions_are_found_by_their_place(library: Path, tmp_path: Path, stripped: bool) -> None:
+    path = tmp_path / "lib.so"
+    shutil.copy(library, path)
+    if stripped:
+        subprocess.run(["strip", str(path)], check=True)
+    functions = elf.Functions(path)
+    rows = symbols(library)
+    assert {"Own_max", "Own_dot", "hidden_sum"} <= {name for _, _, name in rows}
+    for at, size, name in rows:
+        # What is left when a file was stripped are the functions that it exports.
+        known = name.startswith(("Own_", "sum_of")) or not stripped
+        assert functions.name(at) == functions.name(at + size - 1) == (name if known else "")
+        assert functions.name(at + size) != name
+    assert functions.name(0) == functions.name(1 << 40) == ""
 
 
 def test_a_file_that_is_cut_or_no_library_has_no_functions(tmp_path: Path) -> None:
     text = tmp_path / "linker_script.so"
     text.write_text("INPUT(libc.so.6)")
-    assert elf.functions(text, "x") == []
+    assert elf.Functions(text).name(1) == ""
     cut = tmp_path / "cut.so"
     cut.write_bytes(b"\x7fELF\x02\x01" + b"\0" * 10)
     with pytest.raises(struct.error):
-        elf.functions(cut, "x")
+        elf.Functions(cut)
     assert copied([Place(COPY, 0, bytes(range(64)))], [text, cut, tmp_path / "missing.so"]) == {}
 
 
@@ -117,16 +147,63 @@ def test_code_outside_of_the_candidates_files_is_not_looked_for(installed: Path)
     assert set(files_of(counts, set()).values()) == {"/usr/lib/libother.so"}
 
 
-def test_functions_of_sleef_are_arithmetic() -> None:
-    (torch_library,) = {path for path in sampled_code._torch_libraries() if Path(path).exists()}
-    first, _ = next(span for span in elf.functions(Path(torch_library), "Sleef_") if span[1] - span[0] >= 256)
-    inside = Place(torch_library, first - first % 64 + 64)
-    outside, elsewhere = Place(torch_library, 0), Place(COPY, inside.offset)
-    assert files_of({inside: 1.0, outside: 1.0, elsewhere: 1.0}, set()) == {
-        inside: SLEEF,
-        outside: torch_library,
+@pytest.fixture(scope="module")
+def torch_library() -> str:
+    (path,) = {path for path in sampled_code._torch_libraries() if Path(path).exists()}
+    return path
+
+
+@pytest.fixture(scope="module")
+def torch_functions(torch_library: str) -> list[tuple[int, int, str]]:
+    """Lists offset, size and name of the functions of PyTorch's library that are large enough to hold a block."""
+    return [function for function in symbols(Path(torch_library)) if function[1] >= 4 * BLOCK_BYTES]
+
+
+def within(library: str, function: tuple[int, int, str]) -> Place:
+    offset = function[0] - function[0] % BLOCK_BYTES + BLOCK_BYTES
+    with Path(library).open("rb") as file:
+        file.seek(offset)
+        return Place(library, offset, file.read(BLOCK_BYTES))
+
+
+NAMES = [
+    ("Sleef_expf8_u10", SLEEF),
+    ("direct_copy_kernel", COPIES),
+    ("reduced_float_copy_kernel", COPIES),
+    ("11copy_kernel", COPIES),
+    ("25copy_same_type_transpose_", COPIES),
+    ("11fill_kernel", COPIES),
+    ("20fill_non_native_type", COPIES),
+    ("cpu_equal", COPIES),
+    ("24stack_serial_kernel_impl", COPIES),
+    ("brgemm_kernel_execute", GENERATORS),
+    ("mkl_blas_def_sgemm_kernel_0", ""),
+    ("10mul_kernel", ""),
+    ("_vec_softmax_lastdim", ""),
+    ("17index_copy_kernel", ""),
+    ("18masked_fill_kernel", ""),
+    ("mkldnn_convolution", ""),
+]
+
+
+@needs_compiler
+@pytest.mark.parametrize(("part", "kind"), NAMES)
+def test_what_functions_of_pytorch_do_is_told_by_their_names(
+    torch_library: str, torch_functions: list[tuple[int, int, str]], part: str, kind: str
+) -> None:
+    function = next((function for function in torch_functions if part in function[2]), None)
+    if function is None:
+        pytest.skip(f"this PyTorch has no {part}")
+    place = within(torch_library, function)
+    elsewhere, written_over = place._replace(path=COPY), place._replace(code=bytes(range(BLOCK_BYTES)))
+    assert files_of(dict.fromkeys((place, elsewhere, written_over), 1.0), set()) == {
+        place: kind or torch_library,
         elsewhere: COPY,
+        written_over: torch_library,
     }
+
+
+def test_functions_of_sleef_are_arithmetic(torch_library: str) -> None:
     beside_own = cpu_work({COPY: 60.0, SLEEF: 200.0}, 0.0, PRIVATE)
     assert beside_own.own == 1.0
     assert cpu_work({torch_library: 60.0, SLEEF: 200.0}, 0.0, PRIVATE).own == 0.0
