@@ -315,9 +315,7 @@ async def _run(
             recorder = Recorder(paths, audience.tell)
             stack.callback(recorder.close)
             memory = stack.enter_context(asked(options))
-            facts = _facts(evaluator, plan, *prices)
-            if isinstance(ours, ClusterEvaluator):
-                facts = on_nodes(facts, ours.nodes)
+            facts = _facts(ours, plan, *prices)
             facts = facts.model_copy(update={"experience": memory.facts() if memory is not None else None})
             resumed = recorder.begin(config, facts, sources_of(options, plan.problems, categories))
             place.keep_latest(options.results)
@@ -333,47 +331,48 @@ async def _run(
             stop = Stop()
             before = RunState.after(history, config, *prices)
             audience.add(Budget(limits(options), stop, spent_before(paths, before), before.seconds or 0.0))
-            clients = [make_client(options, backend)]
+            coder = make_client(options, backend)
+            opened.push_async_callback(coder.close)
+            judge = coder
             if config.judge_model is not None:
-                clients.append(make_client(options, backend, config.judge_model))
+                judge = make_client(options, backend, config.judge_model)
+                opened.push_async_callback(judge.close)
             prompter = Prompter(book, backend, evaluator, config.evaluation, categories=categories)
             first = None
             if isinstance(ours, ClusterEvaluator):
                 checked = plan.problems[0] if options.check_cards else None
                 first = partial(begin_on_cards, ours, recorder.event, checked, backend)
-            try:
-                batch = Batch(
-                    config,
-                    recorder,
-                    evaluator,
-                    clients[0],
-                    prompter,
-                    options.concurrency,
-                    options.record,
-                    finished_problems(paths, before, read_run_file(paths).extended),
-                    stop,
-                    judge=clients[-1],
-                    before=before.problems,
-                    memory=memory,
-                    first=first,
-                )
-                with stopped_by_signals(stop):
-                    outcome = await run_batch(batch, plan.problems, resumed)
-                unfed = await fed(options, paths.root, prompter, plan.problems)
-            finally:
-                for client in clients:
-                    await client.close()
+            batch = Batch(
+                config,
+                recorder,
+                evaluator,
+                coder,
+                prompter,
+                options.concurrency,
+                options.record,
+                finished_problems(paths, before, read_run_file(paths).extended),
+                stop,
+                judge=judge,
+                before=before.problems,
+                memory=memory,
+                first=first,
+            )
+            with stopped_by_signals(stop):
+                outcome = await run_batch(batch, plan.problems, resumed)
+            unfed = await fed(options, paths.root, prompter, plan.problems)
     return outcome, written[0], unfed
 
 
-def _facts(evaluator: Evaluator, plan: RunPlan, price: Price | None, judge_price: Price | None) -> RunFacts:
+def _facts(
+    evaluator: Evaluator | ClusterEvaluator, plan: RunPlan, price: Price | None, judge_price: Price | None
+) -> RunFacts:
     device = evaluator.device
     name = device.name if evaluator.compiled_for is None else f"{no_device(device.arch)}, as for {device.name}"
     hardware = {"device": name, "count": str(len(evaluator.devices)), "host": platform.node()}
     hardware |= {"cpu": platform.processor() or platform.machine(), "cores": str(os.cpu_count())}
     if device.kind is not DeviceKind.CPU and device.arch:
         hardware["arch"] = device.arch
-    return RunFacts(
+    facts = RunFacts(
         started=datetime.now(UTC).isoformat(timespec="seconds"),
         hkbench=__version__,
         versions=device.versions,
@@ -384,3 +383,4 @@ def _facts(evaluator: Evaluator, plan: RunPlan, price: Price | None, judge_price
         price=price,
         judge_price=judge_price,
     )
+    return on_nodes(facts, evaluator.nodes) if isinstance(evaluator, ClusterEvaluator) else facts
