@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import struct
-import sysconfig
+import sys
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -37,6 +37,7 @@ _BITS = 16
 #: Shared libraries that compute, below the folder of the installed packages; not those for a GPU, nor compilers.
 _PACKAGES = ("*.so*", "*.libs/*.so*", "*/*.so*", "*/*/*.so*", "*/lib/*.so*")
 _NOT_THESE = ("triton", "nvidia")
+_PACKAGE_FOLDERS = ("site-packages", "dist-packages")
 _SYSTEM = tuple(
     f"{folder}/lib{name}*.so*"
     for folder in ("usr/lib/*", "usr/lib/*/*", "usr/lib64", "usr/local/lib", "opt/intel/oneapi/*/latest/lib")
@@ -100,10 +101,13 @@ def copied(places: Collection[Place], libraries: Iterable[Path]) -> dict[Place, 
 
 @lru_cache(maxsize=1)
 def installed() -> tuple[Path, ...]:
-    """List the shared libraries of this environment and of the system that can compute something, each file once."""
+    """List the shared libraries of all packages in sight and of the system that can compute something, each file once.
+
+    An environment may see another one's packages: where PyTorch was there before, `make setup` makes it so.
+    """
     found: dict[Path, None] = {}
-    for root in {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}:
-        paths = (path for pattern in _PACKAGES for path in Path(root).glob(pattern))
+    for root in (Path(folder) for folder in sys.path if Path(folder).name in _PACKAGE_FOLDERS):
+        paths = (path for pattern in _PACKAGES for path in root.glob(pattern))
         computing = (path for path in paths if path.relative_to(root).parts[0] not in _NOT_THESE)
         found |= {path.resolve(): None for path in computing}
     return tuple(found | {path.resolve(): None for pattern in _SYSTEM for path in Path("/").glob(pattern)})

@@ -125,6 +125,16 @@ def test_code_of_ones_own_is_nobody_elses(library: Path) -> None:
     assert files_of(places, {COPY}) == dict.fromkeys(places, COPY)
 
 
+def test_packages_of_another_environment_in_sight_are_installed_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = tmp_path / "site-packages" / "numpy.libs" / "libopenblas.so.0"
+    library.parent.mkdir(parents=True)
+    library.touch()
+    monkeypatch.setattr("sys.path", [str(tmp_path), str(tmp_path / "site-packages")])
+    assert library.resolve() in sampled_code.installed.__wrapped__()
+
+
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch, library: Path) -> Path:
     monkeypatch.setattr(sampled_code, "installed", lambda: (library,))
