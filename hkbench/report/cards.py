@@ -55,20 +55,45 @@ def _card(use: CardUse, timed: float, check: CardCheck | None, ended: float) -> 
 
 
 def rows(found: CardsReport) -> list[tuple[str, ...]]:
-    """Return the columns of `HEADER`, a row a card."""
-    return [
-        (
-            card.name,
-            card.host or fmt.UNKNOWN,
-            f"{card.verdicts}",
-            fmt.duration(card.lent_seconds),
-            fmt.duration(card.timed_seconds),
-            fmt.percent(card.busy),
-            f"{card.failures}" + (", left out" if card.left_out is not None else ""),
-            fmt.UNKNOWN if card.equals_seconds is None else kernel_time(card.equals_seconds.value),
-        )
-        for card in found.cards
-    ]
+    """Return the columns of `HEADER`: a row a card, and the sum of a host behind its cards where there are several."""
+    hosts: dict[str | None, list[CardReport]] = {}
+    for card in found.cards:
+        hosts.setdefault(card.host, []).append(card)
+    out = []
+    for cards in hosts.values():
+        out += [_row(card) for card in cards]
+        out += [_row(_sum(cards))] if len(hosts) > 1 and len(cards) > 1 else []
+    return out
+
+
+def _sum(cards: list[CardReport]) -> CardReport:
+    lent, present = sum(card.lent_seconds for card in cards), sum(card.present_seconds for card in cards)
+    return CardReport(
+        name=f"these {len(cards)}",
+        host=cards[0].host,
+        verdicts=sum(card.verdicts for card in cards),
+        lent_seconds=lent,
+        timed_seconds=sum(card.timed_seconds for card in cards),
+        present_seconds=present,
+        busy=lent / present if present else None,
+        failures=sum(card.failures for card in cards),
+        left_out=None,
+        equals_seconds=None,
+        equals_ratio=None,
+    )
+
+
+def _row(card: CardReport) -> tuple[str, ...]:
+    return (
+        card.name,
+        card.host or fmt.UNKNOWN,
+        f"{card.verdicts}",
+        fmt.duration(card.lent_seconds),
+        fmt.duration(card.timed_seconds),
+        fmt.percent(card.busy),
+        f"{card.failures}" + (", left out" if card.left_out is not None else ""),
+        fmt.UNKNOWN if card.equals_seconds is None else kernel_time(card.equals_seconds.value),
+    )
 
 
 def notes(found: CardsReport) -> list[str]:

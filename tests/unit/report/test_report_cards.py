@@ -22,6 +22,8 @@ from hkbench.records import (
     VerdictReached,
 )
 from hkbench.report.build import detail
+from hkbench.report.cards import rows
+from hkbench.report.format import duration
 from hkbench.report.model import Report
 from hkbench.report.page.render import render_page
 from hkbench.report.text import render_text
@@ -70,6 +72,21 @@ def test_time_failures_and_efficiency_of_each_card(tmp_path: Path) -> None:
     assert first.present_seconds == second.present_seconds > 3.0
     assert first.busy == pytest.approx(3.0 / first.present_seconds)
     assert found.efficiency == pytest.approx(4.5 / (2 * first.present_seconds))
+
+
+def test_the_cards_of_a_host_have_their_sum_behind_them(tmp_path: Path) -> None:
+    folder = on_cluster(tmp_path)
+    second = A.model_copy(update={"index": 2})
+    folder.start(devices=(A, B, second.model_copy(update={"uuid": "GPU-2"})))
+    judged(folder, 1, 0, lent=2.0)
+    judged(folder, 2, 1, lent=1.0)
+    judged(folder, 3, 2, lent=1.5)
+    folder.close()
+    found = report_of(folder).cards
+    assert found is not None
+    first, other, both, alone = rows(found)
+    assert [row[1] for row in (first, other, both, alone)] == ["host-a"] * 3 + ["host-b"]
+    assert both[2] == "2" and both[3] == duration(3.5) and alone[3] == duration(1.0)
 
 
 def test_a_card_is_known_again_under_another_number(tmp_path: Path) -> None:
