@@ -6,6 +6,7 @@ backend: triton
 twin: triton_row_sum
 outcome: protocol
 reason: did not show
+emulated: emulated|runtime_error
 """
 # ruff: noqa: N803 - constants of Triton kernels
 
