@@ -17,12 +17,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from support import doors
+from support.ray_nodes import EQUAL, PARTS
 
 BRIDGE = "hkbench0"
 SUBNET = "10.213.77"
 PORT = 6399
-QUIET = {"RAY_worker_niceness": "0"}
-FIXED = ("--object-store-memory", str(80 << 20), "--disable-usage-stats", "--block")
+FIXED = ("--object-store-memory", str(PARTS["object_store_memory"]), "--disable-usage-stats", "--block")
 START_SECONDS = 60.0
 _UP = (("link", "set", "eth0", "up"), ("link", "set", "lo", "up"))
 
@@ -43,7 +43,7 @@ class RayNetworks:
         self.address = f"{SUBNET}.1:{PORT}"
         self._names = names
         self._folder = tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp")  # Ray's sockets want short paths
-        self._environment = doors.environment(environment | QUIET)
+        self._environment = doors.environment(environment | EQUAL)
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def start(self) -> None:
