@@ -4,7 +4,7 @@ problem: rowsum
 device: cuda
 backend: cuda
 outcome: aliased_output|not_own
-reason: CUDA graph's output|PyTorch|library
+reason: result before it|PyTorch|library
 """
 
 import torch
