@@ -111,7 +111,7 @@ class CandidateEvaluation:
         self._language: KernelLanguage | None = None
         self._findings: tuple[Finding, ...] = loaded.findings if loaded else ()
         self._lines = loaded.lines if loaded else SourceLines()
-        self._built = BuildFolder(job.folder, loaded.built if loaded else None)
+        self._built = BuildFolder(job.folder, loaded.built) if loaded else BuildFolder(job.folder)
         self.extensions: list[object] = []
         self.launched: LaunchesCompiled | None = None
 
@@ -131,7 +131,7 @@ class CandidateEvaluation:
             build_seconds=self._link.build_seconds,
             said=self._link.said.decode(),
             lowered=tuple(self._link.lowered),
-            built=self._built.known,
+            built=self._built.whole,
         )
 
     def run(self, facts: DeviceFacts) -> Verdict:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from hkbench.profile.names import Built
+from hkbench.profile.names import FolderRead
 from hkbench.reading import SourceLines
 from hkbench.records import (
     BackendName,
@@ -71,4 +71,4 @@ class Loaded(Record):
     build_seconds: float
     lowered: tuple[LoweredPrecision, ...] = ()  #: what the candidate set, by its runner's word
     said: str  #: by the candidate's guard, behind its last whole line
-    built: dict[str, Built]  #: see `BuildFolder.known`
+    built: FolderRead

@@ -19,6 +19,8 @@ MAX_ROUNDS = 3
 FIRST_RUNS = 40
 NARROW = 0.005  #: half of the interval of the speed-up over the speed-up; what more runs may add does not matter
 MIN_HALF_INTERVAL = 0.002  #: not even where it is not settled which side is faster
+#: Of the error that no number of runs narrows: what they leave widens the interval by an eighth at most.
+ENOUGH_OF_FIXED = 0.5
 MIN_RUNS = 5
 MIN_SECONDS = 1e-7  #: seconds that a call takes at least: what is left of a shorter one is the clock's resolution
 WIDE_INTERVAL = 0.1
@@ -71,6 +73,7 @@ class Measurement:
     candidate: Timing
     speedup: Interval  #: with what the clock and two processes cannot tell apart
     sampled: Interval  #: without: what more runs would narrow
+    fixed: float  #: what they would not: half of an interval over the speed-up
     samples: tuple[Samples, Samples]  #: of baseline and candidate, as they came
     warnings: tuple[str, ...]
     contention: Contention | None = None  #: on a CPU
@@ -89,13 +92,18 @@ class Measurement:
     def enough(self, runs: int, cut: bool = False) -> bool:
         """Return whether no more rounds are needed, where a usual one has `runs` pairs.
 
+        They are not where more runs would hardly narrow the stated interval, whatever it says: most of it is what the
+        clock and two processes cannot tell apart.
+
         `cut`: the time limit ended the last round early. Then it is enough to know which side is faster, once there are
         as many runs as the clocks' noise is judged by: of a slow candidate another round would take as long again.
         """
         half = max(self.sampled.high - self.sampled.value, self.sampled.value - self.sampled.low) / self.sampled.value
         count = len(self.samples[0].seconds)
         many = count >= runs or (cut and count >= MIN_SAMPLES)
-        return half <= MIN_HALF_INTERVAL or (self.settled and (half <= NARROW or many))
+        return half <= max(MIN_HALF_INTERVAL, ENOUGH_OF_FIXED * self.fixed) or (
+            self.settled and (half <= NARROW or many)
+        )
 
 
 def rounds(asked: int | None, model: DeviceModel) -> tuple[int, ...]:
@@ -170,7 +178,9 @@ def conclude(
             "interval allows for: one side was slowed down for a while that the other was not; is something else "
             "running here?"
         )
-    speedup = _resolved(sampled, (median(left.seconds), median(right.seconds)), model)
+    medians = median(left.seconds), median(right.seconds)
+    fixed = math.hypot(model.process_variation, *(model.resolution / seconds for seconds in medians))
+    speedup = _widened(sampled, fixed)
     if speedup.low < 1.0 <= speedup.high:
         warnings.append("the interval of the speed-up holds 1.0: whether the candidate is faster is not settled")
     for name, values in (("baseline", left.seconds), ("candidate", right.seconds)):
@@ -184,14 +194,15 @@ def conclude(
         candidate=_timing(right, clock, warmups, unreported),
         speedup=speedup,
         sampled=sampled,
+        fixed=fixed,
         samples=(left, reported),
         warnings=tuple(warnings),
     )
 
 
-def _resolved(speedup: Interval, medians: tuple[float, float], model: DeviceModel) -> Interval:
-    """Widen the interval by what no number of runs can resolve: relative errors of a quotient add in quadrature."""
-    error = speedup.value * math.hypot(model.process_variation, *(model.resolution / seconds for seconds in medians))
+def _widened(speedup: Interval, fixed: float) -> Interval:
+    """Widen the interval by a share that no number of runs can resolve: errors of a quotient add in quadrature."""
+    error = speedup.value * fixed
     low, high = (math.hypot(speedup.value - edge, error) for edge in (speedup.low, speedup.high))
     return Interval(value=speedup.value, low=max(0.0, speedup.value - low), high=speedup.value + high)
 

@@ -98,7 +98,7 @@ class RunnerClient:
         prepare: bool = False,
         gated: GatedCall | None = None,
     ) -> tuple[Answer, Samples | None]:
-        """Run a forward pass; `reveal` puts its inputs in place before the runner is thawed.
+        """Run a forward pass; `reveal` puts its inputs in place before the runner is thawed, unless they are `gated`.
 
         `stamps` has the evaluator's clock.
 
@@ -109,7 +109,7 @@ class RunnerClient:
         """
         found: list[Samples] = []
         stamps = self._fresh_stamps(found if sample else None)
-        self._show(reveal)
+        self._show(reveal, gated)
         if sample:
             self._link.sample_begin()
         answer = self._checked(self.try_ask(stage, request, stamps, prepare=prepare, gated=gated), stage, trial)
@@ -211,8 +211,15 @@ class RunnerClient:
         self._cpu_before = self._freeze().cpu_seconds
         return read_answer(request, answer)
 
-    def _show(self, reveal: Callable[[], None]) -> None:
-        """Put something into place while the runner is frozen, and leave it so."""
+    def _show(self, reveal: Callable[[], None], gated: GatedCall | None = None) -> None:
+        """Put something into place while the runner is frozen, and leave it so.
+
+        The inputs of a `gated` call are put into place once it has begun. Whether anything of the runner went on until
+        then is seen when it is thawed, and it needs not be stopped once more.
+        """
+        if gated is not None:
+            reveal()
+            return
         self._notice(self._freeze().cpu_seconds)
         reveal()
         self._notice(self._freeze().cpu_seconds)
@@ -296,7 +303,7 @@ class BaselineClient(RunnerClient):
         def ask() -> Answer | Raised:
             if reveal is None:
                 return self.try_ask(Stage.LOAD, request)
-            self._show(reveal)
+            self._show(reveal, gated)
             return self.try_ask(Stage.LOAD, request, self._fresh_stamps(), prepare=prepare, gated=gated)
 
         return self.answered(ask)

@@ -355,6 +355,7 @@ class Timing:
             ).error
             session.regions.leave()
         session.parameters.check_unchanged()
+        self._inputs.clear()  # their memory may be wanted for the floor
         return seen
 
     def _trace(self) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import torch
+
 from hkbench.analysis import roofline
 from hkbench.backends.language import (
     defined_kernels,
@@ -57,13 +59,19 @@ class CandidateContext:
         model = model_of(self.job.device)
         if model.on_host and model.emulates is None:
             return built
-        return replace(built, foreign={**copied_kernels_apart(self.source, self.job.folder), **built.foreign})
+        copied = self._folder.copied(lambda: copied_kernels_apart(self.source, self.job.folder))
+        return replace(built, foreign={**copied, **built.foreign})
 
     @cached_property
-    def least(self) -> Floor | None:
-        reference = self.session.reference
-        inputs = reference.inputs(draw_seed())
-        return roofline.least_time(reference, inputs, self.session.run_reference(inputs), self.session.facts)
+    def least(self) -> Floor | str:
+        """The least time of a call, or why it is not known."""
+        session, reference = self.session, self.session.reference
+        try:
+            inputs = reference.inputs(draw_seed())
+            found = roofline.least_time(reference, inputs, reference.native(inputs), session.facts)
+        except torch.OutOfMemoryError:  # copies of inputs and outputs are held for it
+            return f"too little memory of {session.facts.name} is left to look for what has to be read"
+        return f"the peak rates of {session.facts.name} are unknown" if found is None else found
 
 
 @dataclass(frozen=True)
@@ -101,15 +109,16 @@ def compare_clocks(evidence: CandidateContext, measured: Measurement, seen: Obse
 
 def assess(evidence: CandidateContext, measured: Measurement, seen: Observations, agreed: Clocks) -> TrustReport:
     """Hold the measurement, of which the clocks say `agreed`, against the floor and the trace."""
-    session, job = evidence.session, evidence.job
+    job = evidence.job
     right = measured.samples[1]
     least = evidence.least
+    floor = None if isinstance(least, str) else least
     seconds = measured.candidate.median.value, measured.baseline.median.value
     files = _files(seen, evidence)
     work = _work(seen, evidence, seconds, clocks.quantile(right.seconds, QUICK), files)
     open_ends = []
-    if least is None:
-        open_ends.append(f"{NO_FLOOR}the peak rates of {session.facts.name} are unknown")
+    if isinstance(least, str):
+        open_ends.append(f"{NO_FLOOR}{least}")
     if _beside_others(measured):
         open_ends.append("whether a watched call takes as long as a timed one: other work was on the processors")
     if len(right.seconds) < clocks.MIN_MEDIAN_SAMPLES:
@@ -121,10 +130,10 @@ def assess(evidence: CandidateContext, measured: Measurement, seen: Observations
         open_ends.append(f"{NO_WORK}processes of the candidate cannot be sampled, {whom} ({seen.error})")
     elif model_of(job.device).on_host and ownership.ownership(work) is Ownership.NOT_ESTABLISHED:
         open_ends.append(f"{NO_WORK}too few samples show any work, and the dispatcher sees no library")
-    refused = refusal(seconds[0], agreed, least, work, job.settings.track)
+    refused = refusal(seconds[0], agreed, floor, work, job.settings.track)
     whose = ownership.ownership(work)
     return TrustReport(
-        agreed, least, work, _language(seen, evidence, files), refused, whose, tuple(open_ends), seen.error
+        agreed, floor, work, _language(seen, evidence, files), refused, whose, tuple(open_ends), seen.error
     )
 
 

@@ -80,7 +80,7 @@ def own_runs(texts: Iterable[str]) -> Iterator[tuple[str, set[int]]]:
 def _matched(kernels: Iterable[tuple[str, set[int]]]) -> dict[str, str]:
     found = {}
     for name, own in kernels:
-        index = _installed()
+        index = installed_runs()
         places = [index[run] for run in own if run in index]
         if len(places) >= COPIED * len(own):
             found[name] = max(sorted(set(places)), key=places.count)
@@ -139,7 +139,7 @@ def _closing(text: str, start: int) -> int:
 
 
 @lru_cache(maxsize=1)
-def _installed() -> dict[int, str]:
+def installed_runs() -> dict[int, str]:
     """Return runs of all kernels in packages here that need PyTorch or Triton, and in PyTorch's headers."""
     return runs_of_files(_kernel_files())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -46,6 +46,7 @@ _LIBRARY_MARKS = (b"OpenBLAS 0.", b"oneDNN v", b"oneAPI Math Kernel Library")  #
 SOURCE_ENDINGS = (".py", ".cu", ".cuh", ".hip", ".cpp", ".cc", ".cxx")
 MAX_ENTRIES = 1_000_000  #: names that are looked through: more than the limits of a runner let it make
 MAX_FILES = 2000
+MAX_COMPARED = 10_000  #: names in a folder that is looked at for changes; one with more counts as changed
 MAX_BYTES = 64 * 1024 * 1024  #: of one file
 MAX_BYTES_TOTAL = 512 * 1024 * 1024
 READ_SECONDS = 60.0  #: of processor time, for all files that a build left
@@ -169,13 +170,29 @@ def is_jit(node: ast.expr) -> bool:
 _KNOWN = TypeAdapter(dict[str, Built])
 
 
+@dataclass(frozen=True)
+class FolderRead:
+    """What is known of a folder: its files by path and SHA-256 of the content, and those it had in its last state."""
+
+    files: dict[str, Built] = field(default_factory=dict)
+    present: tuple[str, ...] = ()
+    state: str | None = None  #: see `folders.state`
+
+
 class BuildFolder:
     """What a build has left in a folder by now. A file whose bytes are known is not searched again."""
 
-    def __init__(self, folder: str, known: Mapping[str, Built] | None = None) -> None:
-        """Take `known`: of another one's for the same folder."""
+    def __init__(self, folder: str, read: FolderRead = FolderRead()) -> None:
+        """Take what another one has `read` in the same folder."""
         self._folder = folder
-        self.known = dict(known or {})  #: by path and SHA-256 of the content
+        self.known = dict(read.files)  #: by path and SHA-256 of the content
+        self._present, self._state = read.present, read.state
+        self._copied: tuple[str, dict[str, str]] | None = None  # in a state
+
+    @property
+    def whole(self) -> FolderRead:
+        """What is known, for another process."""
+        return FolderRead(self.known, self._present, self._state)
 
     def read(self) -> Built:
         """Read the candidate's files, as bytes and within a bound.
@@ -186,17 +203,28 @@ class BuildFolder:
         return self._together([self._file(*file) for file in self._contents()])
 
     def read_apart(self) -> Built:
-        """Read as `read`, in a process of its own: the files may take any time to look through.
+        """Read as `read`, in a process of its own: the files may take any time to look through. Nothing new is.
 
         Raises:
             TooDeep: as there.
             NotFinished: it takes more than `READ_SECONDS` or `READ_MEMORY`.
         """
-        found = answered(self._read_new, READ_SECONDS, READ_MEMORY)
-        if found is None:
-            raise folders.TooDeep
-        self.known |= _KNOWN.validate_python(found["new"])
-        return self._together([self.known[key] for key in found["keys"]])
+        state = folders.state(self._folder, MAX_COMPARED)  # first: what is written meanwhile is read the next time
+        if state is None or state != self._state:
+            found = answered(self._read_new, READ_SECONDS, READ_MEMORY)
+            if found is None:
+                raise folders.TooDeep
+            self.known |= _KNOWN.validate_python(found["new"])
+            self._present, self._state = tuple(found["keys"]), state
+        return self._together([self.known[key] for key in self._present])
+
+    def copied(self, look: Callable[[], dict[str, str]]) -> dict[str, str]:
+        """Return what `look` finds in the folder as it was read last; it looks again when that has changed."""
+        if self._copied is not None and self._copied[0] == self._state:
+            return self._copied[1]
+        found = look()
+        self._copied = None if self._state is None else (self._state, found)
+        return found
 
     def _read_new(self) -> dict[str, Any] | None:
         """Return the keys of all files, and what of them was not known; None: they lie too deep."""

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 MAX_DEPTH = 64  #: of folders within one another; builds make a dozen
@@ -100,6 +101,25 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return entry.is_dir(follow_symlinks=False)
     except OSError:
         return False
+
+
+def state(folder: str, limit: int) -> str | None:
+    """Return what changes when anything below a folder does; None where more than `limit` names are there, or too deep.
+
+    The kernel's own account of each name: its node, size and times. Nobody without privileges sets the last of them.
+    """
+    seen = sha256()
+    try:
+        for number, entry in enumerate(walk(folder, in_order=True)):
+            if number >= limit:
+                return None
+            with suppress(OSError):  # it is gone by now
+                told = os.stat(entry.name, dir_fd=entry.parent, follow_symlinks=False)
+                what = (entry.path, told.st_mode, told.st_ino, told.st_size, told.st_mtime_ns, told.st_ctime_ns)
+                seen.update(repr(what).encode(errors="replace"))
+    except TooDeep:
+        return None
+    return seen.hexdigest()
 
 
 def matching(folder: Path, pattern: str) -> list[Path]:

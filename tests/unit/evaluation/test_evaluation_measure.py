@@ -116,6 +116,8 @@ def test_rounds_end_when_more_runs_would_add_nothing() -> None:
     assert found(spread(2e-3, 0.1, 100), spread(1e-3, 0.1, 100)[::-1]).enough(100), "settled, after many"
     assert not found(spread(1e-3, 0.03, 100), spread(1e-3, 0.03, 100)[::-1]).enough(100), "not settled"
     assert found([1e-3] * 40, [1e-3] * 40).enough(100), "as narrow as it may get"
+    short = found(spread(4e-6, 0.2, 40), spread(4e-6, 0.2, 40)[::-1])
+    assert not short.settled and short.enough(100), "the clock's resolution is most of the interval"
 
 
 def test_a_gpus_first_round_is_short_unless_the_user_asks_for_a_number() -> None:

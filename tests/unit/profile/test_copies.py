@@ -60,7 +60,7 @@ def renamed(text: str, kernel: str, to: str) -> str:
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "norm.py"
     path.write_text(TRITON)
-    monkeypatch.setattr(copies, "_installed", lambda: runs_of_files([path]))
+    monkeypatch.setattr(copies, "installed_runs", lambda: runs_of_files([path]))
     return path
 
 

@@ -32,9 +32,30 @@ def test_what_a_build_left(tmp_path: Path) -> None:
     assert apart.read_apart() == here.read()
     assert apart.known == here.known
     assert "odd_kernel" in here.read().kernels and f"{tmp_path}/blas.so" in here.read().objects
+    assert BuildFolder(str(tmp_path), apart.whole).read_apart() == here.read()
     (tmp_path / "later.so").write_bytes(b"\0later_kernel\0")
     (tmp_path / "blas.so").unlink()
     assert apart.read_apart() == here.read()
+
+
+def test_a_folder_without_changes_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = BuildFolder(str(filled(tmp_path)))
+    first.read_apart()
+    looks: list[int] = []
+
+    def look() -> dict[str, str]:
+        looks.append(1)
+        return {"kernel": "/installed"}
+
+    again = BuildFolder(str(tmp_path), first.whole)
+    with monkeypatch.context() as patched:
+        patched.setattr(names, "answered", None)
+        assert again.read_apart() == first.read()
+    assert [again.copied(look) for _ in range(2)] == [{"kernel": "/installed"}] * 2 and len(looks) == 1
+    (tmp_path / "deep" / "a.so").write_bytes(b"\x7fELF\0other_kernel\0")
+    assert "other_kernel" in again.read_apart().kernels
+    again.copied(look)
+    assert len(looks) == 2
 
 
 def test_a_folder_that_is_too_deep(tmp_path: Path) -> None:
@@ -54,7 +75,7 @@ def test_copied_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     body = " ".join(f"x[{number}] = y[{number}] + {number % 7};" for number in range(40))
     text = f"__global__ void known(float* x, float* y) {{ {body} }}"
     own = {run: "/installed/kernel.cuh" for _, found in copies.own_runs([text]) for run in found}
-    monkeypatch.setattr(copies, "_installed", lambda: own)
+    monkeypatch.setattr(copies, "installed_runs", lambda: own)
     (tmp_path / "renamed.cu").write_text(text.replace("known", "renamed"))
     assert copied_kernels_apart(text, str(tmp_path)) == dict.fromkeys(("known", "renamed"), "/installed/kernel.cuh")
     monkeypatch.setattr(copies, "SECONDS", 1.0)

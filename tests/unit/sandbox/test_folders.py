@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -143,3 +144,34 @@ def test_removal_has_an_end(tmp_path: Path) -> None:
         folders.remove(tmp_path / "target", -1.0)
     folders.remove(tmp_path / "target", 60.0)
     assert not (tmp_path / "target").exists()
+
+
+def test_any_change_below_a_folder_changes_its_state(tmp_path: Path) -> None:
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    file = inner / "file"
+    file.write_text("one")
+    states = [folders.state(str(tmp_path), 10)]
+    assert folders.state(str(tmp_path), 10) == states[0] is not None
+    times = file.stat().st_atime_ns, file.stat().st_mtime_ns
+
+    def put_back() -> None:
+        file.write_text("two")
+        os.utime(file, ns=times)
+
+    def exchange() -> None:
+        file.unlink()
+        file.symlink_to("/dev/null")
+
+    for change in (put_back, exchange, (inner / "other").touch, lambda: inner.rename(tmp_path / "renamed")):
+        time.sleep(0.02)  # the clock of file systems is coarse
+        change()
+        states.append(folders.state(str(tmp_path), 10))
+    assert len(set(states)) == len(states)
+
+
+def test_a_folder_with_too_much_in_it_has_no_state(tmp_path: Path) -> None:
+    nest(tmp_path, 3)
+    assert folders.state(str(tmp_path), 3) is None
+    nest(tmp_path, MAX_DEPTH + 2, "deep")
+    assert folders.state(str(tmp_path), 1000) is None
