@@ -1,18 +1,14 @@
-"""The evaluator's own kernels on a GPU, compiled while the process runs by the compiler that torch brings along.
-
-One source for both makers: NVRTC (libnvrtc) and HIPRTC (libhiprtc) have the same functions under two prefixes, and so
-have the calls that load and launch what they compile ("Module Management" in the CUDA driver API and in the HIP API).
-"""
+"""The evaluator's own kernels on a GPU: its clock, and what takes outputs from a runner's memory."""
 
 from __future__ import annotations
 
 import ctypes
-from ctypes import byref, c_char_p, c_size_t, c_uint, c_void_p
+from ctypes import byref
 from functools import cache
-from pathlib import Path
 
 import torch
 
+from hkbench.devices.kernels import BLOCK, BLOCKS, DeviceKernels
 from hkbench.protocol import device_memory
 from hkbench.protocol.gate import MAX_DIMS
 
@@ -83,8 +79,6 @@ extern "C" __global__ void take(
     else if (first == 0) *missing += 1;
 }
 """
-BLOCK = 256
-BLOCKS = 1024
 #: Nanoseconds of a tick of `stamp`: %globaltimer counts nanoseconds; wall_clock64 counts at 100 MHz on gfx942 and
 #: gfx950 (HIP, hipDeviceAttributeWallClockRate, asked of the device).
 NANOSECONDS = 1.0
@@ -95,91 +89,28 @@ class DeviceCode:
     """The kernels of `SOURCE`, loaded on the current device. Every failure is a RuntimeError that names its reason."""
 
     def __init__(self, device: torch.device) -> None:
-        self._driver = device_memory.driver()
-        torch.zeros(1, device=device)  # the driver's calls do not make a context
-        image = _compiled(device)
-        module = c_void_p()
-        self._driver.call("ModuleLoadData", byref(module), image)
-        self._kernels = {name: self._function(module, name) for name in ("stamp", "take")}
-        self.tick_seconds = self._tick(device)
-
-    def _function(self, module: c_void_p, name: str) -> c_void_p:
-        function = c_void_p()
-        self._driver.call("ModuleGetFunction", byref(function), module, c_char_p(name.encode()))
-        return function
-
-    def _tick(self, device: torch.device) -> float:
-        if torch.version.hip is None:
-            return NANOSECONDS * 1e-9
-        rate = ctypes.c_int()
-        self._driver.call("DeviceGetAttribute", byref(rate), ctypes.c_int(_WALL_CLOCK_RATE), device.index or 0)
-        return 1.0 / (rate.value * 1e3)
+        self._kernels = DeviceKernels(device, SOURCE, ("stamp", "take"), {"DIMS": MAX_DIMS})
+        self.tick_seconds = _tick(device)
 
     def stamp(self, stream: int, to: int) -> None:
         """Have a stream write the device's clock, in ticks, to an address."""
-        self._launch("stamp", stream, 1, 1, to)
+        self._kernels.launch("stamp", stream, 1, 1, to)
 
     def take(self, stream: int, *arguments: int) -> None:
         """Have a stream copy a tensor from another process's memory; the arguments are those of `take` in `SOURCE`."""
-        self._launch("take", stream, BLOCKS, BLOCK, *arguments)
+        self._kernels.launch("take", stream, BLOCKS, BLOCK, *arguments)
 
-    def _launch(self, name: str, stream: int, blocks: int, threads: int, *arguments: int) -> None:
-        values = [ctypes.c_uint64(value) for value in arguments]
-        pointers = (c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
-        one, none = c_uint(1), c_uint(0)
-        grid = (c_uint(blocks), one, one, c_uint(threads), one, one)
-        name_of = "LaunchKernel" if torch.version.hip is None else "ModuleLaunchKernel"
-        self._driver.call(name_of, self._kernels[name], *grid, none, c_void_p(stream), pointers, c_void_p(None))
+
+def _tick(device: torch.device) -> float:
+    if torch.version.hip is None:
+        return NANOSECONDS * 1e-9
+    rate = ctypes.c_int()
+    driver = device_memory.driver()
+    driver.call("DeviceGetAttribute", byref(rate), ctypes.c_int(_WALL_CLOCK_RATE), device.index or 0)
+    return 1.0 / (rate.value * 1e3)
 
 
 @cache
 def device_code(device: torch.device) -> DeviceCode:
     """Return the device code of this process. Raises RuntimeError where it cannot be compiled or loaded."""
     return DeviceCode(device)
-
-
-def _compiled(device: torch.device) -> bytes:
-    prefix = "nvrtc" if torch.version.hip is None else "hiprtc"
-    library = ctypes.CDLL(str(_library(prefix)))
-
-    def call(name: str, *arguments: object) -> None:
-        if code := int(getattr(library, prefix + name)(*arguments)):
-            raise RuntimeError(f"{prefix}{name} failed (error {code}): {_log(library, prefix, program)}")
-
-    program = c_void_p()
-    call("CreateProgram", byref(program), c_char_p(SOURCE.encode()), c_char_p(b"evaluator.cu"), 0, None, None)
-    options = (c_char_p * 2)(_target(device).encode(), f"-DDIMS={MAX_DIMS}".encode())
-    call("CompileProgram", program, len(options), options)
-    size, kind = c_size_t(), "PTX" if prefix == "nvrtc" else "Code"
-    call(f"Get{kind}Size", program, byref(size))
-    image = ctypes.create_string_buffer(size.value)
-    call(f"Get{kind}", program, image)
-    return image.raw
-
-
-def _log(library: ctypes.CDLL, prefix: str, program: c_void_p) -> str:
-    size = c_size_t()
-    if not program or getattr(library, f"{prefix}GetProgramLogSize")(program, byref(size)):
-        return "no log"
-    log = ctypes.create_string_buffer(size.value)
-    getattr(library, f"{prefix}GetProgramLog")(program, log)
-    return log.value.decode(errors="replace").strip()[:1000]
-
-
-def _target(device: torch.device) -> str:
-    if torch.version.hip is not None:
-        return f"--offload-arch={torch.cuda.get_device_properties(device).gcnArchName}"
-    major, minor = torch.cuda.get_device_capability(device)
-    return f"--gpu-architecture=compute_{major}{minor}"
-
-
-def _library(prefix: str) -> Path:
-    """Find the run-time compiler beside torch's own libraries, in the maker's packages or in its installation."""
-    here = Path(torch.__file__).parent
-    folders = [here / "lib", *sorted(here.parent.glob("nvidia/*/lib"))]
-    folders += [Path(home) / "lib64" for home in ("/usr/local/cuda",)] + [Path("/opt/rocm/lib")]
-    for folder in folders:
-        for path in sorted(folder.glob(f"lib{prefix}*.so*")):
-            if "builtins" not in path.name and ".alt." not in path.name:
-                return path
-    raise RuntimeError(f"lib{prefix} lies neither beside torch nor in {', '.join(str(f) for f in folders[1:])}")

@@ -1,0 +1,140 @@
+"""The largest errors and the norm of tensors on a GPU in one pass over their memory each.
+
+Operators of PyTorch need some ten passes with float64 copies in between: for outputs of gigabytes that was most of the
+time for which a GPU was lent.
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import cache
+
+import torch
+
+from hkbench.devices.kernels import BLOCK, BLOCKS, DeviceKernels
+
+#: `errors` finds the largest |want - have| and the largest |want - have| / (|want| + scale); equal elements, equal
+#: infinities too, have none. `squares` adds up the squares. All in float64. A NaN counts as larger than any number: as
+#: whole numbers, the bits of what is not negative are in the order of the values, and NaN's are the largest.
+SOURCE = r"""
+typedef unsigned long long u64;
+union Bits {
+    double value;
+    u64 bits;
+};
+#ifdef __HIP_PLATFORM_AMD__
+__device__ double of_half(const void* from, u64 i) { return (double)((const _Float16*)from)[i]; }
+#else
+__device__ double of_half(const void* from, u64 i) {
+    float value;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(((const unsigned short*)from)[i]));
+    return value;
+}
+#endif
+__device__ double of_bfloat(const void* from, u64 i) {
+    union {
+        unsigned bits;
+        float value;
+    } wide;
+    wide.bits = (unsigned)((const unsigned short*)from)[i] << 16;
+    return wide.value;
+}
+__device__ double element(const void* from, u64 kind, u64 i) {
+    if (kind == 0) return ((const double*)from)[i];
+    if (kind == 1) return ((const float*)from)[i];
+    return kind == 2 ? of_half(from, i) : of_bfloat(from, i);
+}
+__device__ u64 magnitude(double value) {
+    Bits it;
+    it.value = value;
+    return it.bits & 0x7fffffffffffffffull;
+}
+__device__ u64 larger(u64 a, u64 b) { return a > b ? a : b; }
+extern "C" __global__ void errors(
+    const void* want, u64 want_kind, const void* have, u64 have_kind, u64 count, u64 scale, u64* largest) {
+    __shared__ u64 parts[2][BLOCK];
+    const u64 first = (u64)blockIdx.x * blockDim.x + threadIdx.x, step = (u64)gridDim.x * blockDim.x;
+    Bits rms, size;
+    rms.bits = scale;
+    u64 error = 0, ratio = 0;
+    for (u64 i = first; i < count; i += step) {
+        const double wanted = element(want, want_kind, i), had = element(have, have_kind, i);
+        if (wanted == had) continue;
+        const double off = wanted - had;
+        size.bits = magnitude(wanted);
+        error = larger(error, magnitude(off));
+        ratio = larger(ratio, magnitude(off / (size.value + rms.value)));
+    }
+    parts[0][threadIdx.x] = error;
+    parts[1][threadIdx.x] = ratio;
+    __syncthreads();
+    for (unsigned half = blockDim.x / 2; half; half /= 2) {
+        if (threadIdx.x < half)
+            for (int which = 0; which < 2; ++which)
+                parts[which][threadIdx.x] = larger(parts[which][threadIdx.x], parts[which][threadIdx.x + half]);
+        __syncthreads();
+    }
+    if (threadIdx.x == 0)
+        for (int which = 0; which < 2; ++which) atomicMax(&largest[which], parts[which][0]);
+}
+extern "C" __global__ void squares(const void* from, u64 kind, u64 count, double* total) {
+    __shared__ double parts[BLOCK];
+    const u64 first = (u64)blockIdx.x * blockDim.x + threadIdx.x, step = (u64)gridDim.x * blockDim.x;
+    double sum = 0.0;
+    for (u64 i = first; i < count; i += step) {
+        const double value = element(from, kind, i);
+        sum += value * value;
+    }
+    parts[threadIdx.x] = sum;
+    __syncthreads();
+    for (unsigned half = blockDim.x / 2; half; half /= 2) {
+        if (threadIdx.x < half) parts[threadIdx.x] += parts[threadIdx.x + half];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) total[blockIdx.x] = parts[0];
+}
+"""
+KINDS = {torch.float64: 0, torch.float32: 1, torch.float16: 2, torch.bfloat16: 3}
+
+
+def covers(*tensors: torch.Tensor) -> bool:
+    """Return whether these tensors have elements of floating types and lie on a GPU for which this can be compiled."""
+    alike = all(one.device.type == "cuda" and one.dtype in KINDS and one.numel() for one in tensors)
+    return alike and _kernels(tensors[0].device) is not None
+
+
+def largest_errors(want: torch.Tensor, have: torch.Tensor, scale: float) -> tuple[float, float]:
+    """Return the largest |want - have| and the largest |want - have| / (|want| + scale), NaN where there is one."""
+    want, have = want.reshape(-1), have.reshape(-1)
+    found = torch.zeros(2, dtype=torch.int64, device=want.device)
+    (scale_bits,) = struct.unpack("<Q", struct.pack("<d", scale))
+    _launch("errors", want.device, *_place(want), *_place(have), want.numel(), scale_bits, found.data_ptr())
+    error, ratio = found.view(torch.float64).tolist()
+    return error, ratio
+
+
+def norm(values: torch.Tensor) -> float:
+    """Return the 2-norm."""
+    values = values.reshape(-1)
+    sums = torch.zeros(BLOCKS, dtype=torch.float64, device=values.device)
+    _launch("squares", values.device, *_place(values), values.numel(), sums.data_ptr())
+    return float(sums.sum().sqrt())
+
+
+def _place(values: torch.Tensor) -> tuple[int, int]:
+    return values.data_ptr(), KINDS[values.dtype]
+
+
+def _launch(name: str, device: torch.device, *arguments: int) -> None:
+    code = _kernels(device)
+    assert code is not None
+    code.launch(name, torch.cuda.current_stream(device).cuda_stream, BLOCKS, BLOCK, *arguments)
+
+
+@cache
+def _kernels(device: torch.device) -> DeviceKernels | None:
+    """Compile them, once in a process; None where that fails: PyTorch's operators find the same, in more passes."""
+    try:
+        return DeviceKernels(device, SOURCE, ("errors", "squares"), {"BLOCK": BLOCK})
+    except RuntimeError:
+        return None
