@@ -19,8 +19,8 @@ MAX_ROUNDS = 3
 FIRST_RUNS = 40
 NARROW = 0.005  #: half of the interval of the speed-up over the speed-up; what more runs may add does not matter
 MIN_HALF_INTERVAL = 0.002  #: not even where it is not settled which side is faster
-#: Of the error that no number of runs narrows: what they leave widens the interval by an eighth at most.
-ENOUGH_OF_FIXED = 0.5
+#: Of the error that no number of runs narrows: what they leave makes an interval 1.4 times as wide at most.
+ENOUGH_OF_FIXED = 1.0
 MIN_RUNS = 5
 MIN_SECONDS = 1e-7  #: seconds that a call takes at least: what is left of a shorter one is the clock's resolution
 WIDE_INTERVAL = 0.1
