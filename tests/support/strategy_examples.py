@@ -13,8 +13,9 @@ from hkbench.records import Reply
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples" / "replies"
-_TITLES = {"cpp": "", "cuda": " in CUDA", "hip": " for hip"}  #: what follows the strategy in the heading of its table
-BACKENDS = tuple(_TITLES)
+#: What follows the strategy in the heading of its table.
+_TITLES = {"cpp": "", "cuda": " in CUDA", "hip": " for hip", "triton": " in Triton"}
+BACKENDS = ("cpp", "cuda", "hip")  #: of which strategies `judge` and `staged` have replies
 CORRECT = frozenset({"correct", "fast", "slow", "compiled"})  #: labels that are no failure
 _ROW = re.compile(r"^\| `(\w+)` \| (\d) \| ([\w-]+) \| `(\w+)` \|", re.MULTILINE)
 
