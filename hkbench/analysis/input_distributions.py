@@ -332,6 +332,10 @@ class Variator:
                 return found
         return self._draw_own(seed)
 
+    def plain(self, seed: int) -> Drawn:
+        """Draw the problem's own inputs as they are."""
+        return self._answered(self._reference.inputs(seed))
+
     def inputs(self, seed: int) -> list[Any]:
         """Return the problem's own inputs with planted extremes, as timed calls have them. Deterministic in `seed`."""
         return self._settle(seed).planted(self._reference.inputs(seed), seed)
@@ -353,7 +357,9 @@ class Variator:
         return admissible(native, precise, self._own, self._changed) is not None
 
     def _draw_own(self, seed: int) -> Drawn:
-        inputs = self.inputs(seed)
+        return self._answered(self.inputs(seed))
+
+    def _answered(self, inputs: list[Any]) -> Drawn:
         native = self._reference.native(inputs)
         return Drawn(inputs, native, self._reference.precise(inputs, native), OWN, {})
 

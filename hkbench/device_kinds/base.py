@@ -45,7 +45,7 @@ class DeviceModel:
     clock: str  #: the runner's own clock, as a verdict names it
     limits: CallLimits
     default_runs: int  #: pairs of timed calls of a round
-    resolution: float  #: seconds that the interval between two events may be off by
+    resolution: float  #: seconds by which the time of a call of either side may be off, in 95 of 100 cases
     process_variation: float  #: share by which two processes with the same kernel differ, in 95 of 100 cases
     default_sizes: SizeSet
     default_shapes: int = 4  #: further ones, at which a correct candidate is looked at

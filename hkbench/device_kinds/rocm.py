@@ -1,7 +1,7 @@
 """AMD's GPUs. Limits are those of NVIDIA's: nothing of AMD's GPUs was measured."""
 
 from hkbench.device_kinds.base import DeviceModel, Profiler
-from hkbench.device_kinds.cuda import GPU_LIMITS, GPU_PROCESS_VARIATION
+from hkbench.device_kinds.cuda import GPU_LIMITS, GPU_PROCESS_VARIATION, GPU_RESOLUTION
 from hkbench.records import DeviceKind, SizeSet
 from hkbench.records.metrics import (
     AGPRS,
@@ -27,7 +27,7 @@ ROCM = DeviceModel(
     clock="device events",
     limits=GPU_LIMITS,
     default_runs=100,
-    resolution=1e-6,  # the manual of hipEventElapsedTime
+    resolution=GPU_RESOLUTION,
     process_variation=GPU_PROCESS_VARIATION,
     default_sizes=SizeSet.FULL,
     profilers=(Profiler.ROCPROFV3, Profiler.ROCPROFV2, Profiler.ROCPROF),

@@ -31,6 +31,8 @@ class Drawing(Protocol):
 
     def draw(self, name: str, seed: int, integers: str | None = None) -> Drawn: ...
 
+    def plain(self, seed: int) -> Drawn: ...
+
 
 @dataclass(frozen=True)
 class PlainInputs:
@@ -46,9 +48,13 @@ class PlainInputs:
 
     def draw(self, name: str, seed: int, integers: str | None = None) -> Drawn:  # noqa: ARG002
         """Draw them with eager's answer; `name` is always "own"."""
+        return self.plain(seed)
+
+    def plain(self, seed: int) -> Drawn:
+        """Draw them with eager's answer."""
         inputs = self.reference.inputs(seed)
         native = self.reference.native(inputs)
-        return Drawn(inputs, native, native, name, {})
+        return Drawn(inputs, native, native, OWN, {})
 
 
 class Contract:

@@ -168,18 +168,25 @@ class Session:
             self.not_checked.append(f"that no work was put off until outputs were handed over: {why}")
 
     def _draw_ahead(self) -> tuple[int, Drawn] | None:
-        """Draw seed and inputs of the first trial while the candidate's runner takes the device; both stay here."""
-        first = self.contract.plan(self.settings.trials, self.reference.has_parameters)[0]
+        """Draw seed and inputs of the first trial while the candidate's runner takes the device; both stay here.
+
+        Most wrong candidates fail at it. So extremes, whose sizes have to be found first, are for those that come after
+        it, if one of them has the problem's own inputs too.
+        """
+        first, *others = self.contract.plan(self.settings.trials, self.reference.has_parameters)
         if first.parameters != OWN:
             return None
+        if first.inputs == OWN and any(plan.inputs == OWN for plan in others):
+            seed = draw_seed()
+            return seed, self._drawing.plain(seed)
         return self._draw(first.inputs, None)
 
     def _draw(self, name: str, integers: str | None) -> tuple[int, Drawn]:
         seed = draw_seed()
         return seed, self._drawing.draw(name, seed, integers)
 
-    def _construct(self) -> messages.Construct:
-        return messages.Construct(seed=self._weights_seed, init_inputs=self.regions.init_places)
+    def _construct(self, draws: bool = True) -> messages.Construct:
+        return messages.Construct(seed=self._weights_seed, init_inputs=self.regions.init_places, draws=draws)
 
     def _bind(self) -> messages.Bind:
         return messages.Bind(inputs=self.regions.input_places, outputs=self.regions.output_places)
@@ -214,7 +221,8 @@ class Session:
         if isinstance(opened, messages.Raised) and self.regions.on_device:
             return opened.message
         self.baseline.checked(opened)
-        self.baseline.request(self._construct())
+        # Its values are loaded next: to draw a thousand million of them would take a processor ten seconds.
+        self.baseline.request(self._construct(draws=False))
         self.baseline.request(messages.Parameters(state=self.regions.state))
         self.baseline.request(self._bind())
         if self.memory.stopwatch is None:

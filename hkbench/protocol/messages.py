@@ -210,6 +210,7 @@ class Construct(Request[ModelMade]):
 
     seed: int
     init_inputs: list[Argument]
+    draws: bool = True  #: random initial values, in place of whatever memory holds until values are loaded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

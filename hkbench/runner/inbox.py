@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 
 from hkbench.protocol import memory
 from hkbench.protocol.places import Argument, DictArgument, ListArgument, Place, TensorArgument
+
+#: Of torch.nn.init: those that draw.
+_DRAWING = (
+    "uniform_", "normal_", "trunc_normal_", "xavier_uniform_", "xavier_normal_", "kaiming_uniform_", "kaiming_normal_",
+    "orthogonal_", "sparse_",
+)  # fmt: skip
 
 
 class Inbox:
@@ -65,3 +72,15 @@ class Inbox:
         if stage:
             self._staged.append((source, target))
         return target
+
+
+@contextmanager
+def initial_values_left() -> Iterator[None]:
+    """Have torch.nn.init draw nothing: parameters keep what their memory holds."""
+    functions = vars(torch.nn.init)
+    kept = {name: functions[name] for name in _DRAWING}
+    functions.update(dict.fromkeys(_DRAWING, lambda tensor, *_, **__: tensor))
+    try:
+        yield
+    finally:
+        functions.update(kept)

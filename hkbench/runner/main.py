@@ -23,7 +23,7 @@ from hkbench.runner import capture, profile, variants
 from hkbench.runner.clock import Timed, runtime, timed_call
 from hkbench.runner.command import run_command
 from hkbench.runner.emulated.gpu import EmulatedGpu
-from hkbench.runner.inbox import Inbox
+from hkbench.runner.inbox import Inbox, initial_values_left
 from hkbench.runner.launches import Launches
 from hkbench.runner.load import load_file
 from hkbench.runner.pool import SharedPool, leave_graphs_their_pools
@@ -167,9 +167,8 @@ class Runner:
 
     def construct(self, request: messages.Construct) -> messages.ModelMade:
         """Make the model under the seed and say what parameters and buffers it has."""
-        torch.manual_seed(request.seed)
         self._variants.arguments = self._inbox.arguments(request.init_inputs)
-        model = self._class(*self._inbox.arguments(request.init_inputs))
+        model = self._made(request)
         same = memory.first_names(model.state_dict())  # before it moves, which gives a buffer of two names two places
         self._model = model.to(self._device)
         own = {name for name, _ in self._model.named_parameters(remove_duplicate=False)}
@@ -185,6 +184,18 @@ class Runner:
             for name, value in state
         ]
         return messages.ModelMade(state=made)
+
+    def _made(self, request: messages.Construct) -> torch.nn.Module:
+        def made() -> torch.nn.Module:
+            torch.manual_seed(request.seed)
+            return self._class(*self._inbox.arguments(request.init_inputs))
+
+        if request.draws:
+            return made()
+        with initial_values_left():
+            model = made()
+        # A tensor that is no parameter keeps what it was made of.
+        return made() if any(isinstance(v, torch.Tensor) for m in model.modules() for v in vars(m).values()) else model
 
     def parameters(self, request: messages.Parameters) -> messages.Done:
         """Load the values that lie in the inbox, by the model's own `load_state_dict`: its hooks may notice."""

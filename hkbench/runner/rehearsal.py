@@ -52,12 +52,14 @@ def rehearse(
     capture.announce_compilers()
     sys.stdout.flush()
     sys.stderr.flush()
+    process = os.getpid()
     with os.fdopen(os.memfd_create("rehearsal"), "r+b", buffering=0) as told:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads, none of which it waits for
             child = os.fork()
         if not child:
             failed.told = lambda text: os.pwrite(told.fileno(), text, 0)
+            _pose_as(process)
             try:
                 _forward(request, model_class)
             finally:
@@ -66,6 +68,12 @@ def rehearse(
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child, signal.SIGKILL)  # whom it has started
         failed.read(told.read())
+
+
+def _pose_as(process: int) -> None:
+    """Have `os` say that this is the process it was forked from: extensions are built under names with that number."""
+    own, kill = os.getpid(), os.kill
+    vars(os).update(getpid=lambda: process, kill=lambda to, sign: kill(own if to == process else to, sign))
 
 
 def _forward(request: messages.Rehearse, model_class: Callable[..., torch.nn.Module]) -> None:

@@ -104,3 +104,11 @@ def test_places_have_no_ties(tmp_path: Path) -> None:
 def test_whole_numbers_and_codes_stay(tmp_path: Path) -> None:
     reference, variator = drawn_by(tmp_path, "x, y: x.sum() + y.sum()", "torch.randint(0, 9, (64,)), torch.ones(64)")
     assert all(torch.equal(a, b) for a, b in zip(variator.inputs(1), reference.inputs(1), strict=True))
+
+
+def test_plain_inputs_have_no_extremes_and_need_no_look_for_their_size(tmp_path: Path) -> None:
+    reference, variator = drawn_by(tmp_path, "x: x.relu()", "torch.randn(4096).clamp(-1, 1)")
+    plain = variator.plain(3)
+    assert torch.equal(plain.inputs[0], reference.inputs(3)[0]) and variator._planting is None
+    planted = variator.draw(OWN, 3)
+    assert planted.inputs[0].abs().max() > 1.0 >= plain.inputs[0].abs().max()

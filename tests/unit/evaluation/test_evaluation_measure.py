@@ -76,11 +76,10 @@ def test_an_unsettled_speed_up_is_a_warning() -> None:
 
 def test_what_no_number_of_runs_tells_apart_is_in_the_interval() -> None:
     exact = conclude(samples([4e-4] * 12), samples([2e-4] * 12), "device events", 3, CUDA)
-    error = 2.0 * math.hypot(CUDA.process_variation, 5e-7 / 4e-4, 5e-7 / 2e-4)
+    error = 2.0 * math.hypot(CUDA.process_variation, CUDA.resolution / 4e-4, CUDA.resolution / 2e-4)
     assert exact.speedup.value == 2.0
     assert (exact.speedup.low, exact.speedup.high) == pytest.approx((2.0 - error, 2.0 + error))
     assert exact.sampled.low == exact.sampled.high == 2.0
-    assert ROCM.resolution == 1e-6
     short = conclude(samples([4e-7] * 12), samples([2e-7] * 12), "device events", 3, CUDA)
     assert short.speedup.low == 0.0
 

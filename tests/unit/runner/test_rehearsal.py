@@ -86,6 +86,16 @@ def test_the_model_is_made_and_called_in_another_process(tmp_path: Path, capfd: 
     assert capfd.readouterr().out == ""
 
 
+def test_it_builds_under_the_names_that_the_call_after_it_will_use(tmp_path: Path) -> None:
+    class Named(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            (tmp_path / f"extension_{os.getpid()}").touch()
+            return x
+
+    rehearsal.rehearse(request(), Named, FailedBuilds())
+    assert (tmp_path / f"extension_{os.getpid()}").exists()
+
+
 def test_tensors_of_a_gpu_say_that_they_lie_on_it(tmp_path: Path) -> None:
     model_class = noted(tmp_path / "seen")
     rehearsal.rehearse(request("cuda:0"), model_class, FailedBuilds())

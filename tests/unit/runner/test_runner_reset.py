@@ -24,6 +24,14 @@ class Model(torch.nn.Module):
     def forward(self, x):
         return FACTOR * x
 """
+KEEPS = """
+import torch
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(3, 3)
+        self.kept = torch.randn(3)
+"""
 X = torch.arange(6.0).reshape(2, 3)
 
 
@@ -126,3 +134,14 @@ def test_a_class_that_is_kept_makes_another_model(judge: Judge) -> None:
     judge.runner.reset(messages.Reset(keep_class=True))
     assert model() is None and MODULE in sys.modules
     assert torch.equal(judge.answer_again(), 3.0 * X)
+
+
+def test_a_tensor_that_is_no_parameter_is_made_under_the_seed(judge: Judge) -> None:
+    """None that is loaded takes its place, and it follows what is drawn for the parameters before it."""
+    judge.runner.load(messages.Load(path="/nowhere.py", text=KEEPS, class_="Model", capture=False, overrides={}))
+    kept = []
+    for draws in (True, False):
+        judge.runner.construct(messages.Construct(seed=5, init_inputs=[], draws=draws))
+        assert isinstance(judge.runner._model.kept, torch.Tensor)
+        kept.append(judge.runner._model.kept)
+    assert torch.equal(kept[0], kept[1])
