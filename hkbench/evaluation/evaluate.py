@@ -37,7 +37,7 @@ from hkbench.evaluation.timing import Timing
 from hkbench.evaluation.trust import CandidateContext, TrustReport, assess, compare_clocks, name_kernels, seen_isolation
 from hkbench.problems.sizes import sizes_in_force
 from hkbench.profile.names import BuildFolder
-from hkbench.profile.ownership import owner_of_kernel, owner_of_operator
+from hkbench.profile.ownership import MAX_UNEXPLAINED, owner_of_kernel, owner_of_operator
 from hkbench.protocol import messages
 from hkbench.reading import Reading, SourceLines, placed, read_apart
 from hkbench.records import (
@@ -57,6 +57,7 @@ from hkbench.records import (
     Status,
     Track,
     Verdict,
+    Work,
 )
 from hkbench.sandbox.apart import NotFinished
 from hkbench.sandbox.folders import TooDeep
@@ -313,7 +314,7 @@ class CandidateEvaluation:
             session.prepare_baseline()
             self._evidence = CandidateContext(session, self._job, self._text, self._built)
             measured, trusted = self._assessed(session, self._evidence)
-            if trusted.refusal is not None and trusted.refusal.kind in self._perhaps_noise():
+            if trusted.refusal is not None and self._perhaps_noise(trusted.refusal.kind, trusted.work):
                 # Whoever lies does it again; a neighbour's noise hardly comes twice.
                 self._tell("once more, to tell noise from a lie")
                 session.forget_suspicions()
@@ -339,13 +340,14 @@ class CandidateEvaluation:
             self._begin_end(measured)
         return measured, assess(evidence, measured, seen, agreed)
 
-    def _perhaps_noise(self) -> tuple[FailureKind, ...]:
-        """Return the kinds of refusal that need to be found twice.
+    def _perhaps_noise(self, kind: FailureKind, work: Work | None) -> bool:
+        """Return whether a refusal has to be found twice: what it goes by may be late for want of a processor.
 
-        On a CPU a trace of a few calls tells by time whose work it was.
+        On a CPU a trace of a few calls tells by time whose work it was. On a GPU the host may have come late to queue
+        or to end a call, which no kernel accounts for.
         """
-        on_cpu = model_of(self._job.device).on_host
-        return (FailureKind.SUSPECT, FailureKind.NOT_OWN) if on_cpu else (FailureKind.SUSPECT,)
+        late = model_of(self._job.device).on_host or (work is not None and work.unexplained > MAX_UNEXPLAINED)
+        return kind is FailureKind.SUSPECT or (kind is FailureKind.NOT_OWN and late)
 
     def _begin_end(self, measured: Measurement) -> None:
         """Begin to end the candidate's runner where it is not needed any more: a GPU's driver takes 0.1 s for that."""
