@@ -175,6 +175,7 @@ def _summary(sets: Sequence[JudgedSet]) -> Iterator[str]:
         ("its own tolerance (allclose)", lambda s: f"{s.published.tolerance:g}"),
         ("right by its own test: yes, no, not known", _own_counts),
         ("**correct by our rules**", lambda s: f"**{sum(one.correct for one in s.verdicts)}**"),
+        ("of them looked at further shapes: right at all, at some, at none", _at_shapes),
         ("refused, the answers being right", lambda s: _count(s, Outcome.REFUSED)),
         ("faster than eager, on a par, slower", _speeds),
         ("of the correct, most of the work by own kernels", _own_work),
@@ -194,6 +195,13 @@ def _own_counts(one: JudgedSet) -> str:
 
 def _count(one: JudgedSet, *outcomes: Outcome) -> int:
     return sum(sample.outcome in outcomes for sample in one.samples)
+
+
+def _at_shapes(one: JudgedSet) -> str:
+    found = [sample.verdict.shapes for sample in one.verdicts if sample.verdict and sample.correct]
+    known = [shapes for shapes in found if shapes is not None and shapes.results]
+    whole, none = sum(not shapes.failed for shapes in known), sum(not shapes.right for shapes in known)
+    return f"{whole}, {len(known) - whole - none}, {none} of {len(known)}" if known else "-"
 
 
 def _speeds(one: JudgedSet) -> str:
@@ -236,7 +244,7 @@ def _spent(sets: Sequence[JudgedSet]) -> Iterator[str]:
         ),
         *(
             (f"mean seconds of `{stage.value}`", _stage_mean(stage))
-            for stage in (Stage.BUILD, Stage.LOAD, Stage.RUN, Stage.TIME)
+            for stage in (Stage.BUILD, Stage.LOAD, Stage.RUN, Stage.TIME, Stage.SHAPES)
         ),
     ]
     for name, cell in rows:
