@@ -12,7 +12,7 @@ from functools import cache
 from importlib import import_module
 from typing import Literal, Protocol
 
-from hkbench.device_kinds import KINDS, model_of
+from hkbench.device_kinds import KINDS, Profiler, model_of
 from hkbench.errors import InternalError, UsageError
 from hkbench.records import DeviceFacts, DeviceKind, EvaluationSettings, KernelLanguage
 from hkbench.registry import BACKENDS, backend_entry, backend_title
@@ -84,6 +84,7 @@ class Backend:
     recognise: Callable[[OwnCode], KernelLanguage | None] = lambda _own: None  #: what is written in this backend
     #: Say what is wrong with a candidate for this backend whose kernels are in that language.
     language_warning: Callable[[KernelLanguage | None], str | None] = lambda _found: None
+    profiler: Profiler | None = None  #: comes with its compiler, and is used where a GPU's maker's cannot be
     reads_amd_code: bool = False  #: what a candidate builds for an AMD GPU is read: registers, LDS, spills
     waits_by_counting: bool = False  #: kernels wait by counting memory operations, so that a spill makes results wrong
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hkbench.backends.base import Backend, CompileOnly, OwnCode
 from hkbench.backends.targets import TritonTarget
+from hkbench.device_kinds import Profiler
 from hkbench.profile.names import base, triton_functions
 from hkbench.profile.ownership import names_of, written_names
 from hkbench.records import DeviceKind, EvaluationSettings, KernelLanguage
@@ -35,4 +36,5 @@ TRITON = Backend(
     compile_only=CompileOnly(ARCHITECTURES, find_triton, _find_target),
     kernels_in=triton_functions,
     recognise=_recognise,
+    profiler=Profiler.PROTON,
 )

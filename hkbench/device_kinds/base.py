@@ -16,6 +16,7 @@ class Profiler(StrEnum):
     ROCPROFV2 = "rocprofv2"
     ROCPROF = "rocprof"
     NCU = "ncu"
+    PROTON = "proton"  #: Triton's own, around kernels in Triton where no maker's can be used
     TORCH = "torch"  #: torch's profiler in the runner: it reads no counters and needs no installation
 
 

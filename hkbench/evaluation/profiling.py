@@ -18,6 +18,7 @@ from pathlib import Path
 
 import torch
 
+from hkbench.backends import find_backend
 from hkbench.errors import DeviceUnavailable, InputMissing
 from hkbench.evaluation.job import PROFILE_FOLDER, EvaluateJob
 from hkbench.evaluation.link import ProtocolError, RunnerExited, RunnerLink, RunnerTimeout, read_answer
@@ -63,7 +64,7 @@ class ProfilerHandle:
 
 def chosen(job: EvaluateJob, facts: DeviceFacts) -> Choice:
     """Return the profiler for this device and this cage; torch's where no other one would work."""
-    choice = choose(facts.kind, facts.arch)
+    choice = choose(facts.kind, facts.arch, further=find_backend(job.backend).profiler)
     layers = " ".join(job.isolation.layers)
     if choice.profiler is Profiler.NCU and SECCOMP in layers and NAMESPACES not in layers:
         reason = "ncu talks to its target by a socket, which a cage without namespaces denies; see `hkbench doctor`"

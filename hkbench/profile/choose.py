@@ -7,15 +7,17 @@ candidate and makes a known number of equal forward passes at its end. It runs a
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from hkbench.device_kinds import Profiler
 from hkbench.errors import UsageError
-from hkbench.profile import ncu, rocprof, rocprofv3
+from hkbench.profile import ncu, proton, rocprof, rocprofv3
 from hkbench.profile.counters import counter_set, packed
 from hkbench.profile.installed import Find, find_program, standings
+from hkbench.protocol.constants import PROTON_SESSION
 from hkbench.records import DeviceKind
 from hkbench.store.sanitize import one_line
 
@@ -56,13 +58,18 @@ class Plan:
     notes: tuple[str, ...] = ()
 
 
-def choose(kind: DeviceKind, arch: str | None, find: Find = find_program) -> Choice:
-    """Return the best profiler for a device: rocprofv3, rocprofv2, rocprof on ROCm, ncu on CUDA, else torch's."""
+def choose(kind: DeviceKind, arch: str | None, find: Find = find_program, further: Profiler | None = None) -> Choice:
+    """Return the best profiler for a device: rocprofv3, rocprofv2, rocprof on ROCm, ncu on CUDA, else torch's.
+
+    A `further` one, Proton, comes before torch's where a GPU is left without one of its maker's.
+    """
     passed_over: list[str] = []
     for one in standings(kind, arch, find):
         if one.obstacle is None:
             return Choice(one.profiler, one.program, tuple(passed_over))
         passed_over.append(one.obstacle)
+    if further is Profiler.PROTON and passed_over and proton.is_installed():
+        return Choice(Profiler.PROTON, sys.executable, tuple(passed_over))
     return Choice(Profiler.TORCH, passed_over=tuple(passed_over))
 
 
@@ -82,6 +89,11 @@ def plan(choice: Choice, arch: str | None, folder: Path, wrapped: Sequence[str],
     program = choice.program
     if choice.profiler is Profiler.TORCH or program is None:
         return Plan(Profiler.TORCH, folder, forwards, (), choice.passed_over)
+    if choice.profiler is Profiler.PROTON:
+        session = Step(
+            "session", tuple(wrapped), (proton.FILE,), environment={PROTON_SESSION: str(folder / proton.SESSION)}
+        )
+        return Plan(choice.profiler, folder, forwards, (session,), choice.passed_over)
     if choice.profiler is Profiler.NCU:
         return Plan(choice.profiler, folder, forwards, (_ncu(program, arch, folder, wrapped),), choice.passed_over)
     sets = packed(counter_set(arch))

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from hkbench.device_kinds import Profiler
 from hkbench.errors import InputMissing, UsageError
-from hkbench.profile import ncu, rocprof, rocprofv3
+from hkbench.profile import ncu, proton, rocprof, rocprofv3
 from hkbench.profile.choose import Plan, Step
 from hkbench.profile.derived import Agent, amd_figures, nvidia_figures
 from hkbench.profile.dispatches import OwnerOf, Run, profile_of
 from hkbench.profile.tables import unreadable
+from hkbench.profile.torch_profiler import profile_of_totals
 from hkbench.records import DeviceFacts, KernelProfile
 from hkbench.sandbox import folders
 
@@ -37,6 +38,8 @@ def read_profile(
         raise UsageError(f"without times there is no profile: {failed[first.name]}; profile by torch")
     if plan.profiler is Profiler.NCU:
         profile = _ncu(plan, owner_of, facts)
+    elif plan.profiler is Profiler.PROTON:
+        profile = _proton(plan, owner_of)
     else:
         profile = _amd(plan, [step for step in others if step.name not in failed], owner_of, facts)
     return profile.model_copy(update={"notes": (*plan.notes, *failed.values(), *profile.notes)})
@@ -47,6 +50,15 @@ def _ncu(plan: Plan, owner_of: OwnerOf, facts: DeviceFacts | None) -> KernelProf
     figures = partial(nvidia_figures, facts=facts)
     source = "ncu (caches flushed before each kernel)"
     return profile_of(source, run, [run], plan.forwards, owner_of, figures, facts, gaps=False)
+
+
+def _proton(plan: Plan, owner_of: OwnerOf) -> KernelProfile:
+    path = _only(plan, plan.steps[0].expected[0])
+    kernels = [(name, calls / plan.forwards, seconds / plan.forwards) for name, calls, seconds in proton.read(path)]
+    profile = profile_of_totals("proton (kernel times)", kernels, None, True, owner_of)
+    if profile is None:
+        raise unreadable(path, "has kernels that took no time")
+    return profile
 
 
 def _amd(plan: Plan, counted: list[Step], owner_of: OwnerOf, facts: DeviceFacts | None) -> KernelProfile:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hkbench.profile.findings import Pass, findings
@@ -35,6 +35,17 @@ def kernel_profile(answer: dict[str, Any], owner_of: OwnerOf) -> KernelProfile |
         # The profiler sees operators only; the rest of the pass is the candidate's compiled code and Python.
         rest = wall - sum(seconds for _, _, seconds in kernels)
         kernels.append(("(the candidate's own code)", 1.0, max(0.0, rest)))
+    source = "torch.profiler (device kernels)" if on_gpu else "torch.profiler (CPU operators)"
+    return profile_of_totals(source, kernels, wall, on_gpu, owner_of)
+
+
+def profile_of_totals(
+    source: str, kernels: Sequence[tuple[str, float, float]], wall: float | None, on_gpu: bool, owner_of: OwnerOf
+) -> KernelProfile | None:
+    """Return a profile from name, calls and seconds of each kernel of a pass; None where they took no time.
+
+    `wall`: seconds of the pass, where they are known.
+    """
     total = sum(seconds for _, _, seconds in kernels)
     if total <= 0:
         return None
@@ -48,7 +59,6 @@ def kernel_profile(answer: dict[str, Any], owner_of: OwnerOf) -> KernelProfile |
         )
         for name, calls, seconds in sorted(kernels, key=lambda kernel: -kernel[2])
     )
-    source = "torch.profiler (device kernels)" if on_gpu else "torch.profiler (CPU operators)"
     return KernelProfile(source=source, kernels=uses, seconds=total, findings=findings(Pass(uses, wall, on_gpu)))
 
 

@@ -10,3 +10,6 @@ BEST_CLASS = "ModelBest"
 #: Forward passes of one call under torch's profiler (runner/profile.py): one warms up.
 PROFILED_PASSES = 3
 PROFILED_FORWARDS = 1 + PROFILED_PASSES
+
+#: The environment's variable that has the path of Proton's session, without its ending, for who is to begin one.
+PROTON_SESSION = "HKBENCH_PROTON_SESSION"

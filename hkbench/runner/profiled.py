@@ -5,7 +5,8 @@ and how many `forwards`. The model gets its own parameters and the problem's own
 evaluator's comes to this process, and nothing that it computes goes back.
 
 On a GPU the last `forwards` passes stand between a marker kernel and the end. On NVIDIA they are what
-cudaProfilerStart and cudaProfilerStop enclose, so that ncu sees nothing else.
+cudaProfilerStart and cudaProfilerStop enclose, so that ncu sees nothing else. Triton's profiler begins and ends its
+session in this process.
 """
 
 from __future__ import annotations
@@ -29,12 +30,17 @@ if __name__ == "__main__":
     sys.modules["hipkittens_build"] = module_from_spec(spec)
     spec.loader.exec_module(sys.modules["hipkittens_build"])
 
+import importlib
 import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
 
 from hkbench.fastbuild.inside.patch_torch import enable_fast_builds_if_offered
+from hkbench.protocol.constants import PROTON_SESSION
 from hkbench.protocol.memory import mapped
 from hkbench.runner.capture import cpp_extension
 from hkbench.runner.load import load_file
@@ -59,8 +65,10 @@ def main(path: str) -> None:
         for _ in range(asked["warmups"]):
             model(*inputs)
         _begin(device)
-        for _ in range(asked["forwards"]):
-            model(*inputs)
+        with _session():
+            for _ in range(asked["forwards"]):
+                model(*inputs)
+            _finish(device)
         _end(device)
 
 
@@ -74,11 +82,26 @@ def _begin(device: torch.device) -> None:
         _check(torch.cuda.cudart().cudaProfilerStart())
 
 
-def _end(device: torch.device) -> None:
-    if device.type != "cuda":
+@contextmanager
+def _session() -> Iterator[None]:
+    """Have Triton's profiler look at the passes, where it is asked to."""
+    path = os.environ.get(PROTON_SESSION)
+    if path is None:
+        yield
         return
-    torch.cuda.synchronize(device)
-    if torch.version.cuda is not None:
+    proton = importlib.import_module("triton.profiler")
+    proton.start(path)
+    yield
+    proton.finalize()
+
+
+def _finish(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def _end(device: torch.device) -> None:
+    if device.type == "cuda" and torch.version.cuda is not None:
         _check(torch.cuda.cudart().cudaProfilerStop())
 
 
