@@ -18,31 +18,40 @@ from hkbench.devices.kernels import BLOCK, BLOCKS, DeviceKernels
 #: whole numbers, the bits of what is not negative are in the order of the values, and NaN's are the largest.
 SOURCE = r"""
 typedef unsigned long long u64;
+#define AT_ONCE 4  // elements of a thread whose loads are under way together
 union Bits {
     double value;
     u64 bits;
 };
+struct Half {
+    unsigned short bits;
+};
+struct Brain {
+    unsigned short bits;
+};
+__device__ double wide(double value) { return value; }
+__device__ double wide(float value) { return value; }
+__device__ double wide(Half half) {
 #ifdef __HIP_PLATFORM_AMD__
-__device__ double of_half(const void* from, u64 i) { return (double)((const _Float16*)from)[i]; }
+    union {
+        unsigned short bits;
+        _Float16 value;
+    } it;
+    it.bits = half.bits;
+    return (double)it.value;
 #else
-__device__ double of_half(const void* from, u64 i) {
     float value;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(((const unsigned short*)from)[i]));
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(half.bits));
     return value;
-}
 #endif
-__device__ double of_bfloat(const void* from, u64 i) {
+}
+__device__ double wide(Brain brain) {
     union {
         unsigned bits;
         float value;
-    } wide;
-    wide.bits = (unsigned)((const unsigned short*)from)[i] << 16;
-    return wide.value;
-}
-__device__ double element(const void* from, u64 kind, u64 i) {
-    if (kind == 0) return ((const double*)from)[i];
-    if (kind == 1) return ((const float*)from)[i];
-    return kind == 2 ? of_half(from, i) : of_bfloat(from, i);
+    } it;
+    it.bits = (unsigned)brain.bits << 16;
+    return it.value;
 }
 __device__ u64 magnitude(double value) {
     Bits it;
@@ -50,23 +59,57 @@ __device__ u64 magnitude(double value) {
     return it.bits & 0x7fffffffffffffffull;
 }
 __device__ u64 larger(u64 a, u64 b) { return a > b ? a : b; }
+struct Largest {
+    double scale;
+    u64 error, ratio;
+    __device__ void look(double want, double have) {
+        if (want == have) return;
+        const double off = want - have;
+        Bits size;
+        size.bits = magnitude(want);
+        error = larger(error, magnitude(off));
+        ratio = larger(ratio, magnitude(off / (size.value + scale)));
+    }
+};
+template <typename Want, typename Have>
+__device__ void compare(const void* wants, const void* haves, u64 count, u64 first, u64 step, Largest* found) {
+    const Want* want = (const Want*)wants;
+    const Have* have = (const Have*)haves;
+    u64 i = first;
+    for (; i + (AT_ONCE - 1) * step < count; i += AT_ONCE * step) {
+        Want w[AT_ONCE];
+        Have h[AT_ONCE];
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; ++k) {
+            w[k] = want[i + k * step];
+            h[k] = have[i + k * step];
+        }
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; ++k) found->look(wide(w[k]), wide(h[k]));
+    }
+    for (; i < count; i += step) found->look(wide(want[i]), wide(have[i]));
+}
+template <typename Want>
+__device__ void compare_by(
+    const void* want, const void* have, u64 kind, u64 count, u64 first, u64 step, Largest* found) {
+    if (kind == 0) compare<Want, double>(want, have, count, first, step, found);
+    else if (kind == 1) compare<Want, float>(want, have, count, first, step, found);
+    else if (kind == 2) compare<Want, Half>(want, have, count, first, step, found);
+    else compare<Want, Brain>(want, have, count, first, step, found);
+}
 extern "C" __global__ void errors(
     const void* want, u64 want_kind, const void* have, u64 have_kind, u64 count, u64 scale, u64* largest) {
     __shared__ u64 parts[2][BLOCK];
     const u64 first = (u64)blockIdx.x * blockDim.x + threadIdx.x, step = (u64)gridDim.x * blockDim.x;
-    Bits rms, size;
+    Bits rms;
     rms.bits = scale;
-    u64 error = 0, ratio = 0;
-    for (u64 i = first; i < count; i += step) {
-        const double wanted = element(want, want_kind, i), had = element(have, have_kind, i);
-        if (wanted == had) continue;
-        const double off = wanted - had;
-        size.bits = magnitude(wanted);
-        error = larger(error, magnitude(off));
-        ratio = larger(ratio, magnitude(off / (size.value + rms.value)));
-    }
-    parts[0][threadIdx.x] = error;
-    parts[1][threadIdx.x] = ratio;
+    Largest found = {rms.value, 0, 0};
+    if (want_kind == 0) compare_by<double>(want, have, have_kind, count, first, step, &found);
+    else if (want_kind == 1) compare_by<float>(want, have, have_kind, count, first, step, &found);
+    else if (want_kind == 2) compare_by<Half>(want, have, have_kind, count, first, step, &found);
+    else compare_by<Brain>(want, have, have_kind, count, first, step, &found);
+    parts[0][threadIdx.x] = found.error;
+    parts[1][threadIdx.x] = found.ratio;
     __syncthreads();
     for (unsigned half = blockDim.x / 2; half; half /= 2) {
         if (threadIdx.x < half)
@@ -77,14 +120,29 @@ extern "C" __global__ void errors(
     if (threadIdx.x == 0)
         for (int which = 0; which < 2; ++which) atomicMax(&largest[which], parts[which][0]);
 }
+template <typename T>
+__device__ double summed(const void* values, u64 count, u64 first, u64 step) {
+    const T* from = (const T*)values;
+    double sum = 0.0;
+    u64 i = first;
+    for (; i + (AT_ONCE - 1) * step < count; i += AT_ONCE * step) {
+        T part[AT_ONCE];
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; ++k) part[k] = from[i + k * step];
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; ++k) sum += wide(part[k]) * wide(part[k]);
+    }
+    for (; i < count; i += step) sum += wide(from[i]) * wide(from[i]);
+    return sum;
+}
 extern "C" __global__ void squares(const void* from, u64 kind, u64 count, double* total) {
     __shared__ double parts[BLOCK];
     const u64 first = (u64)blockIdx.x * blockDim.x + threadIdx.x, step = (u64)gridDim.x * blockDim.x;
-    double sum = 0.0;
-    for (u64 i = first; i < count; i += step) {
-        const double value = element(from, kind, i);
-        sum += value * value;
-    }
+    double sum;
+    if (kind == 0) sum = summed<double>(from, count, first, step);
+    else if (kind == 1) sum = summed<float>(from, count, first, step);
+    else if (kind == 2) sum = summed<Half>(from, count, first, step);
+    else sum = summed<Brain>(from, count, first, step);
     parts[threadIdx.x] = sum;
     __syncthreads();
     for (unsigned half = blockDim.x / 2; half; half /= 2) {
