@@ -22,7 +22,7 @@ def run(folder: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_small_batch(tmp_path: Path) -> None:
-    quick = ("--timing-runs", 3, "--warmup", 1, "--trials", 2, "--run-timeout", 20)
+    quick = ("--timing-runs", 3, "--warmup", 1, "--trials", 2, "--run-timeout", 20, "--busy-wait", 0, "--shapes", 0)
     done = run(tmp_path, "--problems", 9, 10, "--samples", 2, "--written", 0, "--", *quick)
     assert done.returncode == 0, done.stderr
     assert "4 candidates: 0 written, 2 equal, 2 contiguous, 0 scaled" in done.stdout

@@ -21,7 +21,9 @@ pytestmark = [
     pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="this kernel does not count waits"),
 ]
 
-SETTINGS = EvaluationSettings(track=Track.ANY, trials=1, timing_runs=10, timing_seconds=5.0, warmups=1, busy_wait=0.0)
+SETTINGS = EvaluationSettings(
+    track=Track.ANY, trials=1, timing_runs=10, timing_seconds=5.0, warmups=1, busy_wait=0.0, shapes=0
+)
 #: Long enough that the scheduler takes its processor away.
 PROBLEM = """
     import torch

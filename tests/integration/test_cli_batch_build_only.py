@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support import doors
-from support.compilers import hip_or_skip
+from support.compilers import empty_module, hip_or_skip
 from support.kittens_candidate import SCALE_ROWS
 from support.strategy_examples import EXAMPLES, Row, rows
 
@@ -28,15 +28,13 @@ __global__ __launch_bounds__(256) void twice(float *x) { x[blockIdx.x * 256 + th
 void launch(float *x) { twice<<<1, 256>>>(x); }
 """
 BINDING = """
-#include <pybind11/pybind11.h>
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {}
-"""
+EMPTY_MODULE"""
 extension = load_inline(name="twice", cpp_sources=BINDING, cuda_sources=HIP, no_implicit_headers=True)
 
 
 class ModelNew(nn.Module):
     pass
-'''
+'''.replace("EMPTY_MODULE", empty_module("twice"))
 KITTENS = (
     SCALE_ROWS
     + """

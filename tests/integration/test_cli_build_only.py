@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from support import doors
-from support.compilers import hip_or_skip
+from support.compilers import empty_module, hip_or_skip
 from support.isolation import surveyed
 from support.small_problems import AFFINE, problem_file
 
@@ -26,15 +26,13 @@ void launch(float *x) {
 }
 """
 BINDING = """
-#include <pybind11/pybind11.h>
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {}
-"""
+EMPTY_MODULE"""
 extension = load_inline(name="twice", cpp_sources=BINDING, cuda_sources=HIP, no_implicit_headers=True)
 
 
 class ModelNew(nn.Module):
     pass
-'''
+'''.replace("EMPTY_MODULE", empty_module("twice"))
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -74,13 +74,40 @@ void sums(uint64_t x, uint64_t y, int64_t rows, int columns) {
 void copy(uint64_t x, uint64_t y, int64_t n) { copied<<<(n + 255) / 256, 256>>>((const float*)x, (float*)y, n); }
 void graph() { hipGraph_t made; (void)hipGraphCreate(&made, 0); }
 """
+#: Without pybind11, whose headers a compiler reads for seconds.
 BINDING = r"""
-#include <pybind11/pybind11.h>
+#include <Python.h>
 #include <cstdint>
 void sums(uint64_t x, uint64_t y, int64_t rows, int columns);
 void copy(uint64_t x, uint64_t y, int64_t n);
 void graph();
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("sums", &sums); m.def("copy", &copy); m.def("graph", &graph); }
+
+static PyObject* call_sums(PyObject*, PyObject* given) {
+  unsigned long long x, y;
+  long long rows;
+  int columns;
+  if (!PyArg_ParseTuple(given, "KKLi", &x, &y, &rows, &columns)) return nullptr;
+  sums(x, y, rows, columns);
+  Py_RETURN_NONE;
+}
+static PyObject* call_copy(PyObject*, PyObject* given) {
+  unsigned long long x, y;
+  long long n;
+  if (!PyArg_ParseTuple(given, "KKL", &x, &y, &n)) return nullptr;
+  copy(x, y, n);
+  Py_RETURN_NONE;
+}
+static PyObject* call_graph(PyObject*, PyObject*) {
+  graph();
+  Py_RETURN_NONE;
+}
+static PyMethodDef methods[] = {
+    {"sums", call_sums, METH_VARARGS, nullptr},
+    {"copy", call_copy, METH_VARARGS, nullptr},
+    {"graph", call_graph, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "sums", nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr};
+PyMODINIT_FUNC PyInit_sums() { return PyModule_Create(&module); }
 """
 CODE = '''
 import ctypes

@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 import pytest
-from support.compilers import hip_or_skip
+from support.compilers import empty_module, hip_or_skip
 from support.kittens import kittens_or_skip
 from support.small_problems import AFFINE, problem_file
 
@@ -55,9 +55,7 @@ __global__ __launch_bounds__(1024) void turn(float *x, const int *from) {
 void launch(float *x, const int *from) { turn<<<1, 1024>>>(x, from); }
 """
 BINDING = """
-#include <pybind11/pybind11.h>
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {}
-"""
+EMPTY_MODULE"""
 extension = load_inline(
     name="turn", cpp_sources=BINDING, cuda_sources=HIP, no_implicit_headers=True,
     extra_cuda_cflags=[
@@ -68,7 +66,7 @@ extension = load_inline(
 
 class ModelNew(nn.Module):
     pass
-'''
+'''.replace("EMPTY_MODULE", empty_module("turn"))
 #: Places that only run time knows, in an array that is too large for registers: it has to be in scratch.
 SPILLING = """
   kittens::rv_fl<512> v;

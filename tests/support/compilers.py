@@ -1,4 +1,4 @@
-"""Run real compilers on sources that they refuse."""
+"""Run real compilers: on sources that they refuse, and on as little as they need."""
 
 from __future__ import annotations
 
@@ -21,6 +21,16 @@ def hip_or_skip(lost: str) -> HipToolchain:
         return find_hip()
     except ToolchainUnavailable as error:
         pytest.skip(f"NO HIP COMPILER, so {lost}: {error}")
+
+
+def empty_module(name: str) -> str:
+    """Return the C++ source of an extension with nothing in it; pybind11 alone would take seconds to read."""
+    rest = ", ".join(["nullptr"] * 5)
+    return (
+        "#include <Python.h>\n"
+        f'static PyModuleDef module = {{PyModuleDef_HEAD_INIT, "{name}", nullptr, -1, {rest}}};\n'
+        f"PyMODINIT_FUNC PyInit_{name}() {{ return PyModule_Create(&module); }}\n"
+    )
 
 
 def output_of(folder: Path, name: str, source: str, *command: str) -> str:
