@@ -3,7 +3,7 @@
 problem: matmul
 device: cpu
 backend: cpp
-outcome: suspect|wrong_values
+outcome: suspect|wrong_values|not_repeatable
 reason: put off|elements are wrong
 twin: cpu_row_matmul
 """
