@@ -106,11 +106,27 @@ def written(request: dict[str, Any]) -> Path:
 def test_ncu_needs_a_cage_with_sockets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layers: tuple[str, ...], expected: Profiler
 ) -> None:
-    monkeypatch.setattr(profiling, "choose", lambda *_: Choice(Profiler.NCU, "ncu", ("a better one is not there",)))
+    best = Choice(Profiler.NCU, "ncu", ("a better one is not there",))
+    monkeypatch.setattr(profiling, "choose", lambda *_, **__: best)
     choice = chosen(job(tmp_path, layers), H100)
     assert choice.profiler is expected
     assert choice.passed_over[0] == "a better one is not there"
     assert any("socket" in reason for reason in choice.passed_over) is (expected is Profiler.TORCH)
+
+
+@pytest.mark.parametrize(("backend", "expected"), [("triton", Profiler.PROTON), ("cuda", None)])
+def test_a_backend_brings_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: str, expected: Profiler | None
+) -> None:
+    asked: list[Profiler | None] = []
+
+    def choose(_kind: object, _arch: object, further: Profiler | None) -> Choice:
+        asked.append(further)
+        return Choice(Profiler.TORCH)
+
+    monkeypatch.setattr(profiling, "choose", choose)
+    chosen(job(tmp_path).model_copy(update={"backend": backend}), H100)
+    assert asked == [expected]
 
 
 @pytest.mark.parametrize(("sizes", "overrides"), [(SizeSet.FULL, {}), (SizeSet.CPU, {"rows": 3})])
