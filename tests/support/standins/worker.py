@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from hkbench.evaluation import profiling
 from hkbench.evaluation.worker import serve as serve
-from hkbench.profile import Choice, choose, plan
+from hkbench.profile import Choice, Profiler, choose, plan
 from hkbench.records import DeviceKind
 
 PART = {"ncu": (DeviceKind.CUDA, "sm_90"), "rocprofv3": (DeviceKind.ROCM, "gfx942")}
 
 
-def choose_for_a_gpu(_kind: DeviceKind, _arch: str | None) -> Choice:
+def choose_for_a_gpu(_kind: DeviceKind, _arch: str | None, further: Profiler | None) -> Choice:
     found = [choose(*part) for part in PART.values()]
     return next((choice for choice in found if choice.program is not None), found[0])
 
