@@ -114,7 +114,7 @@ def tolerance_for(
     rtol = plain.rtol
     eager = _bound(precise, native, plain, scale)
     if eager > 0.5 and scale is not None:
-        eager = largest_over(precise, native, plain.rtol, scale)
+        eager = largest_over(precise, native, rtol, scale)
     if not math.isfinite(eager):
         eager = compare_leaf(path, precise, native, plain, scale).worst
     if not math.isfinite(eager):

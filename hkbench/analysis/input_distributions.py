@@ -1,4 +1,4 @@
-"""Input distributions beside a problem's own: shifted, heavy-tailed, with outliers; all of them with planted extremes.
+"""Input distributions beside a problem's own: shifted, heavy-tailed, with outliers. What `draw` returns has extremes.
 
 A kernel that is right on one distribution only (a normaliser taken as known, a term that is near zero, a sum that never
 overflows) fails on another. What a tensor shows of its domain (sign, unit interval, zeros, probabilities, symmetry) is

@@ -21,7 +21,7 @@ from hkbench.records import DeviceFacts, Stage
 MAX_SHARE = 1 / 16
 #: Share of the device's memory that this process may keep for allocations to come while a runner allocates.
 MAX_IDLE_SHARE = 1 / 16
-MIN_FREE_SHARE = 1 / 4  #: of it that may be free, for a runner to have all that it may need
+MIN_FREE_SHARE = 1 / 4  #: of it that is free: then a runner has room without what is kept here
 #: Bytes a second at which a driver is taken to clear memory that a process gives back: it does so beside what runs
 #: next, of which calls of 7 ms took 0.3 to 1 ms longer on an H100.
 CLEARED = 5e11

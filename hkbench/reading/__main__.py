@@ -27,7 +27,7 @@ outputs, confinement, limits, static rules.
 | tolerance | float32 1e-4, float16 5e-3, bfloat16 1.6e-2 | float32 1e-4, float16 and bfloat16 1e-2 |
 | integers, booleans | exactly | by the tolerance of float32 |
 | NaN | where the reference has it | never passes |
-| inputs of trials | own, shifted, heavy-tailed, outliers; with planted extremes | own |
+| inputs of trials | own, shifted, heavy-tailed, outliers; with planted extremes, but for the first | own |
 | parameters | the reference's are loaded, and change | made under the same seed, and stay |
 
 """
