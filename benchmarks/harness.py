@@ -41,7 +41,8 @@ from hkbench.batch import run_batch
 from hkbench.batch.run import Batch
 from hkbench.cli.arguments import positive
 from hkbench.engine import LocalEvaluator
-from hkbench.engine.evaluator import EvaluationResult, OnStage
+from hkbench.engine.completion import EvaluationResult
+from hkbench.engine.evaluator import OnStage
 from hkbench.lab.prompting import Prompter
 from hkbench.llm.client import ALWAYS, Permit
 from hkbench.monitor.live import Watch

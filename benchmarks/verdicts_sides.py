@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks.kernelbench_verdict import TRIALS
 from benchmarks.verdicts_figures import HKBENCH, KERNELBENCH, Figure, failed, of_answer, of_verdict
 from hkbench.engine import LocalEvaluator
-from hkbench.engine.slots import BuildSlots, Devices, host_share
+from hkbench.engine.slots import BuildSlots, Devices, DeviceSlot, host_share
 from hkbench.errors import HkbenchError
 from hkbench.records import DeviceFacts, DeviceKind, EvaluationSettings, Problem, SlotTimes, Track, Verdict
 from hkbench.registry import default_backend
@@ -48,20 +48,20 @@ class Task:
 class Lending(Devices):
     """Lends a device to the task whose turn it is; tasks are known by their names in asyncio."""
 
-    def __init__(self, indexes: list[int]) -> None:
-        super().__init__(indexes)
+    def __init__(self, indexes: Sequence[int], each: int = 1) -> None:
+        super().__init__(indexes, each)
         self._turns: dict[str, asyncio.Event] = defaultdict(asyncio.Event)
         self._arrivals: dict[str, asyncio.Event] = defaultdict(asyncio.Event)
 
     @asynccontextmanager
-    async def one(self) -> AsyncIterator[int]:
+    async def one(self) -> AsyncIterator[DeviceSlot]:
         task = asyncio.current_task()
         assert task is not None
         name = task.get_name()
         self._arrivals[name].set()
         await self._turns[name].wait()
-        async with super().one() as index:
-            yield index
+        async with super().one() as slot:
+            yield slot
 
     def give(self, name: str) -> None:
         self._turns[name].set()

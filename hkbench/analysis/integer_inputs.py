@@ -12,6 +12,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
+import secrets
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -28,6 +29,12 @@ BY_CHANCE = 0.01  #: probability of distinct values above which they say nothing
 SHORT = 4.0  #: power of a uniform share of the longest that a ragged length is
 _LENGTHS = re.compile(r"(^|_|seq)len(gth)?s?($|_)")  #: in the name of a parameter of `forward`
 _DTYPES = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+
+
+def drawn_kinds(trials: int) -> list[str | None]:
+    """Draw how the integer inputs of each trial are made: of all but the first by one kind after the other."""
+    kinds = secrets.SystemRandom().sample(KINDS, len(KINDS))
+    return [None, *(kinds[number % len(kinds)] for number in range(trials - 1))]
 
 
 def has_integers(inputs: object) -> bool:

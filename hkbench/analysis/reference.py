@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from types import MappingProxyType, ModuleType
 from typing import Any
@@ -34,17 +34,23 @@ class Reference:
         device: torch.device,
         seed: int,
         shape: Constants = MappingProxyType({}),
+        on_host: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> None:
-        """Make the model; `shape` changes constants further than the `sizes` do."""
+        """Make the model; `shape` changes constants further than the `sizes` do.
+
+        What is done before it is moved to the device, where it may draw values for long, is done within `on_host`.
+        """
         self.problem = problem
         self.device = device
         self.constants: Constants = {**constants_in_force(sizes, problem), **shape}  #: that the file's own give way to
         self._namespace = _execute(problem, self.constants)
         torch.manual_seed(seed)
         try:
-            self.init_inputs = list(self._namespace["get_init_inputs"]())
-            torch.manual_seed(seed)  # as right before ModelNew is made, whatever the arguments took of it
-            self.model = self._namespace["Model"](*self.init_inputs).to(device)
+            with on_host():
+                self.init_inputs = list(self._namespace["get_init_inputs"]())
+                torch.manual_seed(seed)  # as right before ModelNew is made, whatever the arguments took of it
+                made = self._namespace["Model"](*self.init_inputs)
+            self.model = made.to(device)
         except Exception as error:
             raise ProblemError(f"{problem.path}: Model(*get_init_inputs()) raised {error!r}") from error
         self._precise_model: torch.nn.Module | None = None

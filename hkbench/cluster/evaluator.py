@@ -16,7 +16,8 @@ from hkbench.cluster.node import NodesDiffer
 from hkbench.cluster.pool import Pool, Tempo
 from hkbench.cluster.site import Node, Site
 from hkbench.device_kinds import model_of
-from hkbench.engine.evaluator import LOADED_AHEAD, EvaluationResult, OnStage, longest
+from hkbench.engine.completion import EvaluationResult
+from hkbench.engine.evaluator import LOADED_AHEAD, OnStage, longest
 from hkbench.errors import DeviceUnavailable, HkbenchError, WorkerLost
 from hkbench.records import (
     AnyEvent,
@@ -226,7 +227,8 @@ class ClusterEvaluator:
             keeps_profile=self._settings.keep_profile is not None,
         )
         for number in range(cards):
-            self._pool.add(self._site.card(node, number, cards, order), builds + LOADED_AHEAD)
+            beside = 0 if model_of(kind).on_host else self._settings.evaluations_per_gpu - 1
+            self._pool.add(self._site.card(node, number, cards, order), builds + LOADED_AHEAD + beside)
 
     def _agree(self) -> None:
         """Check that all cards are of one model. Raises NodesDiffer."""

@@ -14,8 +14,9 @@ from hkbench.compile_only.triton import compile_triton
 from hkbench.devices.targets import target_facts
 from hkbench.engine import factory
 from hkbench.engine.assembly import assembly_of
+from hkbench.engine.completion import EvaluationResult
 from hkbench.engine.confinement import Cages
-from hkbench.engine.evaluator import EvaluationResult, OnStage
+from hkbench.engine.evaluator import OnStage
 from hkbench.engine.private_folder import private_folder
 from hkbench.errors import InternalError, UsageError
 from hkbench.records import (

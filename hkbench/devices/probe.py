@@ -155,3 +155,8 @@ def versions() -> dict[str, str]:
     if torch.version.hip:
         found["hip"] = torch.version.hip
     return found
+
+
+def torch_device(facts: DeviceFacts) -> torch.device:
+    """Return what torch calls a device."""
+    return torch.device(model_of(facts.kind).torch_device(facts.index))

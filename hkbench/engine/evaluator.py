@@ -8,7 +8,6 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, closing, nullcontext
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -18,15 +17,14 @@ from hkbench import errors
 from hkbench.audit.records import ProblemAudit
 from hkbench.backends import Provision, find_backend
 from hkbench.device_kinds import DeviceModel, model_of
-from hkbench.engine.assembly import assembly_of
-from hkbench.engine.built_code import with_built_code
 from hkbench.engine.channel import Channel
+from hkbench.engine.completion import Completion, EvaluationResult
 from hkbench.engine.confinement import Cages, prefix, require, survey
 from hkbench.engine.emulation import EmulatedParts, find_emulation
 from hkbench.engine.guards import QUIET_KINETO, DeferredRunner, FurtherRunners, Guards, RunnersOnDemand, check_disk
 from hkbench.engine.preparation import PchBuilder
 from hkbench.engine.private_folder import private_folder
-from hkbench.engine.slots import BuildSlots, Devices, host_share
+from hkbench.engine.slots import BuildSlots, Devices, DeviceSlot, host_share
 from hkbench.engine.workers import DeviceWorkers, EvaluationSockets, chosen_devices
 from hkbench.evaluation import frames
 from hkbench.evaluation.job import OF_META_TENSORS, SOCKETS, EvaluateJob
@@ -58,7 +56,6 @@ UNHEARD_SECONDS = 5.0  #: after its limit, a process that answers to nobody ends
 NO_PROFILE = {"profile_slow": False, "profile_fast": False}  #: settings
 CANDIDATE = "candidate"  #: the private folder of its runner
 DEVICE_FOLDER = "emulated_device"  #: beside it, of the process that is an emulated GPU
-DEVICE_CODE, ASSEMBLY = "device_code", "assembly"  #: beside them: copies of what it built, for tools that read them
 
 #: glibc gives large freed blocks back to the system or not, by the history of its heap; a fresh page then costs more
 #: than the arithmetic on it, in one process and not in its twin. With these both sides keep what they have touched.
@@ -81,18 +78,6 @@ OnStage = Callable[[Stage, int | None], None]
 
 #: Told of the steps within a stage, in words: "trial 2 of 5".
 OnStep = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class EvaluationResult:
-    """The verdict, or for a build-only evaluation what the candidate wanted built."""
-
-    verdict: Verdict | None
-    extensions: tuple[object, ...] = ()  #: recorded calls, as the candidate's process told them
-    launched: frames.LaunchesCompiled | None = None
-    output: str | None = None
-    assembly: str | None = None  #: what the compiler made of it, where that is kept
-    turns: SlotTimes | None = None
 
 
 class LocalEvaluator:
@@ -154,8 +139,9 @@ class LocalEvaluator:
         self._preparation = PchBuilder(self.isolation, self._cages, self._slots, self._settings, kind, prepares)
         self._emulation = await asyncio.to_thread(find_emulation, self._model)
         self._guards = Guards(self._cages, self.device, self._memory, self._preparation, self._emulation)
+        self._completion = Completion(self.device, self._slots, self._cages)
         self._measuring = self._workers_of(self.devices)
-        self._measuring.start()
+        self._measuring.start(self._beside if self._prepares else 1)
         return self
 
     @property
@@ -169,12 +155,19 @@ class LocalEvaluator:
         An emulated device is a process for each evaluation: as many measurements as cores, builds among them.
         """
         self._slots = BuildSlots(self._builds, host_share(self._model))
-        self._loaded = asyncio.Semaphore(self._builds + LOADED_AHEAD * len(self.devices))
-        lanes = self._builds if self._model.emulates else 1
-        self._lent = Devices([facts.index for facts in self.devices] * lanes)
+        each = self._beside
+        self._loaded = asyncio.Semaphore(self._builds + (LOADED_AHEAD + each - 1) * len(self.devices))
+        each = self._builds if self._model.emulates else each
+        self._lent = Devices([facts.index for facts in self.devices], each)
+
+    @property
+    def _beside(self) -> int:
+        """The evaluations that use a device side by side, of which one is timed at a time; a CPU is not shared."""
+        return 1 if self._model.on_host else self._settings.evaluations_per_gpu
 
     def _workers_of(self, devices: tuple[DeviceFacts, ...]) -> DeviceWorkers:
-        return DeviceWorkers((self._workers, self._runners), lambda folder: self._guards.baseline(folder), devices)
+        servers = self._workers, self._runners
+        return DeviceWorkers(servers, lambda folder: self._guards.baseline(folder), devices)
 
     async def __aexit__(self, *_: object) -> None:
         if self._preparation is not None:
@@ -236,13 +229,13 @@ class LocalEvaluator:
         Raises:
             HkbenchError: the problem's code fails, it is too large for this machine, or it takes longer than `seconds`.
         """
-        device = nullcontext(0) if self._model.on_host else self._lent.one()  # an audit on a CPU measures no time
-        async with self._slots.build(), device as i:
+        on_cpu = nullcontext(DeviceSlot(0))  # an audit there measures no time
+        async with self._slots.build(), on_cpu if self._model.on_host else self._lent.one() as slot:
             job = frames.Audit(
                 problem=problem,
                 sizes=self.sizes,
                 device=self.device.kind,
-                index=i,
+                index=slot.device,
                 trials=self._settings.trials,
                 seconds=seconds + UNHEARD_SECONDS,
             )
@@ -301,26 +294,42 @@ class LocalEvaluator:
         asked = time.time()
         if build_only is None:
             await self.require(backend)
+        job = EvaluateJob(
+            problem=problem,
+            code=str(code.resolve()),
+            folder=str(folder / CANDIDATE),
+            backend=backend,
+            device=self.device.kind,
+            sizes=self.sizes,
+            settings=self._settings if profile else self._settings.model_copy(update=NO_PROFILE),
+            isolation=self.isolation,
+            build_only=build_only,
+            arch=arch,
+            emulation=None if self._emulation is None else self._emulation.told,
+            gpu=self._gpu,
+        )
+        beside = self._beside > 1 and build_only is None
+        try:
+            found = await self._once(job, folder, on_stage, asked, on_step)
+        except errors.DeviceUnavailable:
+            if not beside:
+                raise
+        else:
+            if not beside or not _lacked_memory(found.verdict):
+                return found
+        # Others may have had what it lacked of the device's memory.
+        return await self._once(job.model_copy(update={"alone": True}), folder, on_stage, asked, on_step)
+
+    async def _once(
+        self, job: EvaluateJob, folder: Path, on_stage: OnStage, asked: float, on_step: OnStep
+    ) -> EvaluationResult:
+        """Evaluate a candidate in a folder that is made for it and removed afterwards."""
         async with private_folder(folder) as private, self._loaded:
-            job = EvaluateJob(
-                problem=problem,
-                code=str(code.resolve()),
-                folder=str(private / CANDIDATE),
-                backend=backend,
-                device=self.device.kind,
-                sizes=self.sizes,
-                settings=self._settings if profile else self._settings.model_copy(update=NO_PROFILE),
-                isolation=self.isolation,
-                build_only=build_only,
-                arch=arch,
-                emulation=None if self._emulation is None else self._emulation.told,
-                gpu=self._gpu,
-            )
+            job = job.model_copy(update={"folder": str(private / CANDIDATE)})
             found = await self._evaluate(job, on_stage, asked, on_step)
             if found.verdict is not None and found.verdict.failure is not None:
-                self._blame_the_machine(backend, found.verdict.failure.kind, private)
-            found = self._with_provision(job, await self._with_built_code(job, found))
-            return await self._with_assembly(job, found)
+                self._blame_the_machine(job.backend, found.verdict.failure.kind, private)
+            return await self._completion.complete(found, job, self._served.get(job.backend))
 
     def _blame_the_machine(self, backend: BackendName, kind: FailureKind, private: Path) -> None:
         """Raise Unavailable where a candidate failed, and a tool that builds for its backend is gone, or the disk full.
@@ -346,10 +355,10 @@ class LocalEvaluator:
         turns = SlotTimes(asked=asked, building=building, loaded=time.time())
         with closing(spare), closing(ends):
             if isinstance(found, frames.Ready):
-                async with self._slots.measure(), self._lent.one() as index:
+                async with self._slots.measure(), self._lent.one() as slot:
                     lent = time.time()
-                    found = await self._measure(job, ends, index, on_stage, spare, on_step)
-                turns = turns.model_copy(update={"device": index, "lent": lent, "returned": time.time()})
+                    found = await self._measure(job, ends, slot, on_stage, spare, on_step)
+                turns = turns.model_copy(update={"device": slot.device, "lent": lent, "returned": time.time()})
         match found:
             case frames.Judged(verdict=verdict):
                 return EvaluationResult(verdict, turns=turns)
@@ -361,7 +370,7 @@ class LocalEvaluator:
         self,
         job: EvaluateJob,
         ends: EvaluationSockets,
-        index: int,
+        slot: DeviceSlot,
         on_stage: OnStage,
         spare: RunnersOnDemand,
         on_step: OnStep,
@@ -369,56 +378,23 @@ class LocalEvaluator:
         """Have the evaluator of a device measure what another one has loaded."""
         found: frames.Frame | None = None
         try:
-            async with await Channel.open(self._measuring.measure(index, ends.descriptors)) as channel:
+            async with await Channel.open(self._measuring.measure(slot, ends.descriptors)) as channel:
                 await channel.send(self._asked(job))
                 async with asyncio.timeout(longest(self._settings)):
-                    found = await self._until_news(channel, on_stage, spare, index, on_step)
+                    found = await self._until_news(channel, on_stage, spare, slot.device, on_step)
                     return found
         except TimeoutError as error:
             raise errors.WorkerLost(
-                f"device {index}: no verdict on {job.code} within {longest(self._settings):g} s; start the command "
-                "again, and if it comes to none again, please report it"
+                f"device {slot.device}: no verdict on {job.code} within {longest(self._settings):g} s; start the "
+                "command again, and if it comes to none again, please report it"
             ) from error
         finally:
             if not isinstance(found, frames.Judged) or not found.stays:
                 self.left_behind += found.left_behind if isinstance(found, frames.Judged) else ()
-                self._measuring.leave(index)
+                self._measuring.leave(slot)
 
     def _asked(self, job: EvaluateJob) -> frames.Evaluate:
         return frames.Evaluate(job=job, memory_bytes=self._memory)
-
-    async def _with_built_code(self, job: EvaluateJob, found: EvaluationResult) -> EvaluationResult:
-        """Add, on an AMD GPU, what the candidate's built device code says; its processes have ended."""
-        arch = self.device.arch
-        amd = self._model.runs_what_is_for(DeviceKind.ROCM)
-        read = find_backend(job.backend).reads_amd_code and amd
-        if found.verdict is None or arch is None or not read:
-            return found
-        folder = Path(job.folder)
-        async with self._slots.build():
-            verdict = await with_built_code(found.verdict, folder, folder.with_name(DEVICE_CODE), arch, self._cages)
-        return replace(found, verdict=verdict)
-
-    async def _with_assembly(self, job: EvaluateJob, found: EvaluationResult) -> EvaluationResult:
-        """Add what the compiler made of the candidate, where that is kept; its processes have ended."""
-        if found.verdict is None or not self._settings.keep_assembly:
-            return found
-        folder = Path(job.folder)
-        async with self._slots.build():
-            text = await assembly_of(folder, folder.with_name(ASSEMBLY), self.device.arch, self._cages)
-        return replace(found, assembly=text)
-
-    def _with_provision(self, job: EvaluateJob, found: EvaluationResult) -> EvaluationResult:
-        provision = self._served.get(job.backend)
-        if found.verdict is None or provision is None:
-            return found
-        conditions = found.verdict.conditions
-        update = {
-            "versions": conditions.versions | provision.versions,
-            "warnings": (*conditions.warnings, *provision.warnings),
-        }
-        conditions = conditions.model_copy(update=update)
-        return replace(found, verdict=found.verdict.model_copy(update={"conditions": conditions}))
 
     async def _until_news(
         self,
@@ -482,12 +458,24 @@ class LocalEvaluator:
         return self._preparation
 
 
+def _lacked_memory(verdict: Verdict | None) -> bool:
+    """Return whether a candidate failed for want of memory, at its problem's shape or at another one."""
+    if verdict is None:
+        return False
+    further = () if verdict.shapes is None else verdict.shapes.failed
+    failures = verdict.failure, *(one.failure for one in further)
+    return any(failure is not None and failure.kind is FailureKind.OUT_OF_MEMORY for failure in failures)
+
+
 def longest(settings: EvaluationSettings) -> float:
-    """Return after how many seconds a measuring evaluator has itself gone wrong: it ends a candidate earlier."""
+    """Return after how many seconds a measuring evaluator has itself gone wrong: it ends a candidate earlier.
+
+    It may have waited as long for each of those that share its device.
+    """
     limits = (
         2 * settings.evaluation_timeout,
         settings.build_timeout,
         settings.run_timeout,
         settings.profile_timeout,
     )
-    return sum(limits) + SILENT_SECONDS
+    return sum(limits) * settings.evaluations_per_gpu + SILENT_SECONDS

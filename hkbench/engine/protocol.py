@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
-from hkbench.engine.evaluator import EvaluationResult, OnStage
+from hkbench.engine.completion import EvaluationResult
+from hkbench.engine.evaluator import OnStage
 from hkbench.records import (
     BackendName,
     DeviceFacts,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from bisect import insort
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from enum import StrEnum
 
 from hkbench.device_kinds import DeviceModel
@@ -26,22 +28,31 @@ def host_share(model: DeviceModel) -> HostShare:
     return HostShare.ALL if model.on_host else HostShare.NONE
 
 
-class Devices:
-    """The devices of a run; each is lent to one measurement at a time."""
+@dataclass(frozen=True)
+class DeviceSlot:
+    """One of the evaluations that a device is lent to at a time."""
 
-    def __init__(self, indexes: list[int]) -> None:
-        self._free: asyncio.Queue[int] = asyncio.Queue()
-        for index in indexes:
-            self._free.put_nowait(index)
+    device: int
+    number: int = 0
+
+
+class Devices:
+    """The devices of a run; each is lent to up to `each` evaluations at a time."""
+
+    def __init__(self, indexes: Sequence[int], each: int = 1) -> None:
+        self._free = {index: list(range(each)) for index in indexes}
+        self._places = asyncio.Semaphore(len(indexes) * each)
 
     @asynccontextmanager
-    async def one(self) -> AsyncIterator[int]:
-        """Wait for a free device and lend it."""
-        index = await self._free.get()
-        try:
-            yield index
-        finally:
-            self._free.put_nowait(index)
+    async def one(self) -> AsyncIterator[DeviceSlot]:
+        """Wait for a slot of a device, of the one that has most, and lend it."""
+        async with self._places:
+            device = max(self._free, key=lambda index: len(self._free[index]))
+            number = self._free[device].pop(0)
+            try:
+                yield DeviceSlot(device, number)
+            finally:
+                insort(self._free[device], number)
 
 
 class BuildSlots:

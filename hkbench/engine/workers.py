@@ -1,11 +1,12 @@
 """Keep the processes that measure.
 
-One worker stays with each GPU for all candidates; on a CPU each measurement has its own.
+One worker stays with each slot of a GPU for all candidates; on a CPU each measurement has its own. Those of one GPU
+share it by locks in a folder (evaluation/sharing.py).
 
-With it stays a runner, for the baselines. Both have their contexts, and the evaluator has loaded its kernels, while the
-first candidates were built: together a second of a verdict on an H200. Whoever ends an evaluation otherwise than with
-a result that says so has another pair for the next one; so does a problem whose code changes something for good
-(evaluation/footprint.py).
+With a worker stays a runner, for the baselines. Both have their contexts, and the evaluator has loaded its kernels,
+while the first candidates were built: together a second of a verdict on an H200. Whoever ends an evaluation otherwise
+than with a result that says so has another pair for the next one; so does a problem whose code changes something for
+good (evaluation/footprint.py).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pathlib import Path
 
 from hkbench.device_kinds import model_of
 from hkbench.engine.guards import Guard
+from hkbench.engine.slots import DeviceSlot
 from hkbench.errors import DeviceUnavailable, WorkerLost
 from hkbench.evaluation import frames
 from hkbench.protocol import wire
@@ -64,79 +66,83 @@ class DeviceWorkers:
         self._workers, self._runners = servers
         self._guard = guard
         self._devices = {facts.index: facts for facts in devices}
-        self._control_sockets: dict[int, socket.socket] = {}
-        self._folders: dict[int, Path] = {}
+        self._control_sockets: dict[DeviceSlot, socket.socket] = {}
+        self._folders: dict[DeviceSlot, Path] = {}
+        self._shared: dict[int, Path] = {}  # the locks of a device that several workers share
         self._left: list[_RetiredWorker] = []
 
-    def start(self) -> None:
-        """Start the workers of GPUs, which take their devices beside what else there is to do.
+    def start(self, each: int = 1) -> None:
+        """Start `each` workers of every GPU, which take their devices beside what else there is to do.
 
         Raises:
             WorkerLost: the fork server is gone.
         """
-        for index in self._devices:
-            if self._is_reusable(index):
-                self._control_socket(index)
+        for slot in (DeviceSlot(index, number) for number in range(each) for index in self._devices):
+            if self._is_reusable(slot.device):
+                self._control_socket(slot)
 
-    def measure(self, index: int, ends: Sequence[int]) -> socket.socket:
-        """Give the evaluator of a device the `ends` of an evaluation; return the engine's end of a channel to it.
+    def measure(self, slot: DeviceSlot, ends: Sequence[int]) -> socket.socket:
+        """Give the evaluator of a slot the `ends` of an evaluation; return the engine's end of a channel to it.
 
         Raises:
             WorkerLost: no worker can be had.
         """
         ours, theirs = socket.socketpair()
         try:
-            self._give(index, [theirs.fileno(), *ends])
+            self._give(slot, [theirs.fileno(), *ends])
         except BaseException:
             ours.close()
             raise
         finally:
             theirs.close()
-        if not self._is_reusable(index):
-            self.leave(index)  # it ends after this one
+        if not self._is_reusable(slot.device):
+            self.leave(slot)  # it ends after this one
         return ours
 
-    def leave(self, index: int) -> None:
-        """Give the evaluator of a device nothing more; it ends when it has done what it has."""
-        if index in self._control_sockets:
-            left = _RetiredWorker(self._control_sockets.pop(index), self._folders.pop(index))
+    def leave(self, slot: DeviceSlot) -> None:
+        """Give the evaluator of a slot nothing more; it ends when it has done what it has."""
+        if slot in self._control_sockets:
+            left = _RetiredWorker(self._control_sockets.pop(slot), self._folders.pop(slot))
             left.dismiss()
             self._left.append(left)
 
     def close(self) -> None:
         """End all workers with their runners, and remove their folders. Waits `END_SECONDS` at most."""
-        for index in list(self._control_sockets):
-            self.leave(index)
+        for slot in list(self._control_sockets):
+            self.leave(slot)
         deadline = time.monotonic() + END_SECONDS
         for left in self._left:
             left.wait(max(0.0, deadline - time.monotonic()))
             left.close()
         self._left.clear()
+        for folder in self._shared.values():
+            _remove(folder)
+        self._shared.clear()
 
     def _is_reusable(self, index: int) -> bool:
         return not model_of(self._devices[index].kind).on_host
 
-    def _give(self, index: int, descriptors: list[int]) -> None:
+    def _give(self, slot: DeviceSlot, descriptors: list[int]) -> None:
         for _ in range(2):
-            control = self._control_socket(index)
+            control = self._control_socket(slot)
             try:
                 frames.send(control, frames.TakeEvaluation())
                 wire.send_descriptors(control, descriptors)
             except wire.PeerClosed:  # it ended while it had nothing to do
-                self.leave(index)
+                self.leave(slot)
             else:
                 return
-        raise WorkerLost(f"the evaluator of device {index} ends as soon as it begins; its message stands above")
+        raise WorkerLost(f"the evaluator of device {slot.device} ends as soon as it begins; its message stands above")
 
-    def _control_socket(self, index: int) -> socket.socket:
-        if index not in self._control_sockets:
+    def _control_socket(self, slot: DeviceSlot) -> socket.socket:
+        if slot not in self._control_sockets:
             self._tidy()
             (ours, theirs), (channel, runner), (control, guard) = (socket.socketpair() for _ in range(3))
             folder = Path(tempfile.mkdtemp(prefix="hkbench-baseline-"))
             try:
                 self._runners.fork([guard.fileno(), runner.fileno()], self._guard(folder))
                 self._workers.fork([theirs.fileno(), channel.fileno(), control.fileno()])
-                frames.send(ours, frames.ServeDevice(facts=self._devices[index]))
+                frames.send(ours, frames.ServeDevice(facts=self._devices[slot.device], shared=self._locks(slot)))
             except ForkServerLost as error:
                 ours.close()
                 _remove(folder)
@@ -144,8 +150,16 @@ class DeviceWorkers:
             finally:
                 for sock in (theirs, channel, runner, control, guard):
                     sock.close()
-            self._control_sockets[index], self._folders[index] = ours, folder
-        return self._control_sockets[index]
+            self._control_sockets[slot], self._folders[slot] = ours, folder
+        return self._control_sockets[slot]
+
+    def _locks(self, slot: DeviceSlot) -> str | None:
+        """Return the folder of the locks of a GPU's workers."""
+        if not self._is_reusable(slot.device):
+            return None
+        if slot.device not in self._shared:
+            self._shared[slot.device] = Path(tempfile.mkdtemp(prefix="hkbench-locks-"))
+        return str(self._shared[slot.device])
 
     def _tidy(self) -> None:
         ended = [left for left in self._left if left.wait(0.0)]

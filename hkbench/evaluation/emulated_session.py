@@ -24,6 +24,7 @@ from hkbench.evaluation.form import Leaf
 from hkbench.evaluation.host_made import Table
 from hkbench.evaluation.link import ProtocolError, RunnerExited, RunnerTimeout
 from hkbench.evaluation.session import CALL, MAX_SUCCESSIVE, Call, Session, draw_seed
+from hkbench.evaluation.sharing import DeviceShare
 from hkbench.evaluation.side import BaselineClient, RunnerClient
 from hkbench.protocol import messages
 from hkbench.protocol.memory import DTYPES, span
@@ -66,11 +67,12 @@ class EmulatedSession(Session):
         settings: EvaluationSettings,
         files: tuple[int, int],
         weights_seed: int,
+        share: DeviceShare,
         device: EmulatedDevice,
     ) -> None:
         """Take the device that executes the candidate's kernels."""
         self._reference_seconds = math.inf  # of processor time, the least of all calls
-        super().__init__(reference, sides, facts, settings, files, weights_seed)
+        super().__init__(reference, sides, facts, settings, files, weights_seed, share)
         self._emulated = device
         self._files = files
         self._least: float | None = None  # share of a call's output bytes that kernels wrote
@@ -319,10 +321,11 @@ def make_session(
     settings: EvaluationSettings,
     files: tuple[int, int],
     weights_seed: int,
+    share: DeviceShare,
     device: EmulatedDevice | None,
 ) -> Session:
     """Return a session on the device of the two sides, or on one that is emulated."""
-    arguments = (reference, sides, facts, settings, files, weights_seed)
+    arguments = (reference, sides, facts, settings, files, weights_seed, share)
     return Session(*arguments) if device is None else EmulatedSession(*arguments, device)
 
 

@@ -8,13 +8,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-import torch
-
 from hkbench.analysis.reference import Reference
 from hkbench.backends import find_backend
 from hkbench.backends.language import defined_kernels
 from hkbench.device_kinds import model_of
-from hkbench.devices.probe import versions
+from hkbench.devices.probe import torch_device, versions
 from hkbench.evaluation import failures
 from hkbench.evaluation.baselines import further_baselines
 from hkbench.evaluation.emulated_device import DeviceLost, EmulatedDevice
@@ -31,6 +29,7 @@ from hkbench.evaluation.refusal import forbidden
 from hkbench.evaluation.rehearsal import rehearse
 from hkbench.evaluation.session import Session, draw_seed
 from hkbench.evaluation.shapes import ShapeChecks, not_right
+from hkbench.evaluation.sharing import DeviceShare
 from hkbench.evaluation.side import BaselineClient, RunnerClient
 from hkbench.evaluation.source import require_python, source_of
 from hkbench.evaluation.timing import Timing
@@ -79,6 +78,7 @@ class CandidateEvaluation:
         tell: Callable[[str], None] = lambda _: None,
         emulated: EmulatedDevice | None = None,
         another: Callable[[], RunnerLink] | None = None,
+        share: DeviceShare | None = None,
     ) -> None:
         """Take over the runners.
 
@@ -88,6 +88,7 @@ class CandidateEvaluation:
         `loaded` is what another process's `load` came to, by `loaded` there; then `run` may follow at once.
 
         `enter` is told of each stage, `tell` of the steps within one. `baseline` has the device; only `run` needs it.
+        `share` is what the evaluation has of a device that others use.
         """
         self._job = job
         self._link = link
@@ -96,6 +97,7 @@ class CandidateEvaluation:
         self._emulated = emulated
         self._files = files
         self._another = another
+        self._share = share or DeviceShare()
         self._shapes: Shapes | None = None
         self._held: messages.MemoryHeld | None = None  # by the baseline's runner, once it was given back
         self._enter, self._tell = enter, tell
@@ -139,6 +141,7 @@ class CandidateEvaluation:
         """Return the rest, with the device to ourselves."""
         self._facts = facts
         self._link.ends = time.monotonic() + self._job.settings.evaluation_timeout
+        self._share.on_waited = self._link.put_off
         measured: Measurement | None = None
         trusted: TrustReport | None = None
         profile: KernelProfile | None = None
@@ -210,11 +213,12 @@ class CandidateEvaluation:
     def _timed(self, stage: Stage) -> Iterator[None]:
         self._stage = stage
         self._enter(stage)
-        start = time.perf_counter()
+        start = time.perf_counter() - self._share.waited
         try:
             yield
         finally:
-            self._times[stage] = self._times.get(stage, 0.0) + time.perf_counter() - start
+            seconds = time.perf_counter() - self._share.waited - start
+            self._times[stage] = self._times.get(stage, 0.0) + seconds
 
     def _load(self) -> None:
         with self._timed(Stage.PARSE):
@@ -280,14 +284,15 @@ class CandidateEvaluation:
         job = self._job
         with self._timed(Stage.LOAD):
             weights_seed = draw_seed()
-            self._reference = Reference(job.problem, job.sizes, torch_device(facts), weights_seed)
+            on_host = self._share.unused
+            self._reference = Reference(job.problem, job.sizes, torch_device(facts), weights_seed, on_host=on_host)
             assert self._baseline is not None
             baseline = BaselineClient(self._baseline, job.settings, str(job.problem.path))
             candidate = RunnerClient(self._link, job.settings)
             candidate.on_build = lambda: self._enter(Stage.BUILD)
             candidate.on_built = lambda: self._enter(self._stage)
             sides = (candidate, baseline)
-            arguments = (self._reference, sides, facts, job.settings, self._files, weights_seed)
+            arguments = (self._reference, sides, facts, job.settings, self._files, weights_seed, self._share)
             self._session = make_session(*arguments, self._emulated)
             self._session.tell = self._tell
             self._session.prepare()
@@ -301,7 +306,7 @@ class CandidateEvaluation:
         with self._timed(Stage.SHAPES):
             self.release()
             links = (self._link, self._baseline)
-            told = (self._memory_bytes, self._text, self._built, self._emulated)
+            told = (self._memory_bytes, self._text, self._built, self._share, self._emulated)
             checks = ShapeChecks(self._job, facts, links, self._another, *told)
             checks.tell = self._tell
             self._shapes = checks.check()
@@ -310,7 +315,7 @@ class CandidateEvaluation:
     def _measure(self) -> tuple[Measurement, TrustReport]:
         assert self._session is not None
         session = self._session
-        with self._timed(Stage.TIME):
+        with self._timed(Stage.TIME), self._share.alone():
             session.prepare_baseline()
             self._evidence = CandidateContext(session, self._job, self._text, self._built)
             measured, trusted = self._assessed(session, self._evidence)
@@ -327,7 +332,7 @@ class CandidateEvaluation:
         names = self._job.settings.further_baselines
         if not names or trusted.refusal is not None:
             return ()
-        with self._timed(Stage.TIME):
+        with self._timed(Stage.TIME), self._share.alone():
             return further_baselines(self._session, names, measured.speedup)
 
     def _assessed(self, session: Session, evidence: CandidateContext) -> tuple[Measurement, TrustReport]:
@@ -373,7 +378,8 @@ class CandidateEvaluation:
         on_cpu = model_of(self._job.device).on_host
         defined = defined_kernels(self._text, self._job.backend)
         owner_of = owner_of_operator if on_cpu else owner_of_kernel(defined, self._evidence.built)
-        return profiled(self._job, self._session, self._profiler, self._facts, owner_of, self._tell)
+        with self._share.alone():
+            return profiled(self._job, self._session, self._profiler, self._facts, owner_of, self._tell)
 
     def built(self) -> Built:
         """Return what came of a build that is not measured; ends the runners."""
@@ -387,6 +393,7 @@ class CandidateEvaluation:
         Raises:
             WorkerLost, RuntimeError: of the baseline's runner, of the driver.
         """
+        self._share.forget()
         if self._held is None and self._session is not None:
             self._held = self._session.release()
         return self._held
@@ -489,8 +496,3 @@ class CandidateEvaluation:
             not_checked=tuple(not_checked),
             warnings=tuple(warnings),
         )
-
-
-def torch_device(facts: DeviceFacts) -> torch.device:
-    """Return what torch calls a device."""
-    return torch.device(model_of(facts.kind).torch_device(facts.index))

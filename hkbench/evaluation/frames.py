@@ -160,6 +160,7 @@ class ServeDevice(Frame):
     """
 
     facts: DeviceFacts
+    shared: str | None = None  #: the folder of the locks of those that use the device too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,6 +57,7 @@ class EvaluateJob(Record):
     build_only: Literal["capture", "real", "launch"] | None = None
     arch: str | None = None
     emulation: Emulation | None = None
+    alone: bool = False  #: no other evaluation uses its device meanwhile
     gpu: dict[str, object] = {}  #: properties of the GPU that it will have, as PyTorch names them
 
 

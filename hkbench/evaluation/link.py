@@ -124,7 +124,7 @@ class RunnerLink:
     def __init__(
         self, channel: socket.socket, control: socket.socket, said: bytes = b"", build_seconds: float = 0.0
     ) -> None:
-        """Take over the channel; `said` and `build_seconds` are what another process's link to this runner had."""
+        """Take over the channel; `said` and `build_seconds`: what another process's link to this runner had."""
         self._channel = channel
         self._control = control
         self._end: RunnerEnd | None = None
@@ -136,13 +136,18 @@ class RunnerLink:
         self.builds = 0  #: that this link was told of
         #: Told of memory that the runner shows, or gives up (no descriptor): address, bytes, descriptor.
         self.on_segment: Callable[[int, int, int | None], None] | None = None
-        #: When all requests together have to be answered, by time.monotonic. Builds put it off; None: never.
+        #: When all requests together have to be answered, by time.monotonic. Builds and waits put it off; None: never.
         self.ends: float | None = None
 
     @property
     def said(self) -> bytes:
         """What the guard sent behind its last whole line; the next process to use this runner reads on from there."""
         return self._said
+
+    def put_off(self, seconds: float) -> None:
+        """Give all requests together longer: something took these seconds that is not the candidate's."""
+        if self.ends is not None:
+            self.ends += seconds
 
     def request(
         self,
@@ -228,7 +233,7 @@ class RunnerLink:
                     now = time.monotonic()
                     self.build_seconds += now - began
                     deadline = now + left
-                    self.ends = None if self.ends is None else self.ends + now - began
+                    self.put_off(now - began)
             elif event == "begun" and gated is not None and not begun:
                 due = time.monotonic() + HOLD_SECONDS
                 begun = True

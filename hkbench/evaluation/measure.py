@@ -15,14 +15,15 @@ from hkbench.records import Contention, Interval, Readback, Timing
 from hkbench.stats import median_interval, ratio_of_medians
 
 MAX_ROUNDS = 3
-#: Pairs after which a GPU's first round may end, if that is `NARROW` already.
-FIRST_RUNS = 40
+#: Pairs of a GPU's first round. Of slow calls, of which so many took `SLOW_SECONDS`, they may be enough.
+FIRST_RUNS = 10
+SLOW_SECONDS = 1.0
+SECOND_RUNS = 30  #: of its second round, after which that of quicker calls may be enough
 NARROW = 0.005  #: half of the interval of the speed-up over the speed-up; what more runs may add does not matter
 MIN_HALF_INTERVAL = 0.002  #: not even where it is not settled which side is faster
 #: Of the error that no number of runs narrows: what they leave makes an interval 1.4 times as wide at most.
 ENOUGH_OF_FIXED = 1.0
 MIN_RUNS = 5
-MIN_SECONDS = 1e-7  #: seconds that a call takes at least: what is left of a shorter one is the clock's resolution
 WIDE_INTERVAL = 0.1
 
 
@@ -52,11 +53,14 @@ class Samples:
         assert seconds is not None
         self.add(seconds, seconds, Stamps(wall=seconds))
 
-    def less(self, overhead: float) -> Samples:
-        """Return the same calls, each shorter by the seconds that a call costs by itself."""
+    def less(self, overhead: float, resolution: float = 0.0) -> Samples:
+        """Return the same calls, each shorter by the seconds that a call costs by itself.
+
+        What is left of one is no less than the clock's resolution: so short a call took between nothing and that.
+        """
         if not overhead:
             return self
-        seconds = [max(MIN_SECONDS, span - overhead) for span in self.seconds]
+        seconds = [max(resolution, span - overhead) for span in self.seconds]
         return Samples(seconds, list(seconds), list(self.wall), list(self.rest), self.by_answer)
 
     def add(self, seconds: float, idle: float, stamps: Stamps) -> None:
@@ -110,7 +114,7 @@ def rounds(asked: int | None, model: DeviceModel) -> tuple[int, ...]:
     """Return the pairs of each round. What the user asks for is the least that is made."""
     runs = asked or model.default_runs
     if asked is None and not model.on_host:
-        return (FIRST_RUNS, runs - FIRST_RUNS, *[runs] * (MAX_ROUNDS - 1))
+        return (FIRST_RUNS, SECOND_RUNS, runs - FIRST_RUNS - SECOND_RUNS, *[runs] * (MAX_ROUNDS - 1))
     return (runs,) * MAX_ROUNDS
 
 
@@ -163,7 +167,7 @@ def conclude(
     `overhead`: seconds of each call of either side that are not the forward pass's. `unreported`: seconds of each of
     the candidate's calls that its runner did not report (evaluation/clocks.py); they are part of its time.
     """
-    left, reported = left.less(overhead), right.less(overhead)
+    left, reported = left.less(overhead, model.resolution), right.less(overhead, model.resolution)
     right = reported.less(-unreported)
     warnings = []
     if unreported:

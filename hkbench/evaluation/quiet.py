@@ -9,6 +9,9 @@ import torch
 LOOKS = 3
 SLOWER = 8.0
 SLACK = 5e-4  #: seconds; below a time slice of another context's kernel, far above the jitter of a launch
+#: Seconds that the kernel took at least, of all that this process has tried: other evaluations may use a device while
+#: one learns what is usual there, the first of them before there is a candidate.
+_LEAST: dict[torch.device, float] = {}
 
 
 class IdleProbe:
@@ -26,7 +29,8 @@ class IdleProbe:
         if self._gpu:
             self._cell = torch.zeros(1, device=device)
             self._once()
-            self._usual = min(self._once() for _ in range(20))
+            now = min(self._once() for _ in range(20))
+            self._usual = _LEAST[device] = min(now, _LEAST.get(device, now))
 
     def look(self) -> None:
         """Count a look, and whether the device was busy."""

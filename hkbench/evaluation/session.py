@@ -24,6 +24,7 @@ from hkbench.evaluation.link import Samples
 from hkbench.evaluation.parameters import CandidateParameters
 from hkbench.evaluation.quiet import IdleProbe
 from hkbench.evaluation.shared_memory import SharedMemory
+from hkbench.evaluation.sharing import DeviceShare
 from hkbench.evaluation.side import BaselineClient, RunnerClient, device_request, times_of
 from hkbench.evaluation.taking import taken, why_unreadable
 from hkbench.protocol import messages
@@ -72,8 +73,9 @@ class Session:
         settings: EvaluationSettings,
         files: tuple[int, int],
         weights_seed: int,
+        share: DeviceShare,
     ) -> None:
-        """Take `sides`, the candidate's and the baseline's, neither on the device yet."""
+        """Take `sides`, the candidate's and the baseline's, neither on the device yet, and the `share` in that."""
         self.reference = reference
         self.side, self.baseline = sides
         self.facts = facts
@@ -95,6 +97,8 @@ class Session:
         self._drawn: tuple[int, Drawn] | None = None  # for the first trial
         inputs = reference.inputs(draw_seed())
         outputs = self.run_reference(inputs)
+        self.share = share
+        share.need((inputs, outputs, own_state), facts.memory_bytes, settings.evaluations_per_gpu)
         self._may_share = reference.shares_memory
         self.memory = SharedMemory(reference, (inputs, outputs), files, self.flush_bytes, facts, settings.host_copies)
         self.regions = self.memory.regions
@@ -155,7 +159,9 @@ class Session:
         for work in (partial(self.side.finish, self._device_request), partial(self.memory.open, self.side)):
             if isinstance(answer := work(), messages.Raised):
                 raise failures.from_exception(Stage.LOAD, answer)
-        self.parameters.match(self.side.ask(Stage.LOAD, self._construct()))
+        with self.share.unused():  # a processor draws its parameters, which takes long where they are many
+            made = self.side.ask(Stage.LOAD, self._construct())
+        self.parameters.match(made)
         if self.contract.loads_parameters:
             self.parameters.load()
         self.side.ask(Stage.LOAD, self._bind())
@@ -280,7 +286,7 @@ class Session:
 
     def _make_trials(self, plans: Sequence[TrialPlan]) -> None:
         self.side.ask(Stage.RUN, messages.Watch(on=True))
-        kinds = drawn_kinds(len(plans))
+        kinds = integer_inputs.drawn_kinds(len(plans))
         for number, plan in enumerate(plans, 1):
             self.tell(f"trial {number} of {len(plans)}")
             self.parameters.use(plan.parameters)
@@ -409,6 +415,7 @@ class Session:
         runs; without `keep` the outputs are not copied, and the inputs not looked at. What is left of them in the
         shared regions the candidate knows, and the baseline's next call overwrites it.
         """
+        self.share.pause()
         gated = self.memory.gated(self.side, inputs) if request is CALL else None
 
         def reveal() -> None:
@@ -477,12 +484,6 @@ class Session:
             message = f"forward changed its input {changed} in place; inputs have to stay as they were given"
             self.contract.demand(failures.failed(Stage.COMPARE, FailureKind.INPUT_MODIFIED, message, trial=trial))
         return leaves_of(described, self._form)
-
-
-def drawn_kinds(trials: int) -> list[str | None]:
-    """Draw how the integer inputs of each trial are made: of all but the first by one kind after the other."""
-    kinds = secrets.SystemRandom().sample(integer_inputs.KINDS, len(integer_inputs.KINDS))
-    return [None, *(kinds[number % len(kinds)] for number in range(trials - 1))]
 
 
 def _tensors(leaves: Leaves) -> dict[str, torch.Tensor]:

@@ -29,6 +29,7 @@ from hkbench.evaluation.job import EvaluateJob
 from hkbench.evaluation.link import ProtocolError, RunnerEnd, RunnerExited, RunnerLink, RunnerTimeout
 from hkbench.evaluation.measure import Measurement
 from hkbench.evaluation.session import Session, draw_seed
+from hkbench.evaluation.sharing import DeviceShare
 from hkbench.evaluation.side import BaselineClient, RunnerClient
 from hkbench.evaluation.timing import Effort, Timing
 from hkbench.evaluation.trust import CandidateContext, assess, compare_clocks, name_kernels
@@ -67,11 +68,12 @@ class ShapeChecks:
         memory_bytes: int,
         text: str,
         built: BuildFolder,
+        share: DeviceShare,
         emulated: EmulatedDevice | None,
     ) -> None:
         """Take the `links` to candidate and baseline, and who forks `another` runner of the candidate's.
 
-        `emulated` executes its kernels where no GPU does.
+        `emulated` executes its kernels where no GPU does, `share` is what the evaluation has of one that others use.
         """
         self._job, self._facts = job, facts
         self._model = model_of(facts.kind)
@@ -83,6 +85,7 @@ class ShapeChecks:
         self._another = another
         self._memory_bytes = memory_bytes
         self._text, self._built, self._emulated = text, built, emulated
+        self._share = share
         self.tell: Callable[[str], None] = lambda _: None  #: told of each shape, for whoever waits
         pairs = PAIRS_ON_HOST if self._model.on_host else PAIRS
         self._effort = Effort(rounds=(pairs,), traced=1, seconds=0.3)
@@ -97,11 +100,11 @@ class ShapeChecks:
         Raises:
             WorkerLost, DeviceUnavailable: the machine failed, not the candidate.
         """
-        seed, ends = draw_seed(), time.monotonic() + MAX_SECONDS
+        seed, ends = draw_seed(), time.monotonic() - self._share.waited + MAX_SECONDS
         results: list[ShapeResult] = []
         why: list[str] = []
         for number, tries in enumerate(self._planned(seed, why), 1):
-            if time.monotonic() > ends:
+            if time.monotonic() - self._share.waited > ends:
                 why.append(f"the {MAX_SECONDS:g} s for further shapes were over after {number - 1}")
                 break
             if self._link is None and self._emulated is not None:
@@ -156,7 +159,8 @@ class ShapeChecks:
         return why
 
     def _reference(self, shape: Shape, device: torch.device) -> Reference:
-        return Reference(self._job.problem, self._job.sizes, device, self._weights_seed, shape.constants)
+        job, on_host = self._job, self._share.unused
+        return Reference(job.problem, job.sizes, device, self._weights_seed, shape.constants, on_host)
 
     def _unfit(self, shape: Shape, reference: Reference) -> str | None:
         """Return why nothing can be judged at a shape. Raises ProblemError, torch.OutOfMemoryError.
@@ -183,8 +187,8 @@ class ShapeChecks:
         with _memory_files() as files:
             session: Session | None = None
             try:
-                sides, seed = self._sides(), self._weights_seed
-                session = make_session(reference, sides, self._facts, self._settings, files, seed, self._emulated)
+                told = self._facts, self._settings, files, self._weights_seed, self._share, self._emulated
+                session = make_session(reference, self._sides(), *told)
                 if self._model.on_host:
                     session.plant_nothing()
                 session.prepare()
@@ -217,11 +221,12 @@ class ShapeChecks:
             _, session.foreign = name_kernels(evidence, session.kernels)
             refused = session.not_own() if self._job.settings.track is Track.OWN else None
             return shape.model_copy(update={"failure": refused})
-        session.prepare_baseline()
-        measured, refused = self._assessed(session, evidence)
-        if refused is not None:
-            session.forget_suspicions()
+        with self._share.alone():
+            session.prepare_baseline()
             measured, refused = self._assessed(session, evidence)
+            if refused is not None:
+                session.forget_suspicions()
+                measured, refused = self._assessed(session, evidence)
         if refused is not None and self._model.on_host and refused.kind in CLOCK:
             return shape.model_copy(update={"untimed": refused.message})
         if refused is not None:

@@ -125,8 +125,7 @@ class RunnerClient:
 
     def grant(self, seconds: float) -> None:
         """Put off the time by which all requests have to be answered."""
-        if self._link.ends is not None:
-            self._link.ends += seconds
+        self._link.put_off(seconds)
 
     def queued(self) -> dict[int, tuple[int, int]] | None:
         """Return, by thread of the runner, how long it had a processor and waited for one; see `RunnerLink.queued`."""

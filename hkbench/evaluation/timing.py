@@ -19,7 +19,16 @@ from hkbench.device_kinds import model_of
 from hkbench.evaluation.clocks import unreported
 from hkbench.evaluation.contention import NOT_COUNTED, Watch, settled
 from hkbench.evaluation.link import Samples as Sampled
-from hkbench.evaluation.measure import MIN_RUNS, Measurement, Samples, conclude, interleave, rounds
+from hkbench.evaluation.measure import (
+    FIRST_RUNS,
+    MIN_RUNS,
+    SLOW_SECONDS,
+    Measurement,
+    Samples,
+    conclude,
+    interleave,
+    rounds,
+)
 from hkbench.evaluation.readback import ClockLog, clock_warnings
 from hkbench.evaluation.session import CALL, Call, Session, draw_seed
 from hkbench.evaluation.side import RunnerClient, times_of
@@ -155,7 +164,8 @@ class Timing:
         left, right = Samples(), Samples()
         before = self._gpu()
         log = ClockLog(session.facts)
-        for number, runs in enumerate(self._effort.rounds or rounds(asked, model)):
+        planned, began = self._effort.rounds or rounds(asked, model), time.monotonic()
+        for number, runs in enumerate(planned):
             self._runs = runs
             self._draw_places()
             session.tell(f"round {number + 1}, up to {self._runs} runs of each side")
@@ -171,6 +181,8 @@ class Timing:
             )
             left.extend(more[0])
             right.extend(more[1])
+            if number == 0 and planned[1:] and runs == FIRST_RUNS and time.monotonic() - began < SLOW_SECONDS:
+                continue
             more_time = unreported(left, right, model) if other is None else 0.0
             found = conclude(left, right, clock, session.settings.warmups, model, self._overhead(), more_time)
             if found.enough(asked or model.default_runs, cut=len(more[0].seconds) < self._runs):

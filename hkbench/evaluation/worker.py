@@ -15,6 +15,7 @@ import socket
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 
 import torch  # forks share it
 
@@ -22,14 +23,15 @@ from hkbench import errors
 from hkbench.analysis.facts import problem_facts
 from hkbench.audit.audit import audit_problem
 from hkbench.device_kinds import model_of
-from hkbench.devices.probe import available_kind, probe
+from hkbench.devices.probe import available_kind, probe, torch_device
 from hkbench.evaluation import frames
 from hkbench.evaluation.emulated_device import EmulatedDevice, emulate
-from hkbench.evaluation.evaluate import CandidateEvaluation, torch_device
+from hkbench.evaluation.evaluate import CandidateEvaluation
 from hkbench.evaluation.footprint import Footprint
 from hkbench.evaluation.job import ENDS, FILES, OF_META_TENSORS, Loaded
 from hkbench.evaluation.link import Answer, ProtocolError, RunnerExited, RunnerLink, RunnerTimeout, read_answer
 from hkbench.evaluation.profiling import ProfilerHandle
+from hkbench.evaluation.sharing import DeviceShare
 from hkbench.evaluation.side import device_request
 from hkbench.evaluation.warm import warm
 from hkbench.protocol import messages, wire
@@ -93,7 +95,7 @@ def _dispatch(engine: socket.socket, job: frames.Frame, fds: tuple[int, ...]) ->
             channel, control = (socket.socket(fileno=fd) for fd in fds)
             baseline = RunnerLink(channel, control)
             try:
-                DeviceWorker(job.facts, baseline).serve(engine)
+                DeviceWorker(job.facts, baseline, job.shared).serve(engine)
             finally:
                 baseline.end()
             os._exit(0)  # the door is closed, and nobody behind it
@@ -147,6 +149,7 @@ def _evaluation(
     files: tuple[int, int],
     baseline: RunnerLink | None = None,
     loaded: Loaded | None = None,
+    share: DeviceShare | None = None,
 ) -> CandidateEvaluation:
     channel, control, profiler_channel, profiler_control, device, further = sockets
     link = RunnerLink(channel, control)
@@ -171,16 +174,18 @@ def _evaluation(
     job, memory_bytes = asked.job, asked.memory_bytes
     emulated = None if job.emulation is None else EmulatedDevice(device, job.emulation)
     return CandidateEvaluation(
-        job, link, baseline, profiler, files, enter, memory_bytes, loaded, tell, emulated, another
+        job, link, baseline, profiler, files, enter, memory_bytes, loaded, tell, emulated, another, share
     )
 
 
 class DeviceWorker:
     """An evaluator that stays with a device, and with it the runner of its baselines."""
 
-    def __init__(self, facts: DeviceFacts, baseline: RunnerLink) -> None:
+    def __init__(self, facts: DeviceFacts, baseline: RunnerLink, shared: str | None = None) -> None:
+        """Take the runner of baselines, and the folder of the locks by which the device is `shared`."""
         self._facts = facts
         self._baseline = baseline
+        self._share = DeviceShare(torch_device(facts), None if shared is None else Path(shared))
         self._first: Footprint | None = None  # None: for one evaluation only
         self._held = messages.MemoryHeld(device_bytes=0, host_bytes=0)  # by the runner, before its first baseline
         self._error: Exception | None = None  # of the device; whoever wants to measure on it is told
@@ -188,7 +193,8 @@ class DeviceWorker:
     def serve(self, control: socket.socket) -> None:
         """Measure what comes by the door, until that is closed or an evaluation leaves more behind than it may."""
         try:
-            self._take()
+            with self._share.evaluation():  # to take it is work on the device
+                self._take()
         except (RunnerExited, RunnerTimeout, ProtocolError) as error:
             why = f"the process that times baselines did not take {self._facts.name}: {error}"
             self._error = errors.WorkerLost(f"{why}; `hkbench doctor` shows whether candidates can be confined here")
@@ -255,12 +261,13 @@ class DeviceWorker:
             raise frames.failure(asked)
         if not model_of(self._facts.kind).on_host:
             torch.cuda.set_device(torch_device(self._facts))  # what names no device, a problem's code too, means this
-        judged, held = self._run(_evaluation(engine, asked, sockets, files, self._baseline, loaded))
-        if self._first is None or held is None:
-            return judged
-        # Nothing refers to the evaluation any more, nor to what it had of the device.
-        left = list(self._first.exceeded_by(Footprint.of(torch_device(self._facts), held)))
-        return replace(judged, stays=not left, left_behind=left)
+        with self._share.evaluation(asked.job.alone):
+            judged, held = self._run(_evaluation(engine, asked, sockets, files, self._baseline, loaded, self._share))
+            if self._first is None or held is None:
+                return judged
+            # Nothing refers to the evaluation any more, nor to what it had of the device.
+            left = list(self._first.exceeded_by(Footprint.of(torch_device(self._facts), held)))
+            return replace(judged, stays=not left, left_behind=left)
 
     def _run(self, evaluation: CandidateEvaluation) -> tuple[frames.Judged, messages.MemoryHeld | None]:
         """Return the verdict, and what the baseline's runner has then; `None`: the next one needs a new process."""

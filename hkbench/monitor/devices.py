@@ -16,31 +16,38 @@ from hkbench.store.sanitize import one_line
 from hkbench.store.state import RunState
 
 
+class SampleNow(Record):
+    """A sample that a device is lent to."""
+
+    key: SampleKey
+    stage: Stage | None
+    seconds: float  #: since it came to this stage
+
+
 class DeviceNow(Record):
     """One device at one moment."""
 
     index: int  #: in the run
     name: str
-    key: SampleKey | None = None  #: the sample that it is lent to
-    stage: Stage | None = None
-    seconds: float | None = None  #: since the sample came to this stage
+    samples: tuple[SampleNow, ...] = ()  #: that it is lent to
     reading: Reading | None = None  #: `None` where its driver was not asked
 
 
 def devices_now(state: RunState, now: float, readings: Mapping[int, Reading]) -> tuple[DeviceNow, ...]:
     """Return the devices by index, as the journal names them; of a finished run none has a sample."""
     measured = state.measured
-    found = []
-    for place in state.devices:
-        key, sample = measured.get(place.index, (None, None))
-        found.append(
-            DeviceNow(
-                index=place.index, name=place.name, key=key, stage=sample.stage if sample is not None else None,
-                seconds=max(0.0, now - sample.since) if sample is not None else None,
-                reading=readings.get(place.index),
-            )
-        )  # fmt: skip
-    return tuple(found)
+    return tuple(
+        DeviceNow(
+            index=place.index,
+            name=place.name,
+            samples=tuple(
+                SampleNow(key=key, stage=sample.stage, seconds=max(0.0, now - sample.since))
+                for key, sample in measured.get(place.index, ())
+            ),
+            reading=readings.get(place.index),
+        )
+        for place in state.devices
+    )
 
 
 def device_lines(devices: tuple[DeviceNow, ...], note: str | None, most: int) -> list[Text]:
@@ -61,11 +68,13 @@ def _one(device: DeviceNow, note: str | None) -> str:
 
 
 def measuring(device: DeviceNow) -> str:
-    """Return text such as `4_RMSNorm_fp32 1.2 time 12 s`."""
-    if device.key is None:
-        return "idle"
-    key, seconds = device.key, device.seconds or 0.0
-    return f"{one_line(key.problem, 30)} {key.attempt}.{key.sample} {device.stage} {duration(seconds)}"
+    """Return text such as `4_RMSNorm_fp32 1.2 time 12 s`, of each sample."""
+    return ", ".join(map(_measured, device.samples)) or "idle"
+
+
+def _measured(sample: SampleNow) -> str:
+    key = sample.key
+    return f"{one_line(key.problem, 30)} {key.attempt}.{key.sample} {sample.stage} {duration(sample.seconds)}"
 
 
 def _figures(reading: Reading) -> Iterator[str]:
@@ -82,7 +91,7 @@ def _figures(reading: Reading) -> Iterator[str]:
 
 
 def _all(devices: tuple[DeviceNow, ...], note: str | None) -> str:
-    at_work = sum(device.key is not None for device in devices)
+    at_work = sum(bool(device.samples) for device in devices)
     parts = [f"{at_work} of {len(devices)} lent"]
     found = [device.reading for device in devices if device.reading is not None]
     busy = [reading.utilisation for reading in found if reading.utilisation is not None]
@@ -102,7 +111,7 @@ def device_table(devices: tuple[DeviceNow, ...], note: str | None, *, over: bool
     table.add_column(no_wrap=True, style="bold")
     table.add_column(overflow="fold")
     for device in devices:
-        busy = "" if device.key is None else "bold magenta"
+        busy = "bold magenta" if device.samples else ""
         doing = (measuring(device), busy) if not over else ("", "")
         table.add_row(str(device.index), Text.assemble(one_line(device.name, 60), "  ", doing))
         if device.reading is not None:

@@ -76,6 +76,9 @@ class EvaluationSettings(Record):
     track: Track = Track.OWN
     """own: the candidate's own kernels have to do the work; any: library calls may"""
 
+    evaluations_per_gpu: Annotated[int, Field(ge=1, le=8), Flag("N")] = 2
+    """candidates that use a GPU side by side; while one is timed, the others have no work on it"""
+
     rules: RuleSet = RuleSet.HKBENCH
     """whose contract a candidate has to hold to; kernelbench: KernelBench's own (static output buffers, results in
     place and kept parameters pass), and the verdict says which of hkbench's rules it breaks (docs/rules.md)"""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from hkbench.records import CardFailed, CardJoined, CardsChecked, DevicePlace, RunStarted, SampleKey, VerdictReached
@@ -14,10 +15,19 @@ class CardUse:
 
     place: DevicePlace  #: the last one
     verdicts: int = 0
-    lent: float = 0.0  #: seconds, for these
+    lends: list[tuple[float, float]] = field(default_factory=list)  #: from when to when, for each of these
     failures: int = 0
     left_out: str | None = None  #: why it got no more work, in the last session that it was in
     span: Span = field(default_factory=Span)  #: of the sessions, from when it took part
+
+    @property
+    def lent(self) -> float:
+        """Return the seconds for which it was lent to one evaluation at least."""
+        seconds, until = 0.0, -math.inf
+        for begin, end in sorted(self.lends):
+            seconds += max(0.0, end - max(begin, until))
+            until = max(until, end)
+        return seconds
 
 
 class Cards:
@@ -64,7 +74,7 @@ class Cards:
         if use is None or turns is None or turns.lent is None or turns.returned is None:
             return
         use.verdicts += 1
-        use.lent += max(0.0, turns.returned - turns.lent)
+        use.lends.append((turns.lent, turns.returned))
         self.of[event.key] = use
 
     def _join(self, place: DevicePlace, time: float) -> None:

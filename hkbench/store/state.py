@@ -300,9 +300,13 @@ class RunState:
         return sorted(found, key=lambda item: (item[1].since, places[item[0].problem]))
 
     @property
-    def measured(self) -> dict[int, tuple[SampleKey, SampleState]]:
-        """Return the sample that each device is lent to, by the device's index."""
-        return {sample.device: (key, sample) for key, sample in self._unjudged.values() if sample.device is not None}
+    def measured(self) -> dict[int, list[tuple[SampleKey, SampleState]]]:
+        """Return the samples that each device is lent to, by the device's index."""
+        found: dict[int, list[tuple[SampleKey, SampleState]]] = {}
+        for key, sample in self._unjudged.values():
+            if sample.device is not None:
+                found.setdefault(sample.device, []).append((key, sample))
+        return found
 
     @property
     def outcomes(self) -> Counter[Outcome]:

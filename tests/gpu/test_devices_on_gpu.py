@@ -9,7 +9,8 @@ import pytest
 import torch
 from support.small_problems import candidate_file, problem_file
 
-from hkbench.engine.evaluator import EvaluationResult, LocalEvaluator
+from hkbench.engine.completion import EvaluationResult
+from hkbench.engine.evaluator import LocalEvaluator
 from hkbench.records import DeviceKind, EvaluationSettings, Track
 
 pytestmark = [

@@ -10,7 +10,8 @@ import pytest
 from support.processes import left_behind
 from support.small_problems import AFFINE, candidate_file, forward, problem_file
 
-from hkbench.engine.evaluator import EvaluationResult, LocalEvaluator, OnStage
+from hkbench.engine.completion import EvaluationResult
+from hkbench.engine.evaluator import LocalEvaluator, OnStage
 from hkbench.engine.slots import BuildSlots, HostShare
 from hkbench.records import DeviceFacts, DeviceKind, EvaluationSettings, Stage, Track
 

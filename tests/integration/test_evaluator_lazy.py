@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from support.small_problems import AFFINE, candidate_file, problem_file
 
-from hkbench.engine.evaluator import EvaluationResult, LocalEvaluator
+from hkbench.engine.completion import EvaluationResult
+from hkbench.engine.evaluator import LocalEvaluator
 from hkbench.records import DeviceKind, EvaluationSettings, FailureKind, Stage, Status, Track
 
 pytestmark = [

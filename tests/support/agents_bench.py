@@ -14,7 +14,7 @@ from typing import Any, cast
 from support.run_folder import FACTS, correct, emulated, incorrect, run_config
 
 from hkbench.categories import load_categories
-from hkbench.engine.evaluator import EvaluationResult
+from hkbench.engine.completion import EvaluationResult
 from hkbench.lab import Lab
 from hkbench.lab.advice import Adviser
 from hkbench.lab.prompting import Prompter

@@ -32,6 +32,8 @@ if __name__ == "__main__":
 from hkbench.fastbuild.inside.attempt import CompileAttempt
 
 REFUSED = ".refused"
+#: Of compilers. They go on beside measurements on a GPU, whose evaluators are to have a processor when they want one.
+NICENESS = 10
 
 
 def attempt(way: str, arguments: Sequence[str]) -> tuple[list[str], CompileAttempt | list[str] | None]:
@@ -62,6 +64,7 @@ def _quick_way(way: str) -> Callable[..., CompileAttempt | list[str] | None]:
 def main(arguments: Sequence[str]) -> int:
     """Return the exit status, that of the command if it would fail."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # ends what is in process groups of its own, too
+    os.nice(NICENESS)
     command, tried = attempt(arguments[0], arguments[1:])
     if isinstance(tried, list):
         os.execvp(tried[0], tried)  # noqa: S606 - no shell: the words are the command

@@ -14,8 +14,10 @@ import pytest
 from support.run_folder import ISOLATED, correct
 
 from hkbench.engine.channel import Channel
+from hkbench.engine.completion import Completion
 from hkbench.engine.evaluator import LocalEvaluator
 from hkbench.engine.guards import RunnersOnDemand
+from hkbench.engine.slots import DeviceSlot
 from hkbench.engine.workers import EvaluationSockets, chosen_devices
 from hkbench.errors import DeviceUnavailable
 from hkbench.evaluation import frames
@@ -29,12 +31,13 @@ class Room(LocalEvaluator):
     """The engine with `devices` devices. Its judges notice who builds and who measures at the same time."""
 
     def __init__(self, devices: int, builds: int, hung: str = "") -> None:
-        super().__init__(DeviceKind.CUDA, EvaluationSettings(), SizeSet.FULL, builds)
+        super().__init__(DeviceKind.CUDA, EvaluationSettings(evaluations_per_gpu=1), SizeSet.FULL, builds)
         self.devices = tuple(DeviceFacts(kind=DeviceKind.CUDA, index=i, name="a GPU") for i in range(devices))
         self.isolation = ISOLATED
         self._preparation = cast(Any, SimpleNamespace(note=lambda _folder: None))
         self._share()
-        self._measuring = cast(Any, SimpleNamespace(measure=self._door, leave=lambda _index: None))
+        self._completion = Completion(self.device, self._slots, cast(Any, None))
+        self._measuring = cast(Any, SimpleNamespace(measure=self._door, leave=lambda _slot: None))
         self.building: set[str] = set()
         self.measuring: dict[int, str] = {}
         self.had: dict[int, list[str]] = {}  #: who measured on a device, in order
@@ -53,9 +56,9 @@ class Room(LocalEvaluator):
             EvaluationSockets((), ()),
         )
 
-    def _door(self, index: int, _ends: list[int]) -> socket.socket:
+    def _door(self, slot: DeviceSlot, _ends: list[int]) -> socket.socket:
         ours, theirs = socket.socketpair()
-        self._begin(self._measures(theirs, index))
+        self._begin(self._measures(theirs, slot.device))
         return ours
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 
 import pytest
 
 from hkbench.device_kinds import KINDS
-from hkbench.engine.slots import BuildSlots, Devices, HostShare, host_share
+from hkbench.engine.slots import BuildSlots, Devices, DeviceSlot, HostShare, host_share
 from hkbench.records import DeviceKind
 
 
@@ -144,20 +144,29 @@ async def test_cancelling_inside_gives_the_slot_back() -> None:
 async def test_a_device_is_lent_once() -> None:
     devices = Devices([0, 3])
 
-    async def borrow() -> int:
-        async with devices.one() as index:
-            return index
+    async def borrow() -> DeviceSlot:
+        async with devices.one() as slot:
+            return slot
 
     async with devices.one() as first:
         async with devices.one() as second:
-            assert {first, second} == {0, 3}
+            assert {first, second} == {DeviceSlot(0), DeviceSlot(3)}
             third, fourth = asyncio.create_task(borrow()), asyncio.create_task(borrow())
             await asyncio.sleep(0)
             assert not third.done()
             third.cancel()
         assert await fourth == second
     async with devices.one() as again, devices.one() as more:
-        assert {again, more} == {0, 3}
+        assert {again, more} == {DeviceSlot(0), DeviceSlot(3)}
+
+
+async def test_a_device_that_several_share_is_lent_when_others_have_as_many() -> None:
+    devices = Devices([0, 1], each=2)
+    async with AsyncExitStack() as stack:
+        lent = [await stack.enter_async_context(devices.one()) for _ in range(4)]
+        assert lent == [DeviceSlot(0, 0), DeviceSlot(1, 0), DeviceSlot(0, 1), DeviceSlot(1, 1)]
+    async with devices.one() as first, devices.one() as second:
+        assert (first, second) == (DeviceSlot(0, 0), DeviceSlot(1, 0)), "their workers are warm"
 
 
 def test_what_a_measurement_takes_of_the_host_follows_from_the_kind_of_device() -> None:

@@ -11,6 +11,7 @@ from typing import cast
 
 import pytest
 
+from hkbench.engine.slots import DeviceSlot
 from hkbench.engine.workers import DeviceWorkers
 from hkbench.errors import WorkerLost
 from hkbench.evaluation import frames
@@ -25,6 +26,7 @@ class Server:
 
     def __init__(self) -> None:
         self.facts: list[DeviceFacts] = []
+        self.shared: list[str | None] = []  #: folders of locks
         self.folders: list[Path] = []  #: of the baselines' runners
         self.short_lived = False
         self.lost = False
@@ -56,6 +58,7 @@ class Server:
             asked = frames.receive(control)
             assert isinstance(asked, frames.ServeDevice)
             self.facts.append(asked.facts)
+            self.shared.append(asked.shared)
             if self.short_lived:
                 return
             while True:
@@ -92,8 +95,8 @@ def judges_of(server: Server, *kinds: DeviceKind) -> DeviceWorkers:
     return DeviceWorkers(servers, lambda folder: {"folder": str(folder)}, facts)
 
 
-def measured(judges: DeviceWorkers, index: int, ends: Sequence[int]) -> wire.Message:
-    with judges.measure(index, ends) as channel:
+def measured(judges: DeviceWorkers, index: int, ends: Sequence[int], number: int = 0) -> wire.Message:
+    with judges.measure(DeviceSlot(index, number), ends) as channel:
         return wire.receive(channel)
 
 
@@ -110,10 +113,22 @@ def test_each_gpu_keeps_its_judge_from_the_start_on(server: Server, ends: list[i
     assert not any(folder.exists() for folder in server.folders)
 
 
+def test_those_of_one_gpu_share_its_locks(server: Server, ends: list[int]) -> None:
+    judges = judges_of(server, DeviceKind.CUDA, DeviceKind.CUDA)
+    judges.start(2)
+    assert server.judges == 4
+    said = [measured(judges, index, ends, number) for index, number in ((0, 0), (0, 1), (1, 0), (1, 1))]
+    assert len({message["judge"] for message in said}) == 4
+    by_device = {(facts.index, shared) for facts, shared in zip(server.facts, server.shared, strict=True)}
+    assert len(by_device) == 2 and all(shared is not None and Path(shared).is_dir() for _, shared in by_device)
+    judges.close()
+    assert not any(shared is not None and Path(shared).exists() for _, shared in by_device)
+
+
 def test_one_that_is_left_is_followed_by_another(server: Server, ends: list[int]) -> None:
     judges = judges_of(server, DeviceKind.ROCM)
     assert measured(judges, 0, ends)["judge"] == 0
-    judges.leave(0)
+    judges.leave(DeviceSlot(0))
     assert [measured(judges, 0, ends)["judge"] for _ in range(2)] == [1, 1]
     judges.close()
 
@@ -142,4 +157,4 @@ def test_one_that_died_while_it_had_nothing_to_do_is_replaced(server: Server, en
 def test_without_a_server_there_is_no_judge(server: Server, ends: list[int]) -> None:
     server.lost = True
     with pytest.raises(WorkerLost, match="start the command again"):
-        judges_of(server, DeviceKind.CUDA).measure(0, ends)
+        judges_of(server, DeviceKind.CUDA).measure(DeviceSlot(0), ends)

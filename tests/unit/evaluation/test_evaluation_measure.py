@@ -120,6 +120,6 @@ def test_rounds_end_when_more_runs_would_add_nothing() -> None:
 
 
 def test_a_gpus_first_round_is_short_unless_the_user_asks_for_a_number() -> None:
-    assert rounds(None, CUDA) == rounds(None, ROCM) == (40, 60, 100, 100)
+    assert rounds(None, CUDA) == rounds(None, ROCM) == (10, 30, 60, 100, 100)
     assert rounds(None, CPU) == (30, 30, 30)
     assert rounds(25, CUDA) == (25, 25, 25)

@@ -13,7 +13,7 @@ import pytest
 from support import doors
 from support.run_folder import FACTS, correct, incorrect, run_config
 
-from hkbench.engine.evaluator import EvaluationResult
+from hkbench.engine.completion import EvaluationResult
 from hkbench.engine.slots import Devices
 from hkbench.errors import BudgetReached, InternalError, Interrupted, WorkerLost
 from hkbench.lab import Lab, Proposal, Stop, ranked
@@ -236,8 +236,8 @@ class OneDevice(Judge):
     async def evaluate(self, problem: Problem, code: Path, *more: object, **named: object) -> EvaluationResult:
         entered = cast(Callable[[Stage, int | None], None], more[-1])
         entered(Stage.BUILD, None)
-        async with self.device.one() as index:
-            entered(Stage.RUN, index)
+        async with self.device.one() as slot:
+            entered(Stage.RUN, slot.device)
             self.lent.set()
             await self.go_on.wait()
             return await super().evaluate(problem, code, *more, **named)

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 from support.run_folder import FACTS, correct, run_config
 
-from hkbench.engine.evaluator import EvaluationResult
+from hkbench.engine.completion import EvaluationResult
 from hkbench.errors import BudgetReached, WorkerLost
 from hkbench.lab import Lab, Proposal, Stop
 from hkbench.llm.client import NobodyClient

@@ -15,7 +15,7 @@ from typing import Any, cast
 import pytest
 from support.run_folder import FACTS, correct, incorrect, run_config
 
-from hkbench.engine.evaluator import EvaluationResult
+from hkbench.engine.completion import EvaluationResult
 from hkbench.lab import Lab
 from hkbench.llm.client import ALWAYS, Permit
 from hkbench.prompts import load_prompts

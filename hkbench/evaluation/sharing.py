@@ -1,0 +1,163 @@
+"""Share a GPU among several evaluations: while one is timed, no other has work on the device.
+
+Each evaluation has a process of its own. What they agree on are two locks of files (flock): one that an evaluation
+holds from its beginning to its end, and one for the device, which it holds whenever it has work there. Both are held
+by many at once, or by one alone. A process that ends gives its locks back, however it ends.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import torch
+
+from hkbench.protocol.wire import leaves
+
+#: How many times the memory of eager's forward pass an evaluation takes: that of the evaluator with regions for both
+#: sides and a reference of twice the bytes, and that of two runners.
+TIMES_FORWARD = 10
+
+
+class SharedLock:
+    """A lock between processes, which many hold at once or one alone; whoever waits to be alone lets nobody overtake.
+
+    Its holder may fork: what it gives back, its children do not hold.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._door, self._room = (
+            os.open(path.with_suffix(suffix), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            for suffix in (".door", ".room")
+        )
+
+    def take(self, alone: bool) -> None:
+        """Wait until nobody else holds it, or, unless `alone`, until nobody holds it alone."""
+        fcntl.flock(self._door, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(self._room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        finally:
+            fcntl.flock(self._door, fcntl.LOCK_UN)
+
+    def leave(self) -> None:
+        """Give it back. Does nothing where it is not held."""
+        fcntl.flock(self._room, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        os.close(self._door)
+        os.close(self._room)
+
+
+class DeviceShare:
+    """One process's part in a device that others use too; without a folder nobody else does, and nothing waits."""
+
+    def __init__(self, device: torch.device | None = None, folder: Path | None = None) -> None:
+        """Take the `folder` that the processes of a device share; the locks lie there."""
+        self._gpu = device if device is not None and device.type == "cuda" else None
+        self._locks = None if folder is None else (SharedLock(folder / "evaluation"), SharedLock(folder / "device"))
+        self._is_alone = False
+        self.waited = 0.0  #: seconds for others, in the present evaluation
+        self.on_waited: Callable[[float], None] = _ignore  #: told of each wait
+
+    @contextmanager
+    def evaluation(self, alone: bool = False) -> Iterator[None]:
+        """Use the device beside other evaluations, or `alone`."""
+        self.waited = 0.0
+        if self._locks is None:
+            yield
+            return
+        evaluations, device = self._locks
+        self._is_alone = alone
+        try:
+            self._wait(evaluations, alone)
+            self._wait(device, alone)
+            yield
+        finally:
+            device.leave()
+            evaluations.leave()
+            self._is_alone = False
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Have the device while no other evaluation has work there, to be timed.
+
+        Who fails meanwhile stays alone until the evaluation ends: what it has left on the device has ended then.
+        """
+        if self._locks is None or self._is_alone:
+            yield
+            return
+        self._move(alone=True)
+        yield
+        self._move(alone=False)
+
+    def pause(self) -> None:
+        """Let another evaluation be timed that waits for it. What this one queued on the device is done before."""
+        if self._locks is not None and not self._is_alone:
+            self._move(alone=False)
+
+    @contextmanager
+    def unused(self) -> Iterator[None]:
+        """Work on the host, while others may be timed."""
+        if self._locks is None or self._is_alone:
+            yield
+            return
+        self._synchronize()
+        self._locks[1].leave()
+        try:
+            yield
+        finally:
+            self._wait(self._locks[1], alone=False)
+            if self._gpu is not None:
+                torch.cuda.reset_peak_memory_stats(self._gpu)
+
+    def need(self, values: object, memory: int | None, evaluations_at_once: int) -> None:
+        """Wait until all other evaluations have ended, where one of this size takes more than its part of the `memory`.
+
+        The size is that of tensors, `values`, or the most that this process had at a time since it last worked on the
+        host alone. None begins before this one has ended.
+        """
+        if self._locks is None or self._is_alone or memory is None:
+            return
+        size = sum(leaf.nbytes for _, leaf in leaves(values, "") if isinstance(leaf, torch.Tensor))
+        if self._gpu is not None:
+            size = max(size, torch.cuda.max_memory_allocated(self._gpu))
+        if size * TIMES_FORWARD * evaluations_at_once <= memory:
+            return
+        evaluations, device = self._locks
+        self._synchronize()
+        device.leave()  # before it waits: another one may have to be timed before it ends
+        evaluations.leave()
+        self._is_alone = True
+        self._wait(evaluations, alone=True)
+        self._wait(device, alone=True)
+
+    def forget(self) -> None:
+        """Forget who is told of waits, with all that it refers to; this object outlives the evaluation."""
+        self.on_waited = _ignore
+
+    def _move(self, alone: bool) -> None:
+        assert self._locks is not None
+        self._synchronize()
+        self._locks[1].leave()
+        self._wait(self._locks[1], alone)
+        self._is_alone = alone
+
+    def _wait(self, lock: SharedLock, alone: bool) -> None:
+        began = time.monotonic()
+        lock.take(alone)
+        seconds = time.monotonic() - began
+        self.waited += seconds
+        self.on_waited(seconds)
+
+    def _synchronize(self) -> None:
+        if self._gpu is not None:
+            with suppress(torch.AcceleratorError):  # whoever uses the device next is told
+                torch.cuda.synchronize(self._gpu)
+
+
+def _ignore(_seconds: float) -> None:
+    pass
