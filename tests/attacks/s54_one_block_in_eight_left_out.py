@@ -3,7 +3,7 @@
 problem: honest_mse
 device: cuda
 backend: triton
-twin: cuda_two_kernel_scalar
+twin: triton_mse_blocks
 outcome: wrong_values
 reason: are wrong
 emulated: emulated
