@@ -29,6 +29,11 @@ class CallLimits:
     held: float  #: seconds of the overhead that both sides have alike by the device's own count
     reported_share: float  #: share of the candidate's own time
     trace_slack: float  #: seconds that a profiler may cost a call
+    #: Of the device's work in a traced call, over what timed calls take: the same kernels work as long in both.
+    busy_ratio: float = 1.5
+    busy_slack: float = 1e-4  #: seconds
+    #: Seconds between the kernels of a short call that were all queued before its clock began; `None`: not known.
+    queued_slack: float | None = None
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from hkbench.engine.guards import QUIET_KINETO, DeferredRunner, FurtherRunners, 
 from hkbench.engine.preparation import PchBuilder
 from hkbench.engine.private_folder import private_folder
 from hkbench.engine.slots import BuildSlots, Devices, DeviceSlot, host_share
-from hkbench.engine.workers import DeviceWorkers, EvaluationSockets, chosen_devices
+from hkbench.engine.workers import DeviceLocks, DeviceWorkers, EvaluationSockets, chosen_devices
 from hkbench.evaluation import frames
 from hkbench.evaluation.job import OF_META_TENSORS, SOCKETS, EvaluateJob
 from hkbench.records import (
@@ -110,6 +110,7 @@ class LocalEvaluator:
         self._workers = ForkServer("hkbench.evaluation.worker", kept_environment() | own)
         self._runners = ForkServer("hkbench.runner.main", kept_environment() | STEADY_MALLOC | QUIET_KINETO)
         self._memory = int((settings.memory_gib or 0) * GIB) or int(MEMORY_SHARE * psutil.virtual_memory().total)
+        self._locks = DeviceLocks()
         self._measuring = self._workers_of(())
         self.devices: tuple[DeviceFacts, ...] = ()
         self.left_behind: list[str] = []  #: why a GPU's workers were replaced although they are reusable
@@ -167,12 +168,13 @@ class LocalEvaluator:
 
     def _workers_of(self, devices: tuple[DeviceFacts, ...]) -> DeviceWorkers:
         servers = self._workers, self._runners
-        return DeviceWorkers(servers, lambda folder: self._guards.baseline(folder), devices)
+        return DeviceWorkers(servers, lambda folder: self._guards.baseline(folder), devices, self._locks)
 
     async def __aexit__(self, *_: object) -> None:
         if self._preparation is not None:
             await self._preparation.close()
         await asyncio.to_thread(self._measuring.close)
+        self._locks.close()
         await asyncio.to_thread(self._workers.close)
         await asyncio.to_thread(self._runners.close)
 

@@ -54,6 +54,25 @@ class EvaluationSockets:
             os.close(fd)
 
 
+class DeviceLocks:
+    """The locks by which evaluations share devices: for each a folder, which is made when it is asked for."""
+
+    def __init__(self) -> None:
+        self._folders: dict[int, Path] = {}
+
+    def folder(self, device: int) -> Path:
+        """Return the folder for a device."""
+        if device not in self._folders:
+            self._folders[device] = Path(tempfile.mkdtemp(prefix="hkbench-locks-"))
+        return self._folders[device]
+
+    def close(self) -> None:
+        """Remove the folders. Who has one open keeps its locks."""
+        for folder in self._folders.values():
+            _remove(folder)
+        self._folders.clear()
+
+
 class DeviceWorkers:
     """For the devices of one run. `servers` fork workers and runners; `guard`: of a baseline's, with its folder."""
 
@@ -62,13 +81,15 @@ class DeviceWorkers:
         servers: tuple[ForkServer, ForkServer],
         guard: Callable[[Path], Guard],
         devices: Sequence[DeviceFacts],
+        locks: DeviceLocks,
     ) -> None:
+        """Take the `locks` of the devices, which whoever made them closes."""
         self._workers, self._runners = servers
         self._guard = guard
+        self._locks = locks
         self._devices = {facts.index: facts for facts in devices}
         self._control_sockets: dict[DeviceSlot, socket.socket] = {}
         self._folders: dict[DeviceSlot, Path] = {}
-        self._shared: dict[int, Path] = {}  # the locks of a device that several workers share
         self._left: list[_RetiredWorker] = []
 
     def start(self, each: int = 1) -> None:
@@ -115,9 +136,6 @@ class DeviceWorkers:
             left.wait(max(0.0, deadline - time.monotonic()))
             left.close()
         self._left.clear()
-        for folder in self._shared.values():
-            _remove(folder)
-        self._shared.clear()
 
     def _is_reusable(self, index: int) -> bool:
         return not model_of(self._devices[index].kind).on_host
@@ -142,7 +160,8 @@ class DeviceWorkers:
             try:
                 self._runners.fork([guard.fileno(), runner.fileno()], self._guard(folder))
                 self._workers.fork([theirs.fileno(), channel.fileno(), control.fileno()])
-                frames.send(ours, frames.ServeDevice(facts=self._devices[slot.device], shared=self._locks(slot)))
+                shared = str(self._locks.folder(slot.device)) if self._is_reusable(slot.device) else None
+                frames.send(ours, frames.ServeDevice(facts=self._devices[slot.device], shared=shared))
             except ForkServerLost as error:
                 ours.close()
                 _remove(folder)
@@ -152,14 +171,6 @@ class DeviceWorkers:
                     sock.close()
             self._control_sockets[slot], self._folders[slot] = ours, folder
         return self._control_sockets[slot]
-
-    def _locks(self, slot: DeviceSlot) -> str | None:
-        """Return the folder of the locks of a GPU's workers."""
-        if not self._is_reusable(slot.device):
-            return None
-        if slot.device not in self._shared:
-            self._shared[slot.device] = Path(tempfile.mkdtemp(prefix="hkbench-locks-"))
-        return str(self._shared[slot.device])
 
     def _tidy(self) -> None:
         ended = [left for left in self._left if left.wait(0.0)]

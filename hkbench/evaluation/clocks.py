@@ -38,8 +38,6 @@ MIN_CALLS = 3  #: calls below which nothing can be said of scatter
 OFF_STREAM_SHARE = 0.1
 OFF_STREAM_SLACK = 2e-5  #: seconds
 TRACE_RATIO = 3.0
-BUSY_RATIO = 1.5
-BUSY_SLACK = 1e-4
 #: Of a call whose work was on other streams too, what the events have to hold of it: a stream that was not made to wait
 #: for the current one works while that is flushed and held up, before the first event.
 STREAMS_SHARE = 0.8
@@ -279,7 +277,7 @@ def _check_trace(trace: Mapping[str, object], samples: Samples, model: DeviceMod
             "both are the same call"
         )
     if not model.on_host:
-        reasons += _check_device_trace(trace, reported)
+        reasons += _check_device_trace(trace, reported, model)
     return reasons
 
 
@@ -297,13 +295,16 @@ def sampled_reasons(sampled: Sequence[float], reported: float) -> tuple[str, ...
     return (f"a call took {_text(seconds)} while it was looked at and {_text(reported)} when it was timed",)
 
 
-def _check_device_trace(trace: Mapping[str, object], reported: float) -> list[str]:
+def _check_device_trace(trace: Mapping[str, object], reported: float, model: DeviceModel) -> list[str]:
     busy, outside = _figure(trace.get("busy_seconds")), _figure(trace.get("outside_seconds")) or 0.0
     reasons = []
     if busy is None or (busy == 0.0 and trace.get("outputs", True)):
         reasons.append("no kernel ran while the call was traced, though it has outputs")
-    elif busy > BUSY_RATIO * reported + BUSY_SLACK:
-        reasons.append(f"the device worked for {_text(busy)} in a call that was reported to take {_text(reported)}")
+    elif busy > model.limits.busy_ratio * reported + model.limits.busy_slack:
+        reasons.append(
+            f"the device worked for {_text(busy)} in a call while that was traced, and one took {_text(reported)} when "
+            "it was timed; both are the same call"
+        )
     elsewhere = _figure(trace.get("other_streams_seconds")) or 0.0
     if busy is not None and elsewhere > STREAMS_SLACK and reported < STREAMS_SHARE * busy - STREAMS_SLACK:
         reasons.append(

@@ -19,6 +19,7 @@ from hkbench.evaluation.emulated_device import DeviceLost, EmulatedDevice
 from hkbench.evaluation.emulated_session import EmulatedSession, make_session, require_possible
 from hkbench.evaluation.frames import Built, LaunchesCompiled
 from hkbench.evaluation.job import EvaluateJob, Loaded
+from hkbench.evaluation.lack_of_memory import PERHAPS_OF_MEMORY, memory_failure
 from hkbench.evaluation.lacking import lacking
 from hkbench.evaluation.launches import absent_gpu, launched
 from hkbench.evaluation.link import ProtocolError, RunnerExited, RunnerLink, RunnerTimeout, read_answer
@@ -186,6 +187,8 @@ class CandidateEvaluation:
             return failures.failed(self._stage, FailureKind.PROTOCOL, str(error)).failure
         except DeviceLost as error:
             return failures.failed(self._stage, FailureKind.UNSUPPORTED, str(error)).failure
+        except PERHAPS_OF_MEMORY as error:
+            return memory_failure(error, self._job, self._facts, self._stage, self._link.end)
         except TooDeep as error:
             return failures.failed(self._stage, FailureKind.LIMIT, f"in the candidate's folder {error}").failure
         except NotFinished as error:
@@ -339,11 +342,11 @@ class CandidateEvaluation:
         timing = Timing(session)
         measured = timing.measure()
         seen = timing.witness()
-        agreed = compare_clocks(evidence, measured, seen)
+        trusted = assess(evidence, measured, seen, compare_clocks(evidence, measured, seen))
         probes = self._job.settings.rules is not RuleSet.HKBENCH
-        if agreed.agree and not probes and not model_of(self._job.device).on_host:  # so it is not measured once more
+        if trusted.refusal is None and not probes and not model_of(self._job.device).on_host:
             self._begin_end(measured)
-        return measured, assess(evidence, measured, seen, agreed)
+        return measured, trusted
 
     def _perhaps_noise(self, kind: FailureKind, work: Work | None) -> bool:
         """Return whether a refusal has to be found twice: what it goes by may be late for want of a processor.

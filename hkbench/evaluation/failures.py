@@ -23,7 +23,7 @@ _DEVICE_FAULT = re.compile(
 )
 _FRAME = re.compile(r'  File "(?P<path>[^"]*)", line \d+')
 _PACKAGE = f"{Path(__file__).resolve().parents[1]}/"  #: the frames of the runner and the evaluator, which say nothing
-_OUT_OF_MEMORY = re.compile(r"out of memory|can't allocate memory|cannot allocate memory|bad_alloc", re.IGNORECASE)
+OUT_OF_MEMORY = re.compile(r"out of memory|can't allocate memory|cannot allocate memory|bad_alloc", re.IGNORECASE)
 
 
 class CandidateFailed(Exception):
@@ -63,7 +63,7 @@ def from_exception(stage: Stage, raised: Raised, trial: int | None = None) -> Ca
     headline = f"{name.removeprefix('builtins.')}: {first_line}"
     if raised.syntax:
         return failed(Stage.LOAD, FailureKind.SYNTAX_ERROR, headline, _tail(trace))
-    if "OutOfMemory" in name or name.endswith("MemoryError") or _OUT_OF_MEMORY.search(message):
+    if "OutOfMemory" in name or name.endswith("MemoryError") or OUT_OF_MEMORY.search(message):
         return failed(stage, FailureKind.OUT_OF_MEMORY, headline, _tail(trace), trial)
     if _DEVICE_FAULT.search(message):
         return failed(stage, FailureKind.CRASH, headline, _tail(trace), trial)

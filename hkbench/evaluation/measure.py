@@ -25,6 +25,9 @@ MIN_HALF_INTERVAL = 0.002  #: not even where it is not settled which side is fas
 ENOUGH_OF_FIXED = 1.0
 MIN_RUNS = 5
 WIDE_INTERVAL = 0.1
+#: The quantile of calls that nothing delayed, on a GPU; and the share by which the speed-up by them may be less.
+QUICK = 0.2
+MAX_DELAYED = 0.05
 
 
 @dataclass
@@ -184,6 +187,13 @@ def conclude(
         )
     medians = median(left.seconds), median(right.seconds)
     fixed = math.hypot(model.process_variation, *(model.resolution / seconds for seconds in medians))
+    by_quick = _quick(left) / _quick(right)
+    if not model.on_host and by_quick * (1.0 + MAX_DELAYED + 3.0 * fixed) < sampled.value:
+        warnings.append(
+            f"the quick calls of both sides say {by_quick:.3g}, the medians {sampled.value:.3g}: something delayed "
+            "many of the baseline's calls, and the speed-up is that of the quick ones"
+        )
+        sampled = Interval(value=by_quick, low=min(by_quick, sampled.low), high=sampled.high)
     speedup = _widened(sampled, fixed)
     if speedup.low < 1.0 <= speedup.high:
         warnings.append("the interval of the speed-up holds 1.0: whether the candidate is faster is not settled")
@@ -202,6 +212,11 @@ def conclude(
         samples=(left, reported),
         warnings=tuple(warnings),
     )
+
+
+def _quick(samples: Samples) -> float:
+    """Return the seconds of a call that nothing delayed: delays only ever add time."""
+    return sorted(samples.seconds)[int(QUICK * (len(samples.seconds) - 1))]
 
 
 def _widened(speedup: Interval, fixed: float) -> Interval:

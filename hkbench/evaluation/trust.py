@@ -165,7 +165,8 @@ def _work(
 ) -> Work | None:
     trace, job, built = _trace(seen), evidence.job, evidence.built
     if not model_of(job.device).on_host:
-        return ownership.device_work(trace, defined_kernels(evidence.source, job.backend), built, seconds, quick)
+        defined, slack = defined_kernels(evidence.source, job.backend), model_of(job.device).limits.queued_slack
+        return ownership.device_work(trace, defined, built, seconds, quick, slack)
     share = ownership.operator_share(trace)
     if share is None:
         return None

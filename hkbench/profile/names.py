@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -48,6 +49,7 @@ MAX_ENTRIES = 1_000_000  #: names that are looked through: more than the limits 
 MAX_FILES = 2000
 MAX_COMPARED = 10_000  #: names in a folder that is looked at for changes; one with more counts as changed
 MAX_BYTES = 64 * 1024 * 1024  #: of one file
+MAX_SOURCE = 1 << 22  #: bytes of a Python file that are looked through
 MAX_BYTES_TOTAL = 512 * 1024 * 1024
 READ_SECONDS = 60.0  #: of processor time, for all files that a build left
 READ_MEMORY = 4 << 30
@@ -281,10 +283,28 @@ def triton_origin(text: str) -> tuple[str, str] | None:
 
 
 def _of_triton(content: bytes) -> Built:
+    """Return the kernel as an installed package's, or as nobody's where the file that it names does not define it."""
     origin = triton_origin(content.decode(errors="replace"))
-    if origin is None or not _INSTALLED.search(origin[1]):
+    if origin is None:
         return Built()
-    return Built(foreign=dict([origin]))
+    kernel, path = origin
+    if _INSTALLED.search(path):
+        return Built(foreign={kernel: path})
+    if path.startswith("/") and _lacks(path, kernel):
+        return Built(foreign={kernel: f"{path}, in which it is not"})
+    return Built()
+
+
+def _lacks(path: str, function: str) -> bool:
+    """Return whether a Python file, whose name a candidate wrote, can be read here and has no function of that name."""
+    try:
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return False
+            text = file.read(MAX_SOURCE)
+    except OSError:
+        return False
+    return re.search(rb"\bdef\s+%s\b" % re.escape(function.encode()), text) is None
 
 
 def _read_file(path: str, content: bytes) -> Built:

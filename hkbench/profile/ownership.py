@@ -55,6 +55,9 @@ GAP_SECONDS = 6e-5
 UNEXPLAINED_SLACK_SECONDS = 2e-5
 UNEXPLAINED_NOISE = 0.15  #: share of a timed call; clocks move, and the caches of timed calls are colder
 MAX_UNEXPLAINED = 0.2  #: share of a timed call, beyond the slack and the noise
+#: Seconds and kernels of a call whose launches take the host less time than the stream is held before it.
+SHORT_CALL, FEW_KERNELS = 1e-4, 8
+SHORT_NOISE = 0.1  #: share of such a call
 MAX_KERNELS = 8
 SHOWN_NAME = 100
 MAX_ROWS = 1024
@@ -70,7 +73,7 @@ _PYTORCH_HEAD = re.compile(
     r"^(?:at|c10|at_cuda_detail|at_hip_detail|pytorch_flash|torch)::|^PyTorchMemEff|^fmha_cutlass"
 )
 _LIBRARY_HEAD = re.compile(
-    r"^(?:cutlass|cute|ck|ck_tile|cub|hipcub|thrust|rocprim|cudnn\w*|cublas\w*|miopen|rocblas|hipblaslt|cufft|cusparse"
+    r"(?:^|::)(?:cutlass|cute|ck|ck_tile|cub|hipcub|thrust|rocprim|cudnn\w*|cublas\w*|miopen|rocblas|hipblaslt|cufft|cusparse"
     r"|cusolver|magma\w*|flashinfer|transformer_engine|xformers|aiter|nvte)::",
     re.IGNORECASE,
 )
@@ -95,6 +98,12 @@ _PYTORCH_NAME = re.compile(
     r"^void \(anonymous namespace\)::softmax_warp_(?:for|back)ward<[^<>]+, [^<>]+, [^<>]+, \d+, (?:true|false), "
 )
 _FOREIGN_ARGUMENTS = re.compile(r"\b(at::native|cublas\w*|cudnn\w*|rocblas\w*)", re.IGNORECASE)
+#: Special functions of which PyTorch compiles a kernel when one is first called (ATen/native/cuda/Math.cuh).
+_JITERATED = re.compile(
+    r"^(?:entr|ndtri|log_ndtr|erfcx|digamma|trigamma|polygamma|lgamma|zeta|gcd|lcm|i0|i0e|i1|i1e|sinc|kaiser_window"
+    r"|airy_ai|(?:spherical_)?bessel_\w+|(?:scaled_)?modified_bessel_\w+|(?:shifted_)?\w+_polynomial_\w+)"
+    r"(?:_vectorized\d+)?_kernel$"
+)
 _INDUCTOR = re.compile(
     r"^triton_(?:\d*$|(?:poi|red|per|tem|tpl|for|spl|mix|unk)_)|^tensorexpr_|^(?:nvfuser|CudaCodeGen)"
 )
@@ -141,14 +150,15 @@ def device_work(
     built: Built,
     seconds: tuple[float, float] | None = None,
     quick: float | None = None,
+    queued_slack: float | None = None,
 ) -> Work | None:
     """Return shares of one traced call's device time (see runner/trace.py), by whose kernels took it.
 
     `defined` are the kernels that the candidate's file defines; `built` is what `names.BuildFolder` found in its
     private folder; `seconds` are the medians of the timed calls, the candidate's and the baseline's, and `quick` is
     one of the candidate's quickest: a kernel that is kept from the trace is in each of them, a host that waits for a
-    processor is not. None when the trace holds nothing that can be used. The answer is untrusted, so everything in it
-    is checked.
+    processor is not; `queued_slack` as of `unexplained`. None when the trace holds nothing that can be used. The
+    answer is untrusted, so everything in it is checked.
     """
     rows = traced_rows(trace)
     if rows is None:
@@ -169,7 +179,7 @@ def device_work(
         other=share[Owner.UNKNOWN],
         source="kineto",
         kernels=_shown(foreign),
-        unexplained=unexplained(trace, quick or seconds[0]) if seconds else 0.0,
+        unexplained=unexplained(trace, quick or seconds[0], queued_slack) if seconds else 0.0,
     )
     if seconds is None:
         return work
@@ -184,15 +194,17 @@ def kernel_owner(name: str, kind: str, defined: frozenset[str], built: Built) ->
     identifier, names = base(name), names_of(name)
     if names & built.foreign.keys():
         return Owner.LIBRARY
-    in_source = bool(names & defined)
+    in_source, compiled = bool(names & defined), bool(names & built.kernels)
     if names & built.inductor or (_INDUCTOR.search(identifier) and not (in_source and not built.inductor)):
         return Owner.PYTORCH
+    if not compiled and (_INDUCTOR.search(identifier) or _JITERATED.search(identifier)):
+        return Owner.PYTORCH  # a kernel of that name stands in the text, and no build left it
     known = _known_owner(name)
     if known is Owner.PYTORCH and _HOUSEKEEPING.search(name):
         return Owner.UNKNOWN
     if known is not None:
         return known
-    return Owner.CANDIDATE if in_source or names & built.kernels else Owner.LIBRARY
+    return Owner.CANDIDATE if in_source or compiled else Owner.LIBRARY
 
 
 def names_of(kernel: str) -> set[str]:
@@ -338,8 +350,11 @@ def _timed(work: Work, foreign: float, seconds: tuple[float, float] | None, slac
     return work.model_copy(update=changed)
 
 
-def unexplained(trace: Mapping[str, Any], seconds: float) -> float:
+def unexplained(trace: Mapping[str, Any], seconds: float, queued_slack: float | None = None) -> float:
     """Return the share of a GPU's timed call, `seconds` long, for which neither kernels nor the host account.
+
+    `queued_slack`: what may lie between the kernels of a short call (`CallLimits`), whatever gaps the trace has: its
+    launches were queued before its clock began.
 
     It is the time that was measured beyond what the traced kernels took, as far as the trace has gaps for it that are
     longer than the host takes to launch a kernel. It is 0 where the trace lists no rows, or not all of them. A call
@@ -348,6 +363,8 @@ def unexplained(trace: Mapping[str, Any], seconds: float) -> float:
     busy, window, rows = _seconds(trace.get("busy_seconds")), _seconds(trace.get("wall_seconds")), trace.get("rows")
     if not isinstance(rows, list) or len(rows) >= MAX_ROWS or not busy or not window or seconds <= 0.0:
         return 0.0
+    if queued_slack is not None and seconds <= SHORT_CALL and len(rows) <= FEW_KERNELS:
+        return max(0.0, seconds * (1.0 - SHORT_NOISE) - busy - queued_slack) / seconds
     missing = seconds * (1.0 - UNEXPLAINED_NOISE) - busy - UNEXPLAINED_SLACK_SECONDS
     until, gaps = 0.0, 0.0
     for row in rows:

@@ -64,7 +64,9 @@ class DeviceWorker(LocalEvaluator):
         return self._noted_runners.forks
 
     def _workers_of(self, devices: tuple[DeviceFacts, ...]) -> DeviceWorkers:
-        return Faithful((self._workers, self._runners), lambda folder: self._guards.baseline(folder), devices)
+        return Faithful(
+            (self._workers, self._runners), lambda folder: self._guards.baseline(folder), devices, self._locks
+        )
 
 
 @pytest.fixture

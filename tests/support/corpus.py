@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -33,6 +33,7 @@ from hkbench.cli.arguments import add_device, chosen_sizes, device_kind
 from hkbench.cli.settings import add_evaluation, evaluation_settings
 from hkbench.engine import LocalEvaluator
 from hkbench.engine.slots import BuildSlots, Devices
+from hkbench.engine.workers import DeviceLocks
 from hkbench.errors import HkbenchError
 from hkbench.problems import load_problem
 from hkbench.records import DeviceKind, EvaluationSettings, Severity, SizeSet, Status, Verdict
@@ -183,6 +184,7 @@ class Lane:
         self._stack, self._folder, self._via, self._on_row = stack, folder, via, on_row
         self._device, self._options = device, options
         self._machine = Machine()
+        stack.callback(DeviceLocks.close, self._machine.locks)
         self._benches: dict[tuple[str, ...], Bench] = {}
 
     async def judge(self, case: Case) -> Row:
@@ -197,6 +199,13 @@ class Lane:
         return row
 
 
+class SharedLocks(DeviceLocks):
+    """Locks that outlast each of the evaluators."""
+
+    def close(self) -> None:
+        """Leave them for the others."""
+
+
 @dataclass
 class Machine:
     """Who builds and who measures, for all evaluators of a lane.
@@ -206,6 +215,7 @@ class Machine:
 
     slots: BuildSlots | None = None
     lent: Devices | None = None
+    locks: DeviceLocks = field(default_factory=SharedLocks)
 
 
 def _quick(options: argparse.Namespace) -> dict[str, int]:
@@ -221,7 +231,7 @@ class OneOfSeveral(LocalEvaluator):
         self, kind: DeviceKind | None, settings: EvaluationSettings, sizes: SizeSet | None, machine: Machine
     ) -> None:
         super().__init__(kind, settings, sizes)
-        self._machine = machine
+        self._machine, self._locks = machine, machine.locks
 
     def _share(self) -> None:
         super()._share()
@@ -239,6 +249,7 @@ class Bench:
         self._options = parser.parse_args(words)
         self._machine = machine
         self._evaluator: LocalEvaluator | None = None
+        self._users: Counter[LocalEvaluator] = Counter()  # cases that it judges
         self._lock = asyncio.Lock()
 
     @classmethod
@@ -251,17 +262,28 @@ class Bench:
             await bench.close()
 
     async def close(self) -> None:
-        await self._drop(self._evaluator)
+        if self._evaluator is not None:
+            await self._evaluator.__aexit__()
 
     async def judge(self, case: Case, folder: Path) -> Row:
         evaluator = await self.evaluator()
+        self._users[evaluator] += 1
+        try:
+            return await self._judged(evaluator, case, folder)
+        finally:
+            self._users[evaluator] -= 1
+            if evaluator is not self._evaluator and not self._users[evaluator]:
+                await evaluator.__aexit__()
+
+    async def _judged(self, evaluator: LocalEvaluator, case: Case, folder: Path) -> Row:
         started = time.monotonic()
         try:
             async with asyncio.timeout(HUNG_SECONDS):
                 build = folder / case.name / "build"
                 evaluated = await evaluator.evaluate(load_problem(case.problem), case.path, build, case.backend)
         except (HkbenchError, TimeoutError) as error:
-            await self._drop(evaluator)
+            if evaluator is self._evaluator:  # the next case has another; those under way keep this one
+                self._evaluator = None
             return without_verdict(case, f"{type(error).__name__}: {error}", time.monotonic() - started)
         assert evaluated.verdict is not None
         return row_of(case, evaluated.verdict, time.monotonic() - started)
@@ -274,12 +296,6 @@ class Bench:
                 evaluator = OneOfSeveral(device_kind(options), settings, chosen_sizes(options), self._machine)
                 self._evaluator = await evaluator.__aenter__()
             return self._evaluator
-
-    async def _drop(self, evaluator: LocalEvaluator | None) -> None:
-        async with self._lock:
-            if evaluator is not None and evaluator is self._evaluator:
-                self._evaluator = None
-                await evaluator.__aexit__()
 
 
 def run_eval(case: Case, words: Sequence[str], folder: Path) -> Row:

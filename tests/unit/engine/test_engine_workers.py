@@ -12,13 +12,15 @@ from typing import cast
 import pytest
 
 from hkbench.engine.slots import DeviceSlot
-from hkbench.engine.workers import DeviceWorkers
+from hkbench.engine.workers import DeviceLocks, DeviceWorkers
 from hkbench.errors import WorkerLost
 from hkbench.evaluation import frames
 from hkbench.evaluation.job import ENDS
 from hkbench.protocol import wire
 from hkbench.records import DeviceFacts, DeviceKind
 from hkbench.sandbox.client import ForkServer, ForkServerLost
+
+LOCKS = DeviceLocks()
 
 
 class Server:
@@ -78,6 +80,7 @@ def server() -> Iterator[Server]:
     server = Server()
     yield server
     server.join()
+    LOCKS.close()
 
 
 @pytest.fixture
@@ -92,7 +95,7 @@ def ends() -> Iterator[list[int]]:
 def judges_of(server: Server, *kinds: DeviceKind) -> DeviceWorkers:
     facts = [DeviceFacts(kind=kind, index=index, name=f"device {index}") for index, kind in enumerate(kinds)]
     servers = (cast(ForkServer, server), cast(ForkServer, server))
-    return DeviceWorkers(servers, lambda folder: {"folder": str(folder)}, facts)
+    return DeviceWorkers(servers, lambda folder: {"folder": str(folder)}, facts, LOCKS)
 
 
 def measured(judges: DeviceWorkers, index: int, ends: Sequence[int], number: int = 0) -> wire.Message:
@@ -122,6 +125,7 @@ def test_those_of_one_gpu_share_its_locks(server: Server, ends: list[int]) -> No
     by_device = {(facts.index, shared) for facts, shared in zip(server.facts, server.shared, strict=True)}
     assert len(by_device) == 2 and all(shared is not None and Path(shared).is_dir() for _, shared in by_device)
     judges.close()
+    LOCKS.close()
     assert not any(shared is not None and Path(shared).exists() for _, shared in by_device)
 
 

@@ -143,12 +143,13 @@ def seen(**changes: Any) -> dict[str, Any]:
         (seen(busy_seconds=0.0, outputs=False), None),
         (seen(busy_seconds=0.0), "no kernel ran"),
         (seen(busy_seconds="x"), "no kernel ran"),
-        (seen(busy_seconds=3e-3), "the device worked for 3.000 ms in a call"),
+        (seen(busy_seconds=3e-3), "the device worked for 3.000 ms in a call while"),
         (seen(outside_seconds=1e-3), "before the call or after it"),
         (seen(unjoined_seconds=1e-6), None),
         (seen(unjoined_seconds=1e-5), "after the current stream had ended"),
         (seen(other_streams_seconds=8e-4), None),  # joined: the events hold all of it
-        (seen(busy_seconds=1.4e-3), None),  # it took longer while it was traced
+        (seen(busy_seconds=1.09e-3), None),  # it took longer while it was traced
+        (seen(busy_seconds=1.2e-3), "both are the same call"),  # a slower kernel while it is traced
         (seen(busy_seconds=1.4e-3, other_streams_seconds=1.3e-3), "of it on streams that the current one"),
         (seen(seconds=8e-3), "while it was traced"),
     ],

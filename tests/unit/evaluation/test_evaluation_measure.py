@@ -89,7 +89,7 @@ def test_a_side_that_was_slow_for_a_while_makes_the_interval_hold_what_it_was_wi
     slowed = [7.5, 7.51, 7.49] * 14 + usual[:18]
     once = [7.5, 7.51, 7.49] * 4 + usual * 2
     found = conclude(samples(slowed), samples(usual), "device events", 3, CUDA)
-    assert found.speedup.value == pytest.approx(7.5 / 5.2, rel=0.01)
+    assert found.speedup.value == pytest.approx(1.0, rel=0.01), "as the calls say that nothing slowed down"
     assert found.speedup.low < 1.0 < 7.5 / 5.2 < found.speedup.high
     assert any("went between 1 and 1.44 during the measurement" in warning for warning in found.warnings)
     assert not found.settled and not found.enough(40), "so it is measured for longer"
@@ -123,3 +123,12 @@ def test_a_gpus_first_round_is_short_unless_the_user_asks_for_a_number() -> None
     assert rounds(None, CUDA) == rounds(None, ROCM) == (10, 30, 60, 100, 100)
     assert rounds(None, CPU) == (30, 30, 30)
     assert rounds(25, CUDA) == (25, 25, 25)
+
+
+def test_delays_of_the_baseline_alone_make_nobody_faster() -> None:
+    delayed = [3e-4 if n % 3 else 1e-4 for n in range(60)]
+    found = conclude(samples(delayed), samples([1e-4] * 60), "device events", 3, CUDA)
+    assert found.speedup.value == pytest.approx(1.0)
+    assert any("something delayed many of the baseline's calls" in warning for warning in found.warnings)
+    steady = conclude(samples([3e-4] * 60), samples(delayed), "device events", 3, CUDA)
+    assert steady.speedup.value == 1.0, "its own delays are the candidate's"

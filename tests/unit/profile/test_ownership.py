@@ -155,7 +155,8 @@ NOBODY = [
                                         (Owner.UNKNOWN, NOBODY)) for name in names],
 )  # fmt: skip
 def test_whose_kernel_a_name_is(owner: Owner, name: str) -> None:
-    assert kernel_owner(name, "kernel", DEFINED, Built()) is owner
+    built = Built(kernels=frozenset({"triton_red_rows"}))
+    assert kernel_owner(name, "kernel", DEFINED, built) is owner
 
 
 @pytest.mark.parametrize("name", PYTORCH + LIBRARY)
@@ -264,6 +265,30 @@ def test_a_triton_kernel_is_whose_file_it_comes_from(tmp_path: Path, ending: str
     assert kernel_owner("late_0d1d", "kernel", frozenset(), built) is Owner.CANDIDATE
 
 
+def test_a_triton_kernel_is_not_of_a_file_that_has_no_such_function(tmp_path: Path) -> None:
+    candidate = tmp_path / "candidate.py"
+    candidate.write_text("import triton\n\n@triton.jit\ndef mine(x):\n    pass\n")
+    for kernel in ("mine", "theirs"):
+        (tmp_path / f"{kernel}.ttir").write_text(ttir(kernel, str(candidate)))
+        (tmp_path / f"{kernel}.cubin").write_bytes(b"\x7fELF\0" + kernel.encode())
+    built = BuildFolder(str(tmp_path)).read()
+    assert set(built.foreign) == {"theirs"} and str(candidate) in built.foreign["theirs"]
+    assert kernel_owner("mine", "kernel", frozenset(), built) is Owner.CANDIDATE
+    assert kernel_owner("theirs", "kernel", frozenset(), built) is Owner.LIBRARY
+
+
+@pytest.mark.parametrize("kernel", ["triton_per_fused_mean_0", "entr_vectorized4_kernel", "digamma_kernel"])
+def test_what_pytorch_compiles_while_it_runs_is_not_covered_by_a_name_in_the_text(kernel: str) -> None:
+    defined = frozenset({kernel})
+    assert kernel_owner(kernel, "kernel", defined, Built()) is Owner.PYTORCH
+    assert kernel_owner(kernel, "kernel", defined, Built(kernels=defined)) is Owner.CANDIDATE
+
+
+def test_a_library_within_a_namespace_is_the_library() -> None:
+    name = "void mine::cub::detail::DeviceReduceKernel<int>(int*)"
+    assert kernel_owner(name, "kernel", frozenset(), Built(kernels=frozenset({base(name)}))) is Owner.LIBRARY
+
+
 @pytest.mark.parametrize("text", ["", "tt.func public @k(", "tt.func public @k() {\n  } loc(#loc)\n"])
 def test_a_text_that_names_no_file_says_nothing(text: str) -> None:
     assert triton_origin(text) is None
@@ -369,6 +394,25 @@ def test_the_trace_accounts_for_the_time_that_was_measured(
     reason = judgement(work, Track.OWN)
     assert (reason is None) is passes, work
     assert passes or (reason is not None and Rule.OWN_KERNELS in reason)
+
+
+@pytest.mark.parametrize(
+    ("traced", "measured", "passes"),
+    [
+        (rows((10, 2), window=40), 15, False),  # a library's call of 10 us that the trace does not show
+        (rows((10, 12), window=40), 15, True),
+        (rows((10, 9.8), window=40), 13.6, True),  # with what lies between kernels
+        (rows(*((i * 30, 4) for i in range(12)), window=400), 90, True),  # so many may still be launched by then
+    ],
+)
+def test_what_was_queued_before_the_clock_takes_as_long_as_its_kernels(
+    traced: dict[str, Any], measured: float, passes: bool
+) -> None:
+    work = device_work(traced, DEFINED, Built(), (measured * 1e-6, 1e-3), queued_slack=6e-6)
+    assert work is not None
+    assert (judgement(work, Track.OWN) is None) is passes, work
+    loose = device_work(traced, DEFINED, Built(), (measured * 1e-6, 1e-3))
+    assert loose is not None and judgement(loose, Track.OWN) is None
 
 
 def test_a_host_that_waits_for_a_processor_in_most_calls_hides_no_kernel() -> None:
