@@ -256,7 +256,7 @@ class BuildFolder:
     def _file(self, path: str, content: bytes) -> Built:
         key = _key(path, content)
         if key not in self.known:
-            self.known[key] = _read_file(path, content)
+            self.known[key] = _read_file(path, content, self._folder)
         return self.known[key]
 
 
@@ -282,8 +282,12 @@ def triton_origin(text: str) -> tuple[str, str] | None:
     return None
 
 
-def _of_triton(content: bytes) -> Built:
-    """Return the kernel as an installed package's, or as nobody's where the file that it names does not define it."""
+def _of_triton(content: bytes, folder: str) -> Built:
+    """Return the kernel as an installed package's, or as another's where the file that it names does not define it.
+
+    That file is looked for in `folder`, where the candidate's builds write. What it wrote and removed does not speak
+    for it.
+    """
     origin = triton_origin(content.decode(errors="replace"))
     if origin is None:
         return Built()
@@ -292,6 +296,8 @@ def _of_triton(content: bytes) -> Built:
         return Built(foreign={kernel: path})
     if path.startswith("/") and _lacks(path, kernel):
         return Built(foreign={kernel: f"{path}, in which it is not"})
+    if Path(path).is_relative_to(folder) and not os.path.lexists(path):
+        return Built(foreign={kernel: f"{path}, which was removed"})
     return Built()
 
 
@@ -307,9 +313,9 @@ def _lacks(path: str, function: str) -> bool:
     return re.search(rb"\bdef\s+%s\b" % re.escape(function.encode()), text) is None
 
 
-def _read_file(path: str, content: bytes) -> Built:
+def _read_file(path: str, content: bytes, folder: str) -> Built:
     if path.endswith(_TRITON_ENDINGS):
-        return _of_triton(content)
+        return _of_triton(content, folder)
     made_by_inductor = "torchinductor_" in path or any(mark in content for mark in _INDUCTOR_MARKS[:2])
     if path.endswith(".py"):
         functions = re.findall(r"\bdef (\w+)\(", content.decode(errors="replace")) if made_by_inductor else ()

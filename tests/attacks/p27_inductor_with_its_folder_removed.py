@@ -6,7 +6,7 @@ backend: triton
 twin: triton_rms_norm
 outcome: not_own|runtime_error
 reason: PyTorch|librar|own|compile|Error
-emulated: not_own|runtime_error|emulated
+emulated: not_own|runtime_error
 """
 
 import os

@@ -6,7 +6,7 @@ backend: triton
 twin: triton_online_softmax
 outcome: not_own
 reason: PyTorch|librar|own
-emulated: emulated|unsupported
+emulated: not_own|unsupported
 """
 
 import torch

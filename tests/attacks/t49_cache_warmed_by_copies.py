@@ -6,8 +6,8 @@ problem: medium_scale
 device: cuda
 backend: triton
 twin: triton_medium_scale
-outcome: suspect|impossible
-reason: stream|clock|less than
+outcome: not_own|suspect|impossible
+reason: accounts|stream|clock|less than
 emulated: emulated|runtime_error
 """
 # ruff: noqa: N803 - constants of Triton kernels

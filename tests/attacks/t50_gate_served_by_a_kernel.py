@@ -6,8 +6,8 @@ problem: medium_scale
 device: cuda
 backend: cuda
 twin: cuda_medium_scale
-outcome: suspect|impossible|wrong_values|not_finite
-reason: stream|clock|less than|are wrong|NaN
+outcome: not_own|suspect|impossible|wrong_values|not_finite
+reason: accounts|stream|clock|less than|are wrong|NaN
 """
 
 import gc

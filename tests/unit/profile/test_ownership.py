@@ -251,7 +251,8 @@ def ttir(kernel: str, path: str) -> str:
 @pytest.mark.parametrize("ending", ["ttir", "source"])
 def test_a_triton_kernel_is_whose_file_it_comes_from(tmp_path: Path, ending: str) -> None:
     package = "/venv/lib/python3.12/site-packages/flag_gems/ops/softmax.py"
-    places = {"softmax_kernel": package, "mine": f"{tmp_path}/candidate.py", "late": f"{tmp_path}/written.py"}
+    places = {"softmax_kernel": package, "mine": f"{tmp_path}/candidate.py", "late": "/in/the/cage/written.py"}
+    (tmp_path / "candidate.py").write_text("@triton.jit\ndef mine(x): pass\n")
     for kernel, path in places.items():
         folder = tmp_path / "triton" / kernel
         folder.mkdir(parents=True)
@@ -268,13 +269,15 @@ def test_a_triton_kernel_is_whose_file_it_comes_from(tmp_path: Path, ending: str
 def test_a_triton_kernel_is_not_of_a_file_that_has_no_such_function(tmp_path: Path) -> None:
     candidate = tmp_path / "candidate.py"
     candidate.write_text("import triton\n\n@triton.jit\ndef mine(x):\n    pass\n")
-    for kernel in ("mine", "theirs"):
-        (tmp_path / f"{kernel}.ttir").write_text(ttir(kernel, str(candidate)))
+    places = {"mine": candidate, "theirs": candidate, "removed": tmp_path / "generated.py"}
+    for kernel, place in places.items():
+        (tmp_path / f"{kernel}.ttir").write_text(ttir(kernel, str(place)))
         (tmp_path / f"{kernel}.cubin").write_bytes(b"\x7fELF\0" + kernel.encode())
     built = BuildFolder(str(tmp_path)).read()
-    assert set(built.foreign) == {"theirs"} and str(candidate) in built.foreign["theirs"]
+    assert set(built.foreign) == {"theirs", "removed"} and str(candidate) in built.foreign["theirs"]
     assert kernel_owner("mine", "kernel", frozenset(), built) is Owner.CANDIDATE
     assert kernel_owner("theirs", "kernel", frozenset(), built) is Owner.LIBRARY
+    assert kernel_owner("removed", "kernel", frozenset({"removed"}), built) is Owner.LIBRARY
 
 
 @pytest.mark.parametrize("kernel", ["triton_per_fused_mean_0", "entr_vectorized4_kernel", "digamma_kernel"])
