@@ -3,7 +3,7 @@
 
 Each strategy is a run_batch.py of its own, into RESULTS/STRATEGY, one after the other. It gets as many attempts as N
 calls are enough for in any case, also where each answer of a model that reads kernels has to be asked for twice, so
-that a run that goes well leaves calls over (--attempts S=K gives it K):
+that a run that goes well leaves calls over (--attempts S=K gives it K, --samples S=K K samples an attempt):
 
     reflect   samples x attempts = N, --exhaust: all of them are made
     judge     one sample a round, and the judge before each but the first
@@ -15,16 +15,19 @@ that a run that goes well leaves calls over (--attempts S=K gives it K):
 Then generate_report.py compares the runs with the first of --strategies, and a table says how many calls each really
 made. What follows `--` goes to each run_batch.py (--model, --device, --track, ...).
 
-Recorded replies: --replay PATH for all strategies, --replay STRATEGY=PATH for one. A strategy for which replies are
-lacking stops a problem where they end: what it is sure to ask for and is not there is listed before the runs and again
-after the table, and where one was asked for in vain the exit code is 1. --made writes replies for any problem from its
-own file: sample 1 of attempt 1 is the reference with its result half as large again, every other one the reference
-itself, the answers of models that read kernels are one fixed text; judged in track any. They show that the machinery
-works at equal calls, and nothing else: no table made from them is a result.
+Recorded replies: --replay PATH for all strategies, --replay STRATEGY=PATH for one; of a folder that has a file
+STRATEGY.toml that file. A strategy for which replies are lacking stops a problem where they end: what it is sure to ask
+for and is not there is listed before the runs and again after the table, and where one was asked for in vain the exit
+code is 1. --made writes replies for any problem from its own file: sample 1 of attempt 1 is the reference with its
+result half as large again, every other one the reference itself, the answers of models that read kernels are one fixed
+text; judged in track any. They show that the machinery works at equal calls, and nothing else: no table made from them
+is a result.
 
 Exit code: 0 all runs are complete; 1 one is not; 64 and above as of run_batch.py where the comparison failed.
 
     .venv/bin/python scripts/compare_strategies.py 1 2 --calls 7 --made --results /tmp/compared
+    .venv/bin/python scripts/compare_strategies.py 1 8 --calls 6 --samples reflect=2 --replay examples/replies \\
+        --results /tmp/compared -- --device cpu
     .venv/bin/python scripts/compare_strategies.py 1 40 --calls 12 --results /tmp/compared -- --model NAME
 """
 
@@ -64,7 +67,7 @@ from hkbench.records import (  # noqa: E402
 from hkbench.registry import backend_names  # noqa: E402
 from hkbench.store.events import read_events  # noqa: E402
 from hkbench.store.layout import RunPaths  # noqa: E402
-from hkbench.strategies import STRATEGIES, Agents  # noqa: E402
+from hkbench.strategies import STRATEGIES, Agents, Graph  # noqa: E402
 from hkbench.strategies.agents import AgentsOptions  # noqa: E402
 
 MAX_SAMPLES = 3  #: of an attempt of reflect, where N divides so, and of the first of graph
@@ -90,8 +93,8 @@ READERS = {
     "judge": (Role.JUDGE,),
     "agents": (Role.COMPILE_REASONER, Role.CORRECTNESS_REASONER, Role.PERFORMANCE_REASONER),
 }
-#: What these ask for after their first attempt depends on the verdicts.
-FREE = ("graph", "agents")
+#: What these ask for after their first attempt depends on the verdicts: rules may end a problem of staged there.
+FREE = ("staged", "graph", "agents")
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,13 @@ class Shape:
     def words(self) -> list[str]:
         words = ["--strategy", self.strategy, "--samples", str(self.samples), "--attempts", str(self.attempts)]
         return [*words, *SPENDING.get(self.strategy, ())]
+
+    @property
+    def described(self) -> str:
+        """Samples times attempts; of graph the samples that it starts from, and the edits."""
+        if self.strategy == Graph.name:
+            return f"{self.samples}+{self.attempts - 1}"
+        return f"{self.samples}x{self.attempts}"
 
     @property
     def max_calls(self) -> int:
@@ -124,7 +134,7 @@ class Shape:
         return keys + [AdviceKey(problem=problem, attempt=k, call=1, role=role) for k in steps[1:] for role in readers]
 
     def sure_keys(self, problem: str) -> list[CallKey]:
-        """Return those that it asks for whatever the verdicts are, unless it ends."""
+        """Return those that it asks for whatever the verdicts are."""
         if self.strategy not in FREE:
             return self.keys(problem)
         return [SampleKey(problem=problem, attempt=1, sample=n) for n in range(1, self.samples + 1)]
@@ -137,8 +147,8 @@ def samples(name: str, calls: int) -> int:
     return max(1, min(MAX_SAMPLES, calls - 1)) if name == "graph" else 1
 
 
-def shape(name: str, calls: int) -> Shape:
-    """Return the shape of a strategy with the most attempts for which `calls` are enough in any case.
+def shape(name: str, calls: int, each: int) -> Shape:
+    """Return the shape of a strategy with the most attempts of `each` samples for which `calls` do in any case.
 
     Raises:
         UsageError: `calls` are not enough for what makes the strategy another one than the rest.
@@ -146,17 +156,21 @@ def shape(name: str, calls: int) -> Shape:
     least = 1 if name in ("reflect", "agents") else 2
     most = STRATEGIES[name].Options().attempts if name == "staged" else calls
     for attempts in range(most, least - 1, -1):
-        found = Shape(name, samples(name, calls), attempts)
+        found = Shape(name, each, attempts)
         if found.max_calls <= calls:
             return found
-    needed = Shape(name, samples(name, calls), least).max_calls
+    needed = Shape(name, each, least).max_calls
     raise UsageError(f"--calls {calls}: {name} may take {needed}; give more, or --attempts {name}={least}")
 
 
-def shapes(strategies: Sequence[str], calls: int, attempts: Mapping[str, int]) -> list[Shape]:
-    """Return how each strategy spends at most `calls` model calls of a problem, or the `attempts` that it is given."""
+def shapes(strategies: Sequence[str], calls: int, attempts: Mapping[str, int], each: Mapping[str, int]) -> list[Shape]:
+    """Return how each strategy spends at most `calls` model calls of a problem.
+
+    Those of `attempts` and `each` (the samples of an attempt) make as many as it says.
+    """
+    drawn = {name: each.get(name, samples(name, calls)) for name in strategies}
     return [
-        Shape(name, samples(name, calls), attempts[name]) if name in attempts else shape(name, calls)
+        Shape(name, drawn[name], attempts[name]) if name in attempts else shape(name, calls, drawn[name])
         for name in strategies
     ]
 
@@ -197,6 +211,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--attempts", nargs="+", type=assigned, default=[], metavar="S=K", help="of a strategy, which may then exceed N"
     )
+    parser.add_argument(
+        "--samples", nargs="+", type=assigned, default=[], metavar="S=K", help="of each attempt of a strategy"
+    )
     parser.add_argument("--problems", type=Path, metavar="PATH", help="as of run_batch.py")
     parser.add_argument("--level", type=positive, metavar="N", help="of the problems (default: 1)")
     parser.add_argument("--backend", default="cpp", choices=backend_names(), help="(default: cpp)")
@@ -211,20 +228,21 @@ def parse() -> argparse.Namespace:
     options = parser.parse_args(words[:at])
     options.more = words[at + 1 :]
     try:
-        options.planned = shapes(options.strategies, options.calls, dict(options.attempts))
+        attempts, each = dict(options.attempts), dict(options.samples)
+        options.planned = shapes(options.strategies, options.calls, attempts, each)
     except UsageError as error:
         parser.error(str(error))
     if sum("=" not in one for one in options.replay) > 1:
         parser.error("--replay: one folder for all strategies; name the others STRATEGY=PATH")
     named = {one.partition("=")[0]: "--replay" for one in options.replay if "=" in one}
-    named |= {name: "--attempts" for name, _ in options.attempts}
+    named |= dict.fromkeys(attempts, "--attempts") | dict.fromkeys(each, "--samples")
     for unknown in sorted(set(named) - set(options.strategies)):
         parser.error(f"{named[unknown]} {unknown}=...: {unknown} is none of {', '.join(options.strategies)}")
     return options
 
 
 def assigned(text: str) -> tuple[str, int]:
-    """Read STRATEGY=ATTEMPTS."""
+    """Read STRATEGY=NUMBER."""
     name, _, number = text.partition("=")
     return name, positive(number)
 
@@ -237,18 +255,21 @@ def folders(options: argparse.Namespace, planned: Sequence[Shape], problems: Seq
         return {shape.strategy: root for shape in planned}
     for_all = [Path(one) for one in options.replay if "=" not in one]
     found = {shape.strategy: for_all[-1] for shape in planned if for_all}
-    return found | {name: Path(folder) for name, _, folder in (one.partition("=") for one in options.replay) if folder}
+    found |= {name: Path(folder) for name, _, folder in (one.partition("=") for one in options.replay) if folder}
+    files = {name: folder / f"{name}.toml" for name, folder in found.items()}
+    return {name: files[name] if files[name].is_file() else folder for name, folder in found.items()}
 
 
 def write_made(root: Path, planned: Sequence[Shape], problems: Sequence[Problem]) -> None:
     """Write a collection for all strategies. No two candidates of a problem are alike, so that each is judged."""
+    most = max(shape.samples for shape in planned)
     for problem in problems:
         for key in dict.fromkeys(key for shape in planned for key in shape.keys(problem.name)):
             if isinstance(key, AdviceKey):
                 text = json.dumps(CANNED, indent=2) + "\n"
             else:
                 kind = Kind.SCALED if key.attempt == key.sample == 1 else Kind.EQUAL
-                text = f"```python\n{made(problem, kind, MAX_SAMPLES * (key.attempt - 1) + key.sample)}```\n"
+                text = f"```python\n{made(problem, kind, most * (key.attempt - 1) + key.sample)}```\n"
             path = root / call_name(key) / "response.txt"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
@@ -306,14 +327,15 @@ def table(
 ) -> Iterator[str]:
     """Yield what each strategy came to, and the calls that it really made."""
     head = f"model calls, at most {options.calls} a problem"
-    yield f"{head}  coder  reader  a problem  finished  solved  correct"
+    yield f"{head}  attempts  coder  reader  a problem  finished  solved  correct"
     for shape in planned:
         coder, reader = calls_made(options.results / shape.strategy)
         each = [coder[name] + reader[name] for name in problems]
         between = f"{min(each)} to {max(each)}" if min(each) < max(each) else str(max(each))
         overall = overall_of(options.results / shape.strategy)
         figures = "  ".join(f"{overall.get(name, '-'):>{len(name)}}" for name in ("finished", "solved", "correct"))
-        yield f"{shape.strategy:{len(head)}}  {coder.total():>5}  {reader.total():>6}  {between:>9}  {figures}"
+        made_of = f"{shape.strategy:{len(head)}}  {shape.described:>8}"
+        yield f"{made_of}  {coder.total():>5}  {reader.total():>6}  {between:>9}  {figures}"
     for shape in planned:
         coder, reader = calls_made(options.results / shape.strategy)
         beyond = [name for name in problems if coder[name] + reader[name] > options.calls]

@@ -70,7 +70,7 @@ def calls(bench: Path, strategy: str) -> tuple[int, int]:
 def row(output: str, strategy: str) -> list[str]:
     """What the table at the end says of a strategy."""
     rows = [line.split() for line in output.splitlines() if line.startswith(f"{strategy}  ")]
-    (cells,) = (cells[1:] for cells in rows if len(cells) == 7)
+    (cells,) = (cells[1:] for cells in rows if len(cells) == 8)
     return cells
 
 
@@ -85,8 +85,8 @@ def test_made_replies_at_equal_calls(bench: Path) -> None:
     assert 2 * 3 < coder <= 2 * 5 and reader == 0, "a sample of attempt 1 is right, and the search goes on from it"
     assert calls(bench, "agents") == (4, 2), "its second attempt was advised on"
     rows = {name: row(done.stdout, name) for name in STRATEGIES}
-    assert rows["reflect"][:3] == ["10", "0", "5"]
-    assert rows["judge"][:3] == ["4", "2", "3"]
+    assert rows["reflect"][:4] == ["1x5", "10", "0", "5"]
+    assert rows["judge"][:4] == ["1x2", "4", "2", "3"]
     assert all(cells[-1] == "2" for cells in rows.values())
     assert "no result" in done.stdout.splitlines()[-1]
     page = json.loads((bench / "compared" / "comparison.json").read_text())
@@ -103,7 +103,7 @@ def test_a_strategy_that_lacks_replies_is_named(bench: Path) -> None:
     assert done.stdout.count(said) == 2
     assert "asks for: attempt_2/sample_1, attempt_2/judge_1" in done.stdout
     assert "judge is not complete" in done.stdout
-    assert row(done.stdout, "judge")[3] == "0"
+    assert row(done.stdout, "judge")[4] == "0"
 
 
 @pytest.mark.parametrize(
@@ -111,6 +111,7 @@ def test_a_strategy_that_lacks_replies_is_named(bench: Path) -> None:
     [
         (("--calls", 3, "--made"), "judge may take 4"),
         (("--calls", 5, "--strategies", "reflect", "--attempts", "agents=2"), "agents is none of reflect"),
+        (("--calls", 4, "--strategies", "reflect", "--samples", "judge=2"), "--samples judge=...: judge is none of"),
         (("--calls", 4, "--strategies", "reflect", "--replay", "judge=x"), "judge is none of reflect"),
         (("--calls", 4, "--made", "--replay", "x"), "not allowed with"),
         (("--calls", 5, "--replay", "x", "y"), "one folder for all"),

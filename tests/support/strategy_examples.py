@@ -15,7 +15,11 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples" / "replies"
 #: What follows the strategy in the heading of its table.
 _TITLES = {"cpp": "", "cuda": " in CUDA", "hip": " for hip", "triton": " in Triton"}
-BACKENDS = ("cpp", "cuda", "hip")  #: of which strategies `judge` and `staged` have replies
+BACKENDS = (
+    "cpp",
+    "cuda",
+    "hip",
+)  #: of which strategies `judge` and `staged` have replies; `graph` has them for the first
 CORRECT = frozenset({"correct", "fast", "slow", "compiled"})  #: labels that are no failure
 _ROW = re.compile(r"^\| `(\w+)` \| (\d) \| ([\w-]+) \| `(\w+)` \|", re.MULTILINE)
 
@@ -26,7 +30,7 @@ class Row:
 
     problem: str
     attempt: int
-    who: str  #: strategy judge: sample_1, judge_1, judge_2; staged: the attempt's stage
+    who: str  #: strategy judge: sample_1, judge_1, judge_2; graph: sample_N; staged: the attempt's stage
     label: str  #: one of `CORRECT`, a failure kind, or the form of the judge's answer
 
     @property
@@ -44,7 +48,8 @@ def rows(strategy: str, backend: str = "cpp") -> list[Row]:
 
 def name(row: Row) -> str:
     """Return the name of the reply of a line, as the file of its strategy has it."""
-    return f"{row.problem}/attempt_{row.attempt}/{row.who if row.judge else 'sample_1'}"
+    call = row.who if row.judge or row.who.startswith("sample_") else "sample_1"
+    return f"{row.problem}/attempt_{row.attempt}/{call}"
 
 
 @cache

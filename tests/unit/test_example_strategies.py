@@ -1,4 +1,4 @@
-"""The replies of examples/replies/{judge,staged}.toml: complete, labelled, and read as their labels say.
+"""The replies of examples/replies/{judge,staged,graph}.toml: complete, labelled, and read as their labels say.
 
 What the candidates do when they are built and run is the business of tests/integration/test_example_strategies_run.py,
 in CUDA of tests/gpu/test_strategies_on_gpu.py.
@@ -18,16 +18,18 @@ from support.strategy_examples import BACKENDS, CORRECT, ROOT, Row, name, replie
 from hkbench.categories import Situation, load_categories
 from hkbench.lab import Lab
 from hkbench.llm.extract import extract
+from hkbench.llm.replay import ReplayClient
 from hkbench.llm.structured import read_answer
 from hkbench.records import FORMS, AnswerForm, FailureKind, OperatorClass, QuestionKind, Reply
-from hkbench.strategies import Staged
+from hkbench.strategies import STRATEGIES, Staged
+from scripts import compare_strategies
 
 PROBLEMS = sorted(path.stem for path in ROOT.glob("problems/level1/*.py"))
 WITH_REPLIES = {"cpp": range(1, 9), "cuda": range(1, 5), "hip": range(2, 3)}  #: problems by number
 #: Which labels of what is no failure a collection has: one for hip is compiled and never run.
 NO_FAILURE = {"cpp": {"correct"}, "cuda": {"fast", "slow"}, "hip": {"compiled"}}
 ASKED_AGAIN = 2
-COLLECTIONS = [(strategy, backend) for strategy in ("judge", "staged") for backend in BACKENDS]
+COLLECTIONS = [*((strategy, backend) for strategy in ("judge", "staged") for backend in BACKENDS), ("graph", "cpp")]
 #: Speed-up as measured on an H200, and share of the roofline; of problem 3's attempts and of slow ones about.
 ON_AN_H200 = {
     (2, 1): (0.07, 0.03), (2, 2): (2.71, 0.88),
@@ -50,7 +52,7 @@ def test_the_readme_labels_every_reply_and_no_other(strategy: str, backend: str)
 @pytest.mark.parametrize(("strategy", "backend"), COLLECTIONS)
 def test_nobody_is_billed_for_a_reply_written_by_hand(strategy: str, backend: str) -> None:
     for reply in replies(strategy, backend).values():
-        assert reply == Reply(text=reply.text, model="hand-written example", finish_reason="stop")
+        assert reply == Reply(text=reply.text, model="hand-written example", finish_reason=reply.finish_reason)
 
 
 def question_of(row: Row, backend: str) -> QuestionKind:
@@ -148,3 +150,30 @@ async def test_the_shipped_rules_lead_the_cuda_replies_through_the_labelled_stag
     await Staged().run(cast(Lab, lab), Staged.Options())
     assert [stage or "seed" for stage in lab.stages] == [row.who for row in table]
     assert {(what, choice) for _, what, choice, _ in lab.decisions if what != "stage"} == decisions
+
+
+NOTHING_TO_SEARCH = 4  #: the problem of which no first sample is right
+EDITS = [2, 3, 4]
+
+
+def test_a_graph_starts_from_a_sample_that_is_right_and_each_edit_has_a_reply() -> None:
+    for problem in {row.problem for row in rows("graph")}:
+        table = [row for row in rows("graph") if row.problem == problem]
+        assert [row.who for row in table if row.attempt == 1] == ["sample_1", "sample_2", "sample_3"]
+        starts = any(row.attempt == 1 and row.label in CORRECT for row in table)
+        assert starts == (not problem.startswith(f"{NOTHING_TO_SEARCH}_"))
+        assert [row.attempt for row in table if row.attempt > 1] == (EDITS if starts else [])
+
+
+def test_no_edit_is_a_diff() -> None:
+    for row in rows("graph"):
+        found = extract(replies("graph")[name(row)].text, None)
+        assert (found.source is not None) == (row.label != "no_code"), "it does not depend on the kernel before"
+
+
+def test_the_replies_are_enough_for_all_strategies_at_six_calls() -> None:
+    planned = compare_strategies.shapes(list(STRATEGIES), 6, {"judge": 3, "agents": 2}, {"reflect": 2})
+    for shape in planned:
+        client = ReplayClient(ROOT / "examples" / "replies" / f"{shape.strategy}.toml", "cpp")
+        for problem in {row.problem for row in rows("judge")}:
+            assert not client.missing(shape.sure_keys(problem))
