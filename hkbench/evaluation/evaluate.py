@@ -286,9 +286,8 @@ class CandidateEvaluation:
     def _compare(self, facts: DeviceFacts) -> None:
         job = self._job
         with self._timed(Stage.LOAD):
-            weights_seed = draw_seed()
-            on_host = self._share.unused
-            self._reference = Reference(job.problem, job.sizes, torch_device(facts), weights_seed, on_host=on_host)
+            device, weights_seed, on_host = torch_device(facts), draw_seed(), self._share.unused
+            self._reference = Reference(job.problem, job.sizes, device, weights_seed, on_host=on_host)
             assert self._baseline is not None
             baseline = BaselineClient(self._baseline, job.settings, str(job.problem.path))
             candidate = RunnerClient(self._link, job.settings)
@@ -318,7 +317,7 @@ class CandidateEvaluation:
     def _measure(self) -> tuple[Measurement, TrustReport]:
         assert self._session is not None
         session = self._session
-        with self._timed(Stage.TIME), self._share.alone():
+        with self._timed(Stage.TIME):
             session.prepare_baseline()
             self._evidence = CandidateContext(session, self._job, self._text, self._built)
             measured, trusted = self._assessed(session, self._evidence)
@@ -340,11 +339,10 @@ class CandidateEvaluation:
 
     def _assessed(self, session: Session, evidence: CandidateContext) -> tuple[Measurement, TrustReport]:
         timing = Timing(session)
-        measured = timing.measure()
-        seen = timing.witness()
+        with self._share.alone():
+            measured, seen = timing.measure(), timing.witness()
         trusted = assess(evidence, measured, seen, compare_clocks(evidence, measured, seen))
-        probes = self._job.settings.rules is not RuleSet.HKBENCH
-        if trusted.refusal is None and not probes and not model_of(self._job.device).on_host:
+        if trusted.refusal is None and not model_of(self._job.device).on_host:
             self._begin_end(measured)
         return measured, trusted
 
@@ -359,7 +357,8 @@ class CandidateEvaluation:
 
     def _begin_end(self, measured: Measurement) -> None:
         """Begin to end the candidate's runner where it is not needed any more: a GPU's driver takes 0.1 s for that."""
-        if not self._profiles(measured) and self._job.settings.shapes == 0:
+        settings = self._job.settings
+        if settings.rules is RuleSet.HKBENCH and settings.shapes == 0 and not self._profiles(measured):
             self._link.begin_end()
 
     def _probe(self) -> None:

@@ -221,12 +221,11 @@ class ShapeChecks:
             _, session.foreign = name_kernels(evidence, session.kernels)
             refused = session.not_own() if self._job.settings.track is Track.OWN else None
             return shape.model_copy(update={"failure": refused})
-        with self._share.alone():
-            session.prepare_baseline()
+        session.prepare_baseline()
+        measured, refused = self._assessed(session, evidence)
+        if refused is not None:
+            session.forget_suspicions()
             measured, refused = self._assessed(session, evidence)
-            if refused is not None:
-                session.forget_suspicions()
-                measured, refused = self._assessed(session, evidence)
         if refused is not None and self._model.on_host and refused.kind in CLOCK:
             return shape.model_copy(update={"untimed": refused.message})
         if refused is not None:
@@ -241,8 +240,8 @@ class ShapeChecks:
     def _assessed(self, session: Session, evidence: CandidateContext) -> tuple[Measurement, Failure | None]:
         """Return the measurement and why it does not count; whose work it was comes before what the clocks say."""
         timing = Timing(session, self._effort)
-        measured = timing.measure()
-        seen = timing.witness()
+        with self._share.alone():
+            measured, seen = timing.measure(), timing.witness()
         trusted = assess(evidence, measured, seen, compare_clocks(evidence, measured, seen))
         theirs = None if trusted.work is None else judgement(trusted.work, self._job.settings.track)
         if theirs is None:

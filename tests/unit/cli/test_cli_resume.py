@@ -61,6 +61,7 @@ JUDGE = EvaluationSettings(
     busy_wait=31.0,
     rules=RuleSet.KERNELBENCH,
     shapes=6,
+    evaluations_per_gpu=3,
     require_shapes=True,
 )
 
