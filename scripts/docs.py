@@ -16,6 +16,7 @@ import argparse
 import ast
 import re
 import sys
+import textwrap
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -115,8 +116,15 @@ def agents() -> str:
     return f"```mermaid\n{flow.diagram()}```\n"
 
 
+def lines() -> str:
+    """Return how many lines each file of strategy agents has."""
+    files = sorted((ROOT / "hkbench" / "agents").glob("[a-z]*.py"))
+    found = ", ".join(f"`{file.name}` {len(file.read_text('utf-8').splitlines())}" for file in files)
+    return f"{textwrap.fill(f'Lines of the files: {found}.', 100, break_on_hyphens=False)}\n"
+
+
 PARTS: dict[str, dict[str, Callable[[], str]]] = {
-    "agents.md": {"flow": agents},
+    "agents.md": {"flow": agents, "lines": lines},
     "architecture.md": {"picture": picture, "rooms": table},
     "commands.md": {"commands": commands},
     "options.md": {"options": options},
