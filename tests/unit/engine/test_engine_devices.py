@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from support.run_folder import ISOLATED, correct
+from support.run_folder import ISOLATED, correct, incorrect
 
 from hkbench.engine.channel import Channel
 from hkbench.engine.completion import Completion
@@ -22,7 +22,17 @@ from hkbench.engine.workers import EvaluationSockets, chosen_devices
 from hkbench.errors import DeviceUnavailable
 from hkbench.evaluation import frames
 from hkbench.evaluation.job import EvaluateJob
-from hkbench.records import BackendName, DeviceFacts, DeviceKind, EvaluationSettings, Problem, SizeSet, SlotTimes, Stage
+from hkbench.records import (
+    BackendName,
+    DeviceFacts,
+    DeviceKind,
+    EvaluationSettings,
+    FailureKind,
+    Problem,
+    SizeSet,
+    SlotTimes,
+    Stage,
+)
 
 PROBLEM = Problem(number=1, name="1_A", level=1, path=Path("1_A"), source="", sha256="0" * 64)
 
@@ -150,3 +160,33 @@ def test_a_device_that_is_not_there_is_unavailable_and_the_others_are_named() ->
     found = [DeviceFacts(kind=DeviceKind.CUDA, index=i, name=f"GPU {i}") for i in range(2)]
     with pytest.raises(DeviceUnavailable, match=r"device 7.*0 \(GPU 0\), 1 \(GPU 1\)"):
         chosen_devices(found, (1, 7))
+
+
+class Crowded(Room):
+    """A device on which a candidate has too little memory while others use it too."""
+
+    def __init__(self, unavailable: bool) -> None:
+        super().__init__(devices=1, builds=1)
+        self._settings = EvaluationSettings(evaluations_per_gpu=2)
+        self._unavailable = unavailable
+        self.alone: list[bool] = []
+
+    async def _measures(self, sock: socket.socket, index: int) -> None:
+        async with await Channel.open(sock) as channel:
+            asked = await channel.receive()
+            assert isinstance(asked, frames.Evaluate)
+            self.alone.append(asked.job.alone)
+            if asked.job.alone:
+                await channel.send(frames.Judged(verdict=correct("1_A", 1.5)))
+            elif self._unavailable:
+                await channel.send(frames.Failed(error="DeviceUnavailable", message="no memory"))
+            else:
+                await channel.send(frames.Judged(verdict=incorrect("1_A", FailureKind.OUT_OF_MEMORY, Stage.RUN)))
+
+
+@pytest.mark.parametrize("unavailable", [False, True], ids=["of the candidate's", "of the evaluator's"])
+async def test_what_lacks_memory_beside_others_is_made_once_more_alone(tmp_path: Path, unavailable: bool) -> None:
+    room = Crowded(unavailable)
+    turns = await asyncio.wait_for(room.turns("c", tmp_path), timeout=30)
+    assert room.alone == [False, True]
+    assert turns.device == 0
