@@ -116,7 +116,8 @@ def judged_of(published: PublishedSet, tasks: Sequence[Task], folder: Path) -> J
         elif spans:
             spans[-1] = (spans[-1][0], event.time)
     turns = tuple(event.turns for event in events if isinstance(event, VerdictReached) and event.turns is not None)
-    names = sorted({one.verdict.conditions.device_name for one in samples if one.verdict is not None})
+    reached = (one.verdict.conditions for one in samples if one.verdict is not None)
+    names = sorted({one.device_name for one in reached if one.device_facts is not None})
     return JudgedSet(published, samples, ", ".join(names) or str(run.config.device), tuple(spans), turns)
 
 
