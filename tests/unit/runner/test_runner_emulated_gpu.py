@@ -59,6 +59,37 @@ def test_torch_computes_on_the_device_as_on_the_host(tmp_path: Path) -> None:
     )
 
 
+def test_types_of_older_code_make_tensors_on_the_device(tmp_path: Path) -> None:
+    _run(
+        tmp_path,
+        """
+        import numpy
+        import torch
+
+        made = torch.cuda.FloatTensor(3, 4)
+        assert type(made) is torch.Tensor and made.is_cuda and made.shape == (3, 4) and made.isnan().all()
+        assert torch.cuda.IntTensor(2).zero_().tolist() == [0, 0] and torch.cuda.ByteTensor().shape == (0,)
+        assert torch.cuda.HalfTensor(torch.Size([2, 2])).shape == (2, 2)
+        for values in ([3, 5], (3, 5), numpy.array([3, 5])):
+            assert torch.cuda.LongTensor(values).tolist() == [3, 5] and torch.cuda.LongTensor(values).is_cuda
+        assert torch.cuda.FloatTensor(made).data_ptr() == made.data_ptr()
+        assert isinstance(made, torch.cuda.FloatTensor)
+        assert not isinstance(made, torch.cuda.IntTensor) and not isinstance(made.cpu(), torch.cuda.FloatTensor)
+        assert made.type(torch.cuda.DoubleTensor).type() == "torch.cuda.DoubleTensor"
+        torch.set_default_tensor_type(torch.FloatTensor)
+        assert not report()["refusals"]
+        for which in (torch.cuda.FloatTensor, "torch.cuda.FloatTensor"):
+            begin()
+            try:
+                torch.set_default_tensor_type(which)
+            except NotImplementedError:
+                pass
+            (refusal,) = report()["refusals"]
+            assert "set_default_tensor_type" in refusal["message"]
+        """,
+    )
+
+
 def test_views_in_place_operators_and_resized_results_keep_their_memory(tmp_path: Path) -> None:
     _run(
         tmp_path,
