@@ -78,17 +78,28 @@ class Program:
     def source_waits(self) -> Sequence[int]:
         """The waits that stand in the kernels' own source, by instruction; all where no lines are known.
 
-        A compiler's own wait has the line of the instruction that it is for, which is the one behind it.
+        A compiler's own wait has the line of the instruction that it is for, which is the one behind it; where that is
+        of no line, the listing has both at the line before.
         """
         found: list[int] = []
-        behind = ""
+        behind, constant = "", False
         for number in reversed(range(self.length)):
             line = self.code.lines[number]
             if not line.text.startswith("s_waitcnt"):
-                behind = behind if _CONSTANT.fullmatch(line.text) else line.place
-            elif not line.place or (line.place != behind and _INCLUDED not in line.place):
+                constant = _CONSTANT.fullmatch(line.text) is not None
+                behind = behind if constant else line.place
+            elif not line.place or not (
+                line.place == behind
+                or _INCLUDED in line.place
+                or (constant and line.place == self._place_before(number))
+            ):
                 found.append(number)
         return found[::-1]
+
+    def _place_before(self, number: int) -> str:
+        """Return the line of the nearest instruction before one that is no wait."""
+        before = (line for line in reversed(self.code.lines[:number]) if not line.text.startswith("s_waitcnt"))
+        return next((line.place for line in before), "")
 
     def _require_own(self) -> None:
         """See that each instruction was read where it lies: names and paths that objdump prints are a candidate's.

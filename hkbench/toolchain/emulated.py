@@ -25,7 +25,7 @@ from hkbench.toolchain.programs import find_cxx
 
 NATIVE = Path(__file__).resolve().parents[1] / "runner" / "emulated" / "native"
 _WORKER = Path(__file__).with_name("hipify_worker.py")
-_RUNTIME = ("link.c", "heap.c", "launch.c", "runtime.c", "refused.c")
+_RUNTIME = ("link.c", "heap.c", "launch.c", "runtime.c", "refused.c", "builtins.c")
 _FRAME = ("frame.cpp", "hooks.cpp", "c10cuda.cpp")
 _ALLOCATOR = "allocator.cpp"  #: not for every version of PyTorch
 _SECONDS, _TOOL_SECONDS = 900.0, 60.0

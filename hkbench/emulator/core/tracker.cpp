@@ -1,5 +1,6 @@
 #include "tracker.h"
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 
@@ -54,8 +55,8 @@ void Tracker::before(Wave& w, const Instruction& i) {
 
 void Tracker::conflict(Wave& w, const Instruction& i) {
   for (const InFlight& op : ops) {
-    const u32 reg = met(i, op);
-    if (reg == NOWHERE || !op.active) continue;
+    const u32 reg = op.active ? owed(i, op) : NOWHERE;
+    if (reg == NOWHERE) continue;
     FaultRecord fault = fault_of(w, i, FAULT_WAIT);
     fault.cause = op.instruction;
     fault.reg = reg;
@@ -63,6 +64,19 @@ void Tracker::conflict(Wave& w, const Instruction& i) {
     fault.counters = u32{op.vm != Owes::NOTHING} | u32{op.lgkm != Owes::NOTHING} << 1;  // of Counter
     w.group->run->report(fault);
   }
+}
+
+// Loads from memory return in order: one may follow another into its register without a wait, and owns that then.
+u32 Tracker::owed(const Instruction& i, const InFlight& op) const {
+  const bool follows = i.flight == VM_LOAD && op.vm == Owes::ORDERED && op.lgkm == Owes::NOTHING;
+  for (u32 k = op.first; k < op.first + u32{op.registers}; ++k) {
+    if (!((i.reads[k >> 6] | (follows ? 0 : i.writes[k >> 6])) >> (k & 63) & 1)) continue;
+    const auto owns = [&](const InFlight& other) {
+      return &other > &op && other.active && k >= other.first && k < other.first + u32{other.registers};
+    };
+    if (std::none_of(ops.begin(), ops.end(), owns)) return k;
+  }
+  return NOWHERE;
 }
 
 // What is touched was worth a wait.

@@ -64,6 +64,8 @@ struct Tracker {
 
  private:
   void conflict(Wave& w, const Instruction& i);
+  // The first register of `op` that the instruction may not touch before a wait; NOWHERE: none.
+  u32 owed(const Instruction& i, const InFlight& op) const;
   void touch(Wave& w, const Instruction& i);
   void prove(Wave& w, const InFlight& op, u32 by);
   void take_over(u32 vm, u32 lgkm, u32 by);

@@ -13,12 +13,13 @@ import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import torch
 
 from hkbench.protocol import messages
 from hkbench.runner import absent_gpu, absent_inductor
+from hkbench.runner.emulated.types import TensorType, tensor_types
 
 RUNTIME, FRAME = "libamdhip64.so", ("libtorch_hip.so", "libc10_hip.so")  #: of hkbench/toolchain/emulated.py
 #: Names in torch.cuda that are refused when they are called: what is captured would have to be kept from running, and
@@ -75,6 +76,11 @@ class EmulatedGpu:
         self.runtime.hkbench_refuse(name.encode())
         raise NotImplementedError(f"the emulated GPU has no {name}: do without it")
 
+    def _set_default_type(self, original: Callable[[Any], None], chosen: object) -> None:
+        if isinstance(chosen, TensorType) or (isinstance(chosen, str) and chosen.startswith("torch.cuda.")):
+            self._refuse("torch.set_default_tensor_type for torch.cuda")
+        original(chosen)
+
     def _answer(self, told: messages.EmulatedGpu) -> None:
         """Have torch answer for the device."""
         absent_gpu.answer_questions(told.gpu)
@@ -99,9 +105,11 @@ class EmulatedGpu:
             "_exchange_device": lambda _device: 0,
             "_maybe_exchange_device": lambda _device: 0,
             "default_generators": (default,),
+            **tensor_types(),
         }
         vars(torch.cuda).update(answers)
         vars(torch.cuda).update({name: partial(self._refuse, f"torch.cuda.{name}") for name in _ABSENT})
+        vars(torch)["set_default_tensor_type"] = partial(self._set_default_type, torch.set_default_tensor_type)
         vars(torch.version).update(hip=told.hip, cuda=None)
         vars(torch._C).update(absent_inductor.DRIVER)
         torch._C._dynamo.guards._empty_strided_cuda = _empty  # type: ignore[attr-defined]  # what torch.compile calls

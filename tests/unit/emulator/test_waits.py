@@ -11,13 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.compilers import hip_or_skip
-from support.emulated import assembled, run
+from support.emulated import assembled, device_code, run
 
 from hkbench.emulator.executor import Options, Outcome
+from hkbench.emulator.program import Program
 
 pytestmark = pytest.mark.hipcc
 ADDRESS = "s_load_dwordx2 s[4:5], s[0:1], 0x0\nv_lshlrev_b32 v0, 4, v0\ns_waitcnt lgkmcnt(0)\n"
 VM = "global_load_dword v{0}, v0, s[4:5]\n"
+VM2 = "global_load_dwordx2 v[{0}:{1}], v0, s[4:5]\n"
 STORE = "global_store_dword v0, v0, s[4:5] offset:8\n"
 LDS = "ds_read_b32 v{0}, v0\n"
 SCALAR = "s_load_dword s{0}, s[4:5], 0x0\n"
@@ -49,6 +51,14 @@ def _run(
         # A register that is loaded may not be written either.
         (VM.format(1) + "v_mov_b32 v1, 0\n", "vmcnt(0)"),
         (VM.format(1) + "v_mov_b32 v2, 0\n", ""),
+        # Memory's loads return in order: one may follow another into its register, which is the younger one's then.
+        (VM.format(1) + VM.format(1) + "s_waitcnt vmcnt(0)\n" + USE.format(1), ""),
+        (VM.format(1) + VM.format(1) + "s_waitcnt vmcnt(1)\n" + USE.format(1), "vmcnt(0)"),
+        (VM2.format(2, 3) + VM.format(3) + "s_waitcnt vmcnt(1)\n" + USE.format(2), ""),
+        (VM2.format(2, 3) + VM.format(3) + USE.format(2), "vmcnt(1)"),
+        (VM.format(1) + LDS.format(1), "vmcnt(0)"),
+        (LDS.format(1) + VM.format(1), "lgkmcnt(0)"),
+        (VM.format(0) + VM.format(1), "vmcnt(0)"),
         (LDS.format(1) + LDS.format(2) + "s_waitcnt lgkmcnt(1)\n" + USE.format(1), ""),
         (LDS.format(1) + LDS.format(2) + "s_waitcnt lgkmcnt(1)\n" + USE.format(2), "lgkmcnt(0)"),
         # Scalar loads return in any order: only zero proves them.
@@ -119,7 +129,7 @@ def test_an_access_out_of_bounds_is_told_after_any_number_of_missing_waits(tmp_p
         (LDS.format(1) + "s_waitcnt lgkmcnt(0)\ns_waitcnt vmcnt(0)\n" + USE.format(1), [True, False]),
         (SCALAR.format(6) + "s_waitcnt lgkmcnt(0)\ns_waitcnt lgkmcnt(1)\n" + SCALAR_USE.format(6), [True, False]),
         (FLAT.format(1) + "s_waitcnt vmcnt(0)\ns_waitcnt lgkmcnt(0)\n" + USE.format(1), [True, True]),
-        # Another load into the register needs it, too.
+        # Another load into the register counts as a use.
         (VM.format(1) + "s_waitcnt vmcnt(0)\n" + VM.format(1) + "s_waitcnt vmcnt(0)\n" + USE.format(1), [True, True]),
         # Of what goes to memory or to LDS others may know.
         (STORE + "s_waitcnt vmcnt(0)\n", [True]),
@@ -130,3 +140,48 @@ def test_which_waits_are_of_use(text: str, used: list[bool], tmp_path: Path) -> 
     outcome, _ = _run(text, tmp_path)
     assert list(outcome.waits.values())[1:] == used  # the first is of ADDRESS
     assert _run(text, tmp_path, late=True)[0].waits == {}
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_of_two_loads_into_a_register_the_younger_one_stays(late: bool, tmp_path: Path) -> None:
+    loads = "global_load_dwordx2 v[2:3], v0, s[4:5]\nglobal_load_dword v3, v0, s[4:5] offset:12\n"
+    store = "s_waitcnt vmcnt(0)\nglobal_store_dwordx2 v0, v[2:3], s[4:5] offset:4\n"
+    outcome, data = _run(loads + store, tmp_path, late=late)
+    assert not outcome.faults
+    first, second = data[:256].reshape(64, 4)[:, 1], data[:256].reshape(64, 4)[:, 2]
+    assert (first == np.arange(64) * 4).all() and (second == np.arange(64) * 4 + 3).all()
+
+
+# Each round sets `next` to zero, a constant of no line, in a register that a load may still own.
+ROUNDS = """
+#include <hip/hip_runtime.h>
+extern "C" __global__ void sums(float* out, const float* in, int n, int columns) {
+  __shared__ float tile[16 * 16];
+  const int column = blockIdx.x * 16 + threadIdx.x;
+  float sum = 0;
+  for (int i = 0; i < 16; ++i) {
+    float next = 0;
+    if (i < n && column < columns && threadIdx.y == 0) {
+      next = in[i * columns + column];
+    }
+    if (threadIdx.y == 0)
+      tile[i * 16 + threadIdx.x] = next;
+    __syncthreads();
+    if (column < columns) {
+      sum += tile[i * 16 + threadIdx.x];
+    }
+    __syncthreads();
+  }
+  WAIT
+  out[threadIdx.y * columns + column] = sum;
+}
+"""
+
+
+@pytest.mark.parametrize(("text", "lines"), [("", []), ('asm volatile("s_waitcnt vmcnt(0)");', ["20"])])
+def test_a_wait_that_the_compiler_places_before_a_constant_is_not_of_the_source(
+    text: str, lines: list[str], tmp_path: Path
+) -> None:
+    hip_or_skip("no wait was looked for")
+    program = Program.load(device_code(ROUNDS.replace("WAIT", text), "gfx942", tmp_path))
+    assert [program.code.lines[wait].place.rpartition(":")[2] for wait in program.source_waits] == lines

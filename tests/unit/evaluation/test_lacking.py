@@ -37,9 +37,17 @@ def test_what_the_cpu_build_lacks_is_unsupported(message: str, line: int) -> Non
     assert ("`here(`" in found.message) is (line == 2)
 
 
+@pytest.mark.parametrize("symbol", ["hipblasCreate", "rocblas_sgemm", "_ZN2at4cuda26getCurrentCUDASparseHandleEv"])
+def test_a_symbol_of_a_library_that_is_not_there_is_unsupported_by_its_name(symbol: str) -> None:
+    found = lacking(_failure(f"ImportError: /a/b.so: undefined symbol: {symbol}", kind=FailureKind.LOAD_ERROR), SOURCE)
+    assert found.kind is FailureKind.UNSUPPORTED and found.message.startswith(symbol)
+
+
 @pytest.mark.parametrize(
     "failure",
     [
+        _failure("ImportError: /a/b.so: undefined symbol: hip_launch", kind=FailureKind.LOAD_ERROR),
+        _failure("ImportError: /a/b.so: undefined symbol: _Z6launchPfi", kind=FailureKind.LOAD_ERROR),
         _failure("RuntimeError: Expected all tensors to be on the same device, but found cuda:0 and cpu!"),
         _failure("AttributeError: module 'torch' has no attribute 'softmaxx'"),
         _failure("no attribute '_cuda_sleep' in torch._C' has no attribute '_", kind=FailureKind.WRONG_VALUES),

@@ -59,6 +59,76 @@ def test_torch_computes_on_the_device_as_on_the_host(tmp_path: Path) -> None:
     )
 
 
+def test_types_of_older_code_make_tensors_on_the_device(tmp_path: Path) -> None:
+    _run(
+        tmp_path,
+        """
+        import numpy
+        import torch
+
+        made = torch.cuda.FloatTensor(3, 4)
+        assert type(made) is torch.Tensor and made.is_cuda and made.shape == (3, 4) and made.isnan().all()
+        assert torch.cuda.IntTensor(2).zero_().tolist() == [0, 0] and torch.cuda.ByteTensor().shape == (0,)
+        assert torch.cuda.HalfTensor(torch.Size([2, 2])).shape == (2, 2)
+        for values in ([3, 5], (3, 5), numpy.array([3, 5])):
+            assert torch.cuda.LongTensor(values).tolist() == [3, 5] and torch.cuda.LongTensor(values).is_cuda
+        assert torch.cuda.FloatTensor(made).data_ptr() == made.data_ptr()
+        assert isinstance(made, torch.cuda.FloatTensor)
+        assert not isinstance(made, torch.cuda.IntTensor) and not isinstance(made.cpu(), torch.cuda.FloatTensor)
+        assert made.type(torch.cuda.DoubleTensor).type() == "torch.cuda.DoubleTensor"
+        torch.set_default_tensor_type(torch.FloatTensor)
+        assert not report()["refusals"]
+        for which in (torch.cuda.FloatTensor, "torch.cuda.FloatTensor"):
+            begin()
+            try:
+                torch.set_default_tensor_type(which)
+            except NotImplementedError:
+                pass
+            (refusal,) = report()["refusals"]
+            assert "set_default_tensor_type" in refusal["message"]
+        """,
+    )
+
+
+def test_host_code_makes_bfloat16_of_numbers_as_with_rocms_compiler(tmp_path: Path) -> None:
+    _run(
+        tmp_path,
+        """
+        import ctypes
+        import math
+        import random
+        import struct
+        from fractions import Fraction
+
+        import torch
+
+        def called(function, kind, number):  # the low half of what comes back as a float
+            function.restype, function.argtypes = ctypes.c_float, (kind,)
+            return struct.unpack("<H", struct.pack("<f", function(number))[:2])[0]
+
+        def nearest(number):  # of all bfloat16 that are finite; ties to even
+            scale = Fraction(2) ** (max(math.frexp(number)[1] - 1, -126) - 7)
+            return float(round(Fraction(number) / scale) * scale)
+
+        to_float, to_double = gpu.runtime.__truncsfbf2, gpu.runtime.__truncdfbf2
+        draw = random.Random(1)
+        singles = [struct.unpack("<f", draw.randbytes(4))[0] for _ in range(2000)]
+        singles += [0.0, -0.0, 1.0, 1.00390625, 1.01171875, 3.4e38, float("inf"), float("-inf"), 1e-40, -1e-45]
+        for number in singles:
+            bits = torch.tensor(number, dtype=torch.float32).to(torch.bfloat16).view(torch.int16).item() & 0xFFFF
+            found = called(to_float, ctypes.c_float, number)
+            assert found == bits or number != number and found & 0x7FFF > 0x7F80, (number, hex(found), hex(bits))
+        doubles = [draw.uniform(-4, 4) * 2.0 ** draw.randint(-140, 120) for _ in range(2000)]
+        doubles += [1 + 2**-8, 1 + 2**-8 + 2**-40, 1 + 2**-8 - 2**-40, 1 + 3 * 2**-8 - 2**-40, 1e-60, -1e-60, 0.0]
+        for number in doubles:
+            found = struct.unpack("<f", struct.pack("<I", called(to_double, ctypes.c_double, number) << 16))[0]
+            assert found == nearest(number), (number, found)
+        for number in (1e300, float("inf")):
+            assert called(to_double, ctypes.c_double, number) == 0x7F80
+        """,
+    )
+
+
 def test_views_in_place_operators_and_resized_results_keep_their_memory(tmp_path: Path) -> None:
     _run(
         tmp_path,
