@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import insort
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -40,7 +40,8 @@ class Devices:
     """The devices of a run; each is lent to up to `each` evaluations at a time."""
 
     def __init__(self, indexes: Sequence[int], each: int = 1) -> None:
-        self._free = {index: list(range(each)) for index in indexes}
+        """Take the devices' numbers; one that comes twice is lent to twice as many."""
+        self._free = {index: list(range(each * count)) for index, count in Counter(indexes).items()}
         self._places = asyncio.Semaphore(len(indexes) * each)
 
     @asynccontextmanager
