@@ -39,9 +39,9 @@ from hkbench.records import (
     Trial,
 )
 
-#: Calls that follow one another at once: as many as this where inputs and outputs are small, else two.
+#: Calls that follow one another at once: up to this where inputs and outputs are small and calls brief, else two.
 MAX_SUCCESSIVE = 4
-SMALL_BYTES = 1 << 26  #: of inputs and outputs together
+SMALL_BYTES, BRIEF_SECONDS = 1 << 26, 1.0  #: of inputs and outputs together, and of a call
 
 
 CALL = messages.Call()  #: on a GPU with the gate of the evaluator's clock
@@ -379,19 +379,19 @@ class Session:
             if missing not in self.not_checked:
                 self.not_checked.append(missing)
             return
-        count = 2 + (secrets.randbelow(MAX_SUCCESSIVE - 1) if size <= SMALL_BYTES else 0)
+        few = size > SMALL_BYTES or self.seconds > BRIEF_SECONDS
+        count = 2 + (0 if few else secrets.randbelow(MAX_SUCCESSIVE - 1))
         given = [self.fresh_inputs(draw_seed()) for _ in range(count)]
         for inputs in given[1:]:
             self.regions.put_inputs(inputs)
             self.side.ask(stage, messages.Ahead())
         self.regions.put_inputs(given[0])
         self.side.ask(stage, messages.Successive(), forwards=count)
-        overwritten = self.contract.has_kept(FailureKind.ALIASED_OUTPUT)  # by the call after
         for number, inputs in enumerate(given):
             described = self.side.ask(stage, messages.Result(number=number)).leaves
             leaves = self.check_leaves(described, given[0], None)
-            if overwritten and number + 1 < count:
-                continue
+            if number + 1 < count and self.contract.has_kept(FailureKind.ALIASED_OUTPUT):
+                continue  # the call after it has overwritten it
             try:
                 self.checker.check_again(self._outputs(leaves, stage), inputs)
             except failures.CandidateFailed as failed:
