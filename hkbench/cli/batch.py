@@ -359,7 +359,7 @@ async def _run(
             )
             with stopped_by_signals(stop):
                 outcome = await run_batch(batch, plan.problems, resumed)
-            unfed = await fed(options, paths.root, prompter, plan.problems)
+            unfed = await fed(options, paths.root, place.root, prompter, plan.problems)
     return outcome, written[0], unfed
 
 

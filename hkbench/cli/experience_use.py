@@ -1,4 +1,4 @@
-"""`--experience DB`: a run asks earlier ones, and is added to them at its end."""
+"""`--experience DB`: a run asks earlier ones. It is added to them at its end, also where it does not ask."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from hkbench.store.layout import RunPaths
 from hkbench.store.reader import sample_folders
 
 OFF = "off"
+FILE = "experience.db"  #: in the folder of runs: to which a run is added that names no database
 
 
 def add_experience(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +28,8 @@ def add_experience(parser: argparse.ArgumentParser) -> None:
         "--experience",
         metavar="DB|off",
         help="ask this database of earlier runs (kernels, what mended an error, what moves brought), and add the run "
-        "to it at its end; it is made where it is not there (default: off, which neither asks nor adds)",
+        f"to it at its end; it is made where it is not there (default: ask none, and add the run to {FILE} in the "
+        "folder of runs, if its folder is named by hkbench; off: neither ask nor add)",
     )
     group.add_argument(
         "--hold-out",
@@ -69,11 +71,19 @@ def asked(options: argparse.Namespace) -> Iterator[Experience | None]:
         experience.close()
 
 
-async def fed(
-    options: argparse.Namespace, run: Path, prompter: Prompter, problems: Sequence[Problem]
-) -> HkbenchError | None:
-    """Add the run to the experience that it asked; return why that failed: the run is whole all the same."""
+def fed_to(options: argparse.Namespace, root: Path | None) -> Path | None:
+    """Return the database to which the run is added; `root`: the folder of runs, where hkbench names the run's."""
     path = experience_of(options)
+    if path is None and options.experience != OFF and root is not None:
+        return root / FILE
+    return path
+
+
+async def fed(
+    options: argparse.Namespace, run: Path, root: Path | None, prompter: Prompter, problems: Sequence[Problem]
+) -> HkbenchError | None:
+    """Add the run to an experience (`fed_to`); return why that failed: the run is whole all the same."""
+    path = fed_to(options, root)
     if path is None:
         return None
     paths, known = RunPaths(run), dict[str, Traits | None]()

@@ -87,3 +87,17 @@ def test_a_resume_asks_nothing_again(root: Path) -> None:
     assert doors.call("run_batch", *command).returncode == 0
     recalled = [event for event in doors.events(root / "resumed") if isinstance(event, ExperienceRecalled)]
     assert [(event.what, event.found) for event in recalled] == [(RecallKind.REMEDIES, True)]
+
+
+def test_a_run_that_asks_nothing_is_added_to_the_experience_of_its_folder_of_runs(tmp_path: Path) -> None:
+    make_replies(tmp_path)
+    fixed = ("--problems", "problems", "--replay", "replies", "--device", "cpu", "--attempts", 2, "--samples", 1)
+    kept = tmp_path / "results" / "experience.db"
+    done = doors.call("run_batch", 1, 1, *fixed, *doors.QUICK, "--experience", "off", cwd=tmp_path)
+    assert done.returncode == 0 and not kept.exists(), done.stderr
+    done = doors.call("run_batch", 2, 2, *fixed, *doors.QUICK, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    run = (tmp_path / "results" / "latest").resolve()
+    assert read_run_file(RunPaths(run)).config.experience is None, "it asked nothing"
+    done = doors.hkbench("experience", "check", run, "--db", kept)
+    assert done.returncode == 0, done.stdout

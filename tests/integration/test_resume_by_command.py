@@ -40,7 +40,7 @@ class Desk:
         return doors.call(script, *words, cwd=self.root)
 
     def runs(self) -> list[Path]:
-        return sorted(path for path in (self.root / "results").iterdir() if not path.is_symlink())
+        return sorted(path for path in (self.root / "results").iterdir() if path.is_dir() and not path.is_symlink())
 
     def latest(self) -> Path:
         return (self.root / "results" / "latest").resolve()
