@@ -47,10 +47,6 @@ class SharedLock:
         """Give it back. Does nothing where it is not held."""
         fcntl.flock(self._room, fcntl.LOCK_UN)
 
-    def close(self) -> None:
-        os.close(self._door)
-        os.close(self._room)
-
 
 class DeviceShare:
     """One process's part in a device that others use too; without a folder nobody else does, and nothing waits."""
