@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _audit(options: argparse.Namespace, problems: Sequence[Problem]) -> list[Outcome]:
-    settings = EvaluationSettings(trials=options.trials, evaluations_per_gpu=1)  # an audit takes what memory there is
+    settings = EvaluationSettings(trials=options.trials, evaluations_per_gpu=1)  # it takes what memory there is
 
     async with factory.local_evaluator(device_kind(options), settings, chosen_sizes(options)) as evaluator:
 
