@@ -318,7 +318,7 @@ class Lab:
         return Sample(key, reply, extraction, candidate)
 
     async def evaluate(self, samples: Sequence[Sample]) -> list[Sample]:
-        """Return the samples of an attempt with their verdicts; builds run side by side, and a device times one at a time.
+        """Return the samples of an attempt with their verdicts; builds run side by side, a device times one at a time.
 
         Where the next attempt is recorded, only those that it was begun after: samples that were added to the run since
         change no decision. A sample that hkbench itself fails at is left out, and `failed` says why; the resume
