@@ -10,7 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from hkbench.protocol.wire import leaves
 #: How many times the memory of eager's forward pass an evaluation takes: that of the evaluator with regions for both
 #: sides and a reference of twice the bytes, and that of two runners.
 TIMES_FORWARD = 10
+MANY_BYTES = 1 << 28  #: of values that a processor draws in some tenths of a second
 
 
 class SharedLock:
@@ -96,9 +97,10 @@ class DeviceShare:
             self._move(alone=False)
 
     @contextmanager
-    def unused(self) -> Iterator[None]:
-        """Work on the host, while others may be timed."""
-        if self._locks is None or self._is_alone:
+    def unused(self, drawn: Mapping[str, torch.Tensor] | None = None) -> Iterator[None]:
+        """Work on the host, while others may be timed; where it is to draw values like `drawn`, if these are many."""
+        brief = drawn is not None and sum(value.nbytes for value in drawn.values()) < MANY_BYTES
+        if self._locks is None or self._is_alone or brief:
             yield
             return
         self._synchronize()

@@ -69,6 +69,8 @@ def _evaluate(folder: Path, told: Connection) -> None:
                 enter(share.alone)
             case "unused":
                 enter(share.unused)
+            case "draw little":
+                enter(lambda: share.unused({"weight": LARGE}))
             case "need":
                 share.need([LARGE, LARGE], MEMORY, 1)
             case "pause":
@@ -120,6 +122,16 @@ def test_work_on_the_host_keeps_nobody_from_being_timed(two: tuple[Evaluation, E
     assert not second.has_done(NOT_YET)
     first.do("leave")
     assert second.has_done()
+
+
+def test_a_processor_that_draws_little_is_waited_for(two: tuple[Evaluation, Evaluation]) -> None:
+    first, second = two
+    second.do("draw little")
+    first.begin("alone")
+    assert not first.has_done(NOT_YET), "what a candidate does on the device while it is made disturbs nobody"
+    second.do("leave")
+    second.begin("pause")
+    assert first.has_done()
 
 
 def test_whoever_fails_while_it_is_timed_stays_alone_to_its_end(two: tuple[Evaluation, Evaluation]) -> None:
