@@ -129,7 +129,8 @@ def test_the_device_of_a_run_at_work_in_a_frame_and_as_json(tmp_path: Path) -> N
     )
     state = json.loads(doors.call("monitor", run.root, "--json").stdout)
     (device,) = state["devices"]
-    assert (device["key"]["sample"], device["stage"], state["devices_note"]) == (2, "time", None)
+    (sample,) = device["samples"]
+    assert (sample["key"]["sample"], sample["stage"], state["devices_note"]) == (2, "time", None)
     assert 0 <= device["reading"]["utilisation"] <= 1 and device["reading"]["temperature"] is None
 
 
