@@ -203,10 +203,8 @@ class RunnerLink:
             RunnerExited, RunnerTimeout, ProtocolError
         """
         deadline = time.monotonic() + seconds
-        left = seconds
-        began = 0.0
+        left, began, begun = seconds, 0.0, False
         builds = 0  # threads may build side by side
-        begun = False
         due: float | None = None  # when the inputs of a gated call are released
         while True:
             if due is not None and gated is not None and not self._speaks(due - time.monotonic()):
