@@ -214,3 +214,8 @@ def _outer_rank(n: int, tail: float) -> int:
         if below > tail:
             return i
     return n
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """Return the value that `share` of the others are at most as large as. Raises IndexError without values."""
+    return sorted(values)[int(share * (len(values) - 1))]

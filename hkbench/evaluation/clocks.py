@@ -19,8 +19,9 @@ from statistics import median
 
 from hkbench.device_kinds import DeviceModel
 from hkbench.device_kinds.cpu import CPU
-from hkbench.evaluation.measure import Samples
+from hkbench.evaluation.measure import QUICK, Samples
 from hkbench.records import Clocks
+from hkbench.stats import quantile
 
 SIGMAS = 5.0  #: standard errors of the median that noise may make
 FEW = 10.0  #: a MAD of few calls is itself uncertain: the noise is taken as 1 + FEW / n times as large
@@ -30,7 +31,6 @@ MEDIAN_ERROR = 1.2533
 PROMPT = 0.75  #: the quantile of the baseline's `rest` that is that of a call of whose end the evaluator heard at once
 OVERHEAD_SHARE = 0.05  #: of the baseline's overhead: two runners' buffers need not lie alike
 MIN_MEDIAN_SAMPLES = 10
-QUICK = 0.2  #: the quantile of calls that count as quick
 QUICK_SHARE = 0.1  #: of the baseline's overhead
 QUICK_SCATTER = 1.0  #: in terms of the distance from the baseline's 10 % quantile to its median
 MIN_CALLS = 3  #: calls below which nothing can be said of scatter
@@ -228,11 +228,6 @@ def _excesses(
         share = QUICK_SHARE * _variable_overhead(other, model) + model.limits.reported_share * reported
         allowed = model.limits.absolute + QUICK_SCATTER * calm + share
         yield quantile(own, QUICK) - quantile(other, QUICK), allowed
-
-
-def quantile(values: Sequence[float], share: float) -> float:
-    """Return the value that `share` of the others are at most as large as. Raises IndexError without values."""
-    return sorted(values)[int(share * (len(values) - 1))]
 
 
 def _median_excess(own: Sequence[float], other: Sequence[float]) -> float:

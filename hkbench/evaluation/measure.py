@@ -12,7 +12,7 @@ from hkbench.device_kinds import DeviceModel
 from hkbench.evaluation.link import Stamps
 from hkbench.evaluation.stability import MIN_SAMPLES, stability, unsteady_ratios
 from hkbench.records import Contention, Interval, Readback, Timing
-from hkbench.stats import median_interval, ratio_of_medians
+from hkbench.stats import median_interval, quantile, ratio_of_medians
 
 MAX_ROUNDS = 3
 #: Pairs of a GPU's first round. Of slow calls, of which so many took `SLOW_SECONDS`, they may be enough.
@@ -25,9 +25,8 @@ MIN_HALF_INTERVAL = 0.002  #: not even where it is not settled which side is fas
 ENOUGH_OF_FIXED = 1.0
 MIN_RUNS = 5
 WIDE_INTERVAL = 0.1
-#: The quantile of calls that nothing delayed, on a GPU; and the share by which the speed-up by them may be less.
-QUICK = 0.2
-MAX_DELAYED = 0.05
+QUICK = 0.2  #: the quantile of calls that count as quick
+MAX_DELAYED = 0.05  #: share by which the speed-up by quick calls may be less than that by medians, on a GPU
 
 
 @dataclass
@@ -187,7 +186,7 @@ def conclude(
         )
     medians = median(left.seconds), median(right.seconds)
     fixed = math.hypot(model.process_variation, *(model.resolution / seconds for seconds in medians))
-    by_quick = _quick(left) / _quick(right)
+    by_quick = quantile(left.seconds, QUICK) / quantile(right.seconds, QUICK)  # delays only ever add time
     if not model.on_host and by_quick * (1.0 + MAX_DELAYED + 3.0 * fixed) < sampled.value:
         warnings.append(
             f"the quick calls of both sides say {by_quick:.3g}, the medians {sampled.value:.3g}: something delayed "
@@ -212,11 +211,6 @@ def conclude(
         samples=(left, reported),
         warnings=tuple(warnings),
     )
-
-
-def _quick(samples: Samples) -> float:
-    """Return the seconds of a call that nothing delayed: delays only ever add time."""
-    return sorted(samples.seconds)[int(QUICK * (len(samples.seconds) - 1))]
 
 
 def _widened(speedup: Interval, fixed: float) -> Interval:

@@ -37,6 +37,7 @@ from hkbench.records import (
     Ownership,
     Work,
 )
+from hkbench.stats import quantile
 
 MAX_RESTLESS = 2  #: calls; the accounting of a thread that is just being stopped may come late
 QUICK = 0.1  #: the quantile of a candidate's timed calls that is one of its quickest
@@ -115,7 +116,7 @@ def assess(evidence: CandidateContext, measured: Measurement, seen: Observations
     floor = None if isinstance(least, str) else least
     seconds = measured.candidate.median.value, measured.baseline.median.value
     files = _files(seen, evidence)
-    work = _work(seen, evidence, seconds, clocks.quantile(right.seconds, QUICK), files)
+    work = _work(seen, evidence, seconds, quantile(right.seconds, QUICK), files)
     open_ends = []
     if isinstance(least, str):
         open_ends.append(f"{NO_FLOOR}{least}")

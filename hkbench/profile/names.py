@@ -285,8 +285,7 @@ def triton_origin(text: str) -> tuple[str, str] | None:
 def _of_triton(content: bytes, folder: str) -> Built:
     """Return the kernel as an installed package's, or as another's where the file that it names does not define it.
 
-    That file is looked for in `folder`, where the candidate's builds write. What it wrote and removed does not speak
-    for it.
+    In `folder` the candidate's builds write: what it wrote there and removed does not speak for it.
     """
     origin = triton_origin(content.decode(errors="replace"))
     if origin is None:
