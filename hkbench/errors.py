@@ -81,6 +81,10 @@ class DeviceUnavailable(Unavailable):
     """The device does not exist or stopped answering."""
 
 
+class DeviceMemoryLacking(DeviceUnavailable):
+    """Too little of the device's memory is free."""
+
+
 class ToolchainUnavailable(Unavailable):
     """A compiler that the backend needs is not installed."""
 

@@ -17,7 +17,7 @@ from hkbench.cluster.pool import Pool, Tempo
 from hkbench.cluster.site import Node, Site
 from hkbench.device_kinds import model_of
 from hkbench.engine.completion import EvaluationResult
-from hkbench.engine.evaluator import LOADED_AHEAD, OnStage, longest
+from hkbench.engine.evaluator import OnStage, loaded_ahead, longest
 from hkbench.errors import DeviceUnavailable, HkbenchError, WorkerLost
 from hkbench.records import (
     AnyEvent,
@@ -227,8 +227,8 @@ class ClusterEvaluator:
             keeps_profile=self._settings.keep_profile is not None,
         )
         for number in range(cards):
-            beside = 0 if model_of(kind).on_host else self._settings.evaluations_per_gpu - 1
-            self._pool.add(self._site.card(node, number, cards, order), builds + LOADED_AHEAD + beside)
+            depth = builds + loaded_ahead(model_of(kind), self._settings)
+            self._pool.add(self._site.card(node, number, cards, order), depth)
 
     def _agree(self) -> None:
         """Check that all cards are of one model. Raises NodesDiffer."""

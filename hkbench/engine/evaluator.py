@@ -48,7 +48,7 @@ from hkbench.sandbox.environment import kept_environment
 
 GIB = 1 << 30
 MEMORY_SHARE = 0.8
-LOADED_AHEAD = 2  #: candidates for each device that may have it or wait for it, beyond the builds under way
+LOADED_AHEAD = 2  #: candidates that have a device or wait for it, where each has it alone
 DESCRIBE_SECONDS = 300.0
 SILENT_SECONDS = 600.0  #: for an evaluator to say something beyond the limits that it holds a candidate to
 FACTS_SECONDS = 600.0
@@ -156,15 +156,14 @@ class LocalEvaluator:
         An emulated device is a process for each evaluation: as many measurements as cores, builds among them.
         """
         self._slots = BuildSlots(self._builds, host_share(self._model))
-        each = self._beside
-        self._loaded = asyncio.Semaphore(self._builds + (LOADED_AHEAD + each - 1) * len(self.devices))
-        each = self._builds if self._model.emulates else each
+        ahead = loaded_ahead(self._model, self._settings) * len(self.devices)
+        self._loaded = asyncio.Semaphore(self._builds + ahead)
+        each = self._builds if self._model.emulates else self._beside
         self._lent = Devices([facts.index for facts in self.devices], each)
 
     @property
     def _beside(self) -> int:
-        """The evaluations that use a device side by side, of which one is timed at a time; a CPU is not shared."""
-        return 1 if self._model.on_host else self._settings.evaluations_per_gpu
+        return side_by_side(self._model, self._settings)
 
     def _workers_of(self, devices: tuple[DeviceFacts, ...]) -> DeviceWorkers:
         servers = self._workers, self._runners
@@ -299,7 +298,7 @@ class LocalEvaluator:
         job = EvaluateJob(
             problem=problem,
             code=str(code.resolve()),
-            folder=str(folder / CANDIDATE),
+            folder=str(folder.resolve() / CANDIDATE),
             backend=backend,
             device=self.device.kind,
             sizes=self.sizes,
@@ -313,7 +312,7 @@ class LocalEvaluator:
         beside = self._beside > 1 and build_only is None
         try:
             found = await self._once(job, folder, on_stage, asked, on_step)
-        except errors.DeviceUnavailable:
+        except errors.DeviceMemoryLacking:
             if not beside:
                 raise
         else:
@@ -327,7 +326,6 @@ class LocalEvaluator:
     ) -> EvaluationResult:
         """Evaluate a candidate in a folder that is made for it and removed afterwards."""
         async with private_folder(folder) as private, self._loaded:
-            job = job.model_copy(update={"folder": str(private / CANDIDATE)})
             found = await self._evaluate(job, on_stage, asked, on_step)
             if found.verdict is not None and found.verdict.failure is not None:
                 self._blame_the_machine(job.backend, found.verdict.failure.kind, private)
@@ -467,6 +465,16 @@ def _lacked_memory(verdict: Verdict | None) -> bool:
     further = () if verdict.shapes is None else verdict.shapes.failed
     failures = verdict.failure, *(one.failure for one in further)
     return any(failure is not None and failure.kind is FailureKind.OUT_OF_MEMORY for failure in failures)
+
+
+def side_by_side(model: DeviceModel, settings: EvaluationSettings) -> int:
+    """Return how many evaluations use a device, of which one is timed at a time; a CPU is not shared."""
+    return 1 if model.on_host else settings.evaluations_per_gpu
+
+
+def loaded_ahead(model: DeviceModel, settings: EvaluationSettings) -> int:
+    """Return how many candidates of a device may have it or wait for it, beyond the builds under way."""
+    return LOADED_AHEAD + side_by_side(model, settings) - 1
 
 
 def longest(settings: EvaluationSettings) -> float:

@@ -395,7 +395,6 @@ class CandidateEvaluation:
         Raises:
             WorkerLost, RuntimeError: of the baseline's runner, of the driver.
         """
-        self._share.forget()
         if self._held is None and self._session is not None:
             self._held = self._session.release()
         return self._held

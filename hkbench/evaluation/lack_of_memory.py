@@ -9,7 +9,7 @@ import torch
 
 from hkbench.device_kinds import model_of
 from hkbench.devices.probe import torch_device
-from hkbench.errors import DeviceUnavailable, ProblemError, WorkerLost
+from hkbench.errors import DeviceMemoryLacking, DeviceUnavailable, ProblemError, WorkerLost
 from hkbench.evaluation.failures import OUT_OF_MEMORY, failed
 from hkbench.evaluation.job import EvaluateJob
 from hkbench.records import DeviceFacts, Failure, FailureKind, Stage
@@ -28,12 +28,12 @@ def memory_failure(
 
     Raises:
         Exception: `error` where it is of something else.
-        DeviceUnavailable: where the memory was not the candidate's, or may have been that of evaluations beside it.
+        DeviceMemoryLacking: where the memory was not the candidate's, or may have been that of evaluations beside it.
     """
     lacking = isinstance(error, torch.OutOfMemoryError) or OUT_OF_MEMORY.search(str(error)) is not None
     if facts is None or model_of(facts.kind).on_host or not lacking:
         raise error
-    unavailable = DeviceUnavailable(f"too little of the device's memory was left: {error}")
+    unavailable = DeviceMemoryLacking(f"too little of the device's memory was left: {error}")
     if job.settings.evaluations_per_gpu > 1 and not job.alone:
         raise unavailable from error
     device = torch_device(facts)

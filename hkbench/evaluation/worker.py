@@ -272,6 +272,7 @@ class DeviceWorker:
     def _run(self, evaluation: CandidateEvaluation) -> tuple[frames.Judged, messages.MemoryHeld | None]:
         """Return the verdict, and what the baseline's runner has then; `None`: the next one needs a new process."""
         judged = frames.Judged(verdict=evaluation.run(self._facts))
+        self._share.forget()
         if self._first is None:
             self._baseline.end()  # before anything else is measured
             return judged, None

@@ -163,12 +163,12 @@ def test_a_device_that_is_not_there_is_unavailable_and_the_others_are_named() ->
 
 
 class Crowded(Room):
-    """A device on which a candidate has too little memory while others use it too."""
+    """A device on which an evaluation, or its candidate, ends by an error while others use it too."""
 
-    def __init__(self, unavailable: bool) -> None:
+    def __init__(self, error: str | None) -> None:
         super().__init__(devices=1, builds=1)
         self._settings = EvaluationSettings(evaluations_per_gpu=2)
-        self._unavailable = unavailable
+        self._error = error
         self.alone: list[bool] = []
 
     async def _measures(self, sock: socket.socket, index: int) -> None:
@@ -178,15 +178,22 @@ class Crowded(Room):
             self.alone.append(asked.job.alone)
             if asked.job.alone:
                 await channel.send(frames.Judged(verdict=correct("1_A", 1.5)))
-            elif self._unavailable:
-                await channel.send(frames.Failed(error="DeviceUnavailable", message="no memory"))
+            elif self._error is not None:
+                await channel.send(frames.Failed(error=self._error, message="no memory"))
             else:
                 await channel.send(frames.Judged(verdict=incorrect("1_A", FailureKind.OUT_OF_MEMORY, Stage.RUN)))
 
 
-@pytest.mark.parametrize("unavailable", [False, True], ids=["of the candidate's", "of the evaluator's"])
-async def test_what_lacks_memory_beside_others_is_made_once_more_alone(tmp_path: Path, unavailable: bool) -> None:
-    room = Crowded(unavailable)
+@pytest.mark.parametrize("error", [None, "DeviceMemoryLacking"], ids=["of the candidate's", "of the evaluator's"])
+async def test_what_lacks_memory_beside_others_is_made_once_more_alone(tmp_path: Path, error: str | None) -> None:
+    room = Crowded(error)
     turns = await asyncio.wait_for(room.turns("c", tmp_path), timeout=30)
     assert room.alone == [False, True]
     assert turns.device == 0
+
+
+async def test_a_device_that_needs_a_reset_gets_no_second_try(tmp_path: Path) -> None:
+    room = Crowded("DeviceUnavailable")
+    with pytest.raises(DeviceUnavailable):
+        await asyncio.wait_for(room.turns("c", tmp_path), timeout=30)
+    assert room.alone == [False]
