@@ -4,7 +4,8 @@ Of one call: the runner's stream waits at its gate (protocol/gate.py) while `for
 then stamps the device's clock, writes the inputs, evicts the caches, opens the gate, waits until the runner's stream
 says that it is done, stamps the clock again and at once copies the outputs. Kernels of two processes share a GPU in
 turn, so a stamp of the evaluator's is made when nothing else runs; work that was left for later is not in the outputs
-then. All of that is queued before any of it begins, so that an evaluator which has to wait for a processor meanwhile
+then. A copy engine works beside both, so the outputs are copied in an order that is drawn: no part of them is safely
+last. All of that is queued before any of it begins, so that an evaluator which has to wait for a processor meanwhile
 adds no time.
 
 What a call costs by itself (messages of the two streams, a change of contexts twice, inputs, eviction) is that of null
@@ -14,6 +15,7 @@ calls of the baseline's runner, without a forward pass, and is taken off (evalua
 from __future__ import annotations
 
 import os
+import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -228,12 +230,10 @@ class GatedCall:
             watch.operations.write(stream, self._page + GO, self.number)
             watch.operations.wait(stream, self._page + DONE, self.number)
             watch.code.stamp(stream, stamps + 16)
-            for index, value in enumerate(self.outputs.values()):
-                if value.nbytes:
-                    place = self._page + PLACES + PLACE_SIZE * index
-                    table = segments.table.data_ptr(), watch.shapes[index].data_ptr()
-                    to = value.numel(), value.element_size(), value.data_ptr(), stamps + 8 * STAMPS
-                    watch.code.take(stream, place, *table, *to)
+            taken = [(index, value) for index, value in enumerate(self.outputs.values()) if value.nbytes]
+            for index, value in secrets.SystemRandom().sample(taken, len(taken)):
+                place, shape = self._page + PLACES + PLACE_SIZE * index, watch.shapes[index].data_ptr()
+                watch.code.take(stream, place, segments.table.data_ptr(), shape, value, stamps + 8 * STAMPS)
 
     def finish(self) -> float:
         """Take the outputs; return the seconds from before the inputs were written until the runner's stream was done.

@@ -10,7 +10,7 @@ import pytest
 import torch
 from support.compilers import hip_or_skip
 
-from hkbench.evaluation.device_code import SOURCE
+from hkbench.evaluation.device_code import PIECE, SOURCE, drawn_order
 from hkbench.protocol.gate import MAX_DIMS
 
 #: What a GPU's compiler knows by itself. The clock stands still.
@@ -24,6 +24,7 @@ struct Place { unsigned x; };
 static const Place blockIdx{0}, blockDim{1}, threadIdx{0}, gridDim{1};
 static unsigned long long wall_clock64() { return 7; }
 """
+MACROS = (f"-DDIMS={MAX_DIMS}", f"-DPIECE={PIECE}")
 THERE = 1 << 40  #: where the memory lies in the other process
 
 
@@ -32,7 +33,7 @@ def take(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     folder = tmp_path_factory.mktemp("device_code")
     (folder / "host.cpp").write_text(HOST + SOURCE)
     library = folder / "host.so"
-    command = ["g++", "-O1", "-shared", "-fPIC", f"-DDIMS={MAX_DIMS}", str(folder / "host.cpp"), "-o", str(library)]
+    command = ["g++", "-O1", "-shared", "-fPIC", *MACROS, str(folder / "host.cpp"), "-o", str(library)]
     subprocess.run(command, check=True)
     return ctypes.CDLL(str(library))
 
@@ -53,7 +54,7 @@ def taken(
     result, missing = torch.zeros(tensor.shape, dtype=tensor.dtype), torch.zeros(1, dtype=torch.int64)
     arguments = (
         place.data_ptr(), table.data_ptr(), shape.data_ptr(),
-        tensor.numel(), tensor.element_size(), result.data_ptr(), missing.data_ptr(),
+        tensor.numel(), tensor.element_size(), result.data_ptr(), missing.data_ptr(), *drawn_order(result.nbytes),
     )  # fmt: skip
     library.take(*map(ctypes.c_uint64, arguments))
     return result, int(missing)
@@ -63,12 +64,22 @@ def taken(
     "dtype", [torch.uint8, torch.bfloat16, torch.float32, torch.float64, torch.complex128], ids=str
 )
 def test_any_layout_is_taken(take: ctypes.CDLL, dtype: torch.dtype) -> None:
-    memory = torch.randint(0, 100, (4096,)).to(dtype)
-    block = memory[64 : 64 + 3 * 5 * 7 * 2].view(3, 5, 7, 2)
-    layouts = (memory, block, block.permute(2, 0, 3, 1), block[:, ::2, 1:4], block[1, 2, 3, 1])
+    memory = torch.randint(0, 100, (1 << 15,)).to(dtype)
+    block = memory[64 : 64 + 30 * 5 * 70 * 2].view(30, 5, 70, 2)
+    layouts = (memory, memory[1:], block, block.permute(2, 0, 3, 1), block[:, ::2, 1:4], block[1, 2, 3, 1])
     for tensor in layouts:
         result, missing = taken(take, memory, tensor)
         assert torch.equal(result, tensor) and not missing
+
+
+def test_no_part_of_a_tensor_is_always_taken_last() -> None:
+    pieces, last = 100, set()
+    for _ in range(200):
+        first, stride = drawn_order(pieces * PIECE)
+        order = [(first + number * stride) % pieces for number in range(pieces)]
+        assert sorted(order) == list(range(pieces))
+        last.add(order[-1])
+    assert len(last) > pieces // 2
 
 
 @pytest.mark.parametrize(
@@ -88,5 +99,5 @@ def test_they_compile_for_amd(tmp_path: Path, arch: str) -> None:
     toolchain = hip_or_skip("the evaluator's kernels were not compiled")
     source = tmp_path / "judge.hip"
     source.write_text("#include <hip/hip_runtime.h>\n" + SOURCE)
-    command = [str(toolchain.hipcc), f"--offload-arch={arch}", "--cuda-device-only", f"-DDIMS={MAX_DIMS}", "-c"]
+    command = [str(toolchain.hipcc), f"--offload-arch={arch}", "--cuda-device-only", *MACROS, "-c"]
     subprocess.run([*command, str(source), "-o", str(tmp_path / "judge.o")], check=True)
