@@ -61,6 +61,8 @@ class DeviceModel:
     counters: Mapping[str, str] = field(default_factory=dict)  #: name and unit of what a profiler counts
     gauge: str = "hkbench.drivers.host:Processor"  #: the class that asks its driver how it does
     lists_devices: str | None = None  #: the command that lists devices of this kind
+    evaluators_clock: str = "the evaluator's stamps on the device"  #: as a verdict names it, where it works
+    null_every: int = 8  #: pairs of timed calls, with which a null call shows what a call costs by itself
     visible_devices: str | None = None  #: the variable by which a process hides the other devices from itself
     emulates: str | None = None  #: the architecture of an AMD GPU whose code is executed on the host: "gfx942"
     states_clocks: bool = False  #: the driver tells clocks and throttling (evaluation/stability.py)

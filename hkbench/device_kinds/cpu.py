@@ -13,6 +13,8 @@ CPU = DeviceModel(
     lanes="thread",
     local_memory="cache",
     clock="perf_counter",
+    evaluators_clock="the evaluator's, between two stops",
+    null_every=2,  # they scatter by some ten microseconds
     limits=CallLimits(
         absolute=2e-4,
         after_call=8e-4,  # threads of a candidate that still spin hold up the runner and the evaluator
@@ -21,7 +23,7 @@ CPU = DeviceModel(
         trace_slack=5e-3,
     ),
     default_runs=30,
-    resolution=0.0,
+    resolution=2e-5,  # what a call costs by itself scatters by as much on two cores
     # Addresses decide on luck with the caches: of 59 verdicts on nine problems 5 missed 1 without a share, 1 with this
     # one. A tenth problem differs by up to 30 %.
     process_variation=0.02,

@@ -73,14 +73,7 @@ def _check(session: Session, name: BaselineName) -> None:
 
 def _outputs(session: Session, name: BaselineName, inputs: list[object]) -> dict[str, torch.Tensor]:
     regions, side = session.memory.regions_of(session.baseline), session.baseline
-    gated = session.memory.gated(side, inputs, takes=True)
-
-    def reveal() -> None:
-        if gated is None:
-            regions.put_inputs(inputs, judged=False)
-        else:
-            regions.clear()
-
+    gated, reveal = session.memory.call(side, inputs, takes=True)
     answer = side.request(messages.Call(variant=name.value), reveal, False, gated)
     leaves = session.check_leaves(answer.leaves, None, None)
     if gated is not None:

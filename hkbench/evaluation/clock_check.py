@@ -23,11 +23,11 @@ def broken_clock(
     Raises:
         WorkerLost: as `BaselineClient.request`.
     """
-    gated = memory.gated(baseline, inputs, takes=True)
+    gated, reveal = memory.call(baseline, inputs, takes=True)
     if gated is None:
         return None
     try:
-        answer = baseline.asked(messages.Call(), memory.baseline_regions.clear, False, gated)
+        answer = baseline.asked(messages.Call(), reveal, False, gated)
     except WorkerLost as error:
         if isinstance(error.__cause__, ProtocolError):
             return str(error.__cause__)

@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 from hkbench.errors import DeviceUnavailable
-from hkbench.evaluation.link import RunnerEnd, RunnerLink
+from hkbench.evaluation.link import RunnerLink
+from hkbench.evaluation.runner_end import RunnerEnd
 from hkbench.protocol.messages import Raised
 from hkbench.records import Failure, FailureKind, Stage
 from hkbench.toolchain.causes import causes_text

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import select
-import signal
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -13,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from hkbench.errors import WorkerLost
+from hkbench.evaluation.runner_end import RunnerEnd, parse
 from hkbench.profile.sampled_code import Place
 from hkbench.protocol import messages, wire
 from hkbench.protocol.codec import NotOfForm
-from hkbench.protocol.constants import HOLD_SECONDS
 from hkbench.records import LoweredPrecision
 from hkbench.sandbox.guard import READ
 
@@ -29,20 +27,6 @@ ANSWER_SECONDS = 10.0  #: to any other request; the guard itself gives up stoppi
 
 
 Answer = TypeVar("Answer")
-
-
-@dataclass(frozen=True)
-class RunnerEnd:
-    """How a runner ended. `signal` is the name of the one that killed it, unless the guard did."""
-
-    reason: str  #: "asked", "ended" (by itself), or a limit: "memory", "processes", "disk", "depth", "cpu", "output"
-    signal: str | None
-    exit_code: int | None
-    commands: tuple[str, ...]  #: programs that were running in its tree
-    survivors: int
-    peak_bytes: int
-    output: str
-    output_bytes: int
 
 
 @dataclass(frozen=True)
@@ -82,11 +66,14 @@ class Stamps:
 
 
 class Gated(Protocol):
-    """A call whose inputs are released HOLD_SECONDS after the runner has begun it."""
+    """A call whose inputs are released some time after the runner has begun it; on a CPU it says that it has ended."""
 
     number: int
+    hold_seconds: float
 
     def release(self) -> None: ...
+
+    def end(self, told: wire.Message) -> None: ...
 
 
 class RunnerExited(Exception):
@@ -233,8 +220,10 @@ class RunnerLink:
                     deadline = now + left
                     self.put_off(now - began)
             elif event == "begun" and gated is not None and not begun:
-                due = time.monotonic() + HOLD_SECONDS
+                due = time.monotonic() + gated.hold_seconds
                 begun = True
+            elif event == "end" and gated is not None:
+                gated.end(answer)
             elif event == "lowers" and len(self.lowered) < MAX_LOWERED:
                 self.lowered.append(by_setter(answer))
             elif event == "segment" and self.on_segment is not None:
@@ -306,6 +295,16 @@ class RunnerLink:
         """
         return _tree_state(self._ask(b"C"))
 
+    def let_go(self) -> TreeState:
+        """Continue a frozen tree whose runner waits for that to begin its forward pass, and will stop itself after it.
+
+        Raises:
+            RunnerExited, WorkerLost, ProtocolError
+        """
+        with self._of_runner():
+            wire.send(self._channel, {"op": "go"})
+        return _tree_state(self._ask(b"G"))
+
     def read(self, process: int, address: int, size: int) -> bytearray:
         """Read memory of the frozen runner; `process` is its number as it knows it.
 
@@ -372,7 +371,7 @@ class RunnerLink:
             self._channel.close()
             report = self._ask_for_report()
             with _understood():
-                self._end = _parse(report)
+                self._end = parse(report)
         return self._end
 
     def _ask(self, command: bytes) -> dict[str, Any]:
@@ -473,28 +472,3 @@ def _understood() -> Iterator[None]:
 def _tree_state(answer: dict[str, Any]) -> TreeState:
     with _understood():
         return TreeState(answer["processes"], answer["threads"], answer["running"], answer["cpu_seconds"], answer["at"])
-
-
-def _parse(report: dict[str, Any]) -> RunnerEnd:
-    status = report["status"]
-    own_end = status is not None
-    signalled = own_end and os.WIFSIGNALED(status)
-    killed_by_guard = signalled and os.WTERMSIG(status) == signal.SIGKILL
-    return RunnerEnd(
-        reason=report["reason"],
-        signal=_signal_name(os.WTERMSIG(status)) if signalled and not killed_by_guard else None,
-        exit_code=os.WEXITSTATUS(status) if own_end and os.WIFEXITED(status) else None,
-        commands=tuple(report["commands"]),
-        survivors=report["survivors"],
-        peak_bytes=report["peak_bytes"],
-        output=report["output"],
-        output_bytes=report["output_bytes"],
-    )
-
-
-def _signal_name(number: int) -> str:
-    """Return a signal's name as signal(7) writes it; Python names only the first and last real-time signals."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"SIGRTMIN+{number - signal.SIGRTMIN}"

@@ -169,7 +169,7 @@ class Session:
     def _settle_taking(self) -> None:
         """Decide whether the evaluator reads outputs from the runners' memory, as the baseline's runner allows it."""
         why = why_unreadable(self.baseline)
-        self.memory.leaves_outputs = why is None
+        self.memory.leaves_outputs = self.memory.halts = why is None
         if why is not None:
             self.not_checked.append(f"that no work was put off until outputs were handed over: {why}")
 
@@ -231,7 +231,7 @@ class Session:
         self.baseline.request(self._construct(draws=False))
         self.baseline.request(messages.Parameters(state=self.regions.state))
         self.baseline.request(self._bind())
-        if self.memory.stopwatch is None:
+        if not self.memory.timed_here:
             return None
         return broken_clock(self.memory, self.baseline, self.reference.inputs(draw_seed()), self.run_reference)
 
@@ -416,15 +416,7 @@ class Session:
         shared regions the candidate knows, and the baseline's next call overwrites it.
         """
         self.share.pause()
-        gated = self.memory.gated(self.side, inputs) if request is CALL else None
-
-        def reveal() -> None:
-            if gated is None:
-                self.regions.put_inputs(inputs)
-            else:
-                self.regions.clear()
-            then()
-
+        gated, reveal = self.memory.call(self.side, inputs, then, takes=keep, gated=request is CALL)
         answer, sampled = self.side.call(stage, request, reveal, trial, sample, prepare=not keep, gated=gated)
         self._check_device(answer.device_error, trial)
         leaves = self.check_leaves(answer.leaves, inputs if keep else None, trial)

@@ -26,8 +26,9 @@ from hkbench.evaluation import failures
 from hkbench.evaluation.emulated_device import EmulatedDevice
 from hkbench.evaluation.emulated_session import EmulatedSession, make_session
 from hkbench.evaluation.job import EvaluateJob
-from hkbench.evaluation.link import ProtocolError, RunnerEnd, RunnerExited, RunnerLink, RunnerTimeout
+from hkbench.evaluation.link import ProtocolError, RunnerExited, RunnerLink, RunnerTimeout
 from hkbench.evaluation.measure import Measurement
+from hkbench.evaluation.runner_end import RunnerEnd
 from hkbench.evaluation.session import Session, draw_seed
 from hkbench.evaluation.sharing import DeviceShare
 from hkbench.evaluation.side import BaselineClient, RunnerClient

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 
 from hkbench.analysis.reference import Leaves, Reference
 from hkbench.evaluation.device_code import device_code
+from hkbench.evaluation.halted import HaltedCall
 from hkbench.evaluation.link import ProtocolError
 from hkbench.evaluation.regions import Regions
-from hkbench.evaluation.side import BaselineClient, RunnerClient
-from hkbench.evaluation.stopwatch import GatedCall, Lane, Stopwatch
+from hkbench.evaluation.side import BaselineClient, EvaluatorsCall, RunnerClient
+from hkbench.evaluation.stopwatch import Lane, Stopwatch
 from hkbench.protocol import messages
 from hkbench.records import DeviceFacts, Stage
 
@@ -50,6 +51,7 @@ class SharedMemory:
         self._memory_bytes = facts.memory_bytes
         self.not_checked: list[str] = []
         self.leaves_outputs = False  #: with the runners, whose memory the evaluator reads (on a CPU)
+        self.halts = False  #: runners stop themselves around a forward pass, for the evaluator's clock (on a CPU)
         self.regions = Regions(reference, *sample, files)  #: the candidate's
         self.regions.allocate(by_host=host_copies)
         self.baseline_regions = self.regions
@@ -121,21 +123,50 @@ class SharedMemory:
         """
         if self.stopwatch is not None:
             self._drop_stopwatch(why)
+        elif self.halts:
+            self.halts = False
+            self.not_checked.append(f"{NO_CLOCK}: {why}")
         else:
             self.notes.append(f"device memory cannot be shared here ({why}); copies go by the host")
             self.regions.allocate(by_host=True)
 
-    def gated(self, side: RunnerClient, inputs: Sequence[object], takes: bool = False) -> GatedCall | None:
-        """Return a call of one side whose inputs the evaluator releases, where it has a clock on the device.
+    @property
+    def timed_here(self) -> bool:
+        """Whether calls are timed by a clock of the evaluator's own."""
+        return self.halts or self.stopwatch is not None
 
-        It takes the candidate's outputs, and the baseline's where there is room, or where it `takes` them anyway.
+    def call(
+        self,
+        side: RunnerClient,
+        inputs: Sequence[object],
+        then: Callable[[], None] = lambda: None,
+        takes: bool = False,
+        gated: bool = True,
+    ) -> tuple[EvaluatorsCall | None, Callable[[], None]]:
+        """Return a call of one side by the evaluator's clock, if it has one, and what to do before the runner goes on.
+
+        Without the clock, or where the call is not to be `gated`, that puts the inputs in place. With it nothing of
+        them is to be seen yet: the evaluator releases them later. `then` is done when they are in place, or on a GPU
+        before. The call takes the outputs where it `takes` them; on a GPU also where there is room.
         """
         self.make_room()
+        regions, baseline = self.regions_of(side), isinstance(side, BaselineClient)
         lane = self.lane_of(side)
-        if lane is None or self.stopwatch is None:
-            return None
-        takes = takes or self.spacious or not isinstance(side, BaselineClient)
-        return self.stopwatch.call(lane, lambda: self.regions_of(side).write_inputs(inputs), takes)
+
+        def put() -> None:
+            regions.put_inputs(inputs, judged=not baseline)
+            then()
+
+        def clear() -> None:
+            regions.clear()
+            then()
+
+        if gated and self.halts:
+            return HaltedCall(side, put, regions.output_places if takes else {}), regions.clear
+        if not gated or lane is None or self.stopwatch is None:
+            return None, put
+        takes = takes or self.spacious or not baseline
+        return self.stopwatch.call(lane, lambda: regions.write_inputs(inputs), takes), clear
 
     def release(self) -> None:
         """Give the device's memory back. Raises RuntimeError where its driver refuses."""

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import torch
 
@@ -14,6 +14,7 @@ from hkbench.device_kinds import model_of
 from hkbench.errors import ProblemError, WorkerLost
 from hkbench.evaluation import failures
 from hkbench.evaluation.link import (
+    Gated,
     ProtocolError,
     RunnerExited,
     RunnerLink,
@@ -23,7 +24,7 @@ from hkbench.evaluation.link import (
     TreeState,
     read_answer,
 )
-from hkbench.evaluation.stopwatch import GatedCall, NotTaken
+from hkbench.evaluation.stopwatch import NotTaken
 from hkbench.protocol.messages import (
     Call,
     Called,
@@ -40,6 +41,17 @@ from hkbench.records import DeviceFacts, EvaluationSettings, FailureKind, Stage
 from hkbench.sandbox.tree import FREEZE_SECONDS
 
 Answer = TypeVar("Answer")
+
+
+class EvaluatorsCall(Gated, Protocol):
+    """A call by the evaluator's clock. `finish` returns its seconds, and raises NotTaken where there are none."""
+
+    outputs: dict[str, torch.Tensor]
+
+    def finish(self) -> float: ...
+
+    def abandon(self) -> None: ...
+
 
 RESTLESS_SECONDS = 2e-4  #: of processor time, in a tree whose processes are all stopped
 #: Stops in one evaluation at which a thread went on until the guard gave up (`FREEZE_SECONDS`): no honest one does, and
@@ -65,6 +77,7 @@ class RunnerClient:
         self.seconds: float | None = None  #: of the last gated call, by the evaluator's clock on the device
         self.on_build: Callable[[], None] = lambda: None  #: told when it begins to build
         self.on_built: Callable[[], None] = lambda: None  #: told behind a request in which it has built something
+        self._sampled: list[Samples] | None = None  # of the call that is about to begin, where they are wanted
         self.settled = 0  #: how many calls in a row have built nothing
         self.ran_while_frozen = 0  #: how often something of it ran while it was frozen
         self.cpu_seconds = 0.0  #: of all its processes, by the guard, in the last request
@@ -96,7 +109,7 @@ class RunnerClient:
         trial: int | None = None,
         sample: bool = False,
         prepare: bool = False,
-        gated: GatedCall | None = None,
+        gated: EvaluatorsCall | None = None,
     ) -> tuple[Answer, Samples | None]:
         """Run a forward pass; `reveal` puts its inputs in place before the runner is thawed, unless they are `gated`.
 
@@ -110,10 +123,42 @@ class RunnerClient:
         found: list[Samples] = []
         stamps = self._fresh_stamps(found if sample else None)
         self._show(reveal, gated)
-        if sample:
+        if gated is not None:
+            self._sampled = found if sample else None
+        elif sample:
             self._link.sample_begin()
         answer = self._checked(self.try_ask(stage, request, stamps, prepare=prepare, gated=gated), stage, trial)
         return answer, found[0] if found else None
+
+    def place(self, reveal: Callable[[], None]) -> None:
+        """Put the inputs of a call in place while the runner stands at its gate."""
+        self._cpu_before = self._freeze().cpu_seconds
+        reveal()
+        self._notice(self._freeze().cpu_seconds)
+
+    def go(self) -> float:
+        """Let the runner begin its forward pass, sampled where that was asked for; return when, by time.perf_counter.
+
+        It stops itself after it: `stand`, then `go_on`.
+        """
+        if self._sampled is not None:
+            self._link.sample_begin()
+        going = self._link.let_go()
+        self._notice(going.cpu_seconds)
+        return going.at
+
+    def go_on(self) -> None:
+        """Let the stopped runner go on."""
+        self._notice(self._link.resume().cpu_seconds)
+
+    def stand(self) -> float:
+        """Stop the runner's processes; return since when they stand still, by time.perf_counter."""
+        if self._sampled is not None:
+            self._sampled.append(self._link.sample_end())
+            self._sampled = None
+        state = self._freeze()
+        self._cpu_before = state.cpu_seconds
+        return state.at
 
     def read(self, process: int, address: int, size: int) -> bytearray:
         """Read memory of a process of the frozen runner.
@@ -146,7 +191,7 @@ class RunnerClient:
         forwards: int = 1,
         descriptors: Sequence[int] = (),
         prepare: bool = False,
-        gated: GatedCall | None = None,
+        gated: EvaluatorsCall | None = None,
     ) -> Answer | Raised:
         """Make a request with `forwards` forward passes; an exception of the candidate counts as an answer.
 
@@ -171,7 +216,7 @@ class RunnerClient:
         if stamps is not None:
             self._notice(stamps.cpu_seconds)
         stopped = None
-        if stamps is not None and stamps.by_answer and answer["ok"]:
+        if stamps is not None and stamps.by_answer and answer["ok"] and gated is None:
             # Not only the runner: whoever of its processes is stopped last may write to the outputs until then.
             stopped = self._freeze()
             stamps.rest = max(0.0, stopped.at - stamps.begun - stamps.wall)
@@ -210,7 +255,7 @@ class RunnerClient:
         self._cpu_before = self._freeze().cpu_seconds
         return read_answer(request, answer)
 
-    def _show(self, reveal: Callable[[], None], gated: GatedCall | None = None) -> None:
+    def _show(self, reveal: Callable[[], None], gated: EvaluatorsCall | None = None) -> None:
         """Put something into place while the runner is frozen, and leave it so.
 
         The inputs of a `gated` call are put into place once it has begun. Whether anything of the runner went on until
@@ -255,7 +300,7 @@ def _unmapped(_address: int, _size: int, descriptor: int | None) -> None:
 
 
 @contextmanager
-def _ended(gated: GatedCall | None) -> Iterator[None]:
+def _ended(gated: EvaluatorsCall | None) -> Iterator[None]:
     """Make sure that no stream is left waiting for a call, however it ends."""
     try:
         yield
@@ -280,7 +325,7 @@ class BaselineClient(RunnerClient):
         request: Request[Answer],
         reveal: Callable[[], None] | None = None,
         prepare: bool = False,
-        gated: GatedCall | None = None,
+        gated: EvaluatorsCall | None = None,
     ) -> Answer:
         """Make a request that has to succeed; `reveal` puts a call's inputs in place, `prepare` as in `call`.
 
@@ -295,7 +340,7 @@ class BaselineClient(RunnerClient):
         request: Request[Answer],
         reveal: Callable[[], None] | None = None,
         prepare: bool = False,
-        gated: GatedCall | None = None,
+        gated: EvaluatorsCall | None = None,
     ) -> Answer | Raised:
         """Return the answer to a request as of `request`, which may be an exception. Raises WorkerLost."""
 

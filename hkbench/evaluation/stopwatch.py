@@ -24,7 +24,8 @@ import torch
 
 from hkbench.evaluation.arena import SharedBuffer, is_address
 from hkbench.evaluation.device_code import DeviceCode
-from hkbench.protocol import device_memory
+from hkbench.protocol import device_memory, wire
+from hkbench.protocol.constants import HOLD_SECONDS
 from hkbench.protocol.device_stream import Flusher
 from hkbench.protocol.gate import DONE, GO, MAX_DIMS, MAX_OUTPUTS, PLACE_SIZE, PLACES, SIZE, StreamOperations
 from hkbench.protocol.memory import DTYPES
@@ -205,6 +206,8 @@ class Stopwatch:
 class GatedCall:
     """One call: `release` once the runner has begun, then `finish` when it has answered, or `abandon`."""
 
+    hold_seconds = HOLD_SECONDS
+
     def __init__(self, watch: Stopwatch, lane: Lane, reveal: Callable[[], None], takes: bool) -> None:
         self._watch, self._lane, self._reveal = watch, lane, reveal
         self.number = lane.number
@@ -234,6 +237,10 @@ class GatedCall:
             for index, value in secrets.SystemRandom().sample(taken, len(taken)):
                 place, shape = self._page + PLACES + PLACE_SIZE * index, watch.shapes[index].data_ptr()
                 watch.code.take(stream, place, segments.table.data_ptr(), shape, value, stamps + 8 * STAMPS)
+
+    def end(self, told: wire.Message) -> None:
+        """Raise NotTaken: the device says when such a call has ended."""
+        raise NotTaken(f"the runner said {told.get('event')!r} within a call on the device")
 
     def finish(self) -> float:
         """Take the outputs; return the seconds from before the inputs were written until the runner's stream was done.

@@ -46,8 +46,6 @@ SETTLED = 2  #: calls without a build, after which a candidate counts as warm
 #: What is tuned by shapes is tuned in the first call; more calls than these compile something only if all do.
 SETTLING_CALLS = 10
 TRACED_CALLS = 3
-NULL_EVERY = 8  #: pairs, with which a null call is made: they scatter by half a microsecond
-EVALUATORS_CLOCK = "the evaluator's stamps on the device"
 SAMPLED_CALLS = 200
 MIN_SAMPLED_CALLS = 3  #: however many samples one has; a candidate can foresee one place more easily than three
 COMPARED_SAMPLED_CALLS = 40  #: of them, at random
@@ -160,7 +158,7 @@ class Timing:
         """
         session = self._session
         model, asked = model_of(session.facts.kind), session.settings.timing_runs
-        clock = model.clock if session.memory.stopwatch is None else EVALUATORS_CLOCK
+        clock = model.evaluators_clock if session.memory.timed_here else model.clock
         left, right = Samples(), Samples()
         before = self._gpu()
         log = ClockLog(session.facts)
@@ -225,15 +223,8 @@ class Timing:
     def _baseline(self, samples: Samples, number: int, request: messages.Call = CALL) -> None:
         session = self._session
         inputs = self._of_pair(number)
-        regions, gated = session.memory.regions_of(session.baseline), session.memory.gated(session.baseline, inputs)
-
-        def reveal() -> None:
-            if gated is None:
-                regions.put_inputs(inputs, judged=False)
-            else:
-                regions.clear()
-            self._evict()
-
+        regions = session.memory.regions_of(session.baseline)
+        gated, reveal = session.memory.call(session.baseline, inputs, self._evict)
         # On a CPU it has to have a heap like the other side's.
         answer = session.baseline.request(request, reveal, self._device.type == "cpu", gated)
         regions.leave()
@@ -242,7 +233,7 @@ class Timing:
             return
         self._expected = gated.outputs
         samples.add_span(session.baseline.seconds)
-        if number % NULL_EVERY == 0:
+        if number % model_of(session.facts.kind).null_every == 0:
             self._null(inputs)
 
     def _null(self, inputs: list[object]) -> None:
@@ -251,13 +242,8 @@ class Timing:
         The first one is made twice: its runner loads a kernel then.
         """
         session = self._session
-
-        def reveal() -> None:
-            session.memory.regions_of(session.baseline).clear()
-            session.quiet.look()
-
         for _ in range(1 if self._nulls else 2):
-            gated = session.memory.gated(session.baseline, inputs)
+            gated, reveal = session.memory.call(session.baseline, inputs, self._evict)
             session.baseline.request(messages.Null(), reveal, False, gated)
         assert session.baseline.seconds is not None
         self._nulls.append(session.baseline.seconds)
@@ -274,7 +260,7 @@ class Timing:
         session = self._session
         compared = number in self._compared
         made = session.call(self._of_pair(number), None, Stage.TIME, then=self._evict, keep=compared)
-        if session.memory.stopwatch is None:
+        if not session.memory.timed_here:
             samples.add(made.seconds, made.idle, session.side.stamps)
         else:
             samples.add_span(made.seconds)

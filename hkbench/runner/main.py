@@ -20,7 +20,7 @@ from hkbench.protocol.constants import BEST_CLASS
 from hkbench.protocol.device_stream import Flusher
 from hkbench.protocol.gate import Gate
 from hkbench.runner import capture, profile, variants
-from hkbench.runner.clock import Timed, runtime, timed_call
+from hkbench.runner.clock import Timed, runtime, stop_self, timed_call
 from hkbench.runner.command import run_command
 from hkbench.runner.emulated.gpu import EmulatedGpu
 from hkbench.runner.inbox import Inbox, initial_values_left
@@ -244,8 +244,10 @@ class Runner:
         until the outputs are ready.
         """
         forward = self._model if request.variant is None else self._variants.made[request.variant]
+        if request.gate is not None and self._gate is not None:
+            return self._gated(self._gate, request.gate, lambda: forward(*self._inputs))
         if request.gate is not None:
-            return self._gated(request.gate, lambda: forward(*self._inputs))
+            return self._between_stops(lambda: forward(*self._inputs))
         with torch.no_grad():
             self._inbox.fetch()
             timed = self._timed(lambda: forward(*self._inputs))
@@ -275,28 +277,49 @@ class Runner:
         """Make a gated call without a forward pass, which shows what a call costs; it has the last call's outputs."""
         assert request.gate is not None
         last = self._results.delivered
+        if self._gate is None:
+            return self._between_stops(lambda: None, last)
         tick = torch.zeros(1, device=self._device)
+        return self._gated(self._gate, request.gate, lambda: tick.add_(1), last)
 
-        def forward() -> None:
-            tick.add_(1)
+    def _between_stops(
+        self, forward: Callable[[], object], delivered: list[torch.Tensor] | None = None
+    ) -> messages.Called:
+        """Wait before the forward pass, for its inputs to be put in place, and stop this process at once after it.
 
-        return self._gated(request.gate, forward, last)
+        A process stops as a whole: none of its threads goes on. The evaluator's clock runs from when it lets the
+        process go on until the kernel says that it has stopped, and the outputs are taken as they are then.
+        """
+        results = self._results
+        self._tell("begun")
+        wire.receive(self._sock)
+        with torch.no_grad():
+            result = forward()
+        results.delivered = results.deliver(result) if delivered is None else delivered
+        places = [[output.data_ptr(), *output.stride()] for output in results.delivered]
+        wire.send(self._sock, {"event": "end", "places": places})
+        stop_self()
+        return messages.Called(device_error=None, leaves=[] if delivered is not None else results.described(result))
 
     def _gated(
-        self, number: int, forward: Callable[[], object], delivered: list[torch.Tensor] | None = None
+        self,
+        gate: Gate,
+        number: int,
+        forward: Callable[[], object],
+        delivered: list[torch.Tensor] | None = None,
     ) -> messages.Called:
-        assert self._gate is not None and self._pool is not None
+        assert self._pool is not None
         self._finish()
         runtime.unpin_cache()
         runtime.forget()
         results = self._results
         with torch.no_grad(), self._pool.use():
-            self._gate.hold(number)
+            gate.hold(number)
             self._tell("begun")
             result = forward()
             error = runtime.read()  # before anything else of ours: see clock.py
             results.delivered = results.deliver(result) if delivered is None else delivered
-        self._gate.done(number, results.delivered)
+        gate.done(number, results.delivered)
         self._finish()
         return messages.Called(device_error=error, leaves=[] if delivered is not None else results.described(result))
 

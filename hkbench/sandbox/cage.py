@@ -11,6 +11,7 @@ import contextlib
 import os
 import select
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -47,10 +48,13 @@ class Cage:
 class Spawned:
     pid: int  #: the init: child of the caller, ancestor of all that the runner starts
     status_fd: int  #: gives the runner's wait status as decimal text when it has ended, then end of file
+    #: With `stops`, before that, a line whenever the last thread of the runner's process has stopped: perf_counter_ns
 
 
-def spawn(cage: Cage, prepare: Callable[[], None], target: Callable[[], None]) -> Spawned:
+def spawn(cage: Cage, prepare: Callable[[], None], target: Callable[[], None], stops: bool = False) -> Spawned:
     """Start `target` in the cage. `prepare` runs before it in the same process, not yet confined.
+
+    With `stops` it is told when the runner's process was stopped, see `Spawned`.
 
     A runner that cannot be confined as asked says why on its standard error and ends with `REFUSED`.
 
@@ -70,7 +74,7 @@ def spawn(cage: Cage, prepare: Callable[[], None], target: Callable[[], None]) -
     if pid == 0:
         try:
             os.close(status_fd)
-            _init(cage, prepare, target, report_fd, (uid, gid), failure)
+            _init(cage, prepare, target, report_fd, (uid, gid), failure, stops)
         except BaseException:  # noqa: BLE001 - the end of a process: nobody above could handle it
             traceback.print_exc()
         finally:
@@ -98,6 +102,7 @@ def _init(
     report_fd: int,
     owner: tuple[int, int],
     failure: str,
+    stops: bool,
 ) -> None:
     linux.die_with_parent()
     _leave_if_alone(report_fd)
@@ -119,7 +124,7 @@ def _init(
     linux.die_with_parent()  # the kernel forgets this wish when privileges change
     os.dup2(report_fd, 3)
     os.closerange(4, max(int(name) for name in os.listdir("/proc/self/fd")) + 1)
-    _reap_until(runner, 3)
+    _reap_until(runner, 3, stops)
 
 
 def _leave_if_alone(report_fd: int) -> None:
@@ -130,13 +135,19 @@ def _leave_if_alone(report_fd: int) -> None:
         os._exit(REFUSED)
 
 
-def _reap_until(runner: int, report_fd: int) -> None:
-    """Wait for the runner, and for the orphans that the kernel hands to an init; then report and end."""
+def _reap_until(runner: int, report_fd: int, stops: bool) -> None:
+    """Wait for the runner, and for the orphans that the kernel hands to an init; then report and end.
+
+    The kernel tells a parent that a process was stopped once its last thread has been (signal(7), waitpid(2)).
+    """
     while True:
-        pid, status = os.waitpid(-1, 0)
-        if pid == runner:
-            with contextlib.suppress(BrokenPipeError):
-                os.write(report_fd, str(status).encode())
+        pid, status = os.waitpid(-1, os.WUNTRACED if stops else 0)
+        if pid != runner:
+            continue
+        stopped = os.WIFSTOPPED(status)
+        with contextlib.suppress(BrokenPipeError):
+            os.write(report_fd, b"%d\n" % time.perf_counter_ns() if stopped else str(status).encode())
+        if not stopped:
             os._exit(0)
 
 

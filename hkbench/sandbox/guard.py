@@ -2,9 +2,10 @@
 
 One guard a runner, forked by the fork server. The evaluator holds the other end of `control` and sends single bytes:
 
-- `S` stops the whole tree, `C` continues it. The answer counts processes and threads, those that were `running`
-  although they should be stopped, and the CPU seconds of the tree so far. `C` counts before it continues: the CPU
-  time must be what `S` answered, or somebody did not keep still.
+- `S` stops the whole tree, `C` continues it, and so does `G`, after which the runner will stop itself. The answer
+  counts processes and threads, those that were `running` although they should be stopped, and the CPU seconds of the
+  tree so far, and says since when it stands still. `C` and `G` count before they continue: the CPU time must be what
+  `S` answered, or somebody did not keep still.
 - `P` begins to sample whose code runs, `Q` ends it and answers the samples by mapped object.
 - `R` and three 64-bit numbers (`READ`), a process as it knows itself, an address and a size in bytes, reads memory
   of the tree. The bytes follow the line, unless that has an `error`.
@@ -20,6 +21,7 @@ import contextlib
 import json
 import os
 import resource
+import select
 import selectors
 import signal
 import socket
@@ -27,7 +29,7 @@ import struct
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,7 @@ KILL_SECONDS = 10.0
 OUTPUT_HALF = 32 * 1024  #: bytes kept from each end of what the runner prints
 PIPE_BYTES = 1 << 20  #: more than a pipe can hold when nobody writes any more
 LATE_SECONDS = 0.002
+STOOD_SECONDS = 0.02  #: for a runner to stop itself, and for the init to tell of it
 READ = struct.Struct("<QQQ")
 #: How often a sampler looks for new processes where the machine has no new task; for threads it looks at each tick.
 PROCESSES_SECONDS = 0.02
@@ -108,8 +111,10 @@ class Guard:
         self._sampled: list[int] = []
         self._status_text = b""
         self._ended = False
+        self._frozen = self._stops_itself = False
+        self._stood: float | None = None  # when the runner's process was stopped, since it went on last
         self._commands = {b"S": self._freeze, b"C": self._resume, b"P": self._sample_begin, b"Q": self._sample_end}
-        self._commands[b"W"] = self._queued
+        self._commands |= {b"W": self._queued, b"G": self._let_go}
 
     def watch(self) -> None:
         """Watch the runner until it ends, passes a limit or is to end; then kill the tree and report."""
@@ -151,7 +156,7 @@ class Guard:
                         if not self._obey():
                             return "asked"
                     elif key.fileobj == self._status_fd:
-                        self._read_status()
+                        self._read_statuses()  # a command may have read what was there
                     elif not self._read_output():
                         selector.unregister(self._output_fd)
                 # What a runner leaves behind may hold the channel open, and would let the evaluator wait for nothing.
@@ -211,9 +216,32 @@ class Guard:
     def _freeze(self) -> dict[str, Any]:
         if self._sampler is not None:
             self._sampler.settle()
-        return asdict(self._tree.freeze())
+        self._frozen = True
+        if self._stops_itself:
+            self._await_stop()
+        frozen = self._tree.freeze()
+        if frozen.alone and not frozen.running:  # the word on the runner's process is enough
+            self._await_stop()
+            frozen = replace(frozen, at=frozen.at if self._stood is None else min(frozen.at, self._stood))
+        return asdict(frozen)
 
-    def _resume(self) -> dict[str, Any]:
+    def _await_stop(self) -> None:
+        """Wait until the init tells that the runner's process has been stopped."""
+        ends = time.monotonic() + STOOD_SECONDS
+        while self._stood is None and not self._ended and self._has_status(max(0.0, ends - time.monotonic())):
+            self._read_status()
+
+    def _has_status(self, seconds: float) -> bool:
+        poll = select.poll()  # which, unlike select, takes any number of a file
+        poll.register(self._status_fd, select.POLLIN)
+        return bool(poll.poll(seconds * 1e3))
+
+    def _let_go(self) -> dict[str, Any]:
+        return self._resume(stops_itself=True)
+
+    def _resume(self, stops_itself: bool = False) -> dict[str, Any]:
+        self._read_statuses()
+        self._stood, self._frozen, self._stops_itself = None, False, stops_itself
         return asdict(self._tree.resume())
 
     def _queued(self) -> dict[str, Any]:
@@ -233,10 +261,18 @@ class Guard:
             self._late = sampler
         return sampler.result()
 
+    def _read_statuses(self) -> None:
+        while not self._ended and self._has_status(0.0):
+            self._read_status()
+
     def _read_status(self) -> None:
-        part = os.read(self._status_fd, 64)
-        self._status_text += part
+        part = os.read(self._status_fd, 1 << 10)
+        *stops, self._status_text = (self._status_text + part).split(b"\n")
+        if stops and self._stood is None:
+            self._stood = int(stops[0]) / 1e9
         self._ended = not part
+        if stops and not self._frozen and not self._stops_itself:
+            self._tree.signal(signal.SIGCONT)  # it was stopped before it came to stop itself, and does so now
 
     def _read_output(self) -> int:
         data = os.read(self._output_fd, 1 << 16)
@@ -306,7 +342,7 @@ def run(
         sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
         confine(limits, folder, environment)
 
-    spawned = spawn(cage, prepare, target)
+    spawned = spawn(cage, prepare, target, stops=True)
     os.close(write_end)
     with contextlib.suppress(OSError):  # a right that few have; among thousands of runners' processes it is needed
         os.setpriority(os.PRIO_PROCESS, 0, -20)

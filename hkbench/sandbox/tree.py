@@ -36,7 +36,7 @@ class Process:
 class Frozen:
     """A tree at rest. `running`: threads that were not stopped; `cpu_seconds`: see `Tree.cpu_seconds`.
 
-    `at`: time.perf_counter when it was found so, just before a tree goes on.
+    `at`: time.perf_counter when it was found so, just before a tree goes on. `alone`: of one process, without children.
     """
 
     processes: int
@@ -44,6 +44,7 @@ class Frozen:
     running: int
     cpu_seconds: float
     at: float
+    alone: bool
 
 
 def read_small(path: str) -> bytes:
@@ -149,7 +150,8 @@ class Tree:
     def _state(self, everybody: dict[int, Process], running: int, at: float | None = None) -> Frozen:
         threads = [len(process.threads) for process in everybody.values() if process.alive]
         used = self.cpu_seconds(everybody)
-        return Frozen(len(threads), sum(threads), running, used, time.perf_counter() if at is None else at)
+        at = time.perf_counter() if at is None else at
+        return Frozen(len(threads), sum(threads), running, used, at, alone=len(everybody) == 1)
 
     def cpu_seconds(self, processes: dict[int, Process] | None = None) -> float:
         """Return user and system time of the whole tree so far, ended processes included; never falls.

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from hkbench.evaluation.timing import EVALUATORS_CLOCK
+from hkbench.device_kinds.cuda import CUDA
 from hkbench.llm.extract import extract
 from hkbench.llm.replies import replies_in_file
 from hkbench.records import Status, Verdict
@@ -49,7 +49,7 @@ def test_the_first_cuda_reply_beats_eager(tmp_path: Path, problem: str) -> None:
     code, verdict = judge(tmp_path, file, reply(problem, 1), "--track", track)
     assert (code, verdict.status) == (0, Status.FAST), verdict.failure
     assert verdict.candidate is not None
-    assert verdict.candidate.clock == EVALUATORS_CLOCK
+    assert verdict.candidate.clock == CUDA.evaluators_clock
     assert verdict.language is not None
     assert (verdict.language.backend, verdict.language.ran) == ("cuda", True)
     assert verdict.conditions.device_facts is not None and verdict.conditions.device_facts.sources["name"] == "torch"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from hkbench.device_kinds.cuda import CUDA
 from hkbench.engine.evaluator import LocalEvaluator
-from hkbench.evaluation.timing import EVALUATORS_CLOCK
 from hkbench.problems import load_problem
 from hkbench.records import DeviceKind, EvaluationSettings, Track, Verdict
 
@@ -86,7 +86,7 @@ async def test_a_time_is_what_the_device_was_busy_for(tmp_path: Path) -> None:
     for cycles in (20_000, 200_000):
         verdict = await judged(tmp_path, SLOWING.format(cycles=cycles, slowing=False), cycles)
         assert verdict.failure is None and verdict.candidate is not None and verdict.clocks is not None
-        assert verdict.candidate.clock == EVALUATORS_CLOCK
+        assert verdict.candidate.clock == CUDA.evaluators_clock
         assert verdict.clocks.trace is not None
         seconds[cycles] = verdict.candidate.median.value, verdict.clocks.trace
     (less, less_traced), (more, more_traced) = seconds[20_000], seconds[200_000]

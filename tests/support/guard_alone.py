@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from hkbench.evaluation.link import RunnerEnd, RunnerExited, RunnerLink
+from hkbench.evaluation.link import RunnerExited, RunnerLink
+from hkbench.evaluation.runner_end import RunnerEnd
 from hkbench.sandbox import guard
 from hkbench.sandbox.cage import NAMESPACES, Cage
 

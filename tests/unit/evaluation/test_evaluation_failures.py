@@ -12,7 +12,7 @@ from support.compilers import needs_gcc, output_of
 
 from hkbench.evaluation import failures
 from hkbench.evaluation.failures import DETAIL_LIMIT, MESSAGE_LIMIT, from_end, from_exception
-from hkbench.evaluation.link import RunnerEnd
+from hkbench.evaluation.runner_end import RunnerEnd
 from hkbench.protocol.messages import Raised, raised_by
 from hkbench.records import FailureKind, Stage
 from hkbench.runner.load import load_file

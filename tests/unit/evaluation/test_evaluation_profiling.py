@@ -13,8 +13,9 @@ from support.small_problems import AFFINE, candidate_file, problem_file
 from hkbench.errors import DeviceUnavailable
 from hkbench.evaluation import profiling
 from hkbench.evaluation.job import PROFILE_FOLDER, EvaluateJob
-from hkbench.evaluation.link import ProtocolError, RunnerEnd, RunnerExited, RunnerTimeout
+from hkbench.evaluation.link import ProtocolError, RunnerExited, RunnerTimeout
 from hkbench.evaluation.profiling import NotProfiled, ProfilerHandle, Profiling, chosen
+from hkbench.evaluation.runner_end import RunnerEnd
 from hkbench.profile import Choice, Profiler
 from hkbench.protocol.codec import encode
 from hkbench.protocol.messages import Command

@@ -1,0 +1,106 @@
+"""The evaluator's clock on a CPU: a runner waits before its forward pass, and stops itself at once after it.
+
+Of one call: the runner reads what is asked of it and waits for a word. The evaluator stops it, puts the inputs in
+place, evicts the caches, and lets it go on with that word; there its clock begins. After the forward pass the runner
+says where the outputs lie and stops, all threads of its process at once. The kernel tells the parent of a process when
+its last thread has stopped, and there the clock ends (sandbox/cage.py, sandbox/guard.py). The outputs are taken as
+they are then, so that no thread can work on them while the runner answers. A runner that does not stop itself is
+stopped, and its call is so much longer.
+
+What a call costs by itself (going on, stopping, and what the runner says in between) is that of null calls of the
+baseline's runner, without a forward pass, and is taken off (evaluation/measure.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import torch
+
+from hkbench.evaluation.arena import is_address
+from hkbench.evaluation.link import Unreadable
+from hkbench.evaluation.side import RunnerClient
+from hkbench.evaluation.stopwatch import NotTaken
+from hkbench.protocol import wire
+from hkbench.protocol.memory import DTYPES, span
+from hkbench.protocol.places import Place
+
+MAX_SPREAD = 4  #: elements of memory read for each of an output; form.py refuses what lies farther apart
+FREE_ELEMENTS = 1 << 16  #: that may be read of any output
+
+
+class HaltedCall:
+    """One call between two stops of the runner: `release` once it has begun, then `end`, then `finish`."""
+
+    number = 0  #: there is no page for the runner to look at
+    hold_seconds = 0.0  #: the runner waits until it is let go on
+
+    def __init__(self, side: RunnerClient, reveal: Callable[[], None], places: Mapping[str, Place]) -> None:
+        """`reveal` puts the inputs in place and evicts the caches; `places`: of the outputs that are wanted."""
+        self._side, self._reveal, self._places = side, reveal, places
+        self._begun: float | None = None
+        self._seconds: float | None = None
+        self.outputs: dict[str, torch.Tensor] = {}
+
+    def release(self) -> None:
+        """Put the inputs in place while the runner stands still, and let it go on."""
+        self._side.place(self._reveal)
+        self._begun = self._side.go()
+
+    def end(self, told: wire.Message) -> None:
+        """Stop the clock and take the outputs, where the runner says that they lie, while the runner stands still.
+
+        Raises:
+            NotTaken: the runner ended a call that it had not begun, or says something else.
+        """
+        stood = self._side.stand()
+        if self._begun is None or self._seconds is not None:
+            raise NotTaken("the runner ended a call that it had not begun")
+        self._seconds = stood - self._begun
+        said = told.get("places")
+        if self._places:
+            if not isinstance(said, list) or len(said) != len(self._places):
+                raise NotTaken("the runner did not say where the outputs of its call lie")
+            self.outputs = {
+                path: self._taken(path, where, at) for (path, where), at in zip(self._places.items(), said, strict=True)
+            }
+        self._side.go_on()
+
+    def finish(self) -> float:
+        """Return the seconds from when the runner went on with its inputs until it stood still.
+
+        Raises:
+            NotTaken: it answered without having ended.
+        """
+        if self._seconds is None:
+            raise NotTaken("the runner answered a call without saying that it had ended")
+        return self._seconds
+
+    def abandon(self) -> None:
+        """Do nothing: a call that failed leaves nobody waiting."""
+
+    def _taken(self, path: str, place: Place, told: object) -> torch.Tensor:
+        address, strides = _layout(told, len(place.shape))
+        dtype = DTYPES[place.dtype]
+        if address is None:
+            raise NotTaken(f"the runner did not say where {path} lies")
+        reach, count = span(place.shape, strides), torch.Size(place.shape).numel()
+        if reach > max(place.span, MAX_SPREAD * count, FREE_ELEMENTS):
+            # What the runner describes says so too, or its values are wrong: nobody reads so much.
+            strides = torch.empty(place.shape, device="meta").stride()
+            reach = count
+        if not reach:
+            return torch.empty(place.shape, dtype=dtype)
+        try:
+            data = self._side.read(self._side.process, address, reach * dtype.itemsize)
+        except Unreadable as error:
+            raise NotTaken(f"{path} does not lie where the runner said ({error})") from error
+        return torch.frombuffer(data, dtype=torch.uint8).view(dtype).as_strided(place.shape, strides)
+
+
+def _layout(told: object, dimensions: int) -> tuple[int | None, tuple[int, ...]]:
+    """Return address and strides of an output; None where they are not those of a tensor with so many dimensions."""
+    if not isinstance(told, list) or len(told) != 1 + dimensions or not is_address(told[0]):
+        return None, ()
+    strides = tuple(stride for stride in told[1:] if type(stride) is int and stride >= 0)
+    return (told[0], strides) if len(strides) == dimensions else (None, ())
