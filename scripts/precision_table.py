@@ -34,7 +34,7 @@ from hkbench.problems import load_problem  # noqa: E402
 from hkbench.records import SizeSet  # noqa: E402
 
 PAGE = ROOT / "docs" / "precision.md"
-BEGIN, END = "<!-- begin table: written by scripts/precision_table.py -->\n", "<!-- end table -->"
+BEGIN, END = "<!-- begin table of {device}: written by scripts/precision_table.py -->\n", "<!-- end table -->"
 SEED = 20
 TRIALS = 5
 STEP = 16  #: elements of a sum that a matrix instruction adds before it rounds to the accumulator
@@ -244,8 +244,8 @@ def main() -> None:
         print(found, end="")
         return
     text = PAGE.read_text("utf-8")
-    begin, end = text.index(BEGIN) + len(BEGIN), text.index(END)
-    PAGE.write_text(text[:begin] + found + text[end:], "utf-8")
+    head, rest = text.split(BEGIN.format(device=options.device))
+    PAGE.write_text(head + BEGIN.format(device=options.device) + found + rest[rest.index(END) :], "utf-8")
 
 
 if __name__ == "__main__":

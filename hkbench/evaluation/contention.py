@@ -7,8 +7,8 @@ kernel of one thread does not), and all calls alike: neither scatter nor the int
 other work is *unsettled*. It is made again once the machine is quiet, or the verdict says so.
 
 Waits alone say little: threads of one side wait for one another, eager's also on a quiet machine. They count beside
-other work, which is what the processors did besides the two sides and this process. A candidate is frozen while the
-baseline's calls are timed, so it cannot make a measurement unsettled by waiting for itself.
+other work, which is what the processors did besides the two sides, their guards and this process. A candidate is
+frozen while the baseline's calls are timed, so it cannot make a measurement unsettled by waiting for itself.
 """
 
 from __future__ import annotations
@@ -44,6 +44,9 @@ Queued = Mapping[int, tuple[int, int]]  #: by thread, nanoseconds with a process
 
 class Side(Protocol):
     """A runner, as far as it is asked how long its threads waited."""
+
+    @property
+    def guard_seconds(self) -> float: ...
 
     def queued(self) -> Queued | None: ...
 
@@ -150,7 +153,9 @@ class Watch:
     def begin(self) -> None:
         """Forget what was seen before: a measurement begins."""
         self._turns = _Turns(), _Turns()
-        self._before = self.clock(), self.accounts.processors(), time.process_time()
+        for side in (self.baseline, self.candidate):
+            side.queued()
+        self._before = self.clock(), self.accounts.processors(), self._own()
 
     def around(self, side: Side, call: Callable[P, None]) -> Callable[P, None]:
         """Return `call`, each with the counts looked at before and after it; the side is frozen then."""
@@ -185,7 +190,7 @@ class Watch:
         stolen = others = None
         if before is not None and after is not None and seconds > 0.0:
             stolen = (after.stolen - before.stolen) / (seconds * self.accounts.count)
-            ours = left.ran + right.ran + time.process_time() - own_before
+            ours = left.ran + right.ran + self._own() - own_before
             others = max(0.0, after.busy - before.busy - ours) / seconds if left.counted and right.counted else None
         found = Contention(
             baseline_queued=left.queued,
@@ -195,6 +200,10 @@ class Watch:
             others=others,
         )
         return found.model_copy(update={"reasons": tuple(_reasons(found, left.wait, right.wait))})
+
+    def _own(self) -> float:
+        """Return the processor time of this process and of the guards, as far as they have told it."""
+        return time.process_time() + self.baseline.guard_seconds + self.candidate.guard_seconds
 
     def quiet(self, seconds: float, sleep: Callable[[float], None] = time.sleep) -> bool:
         """Wait until the processors are free, at most so long; return whether they are. Nothing of ours runs here."""

@@ -121,6 +121,7 @@ class RunnerLink:
         self.build_seconds = build_seconds
         self.lowered: list[LoweredPrecision] = []  #: what the runner says that its candidate set
         self.builds = 0  #: that this link was told of
+        self.guard_seconds = 0.0  #: of processors that the guard and the init had when `queued` was asked last
         #: Told of memory that the runner shows, or gives up (no descriptor): address, bytes, descriptor.
         self.on_segment: Callable[[int, int, int | None], None] | None = None
         #: When all requests together have to be answered, by time.monotonic. Builds and waits put it off; None: never.
@@ -325,12 +326,14 @@ class RunnerLink:
     def queued(self) -> dict[int, tuple[int, int]] | None:
         """Return, by thread, the nanoseconds it had a processor and those it waited for one; `None`: not counted here.
 
+        `guard_seconds` has then what the guard itself took of the processors.
+
         Raises:
             RunnerExited, WorkerLost
         """
         answer = self._ask(b"W")
         with _understood():
-            told = answer["threads"]
+            self.guard_seconds, told = float(answer["guard_seconds"]), answer["threads"]
             return None if told is None else {tid: (ran, waited) for tid, ran, waited in told}
 
     def sample_begin(self) -> None:

@@ -176,6 +176,11 @@ class RunnerClient:
         """Return, by thread of the runner, how long it had a processor and waited for one; see `RunnerLink.queued`."""
         return self._link.queued()
 
+    @property
+    def guard_seconds(self) -> float:
+        """The processor time that the guard of the runner had when `queued` was asked last."""
+        return self._link.guard_seconds
+
     def _fresh_stamps(self, found: list[Samples] | None = None) -> Stamps:
         """Return stamps for a call; at its end the samples since `sample_begin` are added to `found`."""
         stamps = Stamps(by_answer=self.leaves_outputs)

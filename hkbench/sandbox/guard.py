@@ -37,7 +37,7 @@ from hkbench.sandbox import linux
 from hkbench.sandbox.cage import Cage, Spawned, spawn
 from hkbench.sandbox.limits import Limits as Limits, Meter
 from hkbench.sandbox.sampler import Sampler
-from hkbench.sandbox.tree import Tree, newest_task
+from hkbench.sandbox.tree import Tree, cpu_clock, newest_task
 
 KILL_SECONDS = 10.0
 OUTPUT_HALF = 32 * 1024  #: bytes kept from each end of what the runner prints
@@ -246,7 +246,8 @@ class Guard:
 
     def _queued(self) -> dict[str, Any]:
         found = self._tree.queued()
-        return {"threads": None if found is None else [[tid, *times] for tid, times in found.items()]}
+        threads = None if found is None else [[tid, *times] for tid, times in found.items()]
+        return {"threads": threads, "guard_seconds": time.process_time() + (cpu_clock(self._init) or 0.0)}
 
     def _sample_begin(self) -> dict[str, Any]:
         self._sampler = Sampler()

@@ -203,7 +203,7 @@ class _CpuLedger:
         living = 0.0
         pids = set()
         for process in processes:
-            seconds = _cpu_clock(process.pid)
+            seconds = cpu_clock(process.pid)
             if seconds is None:
                 continue  # it ended meanwhile
             if seconds < self._seen.get(process.pid, 0.0):  # a process id used again begins at 0
@@ -280,7 +280,7 @@ def _stat(pid: int) -> tuple[str, list[bytes]]:
     return stat[stat.index(b"(") + 1 : end].decode(errors="replace"), stat[end + 2 :].split()
 
 
-def _cpu_clock(pid: int) -> float | None:
+def cpu_clock(pid: int) -> float | None:
     """Return the CPU seconds of all threads a process ever had: its CPU-time clock, see clock_getcpuclockid(3)."""
     try:
         return time.clock_gettime(~pid << 3 | 2)  # 2: CPUCLOCK_SCHED, nanoseconds as the scheduler counts them

@@ -6,7 +6,7 @@ problem: rowsum
 device: cpu
 backend: cpp
 outcome: not_finite|protocol
-reason: NaN or Inf|did not say where|neither a result
+reason: NaN or Inf|did not say where|neither a result|without saying that it had ended
 """
 
 import json

@@ -37,6 +37,8 @@ class Machine(Accounts):
 
 
 class Runner:
+    guard_seconds = 0.0
+
     def __init__(self) -> None:
         self.threads: dict[int, tuple[int, int]] | None = {7: (0, 0)}
 
@@ -217,9 +219,11 @@ def test_processes_on_one_processor_wait_for_one_another() -> None:
 def test_the_guard_is_asked_by_the_link() -> None:
     (ours, guards), (channel, other) = socket.socketpair(), socket.socketpair()
     link = RunnerLink(channel, ours)
-    guards.sendall(b'{"threads": [[7, 100, 20], [8, 5, 0]]}\n{"threads": null}\n')
-    assert link.queued() == {7: (100, 20), 8: (5, 0)}
-    assert link.queued() is None
+    guards.sendall(
+        b'{"threads": [[7, 100, 20], [8, 5, 0]], "guard_seconds": 1.5}\n{"threads": null, "guard_seconds": 1.75}\n'
+    )
+    assert link.queued() == {7: (100, 20), 8: (5, 0)} and link.guard_seconds == 1.5
+    assert link.queued() is None and link.guard_seconds == 1.75
     assert guards.recv(2) == b"WW"
     for end in (ours, guards, channel, other):
         end.close()
