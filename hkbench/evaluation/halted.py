@@ -41,6 +41,7 @@ class HaltedCall:
         self._begun: float | None = None
         self._seconds: float | None = None
         self.outputs: dict[str, torch.Tensor] = {}
+        self.lost: str | None = None
 
     def release(self) -> None:
         """Put the inputs in place while the runner stands still, and let it go on."""
@@ -50,20 +51,22 @@ class HaltedCall:
     def end(self, told: wire.Message) -> None:
         """Stop the clock and take the outputs, where the runner says that they lie, while the runner stands still.
 
+        Where some of them do not, `lost` says so: what the runner describes next may say why.
+
         Raises:
-            NotTaken: the runner ended a call that it had not begun, or says something else.
+            NotTaken: the runner ended a call that it had not begun.
         """
         stood = self._side.stand()
         if self._begun is None or self._seconds is not None:
             raise NotTaken("the runner ended a call that it had not begun")
         self._seconds = stood - self._begun
         said = told.get("places")
-        if self._places:
-            if not isinstance(said, list) or len(said) != len(self._places):
-                raise NotTaken("the runner did not say where the outputs of its call lie")
-            self.outputs = {
-                path: self._taken(path, where, at) for (path, where), at in zip(self._places.items(), said, strict=True)
-            }
+        places = said if isinstance(said, list) and len(said) == len(self._places) else [None] * len(self._places)
+        for (path, where), at in zip(self._places.items(), places, strict=True):
+            try:
+                self.outputs[path] = self._taken(path, where, at)
+            except NotTaken as error:
+                self.lost = str(error)
         self._side.go_on()
 
     def finish(self) -> float:

@@ -428,6 +428,8 @@ class Session:
                 answer = replace(answer, seconds=seconds, idle_seconds=idle)
             outputs = self._outputs(leaves, stage) if keep else {}
         else:
+            if gated.lost is not None:
+                raise failures.failed(stage, FailureKind.PROTOCOL, gated.lost, trial=trial)
             assert self.side.seconds is not None
             seconds, idle, outputs = self.side.seconds, self.side.seconds, gated.outputs
         if keep:

@@ -47,6 +47,7 @@ class EvaluatorsCall(Gated, Protocol):
     """A call by the evaluator's clock. `finish` returns its seconds, and raises NotTaken where there are none."""
 
     outputs: dict[str, torch.Tensor]
+    lost: str | None  #: why some of them could not be taken
 
     def finish(self) -> float: ...
 

@@ -207,6 +207,7 @@ class GatedCall:
     """One call: `release` once the runner has begun, then `finish` when it has answered, or `abandon`."""
 
     hold_seconds = HOLD_SECONDS
+    lost: str | None = None  # `finish` raises
 
     def __init__(self, watch: Stopwatch, lane: Lane, reveal: Callable[[], None], takes: bool) -> None:
         self._watch, self._lane, self._reveal = watch, lane, reveal

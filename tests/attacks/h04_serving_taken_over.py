@@ -5,8 +5,8 @@ The first forward pass never returns. It finds the runner and its socket, and se
 problem: matmul
 device: cpu
 backend: cpp
-outcome: suspect
-reason: more per call than the candidate reported
+outcome: suspect|protocol
+reason: more per call than the candidate reported|without saying that it had ended
 """
 
 import ctypes

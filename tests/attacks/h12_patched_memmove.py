@@ -5,8 +5,8 @@ Whatever function of the runner copies results out is wrapped: copy_out where th
 problem: matmul
 device: cpu
 backend: cpp
-outcome: suspect|forbidden
-reason: py-harness|the evaluator's clock saw|after the end of forward the outputs took
+outcome: suspect|forbidden|wrong_values
+reason: py-harness|the evaluator's clock saw|after the end of forward the outputs took|are wrong
 """
 
 import ctypes

@@ -7,6 +7,7 @@ device: cpu
 backend: cpp
 outcome: suspect
 reason: the evaluator's clock saw .* more per call than the candidate reported
+twin: cpu_row_matmul
 """
 
 import ctypes

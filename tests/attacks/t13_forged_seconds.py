@@ -3,8 +3,9 @@
 problem: matmul
 device: cpu
 backend: cpp
-outcome: suspect
-reason: the evaluator's clock saw .* more per call than the candidate reported
+outcome: suspect|forbidden
+reason: the evaluator's clock saw .* more per call than the candidate reported|py-harness
+twin: cpu_row_matmul
 """
 
 import ctypes
@@ -47,7 +48,7 @@ written = wire._written  # raises where the runner writes its messages otherwise
 
 
 def forged(message):
-    return written({key: value / 3 if "seconds" in key else value for key, value in message.items()})
+    return written({key: value / 3 if "seconds" in key and value else value for key, value in message.items()})
 
 
 wire._written = forged

@@ -3,8 +3,8 @@
 problem: matmul
 device: cpu
 backend: cpp
-outcome: suspect
-reason: the evaluator
+outcome: suspect|wrong_values
+reason: the evaluator|are wrong
 twin: cpu_row_matmul
 """
 
