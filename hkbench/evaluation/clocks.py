@@ -85,7 +85,7 @@ def compare(left: Samples, right: Samples, trace: Mapping[str, object] | None, m
 
 def by_wall(left: Samples, right: Samples, model: DeviceModel) -> list[str]:
     """Return what the evaluator's clock of the forward pass objects to: the part of `agree` that needs no trace."""
-    told = left.rest and right.rest and not right.by_answer
+    told = left.rest and right.rest
     usual = min(model.limits.after_call, quantile(left.rest, PROMPT)) if told else 0.0
     own, other = _correct_late_wakeups(right, usual), _correct_late_wakeups(left, usual)
     return [*_impossible(right), *_check_hidden_time(own, other, median(right.seconds), model)]
@@ -105,9 +105,7 @@ def unreported(left: Samples, right: Samples, model: DeviceModel) -> float:
     if min(len(own), len(other)) >= MIN_MEDIAN_SAMPLES:
         excess = max(excess, quantile(own, QUICK) - quantile(other, QUICK))
     in_call = excess - _never_alike(other, median(right.seconds), model)
-    behind = _median_excess(right.rest, left.rest) - _never_alike(left.rest, 0.0, model)
-    if not right.by_answer:
-        behind -= model.limits.after_call
+    behind = _median_excess(right.rest, left.rest) - _never_alike(left.rest, 0.0, model) - model.limits.after_call
     return max(0.0, in_call) + max(0.0, behind)
 
 
@@ -202,11 +200,6 @@ def _check_deferred_work(right: Samples, left: Samples, model: DeviceModel) -> l
     """Return the reason where work was put off until after the forward pass, before its outputs were taken."""
     for more, explained in _excesses(right.rest, left.rest, 0.0, model):
         allowed = explained + model.limits.after_call
-        if more > allowed and right.by_answer:
-            return [
-                f"after the answer it took {_text(more)} longer until all of the candidate's processes were stopped "
-                f"than the baseline's; noise explains {_text(allowed)} at most: work was put off"
-            ]
         if more > allowed:
             return [
                 f"after the end of forward the outputs took {_text(more)} longer to come than the baseline's; copying "

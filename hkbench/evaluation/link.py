@@ -53,12 +53,10 @@ class Samples:
 class Stamps:
     """The evaluator's own clock of a call, seconds: the forward pass, and what came after it until the answer.
 
-    `ended` is called at the end of the forward pass, which with `by_answer` is the answer: nothing comes in between,
-    and `rest` is the time until the runner's processes were stopped. `cpu_seconds`: of these, when they went on.
+    `ended` is called at the end of the forward pass. `cpu_seconds`: of the runner's processes, when they went on.
     """
 
     ended: Callable[[], None] = lambda: None
-    by_answer: bool = False
     begun: float = 0.0
     wall: float = 0.0
     rest: float = 0.0
@@ -229,17 +227,13 @@ class RunnerLink:
                 self.lowered.append(by_setter(answer))
             elif event == "segment" and self.on_segment is not None:
                 self._segment(answer, self.on_segment)
-            elif event == "end" and stamps is not None and not stamps.wall and not stamps.by_answer:
+            elif event == "end" and stamps is not None and not stamps.wall:
                 stamps.wall = time.perf_counter() - stamps.begun
                 stamps.ended()
             elif isinstance(answer.get("ok"), bool):
                 if due is not None and gated is not None:
                     gated.release()
                 if stamps is not None and answer["ok"] and gated is None:
-                    if stamps.by_answer:
-                        stamps.wall = time.perf_counter() - stamps.begun
-                        stamps.ended()
-                        return answer
                     if not stamps.wall:
                         raise ProtocolError("the runner answered a call without saying that it had ended")
                     stamps.rest = time.perf_counter() - stamps.begun - stamps.wall

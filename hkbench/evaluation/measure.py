@@ -33,22 +33,19 @@ MAX_DELAYED = 0.05  #: share by which the speed-up by quick calls may be less th
 class Samples:
     """Seconds of each call: by the runner's clock, until the device is idle, and by the evaluator's own clock.
 
-    `wall` is the evaluator's of the forward pass with its messages, `rest` of what came between its end and the answer,
-    or with `by_answer` between the answer and the moment in which all of the runner's processes were stopped.
+    `wall` is the evaluator's of the forward pass with its messages, `rest` of what came between its end and the answer.
     """
 
     seconds: list[float] = field(default_factory=list)
     idle: list[float] = field(default_factory=list)
     wall: list[float] = field(default_factory=list)
     rest: list[float] = field(default_factory=list)
-    by_answer: bool = False
 
     def extend(self, more: Samples) -> None:
         self.seconds += more.seconds
         self.idle += more.idle
         self.wall += more.wall
         self.rest += more.rest
-        self.by_answer = self.by_answer or more.by_answer
 
     def add_span(self, seconds: float | None) -> None:
         """Add a call by the evaluator's clock on the device, with what a call costs by itself."""
@@ -63,14 +60,13 @@ class Samples:
         if not overhead:
             return self
         seconds = [max(resolution, span - overhead) for span in self.seconds]
-        return Samples(seconds, list(seconds), list(self.wall), list(self.rest), self.by_answer)
+        return Samples(seconds, list(seconds), list(self.wall), list(self.rest))
 
     def add(self, seconds: float, idle: float, stamps: Stamps) -> None:
         self.seconds.append(seconds)
         self.idle.append(idle)
         self.wall.append(stamps.wall)
         self.rest.append(stamps.rest)
-        self.by_answer = stamps.by_answer
 
 
 @dataclass(frozen=True)

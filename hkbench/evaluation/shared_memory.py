@@ -107,10 +107,9 @@ class SharedMemory:
         flush_bytes = 0 if self._device.type == "cpu" else self._flush_bytes
         request = regions.request(self.leaves_outputs, sent, flush_bytes, gate)
         opened = side.try_ask(Stage.LOAD, request, descriptors=descriptors)
-        side.leaves_outputs = self.leaves_outputs
         if isinstance(opened, messages.Raised):
             return opened
-        if side.leaves_outputs:
+        if self.leaves_outputs:
             side.process = _said("process", opened.process)
         if lane is not None:
             lane.segments.fix(_said("outbox", opened.outbox), regions.outbox)

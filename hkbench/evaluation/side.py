@@ -74,7 +74,6 @@ class RunnerClient:
         self.stamps = Stamps()  #: of the last call
         self.process = 0  #: the runner's number as it knows it
         self.has_files = True  #: was forked with the host's memory files of the evaluation
-        self.leaves_outputs = False  #: for the evaluator to read them, so that an answer is the end of its call
         self.seconds: float | None = None  #: of the last gated call, by the evaluator's clock on the device
         self.on_build: Callable[[], None] = lambda: None  #: told when it begins to build
         self.on_built: Callable[[], None] = lambda: None  #: told behind a request in which it has built something
@@ -184,7 +183,7 @@ class RunnerClient:
 
     def _fresh_stamps(self, found: list[Samples] | None = None) -> Stamps:
         """Return stamps for a call; at its end the samples since `sample_begin` are added to `found`."""
-        stamps = Stamps(by_answer=self.leaves_outputs)
+        stamps = Stamps()
         if found is not None:
             stamps.ended = lambda: found.append(self._link.sample_end())
         return stamps
@@ -221,18 +220,10 @@ class RunnerClient:
                 gated.abandon()
         if stamps is not None:
             self._notice(stamps.cpu_seconds)
-        stopped = None
-        if stamps is not None and stamps.by_answer and answer["ok"] and gated is None:
-            # Not only the runner: whoever of its processes is stopped last may write to the outputs until then.
-            stopped = self._freeze()
-            stamps.rest = max(0.0, stopped.at - stamps.begun - stamps.wall)
         if prepare and answer["ok"]:
-            if stopped is not None:
-                self._link.resume()
-                stopped = None
             prepared = self._link.request(Prepare(), limit)
             answer = answer if prepared["ok"] else prepared
-        after = (stopped or self._freeze()).cpu_seconds
+        after = self._freeze().cpu_seconds
         if self._link.builds > builds:
             self.on_built()
         if stamps is not None:

@@ -239,9 +239,8 @@ class Runner:
         """Make one forward pass on the fresh contents of the inbox; copy the outputs to the outbox or leave them.
 
         Correctness trials and timed runs are this same message, so a candidate cannot tell them apart. The evaluator
-        starts its clock when it sends the message, and stops it at the "end", or at the answer where outputs are left
-        for it to read; with a `gate`, the number of the call, its clock is the device's, from the release of the inputs
-        until the outputs are ready.
+        starts its clock when it sends the message, and stops it at the "end". With a `gate`, the number of the call,
+        its clock runs from the release of the inputs until the outputs are ready, by the device or by stops.
         """
         forward = self._model if request.variant is None else self._variants.made[request.variant]
         if request.gate is not None and self._gate is not None:
@@ -251,7 +250,7 @@ class Runner:
         with torch.no_grad():
             self._inbox.fetch()
             timed = self._timed(lambda: forward(*self._inputs))
-            self._tell_end()
+            self._tell("end")
         return messages.Called(
             device_error=timed.device_error,
             leaves=self._hand_over(timed.result),
@@ -330,7 +329,7 @@ class Runner:
             if self._flush is not None:
                 self._flush()
             timed, rows = traced_call(lambda: self._model(*self._inputs), self._device)
-            self._tell_end()
+            self._tell("end")
         return messages.Traced(
             device_error=timed.device_error,
             leaves=self._hand_over(timed.result),
@@ -434,10 +433,6 @@ class Runner:
 
     def _tell(self, event: str) -> None:
         wire.send(self._sock, {"event": event})
-
-    def _tell_end(self) -> None:
-        if not self._results.left:
-            self._tell("end")
 
     def _tell_segment(self, address: int, size: int, descriptor: int | None) -> None:
         """Have the evaluator map a new segment of the pool, or forget one."""

@@ -110,16 +110,6 @@ def test_what_is_not_reported_is_charged_however_loud_the_machine(where: str) ->
         assert unreported(left, right, CPU) == pytest.approx(8e-3, abs=1.5e-3)
 
 
-def test_who_is_stopped_late_is_charged_for_it_and_suspect() -> None:
-    left, right = pair(np.random.default_rng(1), 1e-3, 1e-3, 3e-4, 30, 0.02)
-    left.by_answer = right.by_answer = True
-    assert unreported(left, right, CPU) == 0.0 and compare(left, right, None, CPU).agree
-    right.rest = [rest + 7e-4 for rest in right.rest]
-    assert unreported(left, right, CPU) > 4e-4
-    right.rest = [rest + 1e-2 for rest in right.rest]
-    assert any("were stopped" in reason for reason in compare(left, right, None, CPU).reasons)
-
-
 def test_work_on_an_unjoined_stream() -> None:
     left, right = pair(np.random.default_rng(1), 5e-4, 5e-4, 1e-3, 100, 0.02)
     right.idle = [seconds + 1e-3 for seconds in right.seconds]

@@ -184,17 +184,29 @@ def test_a_call_is_clocked_from_when_it_goes_on(ends: EvaluationSockets) -> None
     assert stamps.wall + stamps.rest <= time.perf_counter() - at
 
 
-def test_a_call_whose_outputs_are_left_ends_with_its_answer(ends: EvaluationSockets) -> None:
-    told: list[str] = []
-    stamps = Stamps(lambda: told.append("ended"), by_answer=True)
-    at = goes_on(ends)
-    ends.says(OK)
-    assert ends.link.request(Call(), 5.0, stamps=stamps) == OK
-    assert told == ["ended"] and 0.0 < stamps.wall <= time.perf_counter() - at and stamps.rest == 0.0
+class Gate:
+    """A call whose runner says itself that it has ended."""
+
+    number = 3
+    hold_seconds = 0.0
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def release(self) -> None:
+        self.told.append("release")
+
+    def end(self, told: wire.Message) -> None:
+        self.told.append(f"end {told['places']}")
+
+
+def test_a_gated_call_is_released_once_it_has_begun_and_its_end_is_told(ends: EvaluationSockets) -> None:
+    gate = Gate()
     goes_on(ends)
-    ends.says({"event": "end"}, OK)
-    with pytest.raises(ProtocolError):
-        ends.link.request(Call(), 5.0, stamps=Stamps(by_answer=True))
+    ends.says({"event": "begun"})
+    threading.Timer(0.1, lambda: ends.says({"event": "end", "places": []}, OK)).start()
+    assert ends.link.request(Call(), 5.0, stamps=Stamps(), gated=gate) == OK
+    assert gate.told == ["release", "end []"]
 
 
 def test_a_call_that_fails_may_not_have_ended(ends: EvaluationSockets) -> None:

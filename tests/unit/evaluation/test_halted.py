@@ -91,23 +91,23 @@ def test_nothing_is_read_where_no_outputs_are_wanted() -> None:
     assert side.did == ["place", "go", "stand", "go on"]
 
 
-@pytest.mark.parametrize(
-    "places",
-    [
-        None,
-        [],
-        [[]],
-        [[8, 6, 1]],
-        [["0", 6, 1]],
-        [[WHOLE.data_ptr(), 6]],
-        [[WHOLE.data_ptr(), -6, 1]],
-        [[1 << 63, 6, 1]],
-    ],
-    ids=repr,
-)
-def test_outputs_that_do_not_lie_there_are_lost(places: object) -> None:
+ADDRESS = WHOLE.data_ptr()
+NOWHERE: dict[str, object] = {
+    "nothing": None,
+    "no place": [],
+    "no address": [[]],
+    "not mapped": [[8, 6, 1]],
+    "a text": [["0", 6, 1]],
+    "too few strides": [[ADDRESS, 6]],
+    "a negative stride": [[ADDRESS, -6, 1]],
+    "beyond": [[1 << 63, 6, 1]],
+}
+
+
+@pytest.mark.parametrize("name", NOWHERE)
+def test_outputs_that_do_not_lie_there_are_lost(name: str) -> None:
     call = begun(Side(), {"output": place_of(WHOLE)})
-    call.end({"event": "end", "places": places})
+    call.end({"event": "end", "places": NOWHERE[name]})
     assert call.lost is not None and not call.outputs
     assert call.finish() == 2.5
 
