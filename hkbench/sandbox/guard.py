@@ -112,6 +112,7 @@ class Guard:
         self._status_text = b""
         self._ended = False
         self._frozen = self._stops_itself = False
+        self._went_on = 0.0  # by time.perf_counter
         self._stood: float | None = None  # when the runner's process was stopped, since it went on last
         self._commands = {b"S": self._freeze, b"C": self._resume, b"P": self._sample_begin, b"Q": self._sample_end}
         self._commands |= {b"W": self._queued, b"G": self._let_go}
@@ -242,6 +243,7 @@ class Guard:
     def _resume(self, stops_itself: bool = False) -> dict[str, Any]:
         self._read_statuses()
         self._stood, self._frozen, self._stops_itself = None, False, stops_itself
+        self._went_on = time.perf_counter()
         return asdict(self._tree.resume())
 
     def _queued(self) -> dict[str, Any]:
@@ -269,8 +271,9 @@ class Guard:
     def _read_status(self) -> None:
         part = os.read(self._status_fd, 1 << 10)
         *stops, self._status_text = (self._status_text + part).split(b"\n")
-        if stops and self._stood is None:
-            self._stood = int(stops[0]) / 1e9
+        since = [at for at in (int(stop) / 1e9 for stop in stops) if at > self._went_on]  # an init may be late
+        if since and self._stood is None:
+            self._stood = since[0]
         self._ended = not part
         if stops and not self._frozen and not self._stops_itself:
             self._tree.signal(signal.SIGCONT)  # it was stopped before it came to stop itself, and does so now
