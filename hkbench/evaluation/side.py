@@ -178,7 +178,7 @@ class RunnerClient:
 
     @property
     def guard_seconds(self) -> float:
-        """The processor time that the guard of the runner had when `queued` was asked last."""
+        """Return the processor time that the guard of the runner had when `queued` was asked last."""
         return self._link.guard_seconds
 
     def _fresh_stamps(self, found: list[Samples] | None = None) -> Stamps:
