@@ -15,6 +15,6 @@ HOST_AGAIN = replace(
     kind=DeviceKind("host_again"),
     label="Host again",
     phrase="the host once more",
-    clock="a clock of another kind",
+    evaluators_clock="a clock of another kind",
     default_runs=7,
 )

