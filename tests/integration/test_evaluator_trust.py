@@ -258,27 +258,28 @@ async def test_kernels_of_pytorch_are_reported_in_the_track_of_any(tmp_path: Pat
 
 
 FORGED = """
-from hkbench.protocol import wire
+import sys
 
+wire = next(module for name, module in sys.modules.items() if name.endswith("col.wire"))
 written = wire._written
 
 
 def forged(message):
-    return written({key: value / 4 if "seconds" in key else value for key, value in message.items()})
+    return written({key: value / 4 if "seconds" in key and value else value for key, value in message.items()})
 
 
 wire._written = forged
 """
 
 
-async def test_a_forged_time_is_refused(bench: Bench, tmp_path: Path) -> None:
-    """The call takes tens of milliseconds, of which the runner's answer admits a quarter."""
-    verdict = await bench.judge(own("return scale(x, self.gain, self.bias, times=100)", before=FORGED), tmp_path)
-    assert verdict.status is Status.REFUSED, verdict.failure
-    assert verdict.failure is not None and verdict.failure.kind is FailureKind.SUSPECT
-    assert "clock" in verdict.failure.message
-    assert verdict.clocks is not None and not verdict.clocks.agree
-    assert verdict.clocks.candidate_overhead > 2 * verdict.clocks.candidate
+async def test_a_forged_time_is_not_used(bench: Bench, tmp_path: Path) -> None:
+    """The call takes tens of milliseconds, of which the runner would admit a quarter."""
+    work = "return scale(x, self.gain, self.bias, times=100)"
+    honest = await bench.judge(own(work), tmp_path / "honest")
+    forged = await bench.judge(own(work, before=FORGED), tmp_path / "forged")
+    assert forged.status in CORRECT, forged.failure
+    assert forged.candidate is not None and honest.candidate is not None
+    assert forged.candidate.median.value > honest.candidate.median.value / 2
 
 
 WATCHER = """
