@@ -6,7 +6,7 @@ problem: matmul
 device: cpu
 backend: cpp
 outcome: suspect|protocol
-reason: more per call than the candidate reported|without saying that it had ended
+reason: more per call than the candidate reported|without saying that it had ended|did not say where
 """
 
 import ctypes

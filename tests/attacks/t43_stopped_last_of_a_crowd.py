@@ -4,7 +4,7 @@ problem: matmul
 device: cpu
 backend: cpp
 outcome: suspect|wrong_values|not_repeatable
-reason: put off|elements are wrong
+reason: put off|elements are wrong|both are the same call
 twin: cpu_row_matmul
 """
 
