@@ -221,7 +221,7 @@ class Guard:
         if self._stops_itself:
             self._await_stop()
         frozen = self._tree.freeze()
-        if frozen.alone and not frozen.running:  # the word on the runner's process is enough
+        if self._stops_itself and frozen.alone and not frozen.running:  # the word on the runner's process is enough
             self._await_stop()
             frozen = replace(frozen, at=frozen.at if self._stood is None else min(frozen.at, self._stood))
         return asdict(frozen)
