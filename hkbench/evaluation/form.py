@@ -34,13 +34,18 @@ class Leaf:
 def leaves_of(described: Iterable[Object], native: Leaves) -> list[Leaf]:
     """Return the tensors among described outputs of which `form_mismatch` says nothing."""
     return [
-        Leaf(path, list(leaf.shape), _strides(item.get("strides"), leaf.dim()) or [], item.get("address"))
+        Leaf(path, list(leaf.shape), strides_of(item.get("strides"), leaf.dim()) or [], item.get("address"))
         for item, (path, leaf) in zip(described, native.items(), strict=True)
         if isinstance(leaf, torch.Tensor)
     ]
 
 
-def _strides(told: object, dimensions: int) -> list[int] | None:
+def max_reach(plain: int, elements: int) -> int:
+    """Return across how many places in memory an output may lie whose reference lies across `plain` of them."""
+    return max(plain, MAX_SPREAD * elements, FREE_PLACES)
+
+
+def strides_of(told: object, dimensions: int) -> list[int] | None:
     """Return strides in elements; None where they are not those of a tensor with so many dimensions."""
     if not isinstance(told, list) or len(told) != dimensions:
         return None
@@ -99,13 +104,13 @@ def _tensor_mismatch(item: Object, leaf: object, device: str) -> Problem:
     if item.get("device") != device:
         return FailureKind.WRONG_TYPE, f"{path} is on device {item.get('device')}, expected {device}"
     shape, told = list(leaf.shape), item.get("strides")
-    strides = _strides(told, len(shape))
+    strides = strides_of(told, len(shape))
     if strides is None:
         return FailureKind.WRONG_STRIDES, f"{path} has strides {told!r}, which are not those of a tensor of its shape"
     if not overlaps(leaf.shape, leaf.stride()) and overlaps(shape, strides):
         return FailureKind.WRONG_STRIDES, f"{path} has strides {strides}: several elements share one place in memory"
     reach = span(shape, strides)
-    most = max(span(leaf.shape, leaf.stride()), MAX_SPREAD * leaf.numel(), FREE_PLACES)
+    most = max_reach(span(leaf.shape, leaf.stride()), leaf.numel())
     if reach > most:
         message = f"{path} has strides {strides} and lies across {reach} places in memory for {leaf.numel()} elements"
         return FailureKind.WRONG_STRIDES, f"{message}; at most {most} are allowed. Return it contiguous"

@@ -13,20 +13,18 @@ baseline's runner, without a forward pass, and is taken off (evaluation/measure.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 
 import torch
 
-from hkbench.evaluation.arena import is_address
-from hkbench.evaluation.link import Unreadable
+from hkbench.evaluation.form import max_reach, strides_of
 from hkbench.evaluation.side import RunnerClient
 from hkbench.evaluation.stopwatch import NotTaken
+from hkbench.evaluation.taking import read_output
 from hkbench.protocol import wire
-from hkbench.protocol.memory import DTYPES, span
+from hkbench.protocol.memory import span
 from hkbench.protocol.places import Place
-
-MAX_SPREAD = 4  #: elements of memory read for each of an output; form.py refuses what lies farther apart
-FREE_ELEMENTS = 1 << 16  #: that may be read of any output
 
 
 class HaltedCall:
@@ -83,27 +81,12 @@ class HaltedCall:
         """Do nothing: a call that failed leaves nobody waiting."""
 
     def _taken(self, path: str, place: Place, told: object) -> torch.Tensor:
-        address, strides = _layout(told, len(place.shape))
-        dtype = DTYPES[place.dtype]
-        if address is None:
+        count = math.prod(place.shape)
+        address, *rest = told if isinstance(told, list) and told else [None]
+        strides = strides_of(rest, len(place.shape))
+        if strides is None:
             raise NotTaken(f"the runner did not say where {path} lies")
-        reach, count = span(place.shape, strides), torch.Size(place.shape).numel()
-        if reach > max(place.span, MAX_SPREAD * count, FREE_ELEMENTS):
+        if span(place.shape, strides) > max_reach(place.span, count):
             # What the runner describes says so too, or its values are wrong: nobody reads so much.
-            strides = torch.empty(place.shape, device="meta").stride()
-            reach = count
-        if not reach:
-            return torch.empty(place.shape, dtype=dtype)
-        try:
-            data = self._side.read(self._side.process, address, reach * dtype.itemsize)
-        except Unreadable as error:
-            raise NotTaken(f"{path} does not lie where the runner said ({error})") from error
-        return torch.frombuffer(data, dtype=torch.uint8).view(dtype).as_strided(place.shape, strides)
-
-
-def _layout(told: object, dimensions: int) -> tuple[int | None, tuple[int, ...]]:
-    """Return address and strides of an output; None where they are not those of a tensor with so many dimensions."""
-    if not isinstance(told, list) or len(told) != 1 + dimensions or not is_address(told[0]):
-        return None, ()
-    strides = tuple(stride for stride in told[1:] if type(stride) is int and stride >= 0)
-    return (told[0], strides) if len(strides) == dimensions else (None, ())
+            strides = place.strides
+        return read_output(self._side, path, place, address, strides)

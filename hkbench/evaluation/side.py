@@ -74,7 +74,7 @@ class RunnerClient:
         self.stamps = Stamps()  #: of the last call
         self.process = 0  #: the runner's number as it knows it
         self.has_files = True  #: was forked with the host's memory files of the evaluation
-        self.seconds: float | None = None  #: of the last gated call, by the evaluator's clock on the device
+        self.seconds: float | None = None  #: of the last gated call, by the evaluator's own clock
         self.on_build: Callable[[], None] = lambda: None  #: told when it begins to build
         self.on_built: Callable[[], None] = lambda: None  #: told behind a request in which it has built something
         self._sampled: list[Samples] | None = None  # of the call that is about to begin, where they are wanted

@@ -16,6 +16,7 @@ from hkbench.evaluation.arena import is_address
 from hkbench.evaluation.form import Leaf
 from hkbench.evaluation.link import Unreadable
 from hkbench.evaluation.side import BaselineClient, RunnerClient
+from hkbench.evaluation.stopwatch import NotTaken
 from hkbench.protocol import messages
 from hkbench.protocol.memory import DTYPES, span
 from hkbench.protocol.places import Place
@@ -51,21 +52,27 @@ def taken(
     outputs = {}
     for leaf in leaves:
         if leaf.path in places:
-            dtype = DTYPES[places[leaf.path].dtype]
-            size = span(leaf.shape, leaf.strides) * dtype.itemsize
-            data = _read(side, leaf, size, stage)
-            flat = torch.frombuffer(data, dtype=torch.uint8) if size else torch.empty(0, dtype=torch.uint8)
-            outputs[leaf.path] = flat.view(dtype).as_strided(leaf.shape, leaf.strides)
+            try:
+                outputs[leaf.path] = read_output(side, leaf.path, places[leaf.path], leaf.address, leaf.strides)
+            except NotTaken as error:
+                raise failures.failed(stage, FailureKind.PROTOCOL, str(error)) from error
     return outputs
 
 
-def _read(side: RunnerClient, leaf: Leaf, size: int, stage: Stage) -> bytearray:
-    address = leaf.address
+def read_output(side: RunnerClient, path: str, place: Place, address: object, strides: Sequence[int]) -> torch.Tensor:
+    """Read one output of the form of its `place` from where the runner says that it lies.
+
+    Raises:
+        NotTaken: it does not lie there.
+        RunnerExited, WorkerLost: see `RunnerLink.read`.
+    """
     if not is_address(address):
-        message = f"the runner did not say where {leaf.path} lies"
-        raise failures.failed(stage, FailureKind.PROTOCOL, message)
+        raise NotTaken(f"the runner did not say where {path} lies")
+    dtype = DTYPES[place.dtype]
+    size = span(place.shape, strides) * dtype.itemsize
     try:
-        return side.read(side.process, address, size) if size else bytearray()
+        data = side.read(side.process, address, size) if size else bytearray()
     except Unreadable as error:
-        message = f"{leaf.path} does not lie where the runner said ({error})"
-        raise failures.failed(stage, FailureKind.PROTOCOL, message) from error
+        raise NotTaken(f"{path} does not lie where the runner said ({error})") from error
+    flat = torch.frombuffer(data, dtype=torch.uint8) if size else torch.empty(0, dtype=torch.uint8)
+    return flat.view(dtype).as_strided(place.shape, strides)

@@ -158,7 +158,7 @@ class Timing(Record):
 
     samples: tuple[float, ...]
     median: Interval
-    clock: str  #: "perf_counter", "the evaluator's stamps on the device" or, where that does not work, "device events"
+    clock: str  #: the evaluator's own, or where that does not work the runner's, as `DeviceModel` names them
     warmups: int
     judge_wall: tuple[float, ...] | None = None  #: the same calls by the evaluator's own clock, transfer included
     judge_rest: tuple[float, ...] | None = None  #: and from the end of the call to its answer, 0 where that is the end

@@ -21,6 +21,7 @@ TENSORS = {
     "plain": WHOLE,
     "transposed": WHOLE.t(),
     "a part": WHOLE[1:, 2:4],
+    "columns of a large buffer": torch.arange(4.0 * (1 << 16)).reshape(4, 1 << 16)[:, :2],
     "repeated": WHOLE[0].expand(3, 6),
     "bool": WHOLE > 3,
     "complex": torch.complex(WHOLE, -WHOLE),
