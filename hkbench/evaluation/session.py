@@ -159,6 +159,7 @@ class Session:
         for work in (partial(self.side.finish, self._device_request), partial(self.memory.open, self.side)):
             if isinstance(answer := work(), messages.Raised):
                 raise failures.from_exception(Stage.LOAD, answer)
+            self.share.pause()
         with self.share.unused(self.parameters.state):  # a processor draws as many values
             made = self.side.ask(Stage.LOAD, self._construct())
         self.parameters.match(made)
