@@ -21,16 +21,16 @@ from hipkittens_build.builder import Members, read_functions
 from hkbench.protocol.messages import Object
 
 
-def _import_cpp_extension() -> ModuleType:
-    """Import torch's extension builder, which the forks share, without touching a GPU.
+def import_module(name: str) -> ModuleType:
+    """Import a module of torch's without touching a GPU.
 
-    When it finds nvcc it asks whether there is a GPU, only to print a warning; but a process that has asked cannot fork
-    children that use one.
+    The builder of extensions asks at its import whether there is one, to print a warning, and Inductor to choose how it
+    measures. A process that has asked cannot fork children that use a GPU, and cannot hide one from itself any more.
     """
     is_available = torch.cuda.is_available
     torch.cuda.is_available = lambda: True
     try:
-        return importlib.import_module("torch.utils.cpp_extension")
+        return importlib.import_module(name)
     finally:
         torch.cuda.is_available = is_available
 
@@ -38,7 +38,7 @@ def _import_cpp_extension() -> ModuleType:
 Arguments = ParamSpec("Arguments")
 Built = TypeVar("Built")
 
-cpp_extension = _import_cpp_extension()
+cpp_extension = import_module("torch.utils.cpp_extension")
 
 #: What is kept of a call for a build without the device (the rest does not change the object code).
 _KEPT = (

@@ -26,6 +26,7 @@ from hkbench.runner.emulated.gpu import EmulatedGpu
 from hkbench.runner.inbox import Inbox, initial_values_left
 from hkbench.runner.launches import Launches
 from hkbench.runner.load import load_file
+from hkbench.runner.only_gpu import hide_others
 from hkbench.runner.pool import SharedPool, leave_graphs_their_pools
 from hkbench.runner.precision import PrecisionWatch
 from hkbench.runner.raised import raised
@@ -124,7 +125,7 @@ class Runner:
             # A second thread that waits for work spends as much as one that computes, and what a call spends counts.
             torch.set_num_threads(1)
         elif self._device.type == "cuda":
-            self._device = _alone(request.only) or self._device
+            self._device = hide_others(request.only) or self._device
             torch.cuda.set_device(self._device)
             torch.zeros(1, device=self._device)  # makes the context, and loads torch's first kernel
             leave_graphs_their_pools()
@@ -445,15 +446,6 @@ class Runner:
 
 def _no_class(*_: object) -> NoReturn:
     raise TypeError("the file has no class of the wanted name")
-
-
-def _alone(only: messages.OnlyGpu | None) -> torch.device | None:
-    """Hide all GPUs but one from a process that has not used any; return None where that came too late."""
-    if only is None or torch.cuda.is_initialized():
-        return None
-    os.environ["CUDA_VISIBLE_DEVICES"] = only.visible
-    found = torch.cuda.get_device_properties(0)  # code of the candidate's may have asked the driver behind torch's back
-    return torch.device("cuda:0") if f"GPU-{found.uuid}" == only.uuid else None
 
 
 @contextlib.contextmanager

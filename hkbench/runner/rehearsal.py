@@ -46,9 +46,10 @@ def rehearse(
     """
     for name, value in _ONE_THREAD.items():
         os.environ.setdefault(name, value)
+    take = capture.import_module if torch.device(request.device).type == "cuda" else importlib.import_module
     for module in request.modules:
         with contextlib.suppress(ImportError):
-            importlib.import_module(module)
+            take(module)
     capture.announce_compilers()
     sys.stdout.flush()
     sys.stderr.flush()
