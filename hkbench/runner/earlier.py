@@ -28,7 +28,7 @@ class Earlier:
 
     def overlaps(self, leaf: torch.Tensor) -> bool:
         """Return whether a tensor lies in its memory."""
-        if any(memory.overlap(leaf, tensor) for tensor in self._held):
+        if any(_taken_back(tensor) or memory.overlap(leaf, tensor) for tensor in self._held):
             return True
         if leaf.layout != torch.strided or not leaf.numel():
             return False
@@ -37,3 +37,15 @@ class Earlier:
             not storage.expired() and leaf.device == device and begin < last and first < end
             for storage, device, (first, last) in self._alive
         )
+
+
+def _taken_back(tensor: torch.Tensor) -> bool:
+    """Return whether whoever made a result has used its memory again, as a graph of `torch.compile`'s does.
+
+    PyTorch's CUDA graphs then raise wherever the result is looked at.
+    """
+    try:
+        tensor.data_ptr()
+    except RuntimeError:
+        return True
+    return False

@@ -113,3 +113,15 @@ def test_where_outputs_are_left_the_runner_says_where(
     assert torch.isnan(outbox.get(runner.wanted)).all()  # type: ignore[attr-defined]
     number = runner._results.hand_over(torch.tensor(3.0).expand(X.shape)[0, 0])[0]
     assert number["strides"] == [] and type(number["address"]) is int
+
+
+class TakenBack(torch.Tensor):
+    """What a tensor does that a CUDA graph of `torch.compile`'s has overwritten."""
+
+    def data_ptr(self) -> int:
+        raise RuntimeError("accessing tensor output of CUDAGraphs that has been overwritten by a subsequent run")
+
+
+def test_a_result_that_a_graph_has_overwritten_shares_its_memory() -> None:
+    earlier = Earlier([torch.ones(3).as_subclass(TakenBack)], strict=True)
+    assert earlier.overlaps(torch.ones(3))
