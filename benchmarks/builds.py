@@ -223,12 +223,12 @@ def code_of(folder: Path) -> dict[str, list[str]]:
 
 
 def prepare(stores: Sequence[Store], case: dict[str, Any], scratch: Path) -> float:
-    """Make what a first build of the case wished for; the seconds that takes."""
+    """Make what a first build of the case requested; the seconds that takes."""
     folder = scratch / "first"
     build(case, offered_by(stores), folder)
     begin = time.monotonic()
     for store in stores:
-        for request in store.wished(folder):
+        for request in store.requested(folder):
             store.make(request, (), store.new_folder(), None)
     return time.monotonic() - begin
 

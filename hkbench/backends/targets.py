@@ -6,7 +6,7 @@ import asyncio
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
-from hkbench.fastbuild.hip_builds import HipPchBuilder, hip_kits
+from hkbench.fastbuild.hip_builds import HipPchBuilder, hip_pch_builder
 from hkbench.records import BackendName, EvaluationSettings
 from hkbench.toolchain.hip import HipToolchain
 from hkbench.toolchain.hipkittens import Checkout, Dialect
@@ -59,4 +59,4 @@ def hip_target(
     kittens: tuple[Checkout, Dialect] | None = None,
 ) -> HipTarget:
     """Return the target of a HIP compiler, with the precompiled headers that the settings allow."""
-    return HipTarget(backend, arch, toolchain, kittens, None if settings.stock_builds else hip_kits(toolchain))
+    return HipTarget(backend, arch, toolchain, kittens, None if settings.stock_builds else hip_pch_builder(toolchain))

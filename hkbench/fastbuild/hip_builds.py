@@ -104,7 +104,7 @@ class HipPchBuilder:
         return failed
 
 
-def hip_kits(toolchain: HipToolchain) -> HipPchBuilder | None:
+def hip_pch_builder(toolchain: HipToolchain) -> HipPchBuilder | None:
     """Return the PCHs in the user's cache folder; None where that cannot be written."""
     try:
         try:

@@ -75,7 +75,7 @@ class HipPchCache:
         """What has to be in sight where PCHs are made."""
         return (self._toolchain.root, self._toolchain.hipcc)
 
-    def wished(self, folder: Path) -> list[Wanted]:
+    def requested(self, folder: Path) -> list[Wanted]:
         """Return what the builds in a candidate's private folder asked for.
 
         Its own process wrote this: see `acceptable`.

@@ -34,12 +34,12 @@ from hkbench.toolchain.process import run_tool
 
 MAKE_SECONDS = 300.0
 MAX_PCHS = 12  #: of one toolchain; each takes some 0.5 GB, and the one that was used least recently goes first
-MAX_WISHES = 2  #: of one candidate
+MAX_REQUESTS = 2  #: of one candidate
 MAX_NAMES = 64  #: that are looked at in the folder of its requests
 MAX_FOLDERS = 32
 UNUSED_DAYS = 30  #: after which the store of a toolchain goes: an upgrade leaves gigabytes behind
-_WISH_BYTES = 4096
-_WISH = re.compile(r"[0-9a-f]{32}\.json")
+_REQUEST_BYTES = 4096
+_REQUEST = re.compile(r"[0-9a-f]{32}\.json")
 
 _TEXTS = {
     "extension": ("torch/extension.h",),
@@ -88,7 +88,7 @@ class PchCache:
         """What has to be in sight where PCHs are made, beyond the system."""
         return ()
 
-    def wished(self, folder: Path) -> list[PchRequest]:
+    def requested(self, folder: Path) -> list[PchRequest]:
         """Return what the builds in a candidate's private folder asked for."""
         return requests(folder / PCH_REQUESTS)
 
@@ -197,18 +197,18 @@ def requests(folder: Path) -> list[PchRequest]:
 
 
 def written(folder: Path) -> Iterator[Any]:
-    """Yield the JSON of up to MAX_WISHES requests in a folder that a candidate may have made into anything."""
+    """Yield the JSON of up to MAX_REQUESTS requests in a folder that a candidate may have made into anything."""
     names: list[str] = []
     if folder.is_dir() and not folder.is_symlink():
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
             names = [entry.name for entry in itertools.islice(entries, MAX_NAMES)]
-    for name in sorted(filter(_WISH.fullmatch, names))[:MAX_WISHES]:
+    for name in sorted(filter(_REQUEST.fullmatch, names))[:MAX_REQUESTS]:
         try:
             fd = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError:
             continue
         with os.fdopen(fd, "rb") as file:
-            text = file.read(_WISH_BYTES) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
+            text = file.read(_REQUEST_BYTES) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
         with contextlib.suppress(ValueError, RecursionError):
             yield json.loads(text)
 

@@ -121,7 +121,7 @@ def _init(
         _runner(cage, prepare, target, failure)
     linux.no_new_privileges()
     linux.drop_capabilities()
-    linux.die_with_parent()  # the kernel forgets this wish when privileges change
+    linux.die_with_parent()  # the kernel forgets this request when privileges change
     os.dup2(report_fd, 3)
     os.closerange(4, max(int(name) for name in os.listdir("/proc/self/fd")) + 1)
     _reap_until(runner, 3, stops)

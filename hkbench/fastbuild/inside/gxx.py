@@ -149,7 +149,7 @@ def kit_for(included: frozenset[str]) -> str | None:
     return next((name for name, wanted in PCHS.items() if wanted <= included), None)
 
 
-def _kit_of(command: Command) -> str | None:
+def _pch_of(command: Command) -> str | None:
     return kit_for(leading_includes(Path(command.source).read_text(encoding="utf-8", errors="replace")))
 
 
@@ -166,7 +166,7 @@ def fast_command(store: Path, requests: Path, command: Sequence[str]) -> list[st
         return _link_command(store, command) if "-c" not in command else None
     if [folder for folder in parsed.folders if folder not in toolchain["also"]] != toolchain["folders"]:
         return None
-    pch = _kit_of(parsed)
+    pch = _pch_of(parsed)
     if pch is None:
         return None
     folder = store / digest(pch, parsed.flags)
@@ -204,4 +204,4 @@ def attempt(store: Path, requests: Path, command: Sequence[str]) -> CompileAttem
     done = run(quick)
     if done.status != 0:
         Path(compiled.output + MARK).unlink(missing_ok=True)
-    return replace(done, final=is_source_error(done, compiled.source) and _kit_of(compiled) in EXACT)
+    return replace(done, final=is_source_error(done, compiled.source) and _pch_of(compiled) in EXACT)

@@ -33,7 +33,7 @@ def preparation(device: DeviceKind, *, stock: bool = False) -> PchBuilder:
     return PchBuilder(isolation, Cages(isolation), BuildSlots(1, HostShare.NONE), settings, device, makes=True)
 
 
-def test_only_builds_for_amd_gpus_get_kits_of_hipcc(cache: Path) -> None:
+def test_only_builds_for_amd_gpus_get_precompiled_headers_of_hipcc(cache: Path) -> None:
     hip_or_skip("that builds for an AMD GPU find PCHs of hipcc is not tested")
     assert list(preparation(DeviceKind.CUDA).environment()) == [PCHS]
     shared = preparation(DeviceKind.ROCM)
@@ -42,7 +42,7 @@ def test_only_builds_for_amd_gpus_get_kits_of_hipcc(cache: Path) -> None:
     assert not preparation(DeviceKind.ROCM, stock=True).environment()
 
 
-def test_what_a_build_for_an_amd_gpu_wished_for_is_made_in_a_cage(
+def test_what_a_build_for_an_amd_gpu_requested_is_made_in_a_cage(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     toolchain = hip_or_skip("PCHs of hipcc are not made in a cage")

@@ -40,7 +40,7 @@ def command(
     return ["c++", *words, "-c", str(source), "-o", str(tmp_path / "main.o")]
 
 
-def test_a_fitting_command_gets_the_kit_before_everything_else(store: Path, tmp_path: Path) -> None:
+def test_a_fitting_command_gets_the_pch_before_everything_else(store: Path, tmp_path: Path) -> None:
     given = command(tmp_path)
     pch = store / use.digest("pybind11", FLAGS)
     before = ["c++", "-include", str(pch / use.HEADER), "-isystem", str(pch / use.INCLUDE)]
@@ -49,7 +49,7 @@ def test_a_fitting_command_gets_the_kit_before_everything_else(store: Path, tmp_
     assert use.fast_command(store, tmp_path / "pch_requests", link) == [*link, str(pch / use.SUPPORT)]
 
 
-def test_a_kit_that_is_not_there_is_wished_for(store: Path, tmp_path: Path) -> None:
+def test_a_pch_that_is_not_there_is_requested(store: Path, tmp_path: Path) -> None:
     assert use.fast_command(store, tmp_path / "pch_requests", command(tmp_path, "-march=native")) is None
     (request,) = (tmp_path / "pch_requests").iterdir()
     assert json.loads(request.read_text()) == {"pch": "pybind11", "flags": [*FLAGS, "-march=native"]}
@@ -106,7 +106,7 @@ def test_only_includes_that_stand_first_count(text: str, pch: str | None) -> Non
 
 
 @pytest.mark.parametrize("flags", [["-O3", 1], "-O3", ["-O3"] * 25, ["-fplugin=x"], ["-march=native;x"], None])
-def test_flags_that_no_kit_is_made_for(flags: object) -> None:
+def test_flags_that_no_pch_is_made_for(flags: object) -> None:
     assert use.acceptable("torch", ["-O3", "-fopenmp"])
     assert not use.acceptable("torch", flags)
     assert not use.acceptable("other", ["-O3"])

@@ -58,12 +58,12 @@ def built(folder: Path, store: HipPchCache, quick: bool, device: str = DEVICE) -
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_a_build_wishes_and_later_ones_get_the_same_code_and_the_same_errors(
+def test_a_build_requests_a_pch_and_later_ones_get_the_same_code_and_the_same_errors(
     store: HipPchCache, tmp_path: Path
 ) -> None:
     first = built(tmp_path / "first", store, quick=True)
     assert first.returncode == 0, first.stderr
-    (request,) = store.wished(tmp_path / "first")
+    (request,) = store.requested(tmp_path / "first")
     assert request.headers == ("hip/hip_runtime.h", "pybind11/pybind11.h") and f"--offload-arch={ARCH}" in request.flags
     store.make(request, (), store.new_folder())
     assert store.has(request)
@@ -93,7 +93,7 @@ def error_of(done: subprocess.CompletedProcess[str], folder: str) -> str:
     return done.stderr[done.stderr.rindex("RuntimeError") :].replace(f"/{folder}/", "/")
 
 
-def test_what_a_candidate_writes_in_place_of_a_wish_is_not_believed(store: HipPchCache, tmp_path: Path) -> None:
+def test_what_a_candidate_writes_in_place_of_a_request_is_not_believed(store: HipPchCache, tmp_path: Path) -> None:
     requests = tmp_path / HIP_PCH_REQUESTS
     requests.mkdir()
     written = [
@@ -106,13 +106,13 @@ def test_what_a_candidate_writes_in_place_of_a_wish_is_not_believed(store: HipPc
     for number, request in enumerate(written):
         name = requests / f"{number:032x}.json"
         name.write_text(json.dumps(request))
-        assert store.wished(tmp_path) == []
+        assert store.requested(tmp_path) == []
         name.unlink()
     (requests / f"{0:032x}.json").write_text(json.dumps({"flags": ["-O1"], "headers": ["vector"]}))
-    assert store.wished(tmp_path) == [hipcc.Wanted(("-O1",), ("vector",))]
+    assert store.requested(tmp_path) == [hipcc.Wanted(("-O1",), ("vector",))]
 
 
-def test_a_kit_that_cannot_be_made_says_why_and_leaves_nothing(store: HipPchCache) -> None:
+def test_a_pch_that_cannot_be_made_says_why_and_leaves_nothing(store: HipPchCache) -> None:
     wanted = hipcc.Wanted(("--offload-arch=gfx942", "-fno-gpu-rdc"), ("torch/no_such_header.h",))
     with pytest.raises(NotMade, match="no_such_header"):
         store.make(wanted, (), store.new_folder())

@@ -52,7 +52,7 @@ def command(folder: Path, *more: str, text: str = SOURCE) -> list[str]:
     return ["hipcc", "-DTORCH_EXTENSION_NAME=x", *FLAGS, *more, "-c", str(source), "-o", str(folder / "hip.cuda.o")]
 
 
-def test_a_kit_is_for_flags_and_the_headers_that_stand_first(tmp_path: Path) -> None:
+def test_a_pch_is_for_flags_and_the_headers_that_stand_first(tmp_path: Path) -> None:
     wanted = hipcc.wanted(command(tmp_path, f"-I{tmp_path}"), SOURCE)
     assert wanted is not None
     assert wanted.headers == ("torch/types.h", "hip/hip_runtime.h", "vector")
@@ -76,7 +76,7 @@ def test_other_flags_and_folders_than_known_get_none(flag: str) -> None:
 
 
 @pytest.mark.parametrize("headers", [[], ["../x.h"], ["/etc/passwd"], "torch/types.h", None, [1], ["vector"] * 65])
-def test_headers_that_no_kit_is_made_for(headers: object) -> None:
+def test_headers_that_no_pch_is_made_for(headers: object) -> None:
     assert not hipcc.acceptable(["-O3"], headers, [])
     assert not hipcc.acceptable("-O3", ["vector"], [])
 
@@ -154,7 +154,7 @@ def launched(store: Path, words: list[str], **environment: str) -> subprocess.Co
     )
 
 
-def test_a_kit_that_is_not_there_is_wished_for_and_hipcc_compiles(store: Path, tmp_path: Path) -> None:
+def test_a_pch_that_is_not_there_is_requested_and_hipcc_compiles(store: Path, tmp_path: Path) -> None:
     done = launched(store, command(tmp_path))
     assert (done.returncode, done.stdout) == (0, "hipcc itself\n")
     (request,) = (tmp_path / "pch_requests").iterdir()
@@ -163,7 +163,7 @@ def test_a_kit_that_is_not_there_is_wished_for_and_hipcc_compiles(store: Path, t
     assert request.stem == hipcc.Wanted(tuple(written["flags"]), tuple(written["headers"])).name
 
 
-def test_with_a_kit_clang_is_called_as_hipcc_would(store: Path, tmp_path: Path) -> None:
+def test_with_a_pch_clang_is_called_as_hipcc_would(store: Path, tmp_path: Path) -> None:
     words = command(tmp_path)
     kit_for(store, words)
     done = launched(store, words)

@@ -94,7 +94,7 @@ def usual_error(tmp_path_factory: pytest.TempPathFactory) -> str:
     return said
 
 
-def test_a_build_wishes_and_later_ones_get_the_same_code_from_the_kit(
+def test_a_build_requests_a_pch_and_later_ones_get_the_same_code(
     pchs: PchCache, first: Path, pch_request: PchRequest, usual_error: str, tmp_path: Path
 ) -> None:
     pchs.make(pch_request)
@@ -110,7 +110,7 @@ def test_a_build_wishes_and_later_ones_get_the_same_code_from_the_kit(
     assert error_of(built(tried, pchs.store, WRONG), tried) == usual_error
 
 
-def test_what_fails_with_a_kit_is_built_as_usual_and_fails_with_the_usual_words(
+def test_what_fails_with_a_pch_is_built_as_usual_and_fails_with_the_usual_words(
     pchs: PchCache, pch_request: PchRequest, usual_error: str, tmp_path: Path
 ) -> None:
     store = tmp_path / "store"
@@ -126,7 +126,7 @@ def test_what_fails_with_a_kit_is_built_as_usual_and_fails_with_the_usual_words(
     assert error_of(done, tried) == usual_error
 
 
-def test_what_a_candidate_writes_in_place_of_a_wish_is_not_believed(tmp_path: Path) -> None:
+def test_what_a_candidate_writes_in_place_of_a_request_is_not_believed(tmp_path: Path) -> None:
     folder = tmp_path / PCH_REQUESTS
     assert requests(folder) == []
     folder.mkdir()
@@ -148,20 +148,20 @@ def test_what_a_candidate_writes_in_place_of_a_wish_is_not_believed(tmp_path: Pa
     assert requests(folder) == []
 
 
-NO_WISHES = [
+NO_REQUESTS = [
     "[" * 4000, "9" * 4000, "{", "[]", "7", "null", '{"pch": "torch"}', '{"pch": ["torch"], "flags": []}',
     '{"pch": "torch", "flags": 7}', '{"pch": "torch", "flags": [[]]}', '{"pch": "torch", "flags": [null]}',
     '{"pch": "\\ud800", "flags": ["-O2"]}',
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", NO_WISHES)
-def test_a_wish_that_is_none(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize("text", NO_REQUESTS)
+def test_a_request_that_is_none(tmp_path: Path, text: str) -> None:
     (tmp_path / f"{'0' * 32}.json").write_text(text)
     assert requests(tmp_path) == []
 
 
-def test_a_kit_that_cannot_be_made_says_why_and_leaves_nothing(pchs: PchCache) -> None:
+def test_a_pch_that_cannot_be_made_says_why_and_leaves_nothing(pchs: PchCache) -> None:
     with pytest.raises(NotMade, match=r"march|arch"):
         pchs.make(PchRequest("pybind11", ("-march=no-such-cpu",)))
     assert not list(pchs.store.glob("making-*"))

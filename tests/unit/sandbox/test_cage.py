@@ -167,7 +167,7 @@ def test_a_process_that_it_starts_may_take_a_gpu(cage: Cage) -> None:
     assert (code, text.strip()) == (0, "named")
 
 
-@pytest.mark.parametrize("way", [["nvcc"], ["hipcc", "/store", "/wishes"], ["compile", "/store", "/wishes"]])
+@pytest.mark.parametrize("way", [["nvcc"], ["hipcc", "/store", "/requests"], ["compile", "/store", "/requests"]])
 def test_what_stands_before_a_compiler_finds_its_modules(cage: Cage, way: list[str]) -> None:
     """The script in a build.ninja of ours imports others, where nobody may list the project's folders."""
     words = [sys.executable, "-I", "-S", str(ROOT / "hkbench/fastbuild/inside/compiler_wrapper.py"), *way]

@@ -1,4 +1,4 @@
-"""B07 deep wish: what a build would like to have prepared is nested four thousand deep
+"""B07 deep request: what a build would like to have prepared is nested four thousand deep
 
 problem: softmax
 device: both
