@@ -28,6 +28,7 @@ def _say(row: corpus.Row) -> str:
     return f"{row.case}: {row.word}: expected {row.expected}, got {row.status} {row.kind}: {row.message[:400]}"
 
 
+@pytest.mark.slow
 async def test_a_sample_of_the_corpus_is_as_expected() -> None:
     hip_or_skip("no attack on an emulated GPU was judged")
     pytest.importorskip("triton")

@@ -45,6 +45,7 @@ def built(toolchain: HipToolchain, folder: Path, pchs: HipPchBuilder | None, dev
     return build_hip(call, "gfx942", folder, 600.0, toolchain, pchs=pchs)
 
 
+@pytest.mark.slow
 def test_with_precompiled_headers_hipcc_makes_the_same_code_and_says_the_same_of_errors(
     toolchain: HipToolchain, tmp_path: Path
 ) -> None:

@@ -58,6 +58,7 @@ def built(folder: Path, store: HipPchCache, quick: bool, device: str = DEVICE) -
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_a_build_requests_a_pch_and_later_ones_get_the_same_code_and_the_same_errors(
     store: HipPchCache, tmp_path: Path
 ) -> None:

@@ -94,6 +94,7 @@ def usual_error(tmp_path_factory: pytest.TempPathFactory) -> str:
     return said
 
 
+@pytest.mark.slow
 def test_a_build_requests_a_pch_and_later_ones_get_the_same_code(
     pchs: PchCache, first: Path, pch_request: PchRequest, usual_error: str, tmp_path: Path
 ) -> None:
@@ -110,6 +111,7 @@ def test_a_build_requests_a_pch_and_later_ones_get_the_same_code(
     assert error_of(built(tried, pchs.store, WRONG), tried) == usual_error
 
 
+@pytest.mark.slow
 def test_what_fails_with_a_pch_is_built_as_usual_and_fails_with_the_usual_words(
     pchs: PchCache, pch_request: PchRequest, usual_error: str, tmp_path: Path
 ) -> None:
