@@ -141,7 +141,7 @@ def seen(**changes: Any) -> dict[str, Any]:
         (seen(busy_seconds=1.09e-3), None),  # it took longer while it was traced
         (seen(busy_seconds=1.2e-3), "both are the same call"),  # a slower kernel while it is traced
         (seen(busy_seconds=1.4e-3, other_streams_seconds=1.3e-3), "of it on streams that the current one"),
-        (seen(seconds=8e-3), "while it was traced"),
+        (seen(seconds=8e-3), None),  # a profiler makes launches longer, and those of timed calls were queued before
     ],
 )
 def test_the_trace_of_a_device(trace: dict[str, Any], words: str | None) -> None:
