@@ -259,8 +259,8 @@ def _check_trace(trace: Mapping[str, object], samples: Samples, model: DeviceMod
     quick = quantile(samples.seconds, 0.1) if model.on_host else reported
     seconds = _figure(trace.get("seconds")) or 0.0
     slack = model.limits.trace_slack
-    # A profiler makes each launch of a GPU's kernel longer, and a timed call's were queued before its clock began: there
-    # the time for which the device worked tells whether more was done.
+    # A profiler makes each launch of a GPU's kernel longer, and a timed call's were queued before its clock began:
+    # there the time for which the device worked tells whether more was done.
     longer = model.on_host and seconds > TRACE_RATIO * reported + slack
     if seconds and (longer or quick > TRACE_RATIO * seconds + slack):
         reasons.append(
