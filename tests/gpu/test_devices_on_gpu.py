@@ -40,13 +40,26 @@ CANDIDATE = """
             return x + torch.ones(1, device="cuda")
 """
 
+#: Its import asks the driver how many there are, behind torch's back; torch.compile looks its GPU up in a list of them.
+ASKED = """
+    torch.cuda.is_available()
 
-async def test_both_are_used_at_once_and_each_by_its_number(tmp_path: Path) -> None:
+    class ModelNew(nn.Module):
+        def forward(self, x):
+            from torch._dynamo.device_interface import CudaInterface
+
+            CudaInterface.Worker.get_device_properties()
+            return x + torch.ones(1, device="cuda")
+"""
+
+
+@pytest.mark.parametrize("text", [CANDIDATE, ASKED], ids=["usual", "asked"])
+async def test_both_are_used_at_once_and_each_by_its_number(text: str, tmp_path: Path) -> None:
     problem = problem_file(tmp_path / "problems", PROBLEM)
     settings = EvaluationSettings(track=Track.ANY, shapes=0, trials=2, timing_runs=20, profile_slow=False)
 
     async def judge(evaluator: LocalEvaluator, name: str) -> EvaluationResult:
-        code = candidate_file(tmp_path / name, CANDIDATE)
+        code = candidate_file(tmp_path / name, text)
         return await evaluator.evaluate(problem, code, tmp_path / name / "build", "cuda")
 
     kind = DeviceKind.ROCM if torch.version.hip else DeviceKind.CUDA
