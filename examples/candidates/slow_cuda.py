@@ -45,7 +45,7 @@ extension = load_inline(
 class ModelNew(nn.Module):
     def __init__(self, hidden: int, eps: float) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.ones(hidden))  # the judge loads the reference's values
+        self.weight = nn.Parameter(torch.ones(hidden))  # the evaluator loads the reference's values
         self.eps = eps
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -24,7 +24,7 @@ def rms_norm_in_pieces(x, weight, out, hidden, eps, piece: tl.constexpr):
 class ModelNew(nn.Module):
     def __init__(self, hidden: int, eps: float) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.ones(hidden))  # the judge loads the reference's values
+        self.weight = nn.Parameter(torch.ones(hidden))  # the evaluator loads the reference's values
         self.eps = eps
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:

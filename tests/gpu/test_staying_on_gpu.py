@@ -1,4 +1,4 @@
-"""The judge and the baselines' runner of a GPU stay for one problem after another: `pytest -m gpu`."""
+"""The evaluator and the baselines' runner of a GPU stay for one problem after another: `pytest -m gpu`."""
 
 from __future__ import annotations
 

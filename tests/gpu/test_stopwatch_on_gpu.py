@@ -1,4 +1,4 @@
-"""The judge's clock on a GPU, by whole evaluations: `pytest -m gpu`."""
+"""The evaluator's clock on a GPU, by whole evaluations: `pytest -m gpu`."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ def test_ctrl_c_is_130_and_leaves_nothing_running(tmp_path: Path, problem: Path)
     process = doors.start("eval", *words, env={"TMPDIR": str(scratch)})
     doors.wait_for_file(scratch, "begun", process)
     family = doors.family(process)
-    assert len(family) >= 4  # two fork servers, the judge, the runner
+    assert len(family) >= 4  # two fork servers, the evaluator, the runner
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=doors.LIMIT)
     assert process.returncode == 130

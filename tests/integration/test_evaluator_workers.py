@@ -84,7 +84,7 @@ async def judged(evaluator: LocalEvaluator, folder: Path, problem: Problem, sour
     return verdict
 
 
-async def test_one_judge_measures_one_candidate_after_another(evaluator: DeviceWorker, tmp_path: Path) -> None:
+async def test_one_evaluator_measures_one_candidate_after_another(evaluator: DeviceWorker, tmp_path: Path) -> None:
     problem = problem_file(tmp_path / "problems", AFFINE)
     forks, runners = evaluator.forks, evaluator.runners
     found = [
@@ -98,7 +98,7 @@ async def test_one_judge_measures_one_candidate_after_another(evaluator: DeviceW
     assert evaluator.runners - runners == 4, "the candidates', none for a baseline"
 
 
-async def test_a_problem_that_changes_torchs_settings_has_the_judge_for_itself(
+async def test_a_problem_that_changes_torchs_settings_has_the_evaluator_for_itself(
     evaluator: DeviceWorker, tmp_path: Path
 ) -> None:
     odd = problem_file(tmp_path / "odd", SETS_A_DEFAULT)
@@ -111,7 +111,7 @@ async def test_a_problem_that_changes_torchs_settings_has_the_judge_for_itself(
     assert evaluator.runners - runners == 3 + 1, "and what the odd one set in the baseline's runner is gone with it"
 
 
-async def test_a_cancelled_evaluation_takes_its_judge_with_it(evaluator: DeviceWorker, tmp_path: Path) -> None:
+async def test_a_cancelled_evaluation_takes_its_evaluator_with_it(evaluator: DeviceWorker, tmp_path: Path) -> None:
     problem = problem_file(tmp_path / "problems", AFFINE)
     forks = evaluator.forks
     begun = asyncio.Event()

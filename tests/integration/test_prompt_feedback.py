@@ -109,7 +109,7 @@ def test_a_syntax_error_is_told_with_its_line(told: dict[str, Told]) -> None:
     assert "    5 |     def forward(self, x:\n      |                ^\n" in told[SYNTAX].prompt
 
 
-def test_a_failure_to_load_shows_no_frame_of_the_judge(told: dict[str, Told]) -> None:
+def test_a_failure_to_load_shows_no_frame_of_the_evaluator(told: dict[str, Told]) -> None:
     failure = told[LOAD].verdict.failure
     assert failure is not None and failure.kind == "load_error"
     assert "size" in failure.message

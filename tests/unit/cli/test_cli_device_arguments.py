@@ -42,7 +42,7 @@ def test_a_build_alone_has_no_device() -> None:
         check_build_only(options("--build-only", "--device-index", "0"))
 
 
-def test_warm_up_calls_reach_the_judge() -> None:
+def test_warm_up_calls_reach_the_evaluator() -> None:
     assert evaluation_settings(options("--warmup", "0")).warmups == 0
     assert evaluation_settings(options("--warmup", "25")).warmups == 25
     assert evaluation_settings(options()).warmups == 3

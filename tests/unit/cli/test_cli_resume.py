@@ -135,7 +135,7 @@ def test_the_recorded_settings_come_again(
     assert draft.unknown == frozenset()
 
 
-def test_no_setting_of_the_judge_is_forgotten() -> None:
+def test_no_setting_of_the_evaluator_is_forgotten() -> None:
     default = EvaluationSettings()
     derived = {"profile_fast"}  # from the strategy
     same = {name for name in type(default).model_fields if getattr(JUDGE, name) == getattr(default, name)}

@@ -21,7 +21,7 @@ EVERY_TIME = {"attention_cdna3", "rows_cdna4"}
 
 
 def _error(result: Array, expected: Floats) -> float:
-    """Return the worst error in units of the tolerance that the judge has for the element type."""
+    """Return the worst error in units of the tolerance that the evaluator has for the element type."""
     tolerance = RTOL_BY_NAME["bfloat16" if result.dtype == np.uint16 else "float32"]
     values = from_bf16(result) if result.dtype == np.uint16 else result.astype(np.float64)
     return float(np.max(abs(values - expected) / (tolerance * (abs(expected) + np.sqrt((expected**2).mean())))))

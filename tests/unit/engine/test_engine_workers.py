@@ -103,7 +103,7 @@ def measured(judges: DeviceWorkers, index: int, ends: Sequence[int], number: int
         return wire.receive(channel)
 
 
-def test_each_gpu_keeps_its_judge_from_the_start_on(server: Server, ends: list[int]) -> None:
+def test_each_gpu_keeps_its_evaluator_from_the_start_on(server: Server, ends: list[int]) -> None:
     judges = judges_of(server, DeviceKind.CUDA, DeviceKind.CUDA)
     judges.start()
     assert server.judges == 2
@@ -158,7 +158,7 @@ def test_one_that_died_while_it_had_nothing_to_do_is_replaced(server: Server, en
     judges.close()
 
 
-def test_without_a_server_there_is_no_judge(server: Server, ends: list[int]) -> None:
+def test_without_a_server_there_is_no_evaluator(server: Server, ends: list[int]) -> None:
     server.lost = True
     with pytest.raises(WorkerLost, match="start the command again"):
         judges_of(server, DeviceKind.CUDA).measure(DeviceSlot(0), ends)

@@ -183,7 +183,7 @@ def late(random: np.random.Generator, share: float, n: int) -> Samples:
     return Samples(list(seconds), list(seconds), list(wall), list(rest))
 
 
-def test_a_judge_that_hears_late_of_the_end_of_a_call_suspects_nobody() -> None:
+def test_an_evaluator_that_hears_late_of_the_end_of_a_call_suspects_nobody() -> None:
     random = np.random.default_rng(3)
     for _ in range(300):
         left, right = late(random, 0.15, 12), late(random, 0.85, 12)

@@ -120,7 +120,7 @@ def test_builds_put_off_the_common_limit(ends: EvaluationSockets) -> None:
 
 
 @pytest.mark.parametrize("pairs", [[BEGIN], [BEGIN, END], [END]])
-def test_events_without_end_do_not_hold_the_judge(ends: EvaluationSockets, pairs: list[wire.Message]) -> None:
+def test_events_without_end_do_not_hold_the_evaluator(ends: EvaluationSockets, pairs: list[wire.Message]) -> None:
     stop = threading.Event()
 
     def flood() -> None:

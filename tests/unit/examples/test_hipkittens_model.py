@@ -2,7 +2,7 @@
 
 Two things are shown. First, that what a wave reads from LDS is what the matrix instruction wants in each lane. Second,
 that the arithmetic of each candidate, with its order of sums and its roundings to bfloat16, stays within the judge's
-tolerance for all of the judge's input distributions. It is a model: no instruction of a GPU was run. It takes from the
+tolerance for all of the evaluator's input distributions. It is a model: no instruction of a GPU was run. It takes from the
 manuals which lane holds which operand of an MFMA and what `ds_read_b64_tr_b16` returns, it sums inside of one MFMA in
 an order of its own, and it knows nothing of waits and barriers.
 """
@@ -405,7 +405,7 @@ MODELS: dict[str, tuple[Callable[..., Any], dict[str, int | float]]] = {
 
 @pytest.mark.parametrize("dialect", ["cdna3", "cdna4"])
 @pytest.mark.parametrize("name", MODELS)
-def test_the_arithmetic_is_within_the_judges_tolerance(name: str, dialect: str) -> None:
+def test_the_arithmetic_is_within_the_evaluators_tolerance(name: str, dialect: str) -> None:
     computed, sizes = MODELS[name]
     problem = load_problem(LEVEL1 / f"{name}.py").model_copy(update={"cpu_sizes": sizes})
     reference = Reference(problem, SizeSet.CPU, torch.device("cpu"), seed=1)

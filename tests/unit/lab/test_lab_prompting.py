@@ -1,4 +1,4 @@
-"""Prompts say what the judge of this run holds answers to."""
+"""Prompts say what the evaluator of this run holds answers to."""
 
 from __future__ import annotations
 

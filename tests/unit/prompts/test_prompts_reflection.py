@@ -1,4 +1,4 @@
-"""What the next prompt says about a verdict, and the judge's rules."""
+"""What the next prompt says about a verdict, and the evaluator's rules."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ def test_a_judge_is_told_that_nothing_was_measured() -> None:
     assert "Speed-up 1.5" in text and "before you name a bottleneck. A change" in text
 
 
-def test_the_rules_carry_the_judges_numbers() -> None:
+def test_the_rules_carry_the_evaluators_numbers() -> None:
     said = contract(EvaluationSettings(trials=7), {"float32": 1e-4, "bfloat16": 0.016}, DeviceKind.CUDA, "triton")
     assert "7 trials" in said
     assert "float32 0.0001, bfloat16 0.016" in said

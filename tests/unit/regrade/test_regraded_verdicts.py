@@ -67,7 +67,7 @@ def recorded(
     not_checked: tuple[str, ...] = (KNOWN,),
     **changed: Any,
 ) -> Verdict:
-    """A verdict as the judge would have written it of these times; with `failure` a refused one."""
+    """A verdict as the evaluator would have written it of these times; with `failure` a refused one."""
     pair = samples(2e-2, rest=rest), samples(2e-2 / speedup, hidden, rest)
     measured = conclude(*pair, "perf_counter", 3, CPU, unreported=unreported)
     fast = Status.FAST if measured.speedup.value >= 1.0 else Status.SLOW
@@ -209,7 +209,7 @@ def test_the_speed_up_by_today_s_formula() -> None:
     assert now.speedup.low <= now.speedup.value <= now.speedup.high
 
 
-def test_a_suspicion_of_the_judge_s_clock_that_is_none_today() -> None:
+def test_a_suspicion_of_the_evaluator_s_clock_that_is_none_today() -> None:
     said = "the judge's clock saw 0.200 ms more per call than the candidate reported (1.000 ms); 0.1 ms explained"
     clocks = compare(samples(2e-2), samples(1e-2), None, CPU)
     then = clocks.model_copy(update={"agree": False, "reasons": (said,)})
@@ -268,7 +268,7 @@ def test_a_tighter_tolerance_by_the_largest_error() -> None:
     [
         # Eager's own error, times two, would widen 2e-6 to 4e-6 at most: of 3e-6 nobody knows in which comparison.
         (FLOAT32.model_copy(update={"eager_error": 2e-6}), 2e-6, "eager's own error of up to 2e-06"),
-        # Eager's error is beyond the widest tolerance: the judge would have drawn milder inputs.
+        # Eager's error is beyond the widest tolerance: the evaluator would have drawn milder inputs.
         (FLOAT32.model_copy(update={"eager_error": 2e-6}), 1e-7, "is not in the record"),
         (FLOAT32.model_copy(update={"eager_error": None}), 1e-6, "is not in the record"),
         (Tolerance(dtype="float32", rtol=1e-4), 1e-5, "does not have the errors"),

@@ -66,7 +66,7 @@ def test_where_nothing_is_to_be_hidden_nothing_is_asked() -> None:
         (None, DeviceKind.ROCM, "GPU-a", None),
     ],
 )
-def test_the_judge_says_which_one_it_is(
+def test_the_evaluator_says_which_one_it_is(
     monkeypatch: pytest.MonkeyPatch, environment: str | None, kind: DeviceKind, uuid: str | None, visible: str | None
 ) -> None:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)

@@ -234,7 +234,7 @@ def test_no_signals_to_others(cage: Cage, layers: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("layers", layers_for("processes"))
 def test_other_processes_are_closed_books(cage: Cage, layers: tuple[str, ...]) -> None:
-    # The init is the runner's parent; the test is the guard's and judge's stand-in.
+    # The init is the runner's parent; the test is the guard's and evaluator's stand-in.
     with subprocess.Popen(["sleep", "60"], env={"API_KEY": "secret"}) as victim:
         try:
             for name in ("environ", "mem", "maps", "fd/0"):

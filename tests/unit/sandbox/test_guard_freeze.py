@@ -166,7 +166,7 @@ def test_a_frozen_tree_is_killed(tmp_path: Path, walled: bool) -> None:
         assert time.monotonic() - began < 5
 
 
-def test_a_frozen_tree_dies_with_the_judge(tmp_path: Path) -> None:
+def test_a_frozen_tree_dies_with_the_evaluator(tmp_path: Path) -> None:
     with guarded(spin, tmp_path) as alone:
         pid = alone.pid()
         alone.link.freeze()

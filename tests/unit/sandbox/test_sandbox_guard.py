@@ -109,7 +109,7 @@ def test_a_grandchild_that_escapes_is_killed(server: ForkServer, tmp_path: Path)
         assert gone(pids["guard"])
 
 
-def test_the_death_of_the_judge_ends_everybody(server: ForkServer, tmp_path: Path) -> None:
+def test_the_death_of_the_evaluator_ends_everybody(server: ForkServer, tmp_path: Path) -> None:
     with guarded(server, tmp_path) as runner:
         runner.ask("escape")
         pids = runner.answer()
