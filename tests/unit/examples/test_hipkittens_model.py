@@ -1,10 +1,10 @@
 """What the HipKittens candidates compute, followed on a CPU: addresses in LDS, registers of each lane, order of sums.
 
 Two things are shown. First, that what a wave reads from LDS is what the matrix instruction wants in each lane. Second,
-that the arithmetic of each candidate, with its order of sums and its roundings to bfloat16, stays within the judge's
-tolerance for all of the evaluator's input distributions. It is a model: no instruction of a GPU was run. It takes from the
-manuals which lane holds which operand of an MFMA and what `ds_read_b64_tr_b16` returns, it sums inside of one MFMA in
-an order of its own, and it knows nothing of waits and barriers.
+that the arithmetic of each candidate, with its order of sums and its roundings to bfloat16, stays within the
+evaluator's tolerance for all of the evaluator's input distributions. It is a model: no instruction of a GPU was run.
+It takes from the manuals which lane holds which operand of an MFMA and what `ds_read_b64_tr_b16` returns, it sums
+inside of one MFMA in an order of its own, and it knows nothing of waits and barriers.
 """
 
 from __future__ import annotations
