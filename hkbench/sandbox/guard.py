@@ -45,9 +45,6 @@ PIPE_BYTES = 1 << 20  #: more than a pipe can hold when nobody writes any more
 LATE_SECONDS = 0.002
 STOOD_SECONDS = 0.02  #: for a runner to stop itself, and for the init to tell of it
 READ = struct.Struct("<QQQ")
-#: For how long a guard does not sleep between the ticks of a call: where the runner's threads have all processors, it
-#: would get none of them back before a short call is over.
-AWAKE_SECONDS = 2e-3
 #: How often a sampler looks for new processes where the machine has no new task; for threads it looks at each tick.
 PROCESSES_SECONDS = 0.02
 
@@ -110,8 +107,6 @@ class Guard:
         self._tree = Tree(os.getpid(), [spawned.pid])
         self._meter = Meter(limits, self._tree, folder, given)
         self._sampler: Sampler | None = None
-        self._sampler_before: Sampler | None = None
-        self._awake_until = 0.0
         self._late: Sampler | None = None  # has ended, and still waits for threads that it asked to stop
         self._sampled: list[int] = []
         self._status_text = b""
@@ -153,7 +148,6 @@ class Guard:
                 selector.register(source, selectors.EVENT_READ)
             while True:
                 tick = self._sampler.next_tick if self._sampler else look
-                tick = tick if time.monotonic() >= self._awake_until else 0.0
                 if self._late is not None:
                     self._late.release()
                     self._late = self._late if self._late.busy else None
@@ -244,11 +238,7 @@ class Guard:
         return bool(poll.poll(seconds * 1e3))
 
     def _let_go(self) -> dict[str, Any]:
-        state = self._resume(stops_itself=True)
-        if self._sampler is not None:
-            self._sampler.await_tick()  # one that is overdue would see the call begin, each time
-            self._awake_until = time.monotonic() + AWAKE_SECONDS
-        return state
+        return self._resume(stops_itself=True)
 
     def _resume(self, stops_itself: bool = False) -> dict[str, Any]:
         self._read_statuses()
@@ -262,12 +252,12 @@ class Guard:
         return {"threads": threads, "guard_seconds": time.process_time() + (cpu_clock(self._init) or 0.0)}
 
     def _sample_begin(self) -> dict[str, Any]:
+        self._sampler = Sampler()
         self._sampled = list(self._tree.living())
-        self._sampler = self._sampler_before = Sampler(self._sampled, self._sampler_before)
         return {"sampling": True}
 
     def _sample_end(self) -> dict[str, Any]:
-        sampler, self._sampler, self._awake_until = self._sampler, None, 0.0
+        sampler, self._sampler = self._sampler, None
         if sampler is None:
             return Sampler().result()
         if not sampler.settle():
