@@ -33,7 +33,7 @@ from hkbench.evaluation.readback import ClockLog, clock_warnings
 from hkbench.evaluation.session import CALL, Call, Session, draw_seed
 from hkbench.evaluation.side import RunnerClient, times_of
 from hkbench.evaluation.stability import GpuState, gpu_stability, gpu_state
-from hkbench.profile.ownership import spins
+from hkbench.profile.ownership import MIN_WORKING_SAMPLES, computes, spins
 from hkbench.profile.sampled_code import Place
 from hkbench.protocol import messages
 from hkbench.records import Stage
@@ -51,6 +51,8 @@ MIN_SAMPLED_CALLS = 3  #: however many samples one has; a candidate can foresee 
 COMPARED_SAMPLED_CALLS = 40  #: of them, at random
 WITNESS_SECONDS = 1.5
 ENOUGH_SAMPLES = 100  #: of threads that do not wait; beside other work nine of ten do
+#: Of them in somebody's arithmetic, twice as many as it takes to say whose: in a call of 1 ms few are.
+ENOUGH_AT_WORK = 2 * MIN_WORKING_SAMPLES
 MAX_WEIGHT = 2.0  #: of one sampled call, in terms of the call with the median number of samples
 
 
@@ -82,8 +84,10 @@ class Observations:
     def enough(self) -> bool:
         """Whether there are samples to go by, or so many sampled calls that there will not be."""
         calls = len(self.samples)
-        total = sum(not spins(place.path) for seen in self.samples for look in seen.looks for place in look)
-        return calls >= MIN_SAMPLED_CALLS and (total >= ENOUGH_SAMPLES or calls >= SAMPLED_CALLS)
+        telling = sum(not spins(place.path) for seen in self.samples for look in seen.looks for place in look)
+        at_work = sum(weight for place, weight in self.places.items() if computes(place.path))
+        several = telling >= ENOUGH_SAMPLES and at_work >= ENOUGH_AT_WORK
+        return calls >= MIN_SAMPLED_CALLS and (several or calls >= SAMPLED_CALLS)
 
     @property
     def error(self) -> str | None:

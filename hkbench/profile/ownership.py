@@ -388,6 +388,12 @@ def spins(path: str) -> bool:
     return _SPINS.search(Path(path).name) is not None
 
 
+@lru_cache(maxsize=256)
+def computes(path: str) -> bool:
+    """Return whether code in a mapped file may be anybody's arithmetic: not the kernel's or the interpreter's."""
+    return object_owner(path, "/dev/null", Built()) is not Owner.UNKNOWN
+
+
 def object_owner(path: str, private_folder: str, built: Built, generates: bool = False) -> Owner:
     """Return whose code lies in a mapped file; `UNKNOWN` is nobody's. `generates`: PyTorch generates code."""
     if _KERNEL.search(path):

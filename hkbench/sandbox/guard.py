@@ -107,6 +107,7 @@ class Guard:
         self._tree = Tree(os.getpid(), [spawned.pid])
         self._meter = Meter(limits, self._tree, folder, given)
         self._sampler: Sampler | None = None
+        self._sampler_before: Sampler | None = None
         self._late: Sampler | None = None  # has ended, and still waits for threads that it asked to stop
         self._sampled: list[int] = []
         self._status_text = b""
@@ -147,7 +148,9 @@ class Guard:
             for source in (self._control, self._output_fd, self._status_fd):
                 selector.register(source, selectors.EVENT_READ)
             while True:
-                tick = self._sampler.next_tick if self._sampler else look
+                # Where the runner's threads have all processors, a guard that slept until a tick would get none back in
+                # time, and see the beginnings of short calls alone.
+                tick = 0.0 if self._sampler else look
                 if self._late is not None:
                     self._late.release()
                     self._late = self._late if self._late.busy else None
@@ -238,7 +241,10 @@ class Guard:
         return bool(poll.poll(seconds * 1e3))
 
     def _let_go(self) -> dict[str, Any]:
-        return self._resume(stops_itself=True)
+        state = self._resume(stops_itself=True)
+        if self._sampler is not None:
+            self._sampler.await_tick()  # one that is overdue would see the call begin, each time
+        return state
 
     def _resume(self, stops_itself: bool = False) -> dict[str, Any]:
         self._read_statuses()
@@ -252,8 +258,8 @@ class Guard:
         return {"threads": threads, "guard_seconds": time.process_time() + (cpu_clock(self._init) or 0.0)}
 
     def _sample_begin(self) -> dict[str, Any]:
-        self._sampler = Sampler()
         self._sampled = list(self._tree.living())
+        self._sampler = self._sampler_before = Sampler(self._sampled, self._sampler_before)
         return {"sampling": True}
 
     def _sample_end(self) -> dict[str, Any]:

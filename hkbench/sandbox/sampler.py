@@ -65,14 +65,20 @@ class Place(NamedTuple):
 class Sampler:
     """Collect where the running threads are. Belongs to the one thread that made it, as ptrace demands."""
 
-    def __init__(self) -> None:
+    def __init__(self, pids: Iterable[int] = (), before: Sampler | None = None) -> None:
+        """Read the mappings of these processes, which takes as long as a short call, before any of them goes on.
+
+        What the sampler `before` has read is as good as new for `MAPS_SECONDS`.
+        """
         self.samples = 0
         self._looks: list[list[Place]] = []  # one place for each thread that ran
         self._looked = 0
         self._look: list[Place] = []
         self.error: str | None = None
+        self._maps: dict[int, _Maps] = {} if before is None else before._maps
+        for pid in pids:
+            self._read_maps(pid)
         self.next_tick = time.monotonic() + random.uniform(0.0, 2.0) * TICK_SECONDS
-        self._maps: dict[int, _Maps] = {}
         self._held: dict[int, int] = {}  # threads asked to stop that have not yet, and their processes
         self._libc: Any = ctypes.CDLL(None, use_errno=True)
         self._libc.ptrace.restype = ctypes.c_long
@@ -81,6 +87,10 @@ class Sampler:
         self._size, self._place = _REGISTERS.get(machine, (0, 0))
         if not self._size:
             self.error = f"the registers of {machine} are not known here"
+
+    def await_tick(self) -> None:
+        """Draw when the next tick is, from now on."""
+        self.next_tick = time.monotonic() + random.uniform(0.0, 2.0) * TICK_SECONDS
 
     def tick(self, pids: Iterable[int]) -> None:
         """Sample every thread that runs or could run now."""
@@ -92,7 +102,7 @@ class Sampler:
                     if tid not in self._held and thread_state(pid, tid) == "R":
                         self._sample(pid, tid)
             self._end_look()
-        self.next_tick = time.monotonic() + random.uniform(0.0, 2.0) * TICK_SECONDS
+        self.await_tick()
 
     def settle(self) -> bool:
         """Let everybody go who is still held; False if one did not stop within a second (it waits in the kernel)."""
@@ -194,17 +204,21 @@ class Sampler:
         return struct.pack(f"={len(words)}q", *words)
 
     def _found(self, pid: int, pointer: int, code: bytes) -> Place:
-        maps = self._maps.get(pid)
-        now = time.monotonic()
-        if maps is None or now >= maps.until or maps.find(pointer) is None:
-            fresh = _Maps.read(pid, now + MAPS_SECONDS)
-            if fresh is not None:
-                maps = self._maps[pid] = fresh
+        maps = self._read_maps(pid, pointer)
         found = maps.find(pointer) if maps is not None else None
         if found is None:
             return Place(KERNEL)
         name, offset = found
         return Place(name, offset - offset % CODE_BYTES, code)
+
+    def _read_maps(self, pid: int, pointer: int | None = None) -> _Maps | None:
+        """Return the mappings of a process, read anew if they are old or know nothing of a pointer."""
+        maps, now = self._maps.get(pid), time.monotonic()
+        if maps is None or now >= maps.until or (pointer is not None and maps.find(pointer) is None):
+            fresh = _Maps.read(pid, now + MAPS_SECONDS)
+            if fresh is not None:
+                maps = self._maps[pid] = fresh
+        return maps
 
     def _ptrace(self, request: int, tid: int, data: int = 0, address: int = 0) -> bool:
         """Return whether the call failed."""

@@ -15,12 +15,14 @@ from support.small_problems import candidate_file, problem_file
 from hkbench.engine import evaluator as evaluator_module
 from hkbench.engine.evaluator import LocalEvaluator
 from hkbench.errors import IsolationUnavailable
+from hkbench.problems import load_problem
 from hkbench.records import (
     DeviceKind,
     EvaluationSettings,
     FailureKind,
     Isolation,
     IsolationLevel,
+    Ownership,
     Protection,
     Rule,
     Status,
@@ -30,6 +32,7 @@ from hkbench.records import (
 
 pytestmark = [pytest.mark.alone, pytest.mark.asyncio(loop_scope="module")]
 
+ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = EvaluationSettings(
     busy_wait=0.0,
     shapes=0,
@@ -148,6 +151,14 @@ async def test_the_verdict_says_what_the_kernels_are_written_in(bench: Bench, tm
     assert verdict.language is not None, verdict.failure
     assert (verdict.language.backend, verdict.language.ran) == ("cpp", True)
     assert verdict.language.reason == "native code of its scale.so ran"
+
+
+async def test_whose_work_a_call_of_a_millisecond_was_is_established(bench: Bench, tmp_path: Path) -> None:
+    """README's own verdict: two threads of it on two processors leave the sampler little time."""
+    problem, code = ROOT / "problems" / "level1" / "4_RMSNorm_fp32.py", ROOT / "examples" / "candidates" / "fast.py"
+    result = await bench.evaluator.evaluate(load_problem(problem), code, tmp_path / "build", "cpp")
+    assert result.verdict is not None and result.verdict.status in CORRECT, result.verdict
+    assert result.verdict.ownership is Ownership.OWN, result.verdict.work
 
 
 async def test_parameters_of_other_names_are_accepted(bench: Bench, tmp_path: Path) -> None:
