@@ -3,8 +3,8 @@
 problem: problems/level1/2_SwiGLU_fp32.py
 device: cpu
 backend: cpp
-outcome: not_own
-reason: PyTorch
+outcome: not_own|suspect
+reason: PyTorch|looked at
 """
 
 import torch
