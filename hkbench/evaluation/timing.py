@@ -85,9 +85,10 @@ class Observations:
         """Whether there are samples to go by, or so many sampled calls that there will not be."""
         calls = len(self.samples)
         telling = sum(not spins(place.path) for seen in self.samples for look in seen.looks for place in look)
+        if calls < MIN_SAMPLED_CALLS or telling < ENOUGH_SAMPLES:
+            return calls >= SAMPLED_CALLS
         at_work = sum(weight for place, weight in self.places.items() if computes(place.path))
-        several = telling >= ENOUGH_SAMPLES and at_work >= ENOUGH_AT_WORK
-        return calls >= MIN_SAMPLED_CALLS and (several or calls >= SAMPLED_CALLS)
+        return at_work >= ENOUGH_AT_WORK or calls >= SAMPLED_CALLS
 
     @property
     def error(self) -> str | None:

@@ -107,7 +107,6 @@ class Guard:
         self._tree = Tree(os.getpid(), [spawned.pid])
         self._meter = Meter(limits, self._tree, folder, given)
         self._sampler: Sampler | None = None
-        self._sampler_before: Sampler | None = None
         self._late: Sampler | None = None  # has ended, and still waits for threads that it asked to stop
         self._sampled: list[int] = []
         self._status_text = b""
@@ -259,7 +258,7 @@ class Guard:
 
     def _sample_begin(self) -> dict[str, Any]:
         self._sampled = list(self._tree.living())
-        self._sampler = self._sampler_before = Sampler(self._sampled, self._sampler_before)
+        self._sampler = Sampler(self._sampled)
         return {"sampling": True}
 
     def _sample_end(self) -> dict[str, Any]:

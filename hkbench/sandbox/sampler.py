@@ -65,20 +65,17 @@ class Place(NamedTuple):
 class Sampler:
     """Collect where the running threads are. Belongs to the one thread that made it, as ptrace demands."""
 
-    def __init__(self, pids: Iterable[int] = (), before: Sampler | None = None) -> None:
-        """Read the mappings of these processes, which takes as long as a short call, before any of them goes on.
-
-        What the sampler `before` has read is as good as new for `MAPS_SECONDS`.
-        """
+    def __init__(self, pids: Iterable[int] = ()) -> None:
+        """Read the mappings of these processes, which takes as long as a short call, before any of them goes on."""
         self.samples = 0
         self._looks: list[list[Place]] = []  # one place for each thread that ran
         self._looked = 0
         self._look: list[Place] = []
         self.error: str | None = None
-        self._maps: dict[int, _Maps] = {} if before is None else before._maps
+        self._maps: dict[int, _Maps] = {}
         for pid in pids:
             self._read_maps(pid)
-        self.next_tick = time.monotonic() + random.uniform(0.0, 2.0) * TICK_SECONDS
+        self.await_tick()
         self._held: dict[int, int] = {}  # threads asked to stop that have not yet, and their processes
         self._libc: Any = ctypes.CDLL(None, use_errno=True)
         self._libc.ptrace.restype = ctypes.c_long
