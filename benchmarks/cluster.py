@@ -38,7 +38,7 @@ from hkbench.cluster.lane import CardLost, NodeGone  # noqa: E402
 from hkbench.cluster.messages import CardOrder, Entered, Judged, Ready, Work  # noqa: E402
 from hkbench.cluster.pool import Tempo  # noqa: E402
 from hkbench.cluster.site import Node  # noqa: E402
-from hkbench.engine.evaluator import LOADED_AHEAD  # noqa: E402
+from hkbench.engine.slots import LOADED_AHEAD  # noqa: E402
 from hkbench.errors import HkbenchError  # noqa: E402
 from hkbench.records import (  # noqa: E402
     BackendName,

@@ -17,7 +17,8 @@ from hkbench.cluster.pool import Pool, Tempo
 from hkbench.cluster.site import Node, Site
 from hkbench.device_kinds import model_of
 from hkbench.engine.completion import EvaluationResult
-from hkbench.engine.evaluator import OnStage, loaded_ahead, longest
+from hkbench.engine.evaluator import OnStage, longest
+from hkbench.engine.slots import loaded_ahead
 from hkbench.errors import DeviceUnavailable, HkbenchError, WorkerLost
 from hkbench.records import (
     AnyEvent,

@@ -65,6 +65,7 @@ class DeviceModel:
     null_every: int = 8  #: pairs of timed calls, with which a null call shows what a call costs by itself
     visible_devices: str | None = None  #: the variable by which a process hides the other devices from itself
     emulates: str | None = None  #: the architecture of an AMD GPU whose code is executed on the host: "gfx942"
+    libraries_removable: bool = False  #: device code of libraries can be kept from a runner (engine/stripped.py)
     states_clocks: bool = False  #: the driver tells clocks and throttling (evaluation/stability.py)
     #: Give the environment of a build for one architecture only.
     build_targets: Callable[[str], dict[str, str]] = lambda _arch: {}

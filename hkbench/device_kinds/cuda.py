@@ -47,6 +47,7 @@ CUDA = DeviceModel(
     gauge="hkbench.drivers.nvidia:Nvml",
     lists_devices="nvidia-smi",
     visible_devices="CUDA_VISIBLE_DEVICES",
+    libraries_removable=True,
     states_clocks=True,
     build_targets=build_targets,
 )

@@ -22,12 +22,14 @@ from hkbench.engine.completion import Completion, EvaluationResult
 from hkbench.engine.confinement import Cages, prefix, require, survey
 from hkbench.engine.emulation import EmulatedParts, find_emulation
 from hkbench.engine.guards import QUIET_KINETO, DeferredRunner, FurtherRunners, Guards, RunnersOnDemand, check_disk
+from hkbench.engine.library_free import LibraryFreeRunners
 from hkbench.engine.preparation import PchBuilder
 from hkbench.engine.private_folder import private_folder
-from hkbench.engine.slots import BuildSlots, Devices, DeviceSlot, host_share
+from hkbench.engine.slots import BuildSlots, Devices, DeviceSlot, host_share, loaded_ahead, side_by_side
 from hkbench.engine.workers import DeviceLocks, DeviceWorkers, EvaluationSockets, chosen_devices
 from hkbench.evaluation import frames
 from hkbench.evaluation.job import OF_META_TENSORS, SOCKETS, EvaluateJob
+from hkbench.evaluation.reach import Reach, wider
 from hkbench.records import (
     BackendName,
     DeviceFacts,
@@ -48,7 +50,6 @@ from hkbench.sandbox.environment import kept_environment
 
 GIB = 1 << 30
 MEMORY_SHARE = 0.8
-LOADED_AHEAD = 2  #: candidates that have a device or wait for it, where each has it alone
 DESCRIBE_SECONDS = 300.0
 SILENT_SECONDS = 600.0  #: for an evaluator to say something beyond the limits that it holds a candidate to
 FACTS_SECONDS = 600.0
@@ -108,7 +109,9 @@ class LocalEvaluator:
         self._served: dict[BackendName, Provision] = {}  # backends whose candidates have all they need
         own = BRIEF_SPIN | STEADY_MALLOC | ({"HOME": os.environ["HOME"]} if "HOME" in os.environ else {})
         self._workers = ForkServer("hkbench.evaluation.worker", kept_environment() | own)
-        self._runners = ForkServer("hkbench.runner.main", kept_environment() | STEADY_MALLOC | QUIET_KINETO)
+        self._runners_own = kept_environment() | STEADY_MALLOC | QUIET_KINETO
+        self._runners = ForkServer("hkbench.runner.main", self._runners_own)
+        self._free = LibraryFreeRunners(settings)
         self._memory = int((settings.memory_gib or 0) * GIB) or int(MEMORY_SHARE * psutil.virtual_memory().total)
         self._locks = DeviceLocks()
         self._measuring = self._workers_of(())
@@ -121,6 +124,7 @@ class LocalEvaluator:
             self.isolation = await survey()
             require(self.isolation, self._settings.require_isolation)
             self._runners.start(prefix(self.isolation))
+            self._free.start(self._kind, self.isolation, self._runners_own)
             await asyncio.gather(
                 asyncio.to_thread(self._workers.wait_ready), asyncio.to_thread(self._runners.wait_ready)
             )
@@ -176,6 +180,7 @@ class LocalEvaluator:
         self._locks.close()
         await asyncio.to_thread(self._workers.close)
         await asyncio.to_thread(self._runners.close)
+        await self._free.close()
 
     @property
     def device(self) -> DeviceFacts:
@@ -309,7 +314,20 @@ class LocalEvaluator:
             emulation=None if self._emulation is None else self._emulation.told,
             gpu=self._gpu,
         )
-        beside = self._beside > 1 and build_only is None
+        if build_only is None:
+            reach = await self._free.least()
+            job = job.model_copy(update={"reach": reach, "all_because": self._free.reason})
+        found = await self._judged(job, folder, on_stage, asked, on_step)
+        while found.verdict and (more := wider(job.reach, found.verdict.failure, code)) is not None:
+            job = job.model_copy(update={"reach": await self._free.least(more), "missed": found.verdict.failure})
+            found = await self._judged(job, folder, on_stage, asked, on_step)
+        return found
+
+    async def _judged(
+        self, job: EvaluateJob, folder: Path, on_stage: OnStage, asked: float, on_step: OnStep
+    ) -> EvaluationResult:
+        """Evaluate a candidate, once more with the device to itself where it may have lacked memory beside others."""
+        beside = self._beside > 1 and job.build_only is None
         try:
             found = await self._once(job, folder, on_stage, asked, on_step)
         except errors.DeviceMemoryLacking:
@@ -431,13 +449,14 @@ class LocalEvaluator:
         inbox, outbox, loaded = (memory_file(name) for name in ("inbox", "outbox", "loaded"))
         ends = EvaluationSockets(tuple(ours for ours, _ in pairs), (inbox, outbox, loaded))
         channel, control, channel_end, control_end, device, further = (there for _, there in pairs)
+        runners = self._runners if job.reach is Reach.ALL else self._free.server(job.reach)
         guard = self._guards.runner(Path(job.folder), job.code)
         spare = RunnersOnDemand(
             DeferredRunner(self._runners, (control_end, channel_end), self._guards.profiler(job)),
-            FurtherRunners(self._runners, further, guard),
+            FurtherRunners(runners, further, guard),
         )
         try:
-            self._runners.fork([control.fileno(), channel.fileno(), inbox, outbox], guard)
+            runners.fork([control.fileno(), channel.fileno(), inbox, outbox], guard)
             self._workers.fork([worker_end.fileno(), *ends.descriptors])
             if self._emulation is not None:
                 self._emulation.fork(self._workers, device, Path(job.folder).with_name(DEVICE_FOLDER), self.isolation)
@@ -465,16 +484,6 @@ def _lacked_memory(verdict: Verdict | None) -> bool:
     further = () if verdict.shapes is None else verdict.shapes.failed
     failures = verdict.failure, *(one.failure for one in further)
     return any(failure is not None and failure.kind is FailureKind.OUT_OF_MEMORY for failure in failures)
-
-
-def side_by_side(model: DeviceModel, settings: EvaluationSettings) -> int:
-    """Return how many evaluations use a device, of which one is timed at a time; a CPU is not shared."""
-    return 1 if model.on_host else settings.evaluations_per_gpu
-
-
-def loaded_ahead(model: DeviceModel, settings: EvaluationSettings) -> int:
-    """Return how many candidates of a device may have it or wait for it, beyond the builds under way."""
-    return LOADED_AHEAD + side_by_side(model, settings) - 1
 
 
 def longest(settings: EvaluationSettings) -> float:

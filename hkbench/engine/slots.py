@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hkbench.device_kinds import DeviceModel
+from hkbench.records import EvaluationSettings
+
+LOADED_AHEAD = 2  #: candidates that have a device or wait for it, where each has it alone
 
 
 class HostShare(StrEnum):
@@ -26,6 +29,16 @@ def host_share(model: DeviceModel) -> HostShare:
     if model.emulates is not None:
         return HostShare.ONE_SLOT
     return HostShare.ALL if model.on_host else HostShare.NONE
+
+
+def side_by_side(model: DeviceModel, settings: EvaluationSettings) -> int:
+    """Return how many evaluations use a device, of which one is timed at a time; a CPU is not shared."""
+    return 1 if model.on_host else settings.evaluations_per_gpu
+
+
+def loaded_ahead(model: DeviceModel, settings: EvaluationSettings) -> int:
+    """Return how many candidates of a device may have it or wait for it, beyond the builds under way."""
+    return LOADED_AHEAD + side_by_side(model, settings) - 1
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
+from hkbench.evaluation.reach import Reach
 from hkbench.profile.names import FolderRead
 from hkbench.reading import SourceLines
 from hkbench.records import (
     BackendName,
     DeviceKind,
     EvaluationSettings,
+    Failure,
     Finding,
     Isolation,
     LoweredPrecision,
@@ -57,6 +59,9 @@ class EvaluateJob(Record):
     build_only: Literal["capture", "real", "launch"] | None = None
     arch: str | None = None
     emulation: Emulation | None = None
+    reach: Reach = Reach.ALL  #: of the candidate, on a GPU
+    all_because: str | None = None  #: why that is all
+    missed: Failure | None = None  #: how the candidate failed with less
     alone: bool = False  #: no other evaluation uses its device meanwhile
     gpu: dict[str, object] = {}  #: properties of the GPU that it will have, as PyTorch names them
 

@@ -28,6 +28,7 @@ from hkbench.evaluation.emulated_session import EmulatedSession, make_session
 from hkbench.evaluation.job import EvaluateJob
 from hkbench.evaluation.link import ProtocolError, RunnerExited, RunnerLink, RunnerTimeout
 from hkbench.evaluation.measure import Measurement
+from hkbench.evaluation.reach import not_own_there
 from hkbench.evaluation.runner_end import RunnerEnd
 from hkbench.evaluation.session import Session, draw_seed
 from hkbench.evaluation.sharing import DeviceShare
@@ -254,7 +255,7 @@ class ShapeChecks:
         if isinstance(error, failures.CandidateFailed):
             if error.failure.kind in BREAKING and self._emulated is None:
                 self._retire()
-            return error.failure
+            return not_own_there(error.failure, self._job.reach)
         link = self._link
         assert link is not None
         self._link = None

@@ -20,7 +20,8 @@ from hkbench.device_kinds import model_of
 from hkbench.evaluation import clocks
 from hkbench.evaluation.job import EvaluateJob
 from hkbench.evaluation.measure import Measurement
-from hkbench.evaluation.refusal import NO_FLOOR, NO_WORK, refusal
+from hkbench.evaluation.reach import Reach, missed
+from hkbench.evaluation.refusal import NO_FLOOR, NO_WORK, refusal, refused_for
 from hkbench.evaluation.session import Session, draw_seed
 from hkbench.evaluation.timing import Observations
 from hkbench.profile import names, ownership
@@ -30,11 +31,13 @@ from hkbench.protocol.messages import Object
 from hkbench.records import (
     Clocks,
     Failure,
+    FailureKind,
     Floor,
     Isolation,
     IsolationLevel,
     KernelLanguage,
     Ownership,
+    Track,
     Work,
 )
 from hkbench.stats import quantile
@@ -133,9 +136,24 @@ def assess(evidence: CandidateContext, measured: Measurement, seen: Observations
         open_ends.append(f"{NO_WORK}too few samples show any work, and the dispatcher sees no library")
     refused = refusal(seconds[0], agreed, floor, work, job.settings.track)
     whose = ownership.ownership(work)
+    if refused is None and job.missed is not None and job.reach is Reach.ALL:
+        refused, whose = (
+            refused_for(FailureKind.NOT_OWN, f"{missed(job.missed)}. {ownership.BEYOND}"),
+            Ownership.NOT_OWN,
+        )
+    elif whose is Ownership.OWN and (reason := _own_word(job)) is not None:
+        whose = Ownership.NOT_ESTABLISHED
+        open_ends.append(f"{NO_WORK}its process alone tells: {reason}")
     return TrustReport(
         agreed, floor, work, _language(seen, evidence, files), refused, whose, tuple(open_ends), seen.error
     )
+
+
+def _own_word(job: EvaluateJob) -> str | None:
+    """Return why the candidate's process alone tells how long whose kernels ran on a GPU; None: it need not tell."""
+    if model_of(job.device).on_host or job.settings.track is Track.ANY or job.reach is Reach.OWN:
+        return None
+    return job.all_because or missed(job.missed)
 
 
 def _beside_others(measured: Measurement) -> bool:
@@ -167,7 +185,9 @@ def _work(
     trace, job, built = _trace(seen), evidence.job, evidence.built
     if not model_of(job.device).on_host:
         defined, slack = defined_kernels(evidence.source, job.backend), model_of(job.device).limits.queued_slack
-        return ownership.device_work(trace, defined, built, seconds, quick, slack)
+        work = ownership.device_work(trace, defined, built, seconds, quick, slack)
+        # With nothing else in reach, what is kept from the trace is the candidate's own.
+        return work.model_copy(update={"unexplained": 0.0}) if work and job.reach is Reach.OWN else work
     share = ownership.operator_share(trace)
     if share is None:
         return None

@@ -13,7 +13,9 @@ _MAGIC = b"\x7fELF\x02\x01"  # 64 bits, least significant byte first
 _HEADER = struct.Struct("<32xQQ6xHHHH")  # tables of segments and sections: places, sizes and numbers of entries
 _SEGMENT = struct.Struct("<IIQQ8xQ16x")
 _SECTION = struct.Struct("<4xI8xQQQI20x")
-_LOAD, _EXECUTABLE = 1, 1
+_SECTIONS = struct.Struct("<32xQQ6xHHHHH")  # as _HEADER, and the number of the section that holds the names
+_NAMED_SECTION = struct.Struct("<II8xQQQ24x")
+_LOAD, _EXECUTABLE, _NO_BITS = 1, 1, 8
 _SYMBOLS, _DYNAMIC_SYMBOLS = 2, 11
 _TYPE, _FUNCTION = 15, 2  # of a symbol: the bits that tell its type, and that of a function
 _SYMBOL = np.dtype(
@@ -46,6 +48,42 @@ def segments(content: bytes | mmap.mmap | memoryview) -> tuple[Segment, ...]:
         if kind == _LOAD:
             found.append(Segment(offset, address, length, bool(flags & _EXECUTABLE)))
     return tuple(found)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A named part of a file."""
+
+    offset: int  #: in the file
+    address: int
+    size: int  #: bytes
+    in_file: bool  #: whether they stand in the file; else they are zeros
+
+
+def sections(content: bytes | mmap.mmap | memoryview) -> dict[str, Section]:
+    """Return the sections of a file by name; of several that are called the same the last; none where it is not ELF.
+
+    Raises:
+        struct.error: the file is cut
+    """
+    if content[: len(_MAGIC)] != _MAGIC:
+        return {}
+    _, table, _, _, size, count, names = _SECTIONS.unpack_from(content)
+    found = [_NAMED_SECTION.unpack_from(content, table + number * size) for number in range(count)]
+    if names >= count:
+        return {}
+    begin, length = found[names][3:]
+    text = bytes(content[begin : begin + length])
+    return {
+        text[name : text.find(b"\0", name)].decode(errors="replace"): Section(offset, address, length, kind != _NO_BITS)
+        for name, kind, address, offset, length in found
+    }
+
+
+def segments_end(content: bytes | mmap.mmap | memoryview) -> int:
+    """Return where the file's head and its table of segments end, which begin the file."""
+    table, _, size, count, *_ = _HEADER.unpack_from(content)
+    return int(table + size * count)
 
 
 class Functions:

@@ -136,7 +136,7 @@ _STANDING_FOR = {HIDDEN: Owner.LIBRARY, SLEEF: Owner.UNKNOWN, COPIES: Owner.UNKN
 _TORCH_OBJECT = re.compile(r"^(?:libtorch|libcaffe2)|^libaoti")
 
 
-_BEYOND = (
+BEYOND = (
     f"KernelBench does not ask for this, the rule {Rule.OWN_KERNELS} does: compute in kernels of this file, or "
     "evaluate with --track any"
 )
@@ -468,7 +468,7 @@ def _advice(work: Work) -> str:
     """Name the time that is not weighed, the longest kernels of others, the rule and what to change."""
     nobodys = f"; {work.other:.0%} of the time was nobody's work ({_NOBODYS}) and is not weighed"
     longest = f"; the longest others: {', '.join(work.kernels)}" if work.kernels else ""
-    return f"{nobodys if work.source != 'kineto' else ''}{longest}. {_BEYOND}"
+    return f"{nobodys if work.source != 'kineto' else ''}{longest}. {BEYOND}"
 
 
 def traced_rows(trace: Mapping[str, Any]) -> list[tuple[str, str, float]] | None:

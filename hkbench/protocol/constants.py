@@ -13,3 +13,6 @@ PROFILED_FORWARDS = 1 + PROFILED_PASSES
 
 #: The environment's variable that has the path of Proton's session, without its ending, for who is to begin one.
 PROTON_SESSION = "HKBENCH_PROTON_SESSION"
+
+#: The environment's variable that is set for runners which see no library's device code (engine/stripped.py).
+WITHOUT_LIBRARIES = "HKBENCH_WITHOUT_LIBRARIES"

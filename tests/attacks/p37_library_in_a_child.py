@@ -6,8 +6,8 @@ problem: matmul
 device: cuda
 backend: triton
 twin: cuda_library_like_names
-outcome: not_own|suspect
-reason: accounts|own|clock|busy
+outcome: not_own|suspect|runtime_error
+reason: accounts|own|clock|busy|pipe
 emulated: runtime_error|load_error
 """
 # ruff: noqa: N803 - constants of Triton kernels

@@ -35,8 +35,9 @@ from hkbench.engine import LocalEvaluator
 from hkbench.engine.slots import BuildSlots, Devices
 from hkbench.engine.workers import DeviceLocks
 from hkbench.errors import HkbenchError
+from hkbench.evaluation.refusal import NO_WORK
 from hkbench.problems import load_problem
-from hkbench.records import DeviceKind, EvaluationSettings, Severity, SizeSet, Status, Verdict
+from hkbench.records import DeviceKind, EvaluationSettings, Ownership, Severity, SizeSet, Status, Verdict
 
 #: Short, since the corpus is long; the evaluator is the same.
 QUICK = (
@@ -69,6 +70,7 @@ class Row:
     seconds: float
     exit_code: int | None  #: of eval.py, where it ran the case
     passed: bool
+    ownership: str | None = None
     speedup: tuple[float, float] | None = None  #: the ends of its interval
 
     @property
@@ -320,14 +322,16 @@ EXIT_CODES = {Status.FAST: 0, Status.EMULATED: 0, Status.SLOW: 1, Status.INCORRE
 def row_of(case: Case, verdict: Verdict, seconds: float, exit_code: int | None = None) -> Row:
     """Return whether the verdict is what the case expects: status, or kind of failure and its reason."""
     failure = verdict.failure
-    message = failure.message if failure else ""
+    open_ends = "; ".join(text for text in verdict.conditions.not_checked if text.startswith(NO_WORK))
+    message = failure.message if failure else open_ends
     found = case.reason is None or re.search(case.reason, message, re.IGNORECASE) is not None
     flagged = [item for item in verdict.findings if item.severity is not Severity.ADVICE]
     if case.honest:
         refused = failure is not None and failure.kind.value in case.instead
         passed = refused or (verdict.status.value in case.outcome and not flagged)
     elif failure is None:
-        passed = verdict.status.value in case.outcome
+        unclaimed = verdict.ownership is Ownership.NOT_ESTABLISHED and verdict.ownership.value in case.outcome
+        passed = unclaimed or verdict.status.value in case.outcome
     else:
         passed = (failure.kind.value in case.outcome and found) or failure.kind.value in case.instead
     if exit_code is not None:
@@ -346,6 +350,7 @@ def row_of(case: Case, verdict: Verdict, seconds: float, exit_code: int | None =
         seconds=seconds,
         exit_code=exit_code,
         passed=passed,
+        ownership=None if verdict.ownership is None else verdict.ownership.value,
         speedup=None if verdict.speedup is None else (verdict.speedup.low, verdict.speedup.high),
     )
 
@@ -395,7 +400,8 @@ def markdown(rows: Sequence[Row]) -> str:
     lines = ["| case | what it does | verdict | caught by | seconds | |", "| --- | --- | --- | --- | ---: | --- |"]
     for row in rows:
         what = row.title.split(": ", 1)[-1].replace("|", "\\|")
-        caught = f"{row.kind} at {row.stage}" if row.kind else ""
+        unclaimed = "not established" if row.ownership == Ownership.NOT_ESTABLISHED.value else ""
+        caught = f"{row.kind} at {row.stage}" if row.kind else unclaimed
         lines.append(f"| {row.case} | {what} | {row.status} | {caught} | {row.seconds:.1f} | {row.word} |")
     lines += ["", "| class | cases | as expected | succeeded or hurt |", "| --- | ---: | ---: | ---: |"]
     lines += [f"| {group} | {every} | {good} | {loud} |" for group, every, good, loud in totals(rows)]

@@ -6,7 +6,8 @@ for an honest one), perhaps some prose, and these lines (`KEY: VALUE`, indented 
     problem: rowsum            a file of tests/corpus_problems, or with a slash a path below the project's folder
     device: cpu                cpu, cuda or both; emulated: HIP, for an emulated AMD GPU only
     backend: cpp               a backend of hkbench
-    outcome: suspect|wrong_values   kinds of failure, any of them; for an honest case fast, slow or both
+    outcome: suspect|wrong_values   kinds of failure, any of them; for an honest case fast, slow or both.
+                               `not_established`: right answers of which the verdict does not say that they are its own
     reason: REGEX              found in the failure's message (attacks only, required there)
     options: --track any       further options of eval.py
     twin: triton_row_sum       an honest case that does the same without the trick (attacks only): a verdict that is no
@@ -34,7 +35,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from hkbench.records import BackendName, FailureKind, Status
+from hkbench.records import BackendName, FailureKind, Ownership, Status
 from hkbench.registry import backend_names
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -200,7 +201,8 @@ def _one_of(path: Path, key: str, text: str, allowed: Sequence[Word]) -> Word:
 
 
 def _outcome(path: Path, text: str, honest: bool, more: Set[str] = frozenset()) -> frozenset[str]:
-    allowed = (GOOD if honest else {kind.value for kind in FailureKind} - {FailureKind.SLOW.value}) | more
+    kinds = {kind.value for kind in FailureKind} - {FailureKind.SLOW.value} | {Ownership.NOT_ESTABLISHED.value}
+    allowed = (GOOD if honest else kinds) | more
     outcome = frozenset(part.strip() for part in text.split("|"))
     if unknown := sorted(outcome - allowed):
         raise CorpusError(f"{path}: outcome {', '.join(unknown)} is none of {', '.join(sorted(allowed))}")

@@ -1,0 +1,90 @@
+"""The runners of track `own` on a GPU, which see libraries without the device code that computes (stripped.py)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from pathlib import Path
+
+from hkbench.device_kinds import model_of
+from hkbench.engine.stripped import forget_unused, replaced_files
+from hkbench.evaluation.reach import Reach
+from hkbench.fastbuild.pch_cache import default_root
+from hkbench.profile.fatbin import UnknownFormat
+from hkbench.protocol.constants import WITHOUT_LIBRARIES
+from hkbench.records import DeviceKind, EvaluationSettings, Isolation, Track
+from hkbench.sandbox import overlay
+from hkbench.sandbox.cage import NAMESPACES
+from hkbench.sandbox.client import ForkServer, ForkServerLost
+from hkbench.sandbox.environment import readable_paths
+
+_NVIDIA = Path("/dev/nvidiactl")
+
+
+class LibraryFreeRunners:
+    """Their fork servers, one for each reach, started when they are first asked for."""
+
+    def __init__(self, settings: EvaluationSettings) -> None:
+        self._track = settings.track
+        self._environment: dict[str, str] = {}
+        self._servers: dict[Reach, ForkServer] = {}
+        self._starting: dict[Reach, asyncio.Task[None]] = {}
+        #: Why all libraries are within reach; None: they are not.
+        self.reason: str | None = "no fork server for other runners was started"
+
+    def start(self, kind: DeviceKind | None, isolation: Isolation, environment: dict[str, str]) -> None:
+        """Begin to start the first one. `kind`: of the device; None: the best that there is."""
+        self._environment = environment | {WITHOUT_LIBRARIES: "1"}
+        self.reason = self._why_none(kind, isolation)
+        if self.reason is None:
+            self._begin(Reach.OWN)
+
+    async def least(self, wanted: Reach = Reach.OWN) -> Reach:
+        """Return the reach that a candidate has at least; wait until its runners can be forked."""
+        if self.reason is None and wanted is not Reach.ALL:
+            await self._begin(wanted)
+        return wanted if self.reason is None else Reach.ALL
+
+    def server(self, reach: Reach) -> ForkServer:
+        """Return the fork server of runners with a reach that `least` has returned."""
+        return self._servers[reach]
+
+    async def close(self) -> None:
+        """End the servers."""
+        for starting in self._starting.values():
+            await starting
+        for server in self._servers.values():
+            await asyncio.to_thread(server.close)
+
+    def _begin(self, reach: Reach) -> asyncio.Task[None]:
+        if reach not in self._starting:
+            self._starting[reach] = asyncio.create_task(self._start(reach))
+        return self._starting[reach]
+
+    async def _start(self, reach: Reach) -> None:
+        store = default_root().with_name("libraries")
+        server = ForkServer("hkbench.runner.main", self._environment)
+        try:
+            replaced = await asyncio.to_thread(replaced_files, readable_paths(), store, reach is Reach.SIMPLE)
+            with tempfile.NamedTemporaryFile("w", dir=store, suffix=".json") as places:
+                json.dump(replaced, places)
+                places.flush()
+                server.start(overlay.words(Path(places.name)))
+                self._servers[reach] = server
+                await asyncio.to_thread(server.wait_ready)
+            await asyncio.to_thread(forget_unused, store)
+        except (UnknownFormat, OSError, ForkServerLost) as error:
+            self.reason = f"libraries could not be replaced: {error}"
+
+    def _why_none(self, kind: DeviceKind | None, isolation: Isolation) -> str | None:
+        if kind is None:
+            kind = DeviceKind.CUDA if _NVIDIA.exists() else DeviceKind.CPU
+        model = model_of(kind)
+        if not model.libraries_removable:
+            return f"libraries cannot be kept from a process that uses {model.phrase}"
+        if self._track is Track.ANY:
+            return "in track `any` libraries are within reach"
+        if not any(layer.startswith(NAMESPACES) for layer in isolation.layers):
+            return "there is no mount namespace, in which libraries could be replaced"
+        return None
