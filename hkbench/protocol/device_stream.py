@@ -13,6 +13,8 @@ import torch
 from hkbench.protocol.constants import HOLD_SECONDS
 
 _TRIAL_CYCLES = 1_000_000
+_WORD_BYTES = 4
+_WORDS_READ = 8  #: of which one is read on a GPU: caches are filled by 32 bytes at least
 
 
 class Flusher:
@@ -23,13 +25,16 @@ class Flusher:
 
     def __init__(self, device: torch.device, size: int, holds: bool = True) -> None:
         self.size = size
-        self._buffer = torch.empty(max(1, size // 4), dtype=torch.int32, device=device)  # torch takes the device here
+        words = max(1, size // _WORD_BYTES // _WORDS_READ) * _WORDS_READ
+        self._buffer = torch.empty(words, dtype=torch.int32, device=device)  # torch takes the device here
+        self._sectors = self._buffer[::_WORDS_READ]
+        self._read = torch.empty(words // _WORDS_READ, dtype=torch.int8, device=device)
         self._hold = _hold_cycles(device) if holds else 0
         self._turn = 0
 
     def __call__(self) -> None:
         self._turn += 1
-        _flush(self._buffer, self._turn, self._hold)
+        _flush(self._buffer, self._sectors, self._read, self._turn, self._hold)
 
 
 class Hold:
@@ -42,7 +47,7 @@ class Hold:
         _sleep(self._cycles)
 
 
-Flush = Callable[[torch.Tensor, int, int], None]
+Flush = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, int, int], None]
 
 
 def no_device(*_: object) -> NoReturn:
@@ -55,7 +60,8 @@ Queue = torch._C._CudaStreamBase
 
 def _bind() -> tuple[Callable[[torch.device], Queue], Flush, Callable[[torch.device], int], Callable[[int], None]]:
     """Make the functions of this module around primitives that no module holds by name."""
-    fill, largest, plain = torch._C.TensorBase.fill_, torch._C.TensorBase.max, torch._C.DisableTorchFunction
+    tensor, plain = torch._C.TensorBase, torch._C.DisableTorchFunction
+    fill, largest, copy = tensor.fill_, tensor.max, tensor.copy_
     # The CPU build of torch has no device part: its event and stream are empty classes.
     event = torch._C._CudaEventBase
     stream: Callable[..., Queue] = Queue
@@ -71,11 +77,15 @@ def _bind() -> tuple[Callable[[torch.device], Queue], Flush, Callable[[torch.dev
         number, index, kind = current_stream(current_device() if device.index is None else device.index)
         return stream(stream_id=number, device_index=index, device_type=kind)
 
-    def flush_buffer(buffer: torch.Tensor, value: int, hold: int) -> None:
+    def flush_buffer(buffer: torch.Tensor, sectors: torch.Tensor, read: torch.Tensor, value: int, hold: int) -> None:
         with plain():  # an override by a mode that a candidate left behind does not apply inside
             fill(buffer, value)
-            # Reading back leaves clean lines behind and keeps a write-back cache from holding the last part.
-            largest(buffer)
+            # Reading back leaves clean lines behind and keeps a write-back cache from holding the last part. On a GPU
+            # the runner may have no kernels but those that fill and copy (evaluation/reach.py).
+            if buffer.is_cpu:
+                largest(buffer)
+            else:
+                copy(read, sectors)
         if hold:
             sleep(hold)
 
