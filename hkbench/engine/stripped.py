@@ -62,22 +62,20 @@ def replaced_files(roots: Iterable[str], store: Path, simple: bool = False) -> d
 
 
 def _libraries(roots: Iterable[str]) -> Iterator[Path]:
-    """Yield the shared and static libraries, each file once."""
-    seen: set[tuple[int, int]] = set()
-    for root in roots:
+    """Yield the shared and static libraries, each name of a file for itself."""
+    seen: set[Path] = set()
+    for root in {Path(root).resolve() for root in roots if root not in _ELSEWHERE}:
         for folder, _, names in os.walk(root):
-            for name in names:
-                if ".so" not in name and not name.endswith(".a"):
-                    continue
-                path = Path(folder, name)
-                try:
-                    found = path.lstat()
-                except OSError:
-                    continue
-                if found.st_size < _MIN_BYTES or path.is_symlink() or (found.st_dev, found.st_ino) in seen:
-                    continue
-                seen.add((found.st_dev, found.st_ino))
-                yield path
+            paths = {Path(folder, name) for name in names if ".so" in name or name.endswith(".a")} - seen
+            seen |= paths
+            yield from (path for path in paths if not path.is_symlink() and _is_large(path))
+
+
+def _is_large(path: Path) -> bool:
+    try:
+        return path.stat().st_size >= _MIN_BYTES and os.access(path, os.R_OK)
+    except OSError:  # removed meanwhile
+        return False
 
 
 def _copy(path: Path, store: Path, kept: re.Pattern[str]) -> Path | None:
@@ -85,33 +83,38 @@ def _copy(path: Path, store: Path, kept: re.Pattern[str]) -> Path | None:
     mathematics = _MATHEMATICS.fullmatch(path.name) is not None
     if path.suffix == ".a" and not mathematics:
         return None
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+    with path.open("rb") as file:
+        content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    try:
+        section = elf.sections(content).get(fatbin.SECTION)
+    except struct.error:
+        return None  # cut: nobody can load it
+    if section is None and not mathematics:
+        return None
+    state, pattern = path.stat(), "" if mathematics else kept.pattern
+    described = repr((_VERSION, pattern, str(path), state.st_size, state.st_mtime_ns))
+    copy = store / hashlib.sha256(described.encode()).hexdigest()
+    if not copy.exists():
         try:
-            section = elf.sections(content).get(fatbin.SECTION)
-        except struct.error:
-            return None  # cut: nobody can load it
-        if section is None and not mathematics:
-            return None
-        state = path.stat()
-        key = hashlib.sha256(
-            repr((_VERSION, kept.pattern * (not mathematics), str(path), state.st_size, state.st_mtime_ns)).encode()
-        ).hexdigest()
-        copy = store / key
-        if not copy.exists():
             parts = _failing(content) if mathematics else _without_kernels(content, section, kept)
-            _write(copy, len(content) if path.suffix != ".a" else 0, parts)
-        os.utime(copy)
-        return copy
+            _write(copy, 0 if path.suffix == ".a" else len(content), parts)
+        except fatbin.UnknownFormat as error:
+            raise fatbin.UnknownFormat(f"{path}: {error}") from error
+    os.utime(copy)
+    return copy
 
 
 def _write(copy: Path, size: int, parts: Iterable[tuple[int, bytes | memoryview]]) -> None:
     """Write the parts at their places, zeros between them, at once for whoever looks."""
-    with tempfile.NamedTemporaryFile(dir=copy.parent, delete=False) as file:
-        for offset, part in parts:
-            os.pwrite(file.fileno(), part, offset)
-        os.ftruncate(file.fileno(), max(size, os.fstat(file.fileno()).st_size))
-        os.fchmod(file.fileno(), 0o755)
-    Path(file.name).rename(copy)
+    with tempfile.TemporaryDirectory(dir=copy.parent) as folder:
+        made = Path(folder, "copy")
+        with made.open("wb") as file:
+            for offset, part in parts:
+                file.seek(offset)
+                file.write(part)
+            file.truncate(max(size, file.seek(0, os.SEEK_END)))
+        made.chmod(0o755)
+        made.rename(copy)
 
 
 def _without_kernels(
@@ -139,8 +142,10 @@ def _failing(content: mmap.mmap) -> Iterator[tuple[int, bytes | memoryview]]:
     for name, section in sections.items():
         if section.in_file and _LOADED.fullmatch(name):
             yield section.offset, whole[section.offset : section.offset + section.size]
-    code, zeros = sections[".text"], sections[".rodata"]
-    yield code.offset, _returning(code, zeros.address)
+    if ".text" not in sections:
+        raise fatbin.UnknownFormat("there is no section `.text`")
+    code = sections[".text"]
+    yield code.offset, _returning(code, sections.get(".rodata", code).address)
 
 
 def _returning(code: elf.Section, zeros: int) -> bytes:

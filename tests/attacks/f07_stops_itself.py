@@ -3,8 +3,8 @@
 problem: rowsum
 device: both
 backend: cpp
-outcome: timeout|crash
-reason: end within|died|left
+outcome: timeout|crash|wrong_type
+reason: end within|died|left|NoneType
 options: --run-timeout 2
 """
 
