@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hkbench.backends.base import Backend, OwnCode
+from hkbench.profile.kernel_owner import names_of, written_names
 from hkbench.profile.names import base, device_functions
-from hkbench.profile.ownership import names_of, written_names
 from hkbench.records import DeviceKind, KernelLanguage
 from hkbench.toolchain.programs import find_extension_tools, require_nvcc
 

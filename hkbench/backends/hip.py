@@ -5,8 +5,8 @@ from __future__ import annotations
 from hkbench.backends.base import Backend, CompileOnly, OwnCode
 from hkbench.backends.targets import HipTarget, hip_target
 from hkbench.profile.hipkittens import device_sources, kernel_language_apart
+from hkbench.profile.kernel_owner import names_of
 from hkbench.profile.names import device_functions
-from hkbench.profile.ownership import names_of
 from hkbench.records import DeviceKind, EvaluationSettings, KernelLanguage
 from hkbench.toolchain.hip import ARCHITECTURES, find_hip
 from hkbench.toolchain.programs import find_extension_tools

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hkbench.backends.base import Backend, OwnCode, find_backend, shipped_backends
+from hkbench.profile.kernel_owner import kernel_owner
 from hkbench.profile.names import Built
-from hkbench.profile.ownership import kernel_owner, object_owner, plain_name, traced_rows
+from hkbench.profile.ownership import object_owner, plain_name, traced_rows
 from hkbench.records import BackendName, DeviceKind, KernelLanguage, Owner
 
 shipped_backends()  # imported once: processes that measure are forked from one that has them

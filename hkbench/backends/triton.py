@@ -5,8 +5,8 @@ from __future__ import annotations
 from hkbench.backends.base import Backend, CompileOnly, OwnCode
 from hkbench.backends.targets import TritonTarget
 from hkbench.device_kinds import Profiler
+from hkbench.profile.kernel_owner import names_of, written_names
 from hkbench.profile.names import base, triton_functions
-from hkbench.profile.ownership import names_of, written_names
 from hkbench.records import DeviceKind, EvaluationSettings, KernelLanguage
 from hkbench.toolchain.hip import ARCHITECTURES
 from hkbench.toolchain.programs import require_triton

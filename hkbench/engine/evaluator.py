@@ -29,7 +29,7 @@ from hkbench.engine.slots import BuildSlots, Devices, DeviceSlot, host_share, lo
 from hkbench.engine.workers import DeviceLocks, DeviceWorkers, EvaluationSockets, chosen_devices
 from hkbench.evaluation import frames
 from hkbench.evaluation.job import OF_META_TENSORS, SOCKETS, EvaluateJob
-from hkbench.evaluation.reach import Reach, wider
+from hkbench.evaluation.reach import wider
 from hkbench.records import (
     BackendName,
     DeviceFacts,
@@ -39,6 +39,7 @@ from hkbench.records import (
     FailureKind,
     Problem,
     ProblemFacts,
+    Reach,
     SizeSet,
     SlotTimes,
     Stage,
@@ -315,13 +316,17 @@ class LocalEvaluator:
             gpu=self._gpu,
         )
         if build_only is None:
-            reach = await self._free.least()
-            job = job.model_copy(update={"reach": reach, "all_because": self._free.reason})
+            job = await self._with_reach(job, Reach.OWN)
         found = await self._judged(job, folder, on_stage, asked, on_step)
         while found.verdict and (more := wider(job.reach, found.verdict.failure, code)) is not None:
-            job = job.model_copy(update={"reach": await self._free.least(more), "missed": found.verdict.failure})
+            job = await self._with_reach(job.model_copy(update={"missed": found.verdict.failure}), more)
             found = await self._judged(job, folder, on_stage, asked, on_step)
         return found
+
+    async def _with_reach(self, job: EvaluateJob, wanted: Reach) -> EvaluateJob:
+        """Return the job with what its candidate can reach of libraries' device code, at least what is `wanted`."""
+        reach = await self._free.least(wanted)
+        return job.model_copy(update={"reach": reach, "all_because": self._free.reason})
 
     async def _judged(
         self, job: EvaluateJob, folder: Path, on_stage: OnStage, asked: float, on_step: OnStep

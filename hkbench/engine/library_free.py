@@ -9,11 +9,10 @@ from pathlib import Path
 
 from hkbench.device_kinds import model_of
 from hkbench.engine.stripped import forget_unused, replaced_files
-from hkbench.evaluation.reach import Reach
 from hkbench.fastbuild.pch_cache import default_root
 from hkbench.profile.fatbin import UnknownFormat
 from hkbench.protocol.constants import WITHOUT_LIBRARIES
-from hkbench.records import DeviceKind, EvaluationSettings, Isolation, Track
+from hkbench.records import DeviceKind, EvaluationSettings, Isolation, Reach, Track
 from hkbench.sandbox import overlay
 from hkbench.sandbox.cage import NAMESPACES
 from hkbench.sandbox.client import ForkServer, ForkServerLost

@@ -36,8 +36,9 @@ from hkbench.evaluation.source import require_python, source_of
 from hkbench.evaluation.timing import Timing
 from hkbench.evaluation.trust import CandidateContext, TrustReport, assess, compare_clocks, name_kernels, seen_isolation
 from hkbench.problems.sizes import sizes_in_force
+from hkbench.profile.kernel_owner import owner_of_kernel
 from hkbench.profile.names import BuildFolder
-from hkbench.profile.ownership import MAX_UNEXPLAINED, owner_of_kernel, owner_of_operator
+from hkbench.profile.ownership import MAX_UNEXPLAINED, owner_of_operator
 from hkbench.protocol import messages
 from hkbench.reading import Reading, SourceLines, placed, read_apart
 from hkbench.records import (

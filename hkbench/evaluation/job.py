@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-from hkbench.evaluation.reach import Reach
 from hkbench.profile.names import FolderRead
 from hkbench.reading import SourceLines
 from hkbench.records import (
@@ -16,6 +15,7 @@ from hkbench.records import (
     Isolation,
     LoweredPrecision,
     Problem,
+    Reach,
     Record,
     SizeSet,
     Stage,

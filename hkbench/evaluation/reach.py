@@ -8,24 +8,16 @@ more, with more in reach, and less is established of it.
 from __future__ import annotations
 
 import re
-from enum import StrEnum
 from pathlib import Path
 
-from hkbench.profile.ownership import BEYOND
-from hkbench.records import Failure, FailureKind
+from hkbench.evaluation.job import EvaluateJob
+from hkbench.profile.ownership import BEYOND, NEEDS
+from hkbench.records import Failure, FailureKind, Reach, Track, Work
 
 #: What a process says that misses PyTorch's kernels, and what one says, or a text names, that calls a library. Who says
 #: so for no reason gains nothing.
 _PYTORCH = re.compile(r"no kernel image is available|device kernel image is invalid")
 _LIBRARIES = re.compile(r"cu(?:blas|dnn|fft|sparse|solver|tensor)", re.IGNORECASE)
-
-
-class Reach(StrEnum):
-    """What device code a candidate's process can run beside its own."""
-
-    OWN = "own"  #: PyTorch's that copies, fills, concatenates, counts or draws random numbers
-    SIMPLE = "simple"  #: all of PyTorch's that works element by element or reduces
-    ALL = "all"
 
 
 def wider(reach: Reach, failure: Failure | None, code: Path) -> Reach | None:
@@ -44,13 +36,35 @@ def not_own_there(failure: Failure, reach: Reach) -> Failure:
     """Return a failure at a further shape as what it is: there the candidate wants what is kept from it."""
     if reach is Reach.ALL or not (_PYTORCH.search(_said(failure)) or _LIBRARIES.search(_said(failure))):
         return failure
-    return failure.model_copy(update={"kind": FailureKind.NOT_OWN, "message": f"{missed(failure)}. {BEYOND}"})
+    return failure.model_copy(
+        update={"kind": FailureKind.NOT_OWN, "message": f"{NEEDS}; without it: {missed(failure)}. {BEYOND}"}
+    )
 
 
-def missed(failure: Failure | None) -> str:
-    """Say that a candidate cannot do without the device code of others, by how it failed without."""
-    said = "" if failure is None else f"; without it: {failure.kind}, {failure.message.splitlines()[0][:200]}"
-    return f"it needs device code of PyTorch or of a library, beyond PyTorch's copies and fills{said}"
+def missed(failure: Failure) -> str:
+    """Say in a line how a candidate failed."""
+    return f"{failure.kind}, {failure.message.splitlines()[0][:200]}"
+
+
+def with_reach(work: Work | None, job: EvaluateJob) -> Work | None:
+    """Add what device code was in reach of the process that told of the work.
+
+    With nothing else in reach, what is kept from the trace is the candidate's own.
+    """
+    if job.settings.track is Track.ANY:
+        return work
+    needs = None if job.missed is None or job.all_because is not None else missed(job.missed)
+    if work is None and needs is not None and job.reach is Reach.ALL:
+        work = Work(own=0.0, pytorch=0.0, library=1.0, source="what it cannot do without")
+    if work is None:
+        return None
+    changed = {"reach": job.reach, "missed": needs} | ({"unexplained": 0.0} if job.reach is Reach.OWN else {})
+    return work.model_copy(update=changed)
+
+
+def own_word(work: Work) -> str:
+    """Say why the candidate's process alone tells whose kernels ran, where that is so for what it needs."""
+    return f"it needs kernels of PyTorch that work element by element or reduce; without them: {work.missed}"
 
 
 def _said(failure: Failure) -> str:

@@ -27,17 +27,17 @@ def refusal(seconds: float, agreed: Clocks, least: Floor | None, work: Work | No
     `None` of a witness: it said nothing.
     """
     if not agreed.agree:
-        return refused_for(FailureKind.SUSPECT, "; ".join(agreed.reasons))
+        return _refused(FailureKind.SUSPECT, "; ".join(agreed.reasons))
     if least is not None and seconds < MARGIN * least.seconds:
         what = f"{least.bytes} bytes" if least.bound == "bytes" else f"{least.operations} operations"
         message = (
             f"{seconds * 1e6:.1f} us are less than the {least.seconds * 1e6:.1f} us that {what} take on this device"
         )
-        return refused_for(FailureKind.IMPOSSIBLE, message)
+        return _refused(FailureKind.IMPOSSIBLE, message)
     if work is not None:
         reason = ownership.judgement(work, track)
         if reason is not None:
-            return refused_for(FailureKind.NOT_OWN, reason)
+            return _refused(FailureKind.NOT_OWN, reason)
     return None
 
 
@@ -50,6 +50,5 @@ def forbidden(findings: Sequence[Finding]) -> failures.CandidateFailed | None:
     return failures.failed(Stage.PARSE, FailureKind.FORBIDDEN, f"{place}{hard.text} ({hard.rule}: {hard.why})")
 
 
-def refused_for(kind: FailureKind, message: str) -> Failure:
-    """Return the failure of a candidate whose answers are right."""
+def _refused(kind: FailureKind, message: str) -> Failure:
     return failures.failed(Stage.TIME, kind, message).failure

@@ -20,24 +20,23 @@ from hkbench.device_kinds import model_of
 from hkbench.evaluation import clocks
 from hkbench.evaluation.job import EvaluateJob
 from hkbench.evaluation.measure import Measurement
-from hkbench.evaluation.reach import Reach, missed
-from hkbench.evaluation.refusal import NO_FLOOR, NO_WORK, refusal, refused_for
+from hkbench.evaluation.reach import own_word, with_reach
+from hkbench.evaluation.refusal import NO_FLOOR, NO_WORK, refusal
 from hkbench.evaluation.session import Session, draw_seed
 from hkbench.evaluation.timing import Observations
 from hkbench.profile import names, ownership
 from hkbench.profile.copies import copied_kernels_apart
+from hkbench.profile.kernel_owner import owner_of_kernel
 from hkbench.profile.sampled_code import Place, files_of
 from hkbench.protocol.messages import Object
 from hkbench.records import (
     Clocks,
     Failure,
-    FailureKind,
     Floor,
     Isolation,
     IsolationLevel,
     KernelLanguage,
     Ownership,
-    Track,
     Work,
 )
 from hkbench.stats import quantile
@@ -136,24 +135,11 @@ def assess(evidence: CandidateContext, measured: Measurement, seen: Observations
         open_ends.append(f"{NO_WORK}too few samples show any work, and the dispatcher sees no library")
     refused = refusal(seconds[0], agreed, floor, work, job.settings.track)
     whose = ownership.ownership(work)
-    if refused is None and job.missed is not None and job.reach is Reach.ALL:
-        refused, whose = (
-            refused_for(FailureKind.NOT_OWN, f"{missed(job.missed)}. {ownership.BEYOND}"),
-            Ownership.NOT_OWN,
-        )
-    elif whose is Ownership.OWN and (reason := _own_word(job)) is not None:
-        whose = Ownership.NOT_ESTABLISHED
-        open_ends.append(f"{NO_WORK}its process alone tells: {reason}")
+    if whose is Ownership.NOT_ESTABLISHED and work is not None and work.reach is not None:
+        open_ends.append(f"{NO_WORK}its process alone tells: {job.all_because or own_word(work)}")
     return TrustReport(
         agreed, floor, work, _language(seen, evidence, files), refused, whose, tuple(open_ends), seen.error
     )
-
-
-def _own_word(job: EvaluateJob) -> str | None:
-    """Return why the candidate's process alone tells how long whose kernels ran on a GPU; None: it need not tell."""
-    if model_of(job.device).on_host or job.settings.track is Track.ANY or job.reach is Reach.OWN:
-        return None
-    return job.all_because or missed(job.missed)
 
 
 def _beside_others(measured: Measurement) -> bool:
@@ -170,7 +156,7 @@ def name_kernels(
     if not kernels:
         return None, ()
     source, built, job = evidence.source, evidence.built, evidence.job
-    owner_of = ownership.owner_of_kernel(defined_kernels(source, job.backend), built)
+    owner_of = owner_of_kernel(defined_kernels(source, job.backend), built)
     foreign = tuple(name for name in kernels if owner_of(name) in ownership.FOREIGN)
     return language_of_launches(kernels, source, built, job.device, job.backend), foreign
 
@@ -185,9 +171,7 @@ def _work(
     trace, job, built = _trace(seen), evidence.job, evidence.built
     if not model_of(job.device).on_host:
         defined, slack = defined_kernels(evidence.source, job.backend), model_of(job.device).limits.queued_slack
-        work = ownership.device_work(trace, defined, built, seconds, quick, slack)
-        # With nothing else in reach, what is kept from the trace is the candidate's own.
-        return work.model_copy(update={"unexplained": 0.0}) if work and job.reach is Reach.OWN else work
+        return with_reach(ownership.device_work(trace, defined, built, seconds, quick, slack), job)
     share = ownership.operator_share(trace)
     if share is None:
         return None

@@ -143,6 +143,7 @@ from hkbench.records.trust import (
     Ownership as Ownership,
     Protection as Protection,
     Races as Races,
+    Reach as Reach,
     Rule as Rule,
     RuleSet as RuleSet,
     Severity as Severity,

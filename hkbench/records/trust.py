@@ -93,6 +93,14 @@ class Track(StrEnum):
     ANY = "any"  #: library calls are allowed, their share is reported
 
 
+class Reach(StrEnum):
+    """What device code a candidate's process can run beside its own, on a GPU."""
+
+    OWN = "own"  #: PyTorch's that copies, fills, concatenates, counts or draws random numbers
+    SIMPLE = "simple"  #: all of PyTorch's that works element by element or reduces
+    ALL = "all"
+
+
 class RuleSet(StrEnum):
     """By whose contract a candidate is judged. Clocks, ownership, confinement and limits are the same under both."""
 
@@ -120,6 +128,8 @@ class Work(Record):
     allowed_seconds: float | None = None
     source: str  #: the witness: "kineto", "instruction pointers sampled from outside"
     kernels: tuple[str, ...] = ()  #: the longest ones that are not the candidate's
+    reach: Reach | None = None  #: of the process that told it, on a GPU in track `own`; `None`: nobody asked
+    missed: str | None = None  #: how the candidate failed with less in reach
 
     @property
     def own_share(self) -> float | None:

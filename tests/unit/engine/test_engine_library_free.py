@@ -8,8 +8,7 @@ import pytest
 from support.isolation import runner_layers, surveyed
 
 from hkbench.engine.library_free import LibraryFreeRunners
-from hkbench.evaluation.reach import Reach
-from hkbench.records import DeviceKind, EvaluationSettings, Isolation, Track
+from hkbench.records import DeviceKind, EvaluationSettings, Isolation, Reach, Track
 from hkbench.sandbox.cage import NAMESPACES
 from hkbench.sandbox.environment import kept_environment
 

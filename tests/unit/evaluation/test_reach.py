@@ -5,9 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.run_folder import ISOLATED
 
-from hkbench.evaluation.reach import Reach, missed, not_own_there, wider
-from hkbench.records import Failure, FailureKind, Stage
+from hkbench.evaluation.job import EvaluateJob
+from hkbench.evaluation.reach import missed, not_own_there, wider, with_reach
+from hkbench.profile.ownership import not_own, ownership
+from hkbench.records import (
+    DeviceKind,
+    EvaluationSettings,
+    Failure,
+    FailureKind,
+    Ownership,
+    Problem,
+    Reach,
+    SizeSet,
+    Stage,
+    Track,
+    Work,
+)
 
 NO_KERNEL = "torch.AcceleratorError: CUDA error: no kernel image is available for execution on the device"
 NO_CUBLAS = "RuntimeError: CUDA error: <unknown> when calling `cublasCreate(handle)`"
@@ -68,3 +83,55 @@ def test_what_it_missed_is_said_by_its_first_line() -> None:
     said = missed(failure(f"{NO_CUBLAS}\nand more"))
     assert NO_CUBLAS in said
     assert "more" not in said
+
+
+TRACED = Work(own=1.0, pytorch=0.0, library=0.0, unexplained=0.5, source="kineto")
+
+
+def job(reach: Reach, message: str | None = None, because: str | None = None, track: Track = Track.OWN) -> EvaluateJob:
+    return EvaluateJob(
+        problem=Problem(number=1, name="1_A", level=1, path=Path("1_A"), source="", sha256="0" * 64),
+        code="code.py",
+        folder="/nowhere",
+        backend="triton",
+        device=DeviceKind.CUDA,
+        sizes=SizeSet.FULL,
+        settings=EvaluationSettings(track=track),
+        isolation=ISOLATED,
+        reach=reach,
+        missed=None if message is None else failure(message),
+        all_because=because,
+    )
+
+
+def test_with_nothing_in_reach_it_is_own_however_much_the_trace_leaves_out() -> None:
+    work = with_reach(TRACED, job(Reach.OWN))
+    assert work is not None
+    assert (work.unexplained, ownership(work)) == (0.0, Ownership.OWN)
+
+
+def test_who_needs_a_library_is_not_own_whatever_its_trace_says() -> None:
+    for traced in (TRACED.model_copy(update={"unexplained": 0.0}), None):
+        work = with_reach(traced, job(Reach.ALL, NO_CUBLAS))
+        assert work is not None
+        assert NO_CUBLAS in (not_own(work) or "")
+        assert ownership(work) is Ownership.NOT_OWN
+
+
+def test_what_it_needs_of_pytorch_s_simple_kernels_leaves_it_open() -> None:
+    work = with_reach(TRACED.model_copy(update={"unexplained": 0.0}), job(Reach.SIMPLE, NO_KERNEL))
+    assert work is not None
+    assert ownership(work) is Ownership.NOT_ESTABLISHED
+
+
+def test_a_machine_that_cannot_take_libraries_away_refuses_nobody_for_that() -> None:
+    work = with_reach(
+        TRACED.model_copy(update={"unexplained": 0.0}), job(Reach.ALL, NO_KERNEL, because="there is no mount namespace")
+    )
+    assert work is not None
+    assert ownership(work) is Ownership.NOT_ESTABLISHED
+
+
+def test_where_nobody_asks_the_trace_is_believed() -> None:
+    assert with_reach(TRACED, job(Reach.ALL, because="in track `any`", track=Track.ANY)) is TRACED
+    assert with_reach(None, job(Reach.OWN)) is None

@@ -10,16 +10,17 @@ import pytest
 
 from hkbench.backends.language import defined_kernels
 from hkbench.profile import names
+from hkbench.profile.kernel_owner import kernel_owner
 from hkbench.profile.names import BuildFolder, Built, base, qualified, triton_origin
 from hkbench.profile.ownership import (
     device_work,
     judgement,
-    kernel_owner,
     object_owner,
     operator_share,
+    ownership,
     unexplained,
 )
-from hkbench.records import Owner, Rule, Track, Work
+from hkbench.records import Owner, Ownership, Reach, Rule, Track, Work
 
 SOURCE = '''
 import torch, triton
@@ -450,6 +451,27 @@ def test_a_library_is_not_hidden_by_a_kernel_that_waits(
     reason = judgement(work, Track.OWN)
     assert (reason is None) is passes, work
     assert passes or (reason is not None and Rule.OWN_KERNELS in reason and work.foreign_seconds is not None)
+
+
+WHOLLY_OWN = Work(own=1.0, pytorch=0.0, library=0.0, source="kineto")
+
+
+@pytest.mark.parametrize(
+    ("reach", "missed", "expected"),
+    [
+        (None, None, Ownership.OWN),
+        (Reach.OWN, None, Ownership.OWN),
+        (Reach.SIMPLE, "runtime_error", Ownership.NOT_ESTABLISHED),
+        (Reach.ALL, None, Ownership.NOT_ESTABLISHED),
+        (Reach.ALL, "runtime_error", Ownership.NOT_OWN),
+    ],
+)
+def test_a_trace_is_believed_where_nothing_else_was_in_reach(
+    reach: Reach | None, missed: str | None, expected: Ownership
+) -> None:
+    work = WHOLLY_OWN.model_copy(update={"reach": reach, "missed": missed})
+    assert ownership(work) is expected
+    assert (judgement(work, Track.OWN) is None) == (expected is not Ownership.NOT_OWN)
 
 
 def test_the_share_of_operators_that_work() -> None:
