@@ -30,6 +30,12 @@ _MATHEMATICS = re.compile(
     r"lib(?:cublas|cublasLt|nvblas|cudnn\w*|cufftw?|cusparse|cusparseLt|cusolver|cusolverMg|cutensor\w*|cudss|npp\w*)"
     r"(?:_static\w*)?\.(so[.\d]*|a)"
 )
+#: The compiler by which PyTorch makes kernels of its own while it runs.
+_COMPILER = re.compile(r"libnvrtc[\w.-]*\.(so[.\d]*|a)")
+#: What generates code in a folder `torch/_inductor`, and what was compiled of it. Without these `torch.compile` fails;
+#: what custom operators import of the folder works.
+_INDUCTOR = "torch/_inductor"
+_GENERATORS = ("codegen", "kernel", "__pycache__", "compile_fx.py", "graph.py", "lowering.py", "scheduler.py", "ir.py")
 _ELSEWHERE = ("/proc", "/sys", "/dev")
 #: Kernels by parts of their mangled names: those that `profile/ownership.py` calls housekeeping, and those that draw
 #: numbers or count, which constructors call. A translation unit stays if it holds no others.
@@ -39,7 +45,7 @@ _KEPT = re.compile(
 )
 #: Sections that the dynamic loader needs; of a library whose functions fail all others are zeros.
 _LOADED = re.compile(
-    r"\.(?:dyn(?:sym|str|amic)|(?:gnu\.)?hash|gnu\.version(?:_[rd])?|rel[ar]?\w*\.\w+|(?:init|fini)(?:_array)?"
+    r"\.(?:dyn(?:sym|str|amic)|(?:gnu\.)?hash|gnu\.version(?:_[rd])?|rel[ar]?\w*\.\w+|(?:init|fini)_array"
     r"|plt[.\w]*|got[.\w]*|note[.\w-]*|relr\.dyn)"
 )
 _SIMPLE = re.compile(_KEPT.pattern + r"|elementwise_kernel|reduce_kernel|cub\w*EmptyKernel")
@@ -57,18 +63,36 @@ def replaced_files(roots: Iterable[str], store: Path, simple: bool = False) -> d
         OSError: a copy cannot be written.
     """
     store.mkdir(parents=True, exist_ok=True)
-    kept = _SIMPLE if simple else _KEPT
-    return {str(path): str(copy) for path in _libraries(roots) if (copy := _copy(path, store, kept)) is not None}
+    kept, failing = (_SIMPLE, (_MATHEMATICS,)) if simple else (_KEPT, (_MATHEMATICS, _COMPILER))
+    replaced: dict[str, str] = {}
+    for path in _libraries(roots):
+        if path.is_dir():
+            replaced |= _empty(path, store)
+        else:
+            copy = _copy(path, store, kept, any(names.fullmatch(path.name) for names in failing))
+            replaced |= {} if copy is None else {str(path): str(copy)}
+    return replaced
 
 
 def _libraries(roots: Iterable[str]) -> Iterator[Path]:
-    """Yield the shared and static libraries, each name of a file for itself."""
+    """Yield the shared and static libraries, each name of a file for itself, and the folders of Inductors."""
     seen: set[Path] = set()
     for root in {Path(root).resolve() for root in roots if root not in _ELSEWHERE}:
         for folder, _, names in os.walk(root):
             paths = {Path(folder, name) for name in names if ".so" in name or name.endswith(".a")} - seen
+            yield from (path for path in sorted(paths) if not path.is_symlink() and _is_large(path))
             seen |= paths
-            yield from (path for path in paths if not path.is_symlink() and _is_large(path))
+            if folder.endswith(_INDUCTOR):
+                yield Path(folder)
+
+
+def _empty(inductor: Path, store: Path) -> dict[str, str]:
+    """Return what generates code in an installed Inductor -> an empty file or folder."""
+    folder, file = store / "empty", store / "empty.py"
+    folder.mkdir(exist_ok=True)
+    file.touch()
+    found = (path for name in _GENERATORS if (path := inductor / name).exists())
+    return {str(path): str(folder if path.is_dir() else file) for path in found}
 
 
 def _is_large(path: Path) -> bool:
@@ -78,10 +102,9 @@ def _is_large(path: Path) -> bool:
         return False
 
 
-def _copy(path: Path, store: Path, kept: re.Pattern[str]) -> Path | None:
-    """Return the copy of a library; None: it stays as it is."""
-    mathematics = _MATHEMATICS.fullmatch(path.name) is not None
-    if path.suffix == ".a" and not mathematics:
+def _copy(path: Path, store: Path, kept: re.Pattern[str], fails: bool) -> Path | None:
+    """Return the copy of a library, of which all functions are to fail if it `fails`; None: it stays as it is."""
+    if path.suffix == ".a" and not fails:
         return None
     with path.open("rb") as file:
         content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -89,14 +112,14 @@ def _copy(path: Path, store: Path, kept: re.Pattern[str]) -> Path | None:
         section = elf.sections(content).get(fatbin.SECTION)
     except struct.error:
         return None  # cut: nobody can load it
-    if section is None and not mathematics:
+    if section is None and not fails:
         return None
-    state, pattern = path.stat(), "" if mathematics else kept.pattern
+    state, pattern = path.stat(), "" if fails else kept.pattern
     described = repr((_VERSION, pattern, str(path), state.st_size, state.st_mtime_ns))
     copy = store / hashlib.sha256(described.encode()).hexdigest()
     if not copy.exists():
         try:
-            parts = _failing(content) if mathematics else _without_kernels(content, section, kept)
+            parts = _failing(content) if fails else _without_kernels(content, section, kept)
             _write(copy, 0 if path.suffix == ".a" else len(content), parts)
         except fatbin.UnknownFormat as error:
             raise fatbin.UnknownFormat(f"{path}: {error}") from error
@@ -144,8 +167,10 @@ def _failing(content: mmap.mmap) -> Iterator[tuple[int, bytes | memoryview]]:
             yield section.offset, whole[section.offset : section.offset + section.size]
     if ".text" not in sections:
         raise fatbin.UnknownFormat("there is no section `.text`")
-    code = sections[".text"]
-    yield code.offset, _returning(code, sections.get(".rodata", code).address)
+    zeros = sections.get(".rodata", sections[".text"]).address
+    for name in (".text", ".init", ".fini"):  # the last two are functions that call others at any place
+        if name in sections:
+            yield sections[name].offset, _returning(sections[name], zeros)
 
 
 def _returning(code: elf.Section, zeros: int) -> bytes:
@@ -154,7 +179,7 @@ def _returning(code: elf.Section, zeros: int) -> bytes:
     The result is the address of zeros in the file's memory: as a status it is an error that nobody knows, as a text it
     is empty.
     """
-    count = code.size // _SLOT
+    count = -(-code.size // _SLOT)  # what stands behind the section is padding, or written later
     if os.uname().machine == "aarch64":
         return struct.pack("<II", 0x10000000, 0xD65F03C0) * count  # adr x0, here (its first byte is zero); ret
     words = np.zeros(count, np.dtype([("lea", "S3"), ("by", "<i4"), ("ret", "u1")]))

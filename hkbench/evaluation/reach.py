@@ -16,8 +16,8 @@ from hkbench.records import Failure, FailureKind, Reach, Track, Work
 
 #: What a process says that misses PyTorch's kernels, and what one says, or a text names, that calls a library. Who says
 #: so for no reason gains nothing.
-_PYTORCH = re.compile(r"no kernel image is available|device kernel image is invalid")
-_LIBRARIES = re.compile(r"cu(?:blas|dnn|fft|sparse|solver|tensor)", re.IGNORECASE)
+_PYTORCH = re.compile(r"no kernel image is available|device kernel image is invalid|NVRTC")
+_LIBRARIES = re.compile(r"cu(?:blas|dnn|fft|sparse|solver|tensor)|_inductor|torch\.compile\b", re.IGNORECASE)
 
 
 def wider(reach: Reach, failure: Failure | None, code: Path) -> Reach | None:

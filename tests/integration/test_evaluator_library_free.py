@@ -80,6 +80,41 @@ async def test_who_misses_libraries_is_judged_with_them(
     assert len(verdict.trials) == 2  # all right: whose work it was is asked after them
 
 
+@pytest.mark.slow
+async def test_torch_compile_is_what_a_candidate_misses(
+    evaluator: LocalEvaluator, affine: Problem, tmp_path: Path
+) -> None:
+    steps: list[str] = []
+    code = candidate_file(tmp_path, forward("return torch.compile(lambda y: 2.0 * y + 1.0)(x)"))
+    result = await evaluator.evaluate(
+        affine, code, tmp_path / "build", "cpp", lambda stage, _device: steps.append(stage.value)
+    )
+    assert result.verdict is not None and len(result.verdict.trials) == 2
+    assert steps.count("parse") == 2
+
+
+async def test_a_custom_operator_needs_no_compiler(evaluator: LocalEvaluator, affine: Problem, tmp_path: Path) -> None:
+    source = """
+import torch
+from torch import nn
+
+@torch.library.custom_op("library_free::affine", mutates_args=())
+def affine(x: torch.Tensor) -> torch.Tensor:
+    return 2.0 * x + 1.0
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return affine(x)
+"""
+    steps: list[str] = []
+    code = candidate_file(tmp_path, source)
+    result = await evaluator.evaluate(
+        affine, code, tmp_path / "build", "cpp", lambda stage, _device: steps.append(stage.value)
+    )
+    assert result.verdict is not None and len(result.verdict.trials) == 2
+    assert steps.count("parse") == 1
+
+
 async def test_who_fails_for_another_reason_is_judged_once(
     evaluator: LocalEvaluator, affine: Problem, tmp_path: Path
 ) -> None:

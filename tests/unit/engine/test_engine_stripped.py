@@ -76,6 +76,24 @@ def test_an_archive_of_mathematics_is_empty(folder: Path, tmp_path: Path) -> Non
     assert Path(copy).read_bytes() == b"!<arch>\n"
 
 
+def test_the_compiler_of_pytorch_fails_but_where_simple_kernels_are_asked_for(folder: Path, tmp_path: Path) -> None:
+    path = library(folder / "libnvrtc.so.13", 'extern "C" int nvrtcVersion(int*, int*) { return 0; }')
+    copy = ctypes.CDLL(replaced_files([str(folder)], tmp_path / "store")[str(path)])
+    assert copy.nvrtcVersion(None, None) != 0
+    assert replaced_files([str(folder)], tmp_path / "store", simple=True) == {}
+
+
+def test_what_generates_code_is_empty_and_the_rest_of_inductor_stays(folder: Path, tmp_path: Path) -> None:
+    inductor = folder / "torch" / "_inductor"
+    (inductor / "codegen").mkdir(parents=True)
+    for name in ("codegen/triton.py", "graph.py", "config.py"):
+        (inductor / name).write_text("text = 1")
+    replaced = replaced_files([str(folder)], tmp_path / "store")
+    assert set(replaced) == {str(inductor / "codegen"), str(inductor / "graph.py")}
+    assert list(Path(replaced[str(inductor / "codegen")]).iterdir()) == []
+    assert Path(replaced[str(inductor / "graph.py")]).read_text() == ""
+
+
 def test_other_libraries_stay_as_they_are(folder: Path, tmp_path: Path) -> None:
     library(folder / "libcudart.so.13", 'extern "C" int cudaFree(void*) { return 0; }')
     (folder / "libcudart_static.a").write_bytes(b"!<arch>\n" + bytes(1 << 17))

@@ -48,6 +48,8 @@ def code(tmp_path: Path) -> Path:
         (Reach.ALL, NO_KERNEL, None),
         (Reach.OWN, NO_CUBLAS, Reach.ALL),
         (Reach.SIMPLE, NO_CUBLAS, Reach.ALL),
+        (Reach.OWN, "RuntimeError: CUDA NVRTC error:", Reach.SIMPLE),
+        (Reach.OWN, "ModuleNotFoundError: No module named 'torch._inductor.codegen.common'", Reach.ALL),
         (Reach.OWN, OTHER, None),
     ],
 )
