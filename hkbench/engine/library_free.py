@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
+import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hkbench.device_kinds import model_of
@@ -18,7 +21,13 @@ from hkbench.sandbox.cage import NAMESPACES
 from hkbench.sandbox.client import ForkServer, ForkServerLost
 from hkbench.sandbox.environment import readable_paths
 
-_NVIDIA = Path("/dev/nvidiactl")
+CHECK_SECONDS = 120.0
+_CHECK = "hkbench.runner.library_check"
+_NVIDIA, _DRIVER = Path("/dev/nvidiactl"), Path("/proc/driver/nvidia/version")
+
+
+class _NotUsable(Exception):
+    """The device does not work with the copies, or computes in spite of them."""
 
 
 class LibraryFreeRunners:
@@ -27,6 +36,7 @@ class LibraryFreeRunners:
     def __init__(self, settings: EvaluationSettings) -> None:
         self._track = settings.track
         self._environment: dict[str, str] = {}
+        self._device = ""
         self._servers: dict[Reach, ForkServer] = {}
         self._starting: dict[Reach, asyncio.Task[None]] = {}
         #: Why all libraries are within reach; None: they are not.
@@ -69,17 +79,45 @@ class LibraryFreeRunners:
             with tempfile.NamedTemporaryFile("w", dir=store, suffix=".json") as places:
                 json.dump(replaced, places)
                 places.flush()
-                server.start(overlay.words(Path(places.name)))
+                words = overlay.words(Path(places.name))
+                if reach is Reach.OWN:
+                    await self._check(words, store / f"{_described(replaced)}.checked")
+                server.start(words)
                 self._servers[reach] = server
                 await asyncio.to_thread(server.wait_ready)
             await asyncio.to_thread(forget_unused, store)
-        except (UnknownFormat, OSError, ForkServerLost) as error:
+        except (UnknownFormat, OSError, ForkServerLost, _NotUsable) as error:
             self.reason = f"libraries could not be replaced: {error}"
+
+    async def _check(self, words: Sequence[str], passed: Path) -> None:
+        """Check once that the device works with these copies; the file `passed` is made when it does.
+
+        Raises:
+            _NotUsable: it does not.
+        """
+        if passed.exists():
+            passed.touch()
+            return
+        command = (*words, sys.executable, "-m", _CHECK, self._device)
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(*command, env=self._environment, stderr=pipe)
+        try:
+            async with asyncio.timeout(CHECK_SECONDS):
+                _, said = await process.communicate()
+        except TimeoutError as error:
+            process.kill()
+            await process.wait()
+            raise _NotUsable(f"with the copies {self._device} did nothing for {CHECK_SECONDS:g} s") from error
+        if process.returncode != 0:
+            lines = said.decode(errors="replace").strip().splitlines() or [f"exit code {process.returncode}"]
+            raise _NotUsable(f"with the copies on {self._device}: {lines[-1][:300]}")
+        passed.touch()
 
     def _why_none(self, kind: DeviceKind | None, isolation: Isolation) -> str | None:
         if kind is None:
             kind = DeviceKind.CUDA if _NVIDIA.exists() else DeviceKind.CPU
         model = model_of(kind)
+        self._device = model.torch_device(0)
         if not model.libraries_removable:
             return f"libraries cannot be kept from a process that uses {model.phrase}"
         if self._track is Track.ANY:
@@ -87,3 +125,9 @@ class LibraryFreeRunners:
         if not any(layer.startswith(NAMESPACES) for layer in isolation.layers):
             return "there is no mount namespace, in which libraries could be replaced"
         return None
+
+
+def _described(replaced: Mapping[str, str]) -> str:
+    """Return what stands for the copies and the driver that has to do with them."""
+    driver = _DRIVER.read_text() if _DRIVER.exists() else ""
+    return hashlib.sha256(f"{sorted(replaced.items())} {driver}".encode()).hexdigest()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from support.isolation import runner_layers, surveyed
 
+from hkbench.device_kinds import model_of
+from hkbench.engine import library_free
 from hkbench.engine.library_free import LibraryFreeRunners
 from hkbench.records import DeviceKind, EvaluationSettings, Isolation, Reach, Track
 from hkbench.sandbox.cage import NAMESPACES
@@ -39,6 +42,7 @@ async def test_where_there_are_none_all_is_within_reach(kind: DeviceKind, track:
 @needs_namespaces
 async def test_one_server_for_each_reach(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(library_free, "_CHECK", "this")  # there is no GPU here that could work with the copies
     runners = LibraryFreeRunners(EvaluationSettings())
     runners.start(DeviceKind.CUDA, HERE, kept_environment())
     try:
@@ -61,3 +65,29 @@ async def test_a_library_that_cannot_be_read_leaves_all_within_reach(
     assert await runners.least() is Reach.ALL
     assert "could not be replaced" in (runners.reason or "")
     await runners.close()
+
+
+@needs_namespaces
+async def test_a_device_that_does_not_work_with_the_copies_leaves_all_within_reach(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(
+        library_free, "model_of", lambda _kind: replace(model_of(DeviceKind.CPU), libraries_removable=True)
+    )
+    runners = LibraryFreeRunners(EvaluationSettings())
+    runners.start(DeviceKind.CUDA, HERE, kept_environment())
+    assert await runners.least() is Reach.ALL
+    assert "computes all the same" in (runners.reason or "")  # as the host does
+    await runners.close()
+
+
+@needs_namespaces
+async def test_that_it_works_is_checked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for check in ("this", "no.such.module"):
+        monkeypatch.setattr(library_free, "_CHECK", check)
+        runners = LibraryFreeRunners(EvaluationSettings())
+        runners.start(DeviceKind.CUDA, HERE, kept_environment())
+        assert await runners.least() is Reach.OWN
+        await runners.close()
