@@ -325,8 +325,8 @@ class LocalEvaluator:
 
     async def _with_reach(self, job: EvaluateJob, wanted: Reach) -> EvaluateJob:
         """Return the job with what its candidate can reach of libraries' device code, at least what is `wanted`."""
-        reach = await self._free.least(wanted)
-        return job.model_copy(update={"reach": reach, "all_because": self._free.reason})
+        reach, because = await self._free.least(wanted)
+        return job.model_copy(update={"reach": reach, "all_because": because})
 
     async def _judged(
         self, job: EvaluateJob, folder: Path, on_stage: OnStage, asked: float, on_step: OnStep

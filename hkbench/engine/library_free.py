@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import sys
@@ -39,21 +40,26 @@ class LibraryFreeRunners:
         self._device = ""
         self._servers: dict[Reach, ForkServer] = {}
         self._starting: dict[Reach, asyncio.Task[None]] = {}
-        #: Why all libraries are within reach; None: they are not.
-        self.reason: str | None = "no fork server for other runners was started"
+        #: Why all libraries are within reach of everybody; None: they are not.
+        self._reason: str | None = "no fork server for other runners was started"
+        self._failed: dict[Reach, str] = {}  # why there is no server for a reach
 
     def start(self, kind: DeviceKind | None, isolation: Isolation, environment: dict[str, str]) -> None:
         """Begin to start the first one. `kind`: of the device; None: the best that there is."""
         self._environment = environment | {WITHOUT_LIBRARIES: "1"}
-        self.reason = self._why_none(kind, isolation)
-        if self.reason is None:
+        self._reason = self._why_none(kind, isolation)
+        if self._reason is None:
             self._begin(Reach.OWN)
 
-    async def least(self, wanted: Reach = Reach.OWN) -> Reach:
-        """Return the reach that a candidate has at least; wait until its runners can be forked."""
-        if self.reason is None and wanted is not Reach.ALL:
-            await self._begin(wanted)
-        return wanted if self.reason is None else Reach.ALL
+    async def least(self, wanted: Reach) -> tuple[Reach, str | None]:
+        """Return what a candidate has in reach that is to have at least `wanted`, once its runners can be forked.
+
+        The second is why that is more, where the machine is the reason.
+        """
+        if wanted is not Reach.ALL and self._reason is None:
+            await asyncio.shield(self._begin(wanted))  # others wait for it too
+        because = self._reason or self._failed.get(wanted)
+        return (wanted, None) if because is None else (Reach.ALL, because)
 
     def server(self, reach: Reach) -> ForkServer:
         """Return the fork server of runners with a reach that `least` has returned."""
@@ -62,7 +68,9 @@ class LibraryFreeRunners:
     async def close(self) -> None:
         """End the servers."""
         for starting in self._starting.values():
-            await starting
+            starting.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await starting
         for server in self._servers.values():
             await asyncio.to_thread(server.close)
 
@@ -87,7 +95,7 @@ class LibraryFreeRunners:
                 await asyncio.to_thread(server.wait_ready)
             await asyncio.to_thread(forget_unused, store)
         except (UnknownFormat, OSError, ForkServerLost, _NotUsable) as error:
-            self.reason = f"libraries could not be replaced: {error}"
+            self._failed[reach] = f"libraries could not be replaced: {error}"
 
     async def _check(self, words: Sequence[str], passed: Path) -> None:
         """Check once that the device works with these copies; the file `passed` is made when it does.
@@ -105,9 +113,11 @@ class LibraryFreeRunners:
             async with asyncio.timeout(CHECK_SECONDS):
                 _, said = await process.communicate()
         except TimeoutError as error:
-            process.kill()
-            await process.wait()
             raise _NotUsable(f"with the copies {self._device} did nothing for {CHECK_SECONDS:g} s") from error
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
         if process.returncode != 0:
             lines = said.decode(errors="replace").strip().splitlines() or [f"exit code {process.returncode}"]
             raise _NotUsable(f"with the copies on {self._device}: {lines[-1][:300]}")

@@ -73,7 +73,11 @@ def _kernels(entries: memoryview) -> Iterator[str]:
         if kind == _MACHINE_CODE:
             begin = at + head
             code = _unpacked(entries[begin : begin + (size or padded)], flags, unpacked)
-            yield from (name[len(".text.") :] for name in elf.sections(code) if name.startswith(".text."))
+            try:
+                sections = elf.sections(code)
+            except struct.error as error:
+                raise UnknownFormat(f"the machine code of an entry is cut: {error}") from error
+            yield from (name[len(".text.") :] for name in sections if name.startswith(".text."))
         at += head + padded
 
 

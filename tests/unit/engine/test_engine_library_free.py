@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,8 +35,8 @@ needs_namespaces = pytest.mark.skipif(
 async def test_where_there_are_none_all_is_within_reach(kind: DeviceKind, track: Track, isolation: Isolation) -> None:
     runners = LibraryFreeRunners(EvaluationSettings(track=track))
     runners.start(kind, isolation, {})
-    assert await runners.least() is Reach.ALL
-    assert runners.reason
+    reach, because = await runners.least(Reach.OWN)
+    assert reach is Reach.ALL and because
     await runners.close()
 
 
@@ -46,9 +47,8 @@ async def test_one_server_for_each_reach(tmp_path: Path, monkeypatch: pytest.Mon
     runners = LibraryFreeRunners(EvaluationSettings())
     runners.start(DeviceKind.CUDA, HERE, kept_environment())
     try:
-        assert await runners.least() is Reach.OWN
-        assert await runners.least(Reach.SIMPLE) is Reach.SIMPLE
-        assert await runners.least(Reach.ALL) is Reach.ALL
+        for reach in Reach:
+            assert await runners.least(reach) == (reach, None)
         assert runners.server(Reach.OWN) is not runners.server(Reach.SIMPLE)
     finally:
         await runners.close()
@@ -62,8 +62,8 @@ async def test_a_library_that_cannot_be_read_leaves_all_within_reach(
     monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
     runners = LibraryFreeRunners(EvaluationSettings())
     runners.start(DeviceKind.CUDA, HERE.model_copy(update={"layers": (NAMESPACES,)}), kept_environment())
-    assert await runners.least() is Reach.ALL
-    assert "could not be replaced" in (runners.reason or "")
+    reach, because = await runners.least(Reach.OWN)
+    assert reach is Reach.ALL and "could not be replaced" in (because or "")
     await runners.close()
 
 
@@ -77,8 +77,8 @@ async def test_a_device_that_does_not_work_with_the_copies_leaves_all_within_rea
     )
     runners = LibraryFreeRunners(EvaluationSettings())
     runners.start(DeviceKind.CUDA, HERE, kept_environment())
-    assert await runners.least() is Reach.ALL
-    assert "computes all the same" in (runners.reason or "")  # as the host does
+    reach, because = await runners.least(Reach.OWN)
+    assert reach is Reach.ALL and "computes all the same" in (because or "")  # as the host does
     await runners.close()
 
 
@@ -89,5 +89,29 @@ async def test_that_it_works_is_checked_once(tmp_path: Path, monkeypatch: pytest
         monkeypatch.setattr(library_free, "_CHECK", check)
         runners = LibraryFreeRunners(EvaluationSettings())
         runners.start(DeviceKind.CUDA, HERE, kept_environment())
-        assert await runners.least() is Reach.OWN
+        assert await runners.least(Reach.OWN) == (Reach.OWN, None)
         await runners.close()
+
+
+@needs_namespaces
+async def test_one_who_does_not_wait_any_longer_keeps_nobody_else_from_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(library_free, "_CHECK", "this")
+    runners = LibraryFreeRunners(EvaluationSettings())
+    runners.start(DeviceKind.CUDA, HERE, kept_environment())
+    waits = asyncio.create_task(runners.least(Reach.OWN))
+    await asyncio.sleep(0)
+    waits.cancel()
+    assert await runners.least(Reach.OWN) == (Reach.OWN, None)
+    await runners.close()
+
+
+@needs_namespaces
+async def test_whoever_ends_at_once_leaves_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    runners = LibraryFreeRunners(EvaluationSettings())
+    runners.start(DeviceKind.CUDA, HERE, kept_environment())
+    await asyncio.sleep(0.5)
+    await runners.close()
