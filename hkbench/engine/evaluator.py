@@ -110,8 +110,8 @@ class LocalEvaluator:
         self._served: dict[BackendName, Provision] = {}  # backends whose candidates have all they need
         own = BRIEF_SPIN | STEADY_MALLOC | ({"HOME": os.environ["HOME"]} if "HOME" in os.environ else {})
         self._workers = ForkServer("hkbench.evaluation.worker", kept_environment() | own)
-        self._runners_own = kept_environment() | STEADY_MALLOC | QUIET_KINETO
-        self._runners = ForkServer("hkbench.runner.main", self._runners_own)
+        self._runner_environment = kept_environment() | STEADY_MALLOC | QUIET_KINETO
+        self._runners = ForkServer("hkbench.runner.main", self._runner_environment)
         self._free = LibraryFreeRunners(settings)
         self._memory = int((settings.memory_gib or 0) * GIB) or int(MEMORY_SHARE * psutil.virtual_memory().total)
         self._locks = DeviceLocks()
@@ -125,7 +125,7 @@ class LocalEvaluator:
             self.isolation = await survey()
             require(self.isolation, self._settings.require_isolation)
             self._runners.start(prefix(self.isolation))
-            self._free.start(self._kind, self.isolation, self._runners_own)
+            self._free.start(self._kind, self.isolation, self._runner_environment)
             await asyncio.gather(
                 asyncio.to_thread(self._workers.wait_ready), asyncio.to_thread(self._runners.wait_ready)
             )

@@ -43,7 +43,8 @@ def not_own_there(failure: Failure, reach: Reach) -> Failure:
 
 def missed(failure: Failure) -> str:
     """Say in a line how a candidate failed."""
-    return f"{failure.kind}, {failure.message.splitlines()[0][:200]}"
+    first, *_ = failure.message.splitlines() or [""]
+    return f"{failure.kind}, {first[:200]}"
 
 
 def with_reach(work: Work | None, job: EvaluateJob) -> Work | None:

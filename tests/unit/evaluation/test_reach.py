@@ -85,6 +85,7 @@ def test_what_it_missed_is_said_by_its_first_line() -> None:
     said = missed(failure(f"{NO_CUBLAS}\nand more"))
     assert NO_CUBLAS in said
     assert "more" not in said
+    assert missed(failure("")) == "runtime_error, "
 
 
 TRACED = Work(own=1.0, pytorch=0.0, library=0.0, unexplained=0.5, source="kineto")
