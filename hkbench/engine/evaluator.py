@@ -125,7 +125,8 @@ class LocalEvaluator:
             self.isolation = await survey()
             require(self.isolation, self._settings.require_isolation)
             self._runners.start(prefix(self.isolation))
-            self._free.start(self._kind, self.isolation, self._runner_environment)
+            early = self._prepares or self._kind is not None  # else perhaps nobody asks but which devices there are
+            self._free.start(self._kind, self.isolation, self._runner_environment, early)
             await asyncio.gather(
                 asyncio.to_thread(self._workers.wait_ready), asyncio.to_thread(self._runners.wait_ready)
             )

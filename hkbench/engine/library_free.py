@@ -44,11 +44,14 @@ class LibraryFreeRunners:
         self._reason: str | None = "no fork server for other runners was started"
         self._failed: dict[Reach, str] = {}  # why there is no server for a reach
 
-    def start(self, kind: DeviceKind | None, isolation: Isolation, environment: dict[str, str]) -> None:
-        """Begin to start the first one. `kind`: of the device; None: the best that there is."""
+    def start(self, kind: DeviceKind | None, isolation: Isolation, environment: dict[str, str], early: bool) -> None:
+        """Begin to start the first one, if `early`; else it is started for the first candidate.
+
+        `kind`: of the device; None: the best that there is.
+        """
         self._environment = environment | {WITHOUT_LIBRARIES: "1"}
         self._reason = self._why_none(kind, isolation)
-        if self._reason is None:
+        if self._reason is None and early:
             self._begin(Reach.OWN)
 
     async def least(self, wanted: Reach) -> tuple[Reach, str | None]:
