@@ -317,17 +317,12 @@ class LocalEvaluator:
             gpu=self._gpu,
         )
         if build_only is None:
-            job = await self._with_reach(job, Reach.OWN)
+            job = await self._free.with_reach(job, Reach.OWN)
         found = await self._judged(job, folder, on_stage, asked, on_step)
         while found.verdict and (more := wider(job.reach, found.verdict.failure, code)) is not None:
-            job = await self._with_reach(job.model_copy(update={"missed": found.verdict.failure}), more)
+            job = await self._free.with_reach(job.model_copy(update={"missed": found.verdict.failure}), more)
             found = await self._judged(job, folder, on_stage, asked, on_step)
         return found
-
-    async def _with_reach(self, job: EvaluateJob, wanted: Reach) -> EvaluateJob:
-        """Return the job with what its candidate can reach of libraries' device code, at least what is `wanted`."""
-        reach, because = await self._free.least(wanted)
-        return job.model_copy(update={"reach": reach, "all_because": because})
 
     async def _judged(
         self, job: EvaluateJob, folder: Path, on_stage: OnStage, asked: float, on_step: OnStep

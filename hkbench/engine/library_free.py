@@ -13,6 +13,7 @@ from pathlib import Path
 
 from hkbench.device_kinds import model_of
 from hkbench.engine.stripped import forget_unused, replaced_files
+from hkbench.evaluation.job import EvaluateJob
 from hkbench.fastbuild.pch_cache import default_root
 from hkbench.profile.fatbin import UnknownFormat
 from hkbench.protocol.constants import WITHOUT_LIBRARIES
@@ -63,6 +64,11 @@ class LibraryFreeRunners:
             await asyncio.shield(self._begin(wanted))  # others wait for it too
         because = self._reason or self._failed.get(wanted)
         return (wanted, None) if because is None else (Reach.ALL, because)
+
+    async def with_reach(self, job: EvaluateJob, wanted: Reach) -> EvaluateJob:
+        """Return the job with what `least` says of it."""
+        reach, because = await self.least(wanted)
+        return job.model_copy(update={"reach": reach, "all_because": because})
 
     def server(self, reach: Reach) -> ForkServer:
         """Return the fork server of runners with a reach that `least` has returned."""
