@@ -36,5 +36,6 @@ ROCM = DeviceModel(
     counters={**AMD_WORK, **AMD_MATRIX, **AMD_VECTOR},
     gauge="hkbench.drivers.amd:AmdSmi",
     lists_devices="rocminfo",
+    libraries_removable=True,
     build_targets=lambda arch: {"PYTORCH_ROCM_ARCH": arch},
 )

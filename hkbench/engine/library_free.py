@@ -25,7 +25,8 @@ from hkbench.sandbox.environment import readable_paths
 
 CHECK_SECONDS = 120.0
 _CHECK = "hkbench.runner.library_check"
-_NVIDIA, _DRIVER = Path("/dev/nvidiactl"), Path("/proc/driver/nvidia/version")
+_DEVICE_FILES = {DeviceKind.CUDA: Path("/dev/nvidiactl"), DeviceKind.ROCM: Path("/dev/kfd")}
+_DRIVERS = (Path("/proc/driver/nvidia/version"), Path("/sys/module/amdgpu/version"))
 
 
 class _NotUsable(Exception):
@@ -134,7 +135,8 @@ class LibraryFreeRunners:
 
     def _why_none(self, kind: DeviceKind | None, isolation: Isolation) -> str | None:
         if kind is None:
-            kind = DeviceKind.CUDA if _NVIDIA.exists() else DeviceKind.CPU
+            here = (kind for kind, file in _DEVICE_FILES.items() if file.exists())
+            kind = next(here, DeviceKind.CPU)
         model = model_of(kind)
         self._device = model.torch_device(0)
         if not model.libraries_removable:
@@ -148,5 +150,5 @@ class LibraryFreeRunners:
 
 def _described(replaced: Mapping[str, str]) -> str:
     """Return what stands for the copies and the driver that has to do with them."""
-    driver = _DRIVER.read_text() if _DRIVER.exists() else ""
-    return hashlib.sha256(f"{sorted(replaced.items())} {driver}".encode()).hexdigest()
+    drivers = [path.read_text() for path in _DRIVERS if path.exists()]
+    return hashlib.sha256(f"{sorted(replaced.items())} {drivers}".encode()).hexdigest()

@@ -15,23 +15,30 @@ import re
 import struct
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 
-from hkbench.profile import elf, fatbin
+from hkbench.profile import elf, fatbin, offload_bundle
 
+_READERS = {
+    fatbin.SECTION: (fatbin.containers, fatbin.emptied),
+    offload_bundle.SECTION: (offload_bundle.containers, offload_bundle.emptied),
+}
 _VERSION = 1  #: of the copies; another one makes them anew
 UNUSED_DAYS = 30
 _MIN_BYTES = 1 << 16  #: smaller libraries compute nothing on a GPU
 #: Libraries of mathematics: each of their functions is to fail, as they hold kernels in forms of their own too.
 _MATHEMATICS = re.compile(
-    r"lib(?:cublas|cublasLt|nvblas|cudnn\w*|cufftw?|cusparse|cusparseLt|cusolver|cusolverMg|cutensor\w*|cudss|npp\w*)"
-    r"(?:_static\w*)?\.(so[.\d]*|a)"
+    r"lib(?:cublas|cublasLt|nvblas|cudnn\w*|cufftw?|cusparse|cusparseLt|cusolver|cusolverMg|cutensor\w*|cudss|npp\w*"
+    r"|rocblas|hipblas|hipblaslt|MIOpen|rocfft|hipfftw?|rocsparse|hipsparse|hipsparselt|rocsolver|hipsolver|aotriton\w*"
+    r"|device_\w+_operations)(?:_static\w*)?\.(so[.\d]*|a)"
 )
+#: Folders in which such libraries keep kernels.
+_KERNELS = re.compile(r".*/(?:(?:rocblas|hipblaslt|hipsparselt)/library|aotriton\.images|miopen/db)")
 #: The compiler by which PyTorch makes kernels of its own while it runs.
-_COMPILER = re.compile(r"libnvrtc[\w.-]*\.(so[.\d]*|a)")
+_COMPILER = re.compile(r"lib(?:nv|hip)rtc[\w.-]*\.(so[.\d]*|a)")
 #: What generates code in a folder `torch/_inductor`, and what was compiled of it. Without these `torch.compile` fails;
 #: what custom operators import of the folder works.
 _INDUCTOR = "torch/_inductor"
@@ -75,23 +82,24 @@ def replaced_files(roots: Iterable[str], store: Path, simple: bool = False) -> d
 
 
 def _libraries(roots: Iterable[str]) -> Iterator[Path]:
-    """Yield the shared and static libraries, each name of a file for itself, and the folders of Inductors."""
+    """Yield the shared and static libraries, each name of a file for itself, and folders of kernels and Inductors."""
     seen: set[Path] = set()
     for root in {Path(root).resolve() for root in roots if root not in _ELSEWHERE}:
         for folder, _, names in os.walk(root):
             paths = {Path(folder, name) for name in names if ".so" in name or name.endswith(".a")} - seen
             yield from (path for path in sorted(paths) if not path.is_symlink() and _is_large(path))
             seen |= paths
-            if folder.endswith(_INDUCTOR):
+            if folder.endswith(_INDUCTOR) or _KERNELS.fullmatch(folder):
                 yield Path(folder)
 
 
-def _empty(inductor: Path, store: Path) -> dict[str, str]:
-    """Return what generates code in an installed Inductor -> an empty file or folder."""
+def _empty(place: Path, store: Path) -> dict[str, str]:
+    """Return a folder of kernels, or what generates code in an installed Inductor -> an empty file or folder."""
     folder, file = store / "empty", store / "empty.py"
     folder.mkdir(exist_ok=True)
     file.touch()
-    found = (path for name in _GENERATORS if (path := inductor / name).exists())
+    is_inductor = place.as_posix().endswith(_INDUCTOR)
+    found = (path for name in _GENERATORS if (path := place / name).exists()) if is_inductor else [place]
     return {str(path): str(folder if path.is_dir() else file) for path in found}
 
 
@@ -109,17 +117,17 @@ def _copy(path: Path, store: Path, kept: re.Pattern[str], fails: bool) -> Path |
     with path.open("rb") as file:
         content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     try:
-        section = elf.sections(content).get(fatbin.SECTION)
+        sections = elf.sections(content)
     except struct.error:
         return None  # cut: nobody can load it
-    if section is None and not fails:
+    if not fails and not _READERS.keys() & sections.keys():
         return None
     state, pattern = path.stat(), "" if fails else kept.pattern
     described = repr((_VERSION, pattern, str(path), state.st_size, state.st_mtime_ns))
     copy = store / hashlib.sha256(described.encode()).hexdigest()
     if not copy.exists():
         try:
-            parts = _failing(content) if fails else _without_kernels(content, section, kept)
+            parts = _failing(content) if fails else _without_kernels(content, sections, kept)
             _write(copy, 0 if path.suffix == ".a" else len(content), parts)
         except fatbin.UnknownFormat as error:
             raise fatbin.UnknownFormat(f"{path}: {error}") from error
@@ -141,18 +149,23 @@ def _write(copy: Path, size: int, parts: Iterable[tuple[int, bytes | memoryview]
 
 
 def _without_kernels(
-    content: mmap.mmap, section: elf.Section | None, kept: re.Pattern[str]
+    content: mmap.mmap, sections: Mapping[str, elf.Section], kept: re.Pattern[str]
 ) -> Iterator[tuple[int, memoryview]]:
     """Yield all of a library but the containers of device code that computes; of those the heads, with nothing in."""
-    assert section is not None
-    whole = memoryview(content)
-    device_code = whole[section.offset : section.offset + section.size]
-    yield 0, whole[: section.offset]
-    yield section.offset + section.size, whole[section.offset + section.size :]
-    for container in fatbin.containers(device_code):
-        stays = bool(container.kernels) and all(map(kept.search, container.kernels))
-        code = device_code[container.begin : container.end]
-        yield section.offset + container.begin, code if stays else memoryview(fatbin.emptied(code))
+    whole, at = memoryview(content), 0
+    for name, section in sorted(sections.items(), key=lambda item: item[1].offset):
+        if name not in _READERS:
+            continue
+        containers, emptied = _READERS[name]
+        device_code = whole[section.offset : section.offset + section.size]
+        for container in containers(device_code):
+            if container.kernels and all(map(kept.search, container.kernels)):
+                continue
+            begin, end = section.offset + container.begin, section.offset + container.end
+            yield at, whole[at:begin]
+            yield begin, memoryview(emptied(whole[begin:end]))
+            at = end
+    yield at, whole[at:]
 
 
 def _failing(content: mmap.mmap) -> Iterator[tuple[int, bytes | memoryview]]:

@@ -16,8 +16,12 @@ from hkbench.records import Failure, FailureKind, Reach, Track, Work
 
 #: What a process says that misses PyTorch's kernels, and what one says, or a text names, that calls a library. Who says
 #: so for no reason gains nothing.
-_PYTORCH = re.compile(r"no kernel image is available|device kernel image is invalid|NVRTC")
-_LIBRARIES = re.compile(r"cu(?:blas|dnn|fft|sparse|solver|tensor)|_inductor|torch\.compile\b", re.IGNORECASE)
+_PYTORCH = re.compile(
+    r"no kernel image is available|device kernel image is invalid|invalid device function|NVRTC|HIPRTC|hiprtc"
+)
+_LIBRARIES = re.compile(
+    r"(?:cu|roc|hip)(?:blas|dnn|fft|sparse|solver|tensor)|miopen|aotriton|_inductor|torch\.compile\b", re.IGNORECASE
+)
 
 
 def wider(reach: Reach, failure: Failure | None, code: Path) -> Reach | None:
@@ -25,6 +29,8 @@ def wider(reach: Reach, failure: Failure | None, code: Path) -> Reach | None:
     if failure is None or reach is Reach.ALL:
         return None
     said = _said(failure)
+    if failure.kind is FailureKind.CRASH:  # of a library that does nothing, what a function returns can be no address
+        return Reach.ALL
     if _LIBRARIES.search(said) or _LIBRARIES.search(code.read_text(errors="replace")):
         return Reach.ALL
     if _PYTORCH.search(said):

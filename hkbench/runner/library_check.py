@@ -20,8 +20,14 @@ def main(device: str) -> None:
         SystemExit: something computes there.
     """
     filled = torch.empty(16, device=device).fill_(3.0)
-    if filled.clone().half().tolist() != [3.0] * 16:
+    every = torch.empty(2, dtype=torch.int8, device=device).copy_(
+        filled.int()[::8]
+    )  # as protocol/device_stream.py does
+    if filled.clone().half().tolist() != [3.0] * 16 or every.tolist() != [3, 3]:
         sys.exit("copies are wrong")
+    if filled.is_cuda:
+        torch.cuda._sleep(1000)
+        torch.cuda.synchronize()
     for name, compute in _computing(filled):
         try:
             compute()

@@ -27,7 +27,6 @@ needs_namespaces = pytest.mark.skipif(
     ("kind", "track", "isolation"),
     [
         (DeviceKind.CPU, Track.OWN, HERE),
-        (DeviceKind.ROCM, Track.OWN, HERE),
         (DeviceKind.CUDA, Track.ANY, HERE),
         (DeviceKind.CUDA, Track.OWN, ALONE),
     ],

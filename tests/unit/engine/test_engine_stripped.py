@@ -83,6 +83,15 @@ def test_the_compiler_of_pytorch_fails_but_where_simple_kernels_are_asked_for(fo
     assert replaced_files([str(folder)], tmp_path / "store", simple=True) == {}
 
 
+def test_folders_in_which_libraries_keep_kernels_are_empty(folder: Path, tmp_path: Path) -> None:
+    for name in ("rocblas/library", "torch/lib/aotriton.images"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "kernels.co").write_text("code")
+    replaced = replaced_files([str(folder)], tmp_path / "store")
+    assert set(replaced) == {str(folder / "rocblas/library"), str(folder / "torch/lib/aotriton.images")}
+    assert all(list(Path(empty).iterdir()) == [] for empty in replaced.values())
+
+
 def test_what_generates_code_is_empty_and_the_rest_of_inductor_stays(folder: Path, tmp_path: Path) -> None:
     inductor = folder / "torch" / "_inductor"
     (inductor / "codegen").mkdir(parents=True)

@@ -57,6 +57,10 @@ def test_by_what_it_says(code: Path, reach: Reach, message: str, expected: Reach
     assert wider(reach, failure(message), code) is expected
 
 
+def test_who_crashes_may_have_called_what_does_nothing(code: Path) -> None:
+    assert wider(Reach.OWN, failure("died with SIGSEGV", FailureKind.CRASH), code) is Reach.ALL
+
+
 def test_by_what_the_compiler_says(code: Path) -> None:
     lacking = failure("the build failed", FailureKind.BUILD_ERROR, "undefined reference to `cublasCreate_v2'")
     assert wider(Reach.OWN, lacking, code) is Reach.ALL
