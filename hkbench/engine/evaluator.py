@@ -83,7 +83,7 @@ OnStep = Callable[[str], None]
 
 
 class LocalEvaluator:
-    """Use as an async context manager; `open` starts both fork servers at once (seconds, while torch is imported)."""
+    """Use as an async context manager; `open` starts the fork servers at once (seconds, while torch is imported)."""
 
     def __init__(
         self,
