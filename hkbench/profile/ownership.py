@@ -83,6 +83,7 @@ _OTHER_OBJECT = re.compile(
 )
 _ARITHMETIC = re.compile(r"/lib(?:m|mvec)[-.][^/]*$")
 _NO_FILE = re.compile(r"^$|^\[anon|^//anon|^anon|^/memfd:|^/dev/zero|^\[heap\]|^\[stack|^/SYSV")
+_SCRATCH = ("/dev/shm/", "/tmp/", "/var/tmp/")  # noqa: S108 - each candidate has its own, and nobody else sees its files
 _KERNEL = re.compile(r"^\[(?:vdso|vsyscall|kernel|kernel\.kallsyms|unknown)\]")
 #: PyTorch's bindings and its allocator, which compute nothing.
 _BINDING = re.compile(r"^(?:libtorch_python|libc10|libshm|_C\.|functorch)")
@@ -315,6 +316,8 @@ def object_owner(path: str, private_folder: str, built: Built, generates: bool =
         if made_by == "library":
             return Owner.LIBRARY
         return Owner.PYTORCH if made_by == "inductor" or "/torchinductor_" in path else Owner.CANDIDATE
+    if path.startswith(_SCRATCH) and not Path(path).exists():
+        return Owner.CANDIDATE
     if _NO_FILE.search(path):
         return Owner.LIBRARY if generates else Owner.CANDIDATE
     if path in _STANDING_FOR:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from hkbench.profile.names import BuildFolder
-from hkbench.profile.ownership import HIDDEN, MIN_SAMPLES, cpu_work, judgement, ownership
+from hkbench.profile.names import BuildFolder, Built
+from hkbench.profile.ownership import HIDDEN, MIN_SAMPLES, cpu_work, judgement, object_owner, ownership
 from hkbench.profile.sampled_code import COPIES, GENERATORS
-from hkbench.records import Ownership, Track
+from hkbench.records import Owner, Ownership, Track
 
 PRIVATE = "/tmp/run/private"
 EXTENSION = f"{PRIVATE}/build/ext.so"
@@ -118,3 +118,14 @@ def test_waiting_threads_alone_establish_nothing() -> None:
     assert ownership(more) is Ownership.NOT_OWN
     own = cpu_work(seen | {EXTENSION: 20.0}, 0.0, PRIVATE, ticks=ticks, seconds=(6e-2, 7e-2))
     assert ownership(own) is Ownership.OWN
+
+
+@pytest.mark.parametrize("folder", ["/dev/shm", "/tmp", "/var/tmp"])
+def test_what_lies_where_only_the_candidate_sees_it_is_its_own(folder: str) -> None:
+    assert object_owner(f"{folder}/tmpcqhidkq3/libsums.so", PRIVATE, Built()) is Owner.CANDIDATE
+
+
+def test_what_lies_there_for_everybody_is_a_library(tmp_path: Path) -> None:
+    installed = tmp_path / "libsums.so"
+    installed.touch()
+    assert object_owner(str(installed), PRIVATE, Built()) is Owner.LIBRARY
