@@ -2,7 +2,7 @@
 
 Whose kernels ran is told by the candidate's process, which can lie. Where its runner sees these copies instead of the
 libraries there is nothing to lie about: PyTorch has its kernels that copy, fill, concatenate and draw random numbers,
-and cuBLAS, cuDNN and their like answer each call with an error. Only NVIDIA's libraries are known here.
+and cuBLAS, cuDNN and their like, or rocBLAS and MIOpen, answer each call with an error.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import struct
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
-from hkbench.profile import elf, fatbin, offload_bundle
+from hkbench.fastbuild.pch_cache import UNUSED_DAYS
+from hkbench.profile import elf, fatbin
+from hkbench.profile.kernel_owner import HOUSEKEEPING
+from hkbench.toolchain import offload_bundle
 
-_READERS = {
-    fatbin.SECTION: (fatbin.containers, fatbin.emptied),
-    offload_bundle.SECTION: (offload_bundle.containers, offload_bundle.emptied),
-}
+_DESCRIPTOR = b".kd"  #: how the symbol of an AMD kernel's descriptor ends
 _VERSION = 1  #: of the copies; another one makes them anew
-UNUSED_DAYS = 30
 _MIN_BYTES = 1 << 16  #: smaller libraries compute nothing on a GPU
 #: Libraries of mathematics: each of their functions is to fail, as they hold kernels in forms of their own too.
 _MATHEMATICS = re.compile(
@@ -47,8 +47,8 @@ _ELSEWHERE = ("/proc", "/sys", "/dev")
 #: Kernels by parts of their mangled names: those that `profile/ownership.py` calls housekeeping, and those that draw
 #: numbers or count, which constructors call. A translation unit stays if it holds no others.
 _KEPT = re.compile(
-    r"FillFunctor|direct_copy_kernel|(?:bfloat16|float16|float8)_copy_kernel|CatArrayBatchedCopy|neg_conj_kernel"
-    r"|copy_device_to_device|spin_kernel|distribution_elementwise_grid_stride_kernel|elementwise_kernel_with_index"
+    HOUSEKEEPING.pattern + r"|neg_conj_kernel|spin_kernel|distribution_elementwise_grid_stride_kernel"
+    r"|elementwise_kernel_with_index"
 )
 #: Sections that the dynamic loader needs; of a library whose functions fail all others are zeros.
 _LOADED = re.compile(
@@ -127,7 +127,7 @@ def _copy(path: Path, store: Path, kept: re.Pattern[str], fails: bool) -> Path |
     copy = store / hashlib.sha256(described.encode()).hexdigest()
     if not copy.exists():
         try:
-            parts = _failing(content) if fails else _without_kernels(content, sections, kept)
+            parts = _failing(content, sections) if fails else _without_kernels(content, sections, kept)
             _write(copy, 0 if path.suffix == ".a" else len(content), parts)
         except fatbin.UnknownFormat as error:
             raise fatbin.UnknownFormat(f"{path}: {error}") from error
@@ -168,12 +168,40 @@ def _without_kernels(
     yield at, whole[at:]
 
 
-def _failing(content: mmap.mmap) -> Iterator[tuple[int, bytes | memoryview]]:
+def _bundles(section: memoryview) -> Iterator[fatbin.Container]:
+    """Read the bundles of AMD's code objects, in which each kernel has a descriptor."""
+    try:
+        for bundle in offload_bundle.bundles(section):
+            yield fatbin.Container(bundle.begin, bundle.end, frozenset(chain(*map(_described, bundle.code_objects))))
+    except offload_bundle.BadBundle as error:
+        raise fatbin.UnknownFormat(str(error)) from error
+
+
+def _described(code: memoryview) -> Iterator[str]:
+    """Yield the kernels of a code object, of which the host's is empty."""
+    try:
+        names = elf.sections(code).get(".dynstr")
+    except struct.error as error:
+        raise fatbin.UnknownFormat(f"a code object is cut: {error}") from error
+    symbols = [] if names is None else bytes(code[names.offset : names.offset + names.size]).split(b"\0")
+    for name in symbols:
+        if name.endswith(_DESCRIPTOR):
+            yield name.removesuffix(_DESCRIPTOR).decode(errors="replace")
+
+
+#: By the section that holds them: how containers of device code are read, and what one is in which there is nothing.
+_READERS = {
+    fatbin.SECTION: (fatbin.containers, fatbin.emptied),
+    offload_bundle.SECTION: (_bundles, offload_bundle.emptied),
+}
+
+
+def _failing(content: mmap.mmap, sections: Mapping[str, elf.Section]) -> Iterator[tuple[int, bytes | memoryview]]:
     """Yield what is left of a library whose functions do nothing but return an error, or of an archive of such."""
     if content[: len(_EMPTY_ARCHIVE)] == _EMPTY_ARCHIVE:
         yield 0, _EMPTY_ARCHIVE
         return
-    whole, sections = memoryview(content), elf.sections(content)
+    whole = memoryview(content)
     yield 0, whole[: elf.segments_end(content)]
     for name, section in sections.items():
         if section.in_file and _LOADED.fullmatch(name):

@@ -9,7 +9,7 @@ from hkbench.profile.names import Built, base, qualified
 from hkbench.records import Owner
 
 #: Kernels of PyTorch that only make, move or convert memory, and what the driver does itself.
-_HOUSEKEEPING = re.compile(
+HOUSEKEEPING = re.compile(
     r"FillFunctor|direct_copy_kernel|(?:bfloat16|float16|float8)_copy_kernel|CatArrayBatchedCopy|copy_device_to_device"
 )
 _DRIVER = re.compile(r"^Mem(?:cpy|set) |^__amd_rocclr_")
@@ -68,7 +68,7 @@ def kernel_owner(name: str, kind: str, defined: frozenset[str], built: Built) ->
     if not compiled and (_INDUCTOR.search(identifier) or _JITERATED.search(identifier)):
         return Owner.PYTORCH  # a kernel of that name stands in the text, and no build left it
     known = _known_owner(name)
-    if known is Owner.PYTORCH and _HOUSEKEEPING.search(name):
+    if known is Owner.PYTORCH and HOUSEKEEPING.search(name):
         return Owner.UNKNOWN
     if known is not None:
         return known

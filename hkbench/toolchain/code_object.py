@@ -8,21 +8,17 @@ A code object is an ELF file with a note of metadata (LLVM's AMDGPUUsage, "Code 
 from __future__ import annotations
 
 import re
-import struct
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from hkbench.toolchain.hip import HipToolchain
+from hkbench.toolchain.offload_bundle import PACKED, SECTION as SECTION, BadBundle, images_at, next_bundle
 from hkbench.toolchain.process import OUTPUT_LIMIT, run_tool
 
-SECTION = ".hip_fatbin"
-_MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
-_COMPRESSED = b"CCOB"
 # What follows is read from a candidate's library, which can hold anything: so much of it and no more.
 _ENTRIES_LIMIT = 64  # of all bundles: one an architecture and one for the host, for each translation unit
 _SECTION_LIMIT = 512 << 20  # bytes
-_NOT_FILLING = re.compile(rb"[^\0]")
 _TARGET = re.compile(r"hip(v4)?-amdgcn-amd-amdhsa-.*?-(?P<arch>gfx\w+)(:.*)?")
 _FIELD = re.compile(r"(?P<first>  - |    )\.(?P<key>\w+):\s+(?P<value>\S.*)")
 _NEXT_FREE_VGPR = re.compile(r"\.amdhsa_next_free_vgpr (\d+)")
@@ -128,41 +124,19 @@ def unbundled(content: bytes) -> list[tuple[str, bytes]]:
     entries: list[tuple[str, bytes]] = []
     begin = 0
     while begin < len(content):
-        if content.startswith(_COMPRESSED, begin):
+        if content.startswith(PACKED, begin):
             raise NotInspected("the device code is compressed (--offload-compress)")
-        if not content.startswith(_MAGIC, begin):
-            raise NotInspected(f"{SECTION} holds no Clang offload bundle")
-        found, end = _one_bundle(content, begin)
-        entries += found
+        try:
+            images, end = images_at(content, begin, _ENTRIES_LIMIT)
+        except BadBundle as error:
+            raise NotInspected(str(error)) from error
+        if not images:
+            raise NotInspected("an offload bundle claims 0 entries")
+        entries += [(image.target, content[image.begin : image.end]) for image in images]
         if len(entries) > _ENTRIES_LIMIT or sum(len(image) for _, image in entries) > len(content):
             raise NotInspected("the offload bundles hold more than their section")
-        following = _NOT_FILLING.search(content, end)  # bundles begin at multiples of 4096, filled up with zeros
-        begin = following.start() if following else len(content)
+        begin = next_bundle(content, end)
     return entries
-
-
-def _one_bundle(content: bytes, begin: int) -> tuple[list[tuple[str, bytes]], int]:
-    """Return the entries of the bundle at `begin`, and where it ends."""
-    try:
-        at = begin + len(_MAGIC)
-        (count,) = struct.unpack_from("<Q", content, at)
-        at += 8
-        if count == 0 or count > _ENTRIES_LIMIT:
-            raise NotInspected(f"an offload bundle claims {count} entries")
-        entries = []
-        end = at
-        for _ in range(count):
-            offset, size, length = struct.unpack_from("<QQQ", content, at)
-            at += 24
-            target = content[at : at + length].decode("ascii", "replace")
-            at += length
-            if begin + offset + size > len(content) or at > len(content):
-                raise NotInspected("an offload bundle is cut off")
-            entries.append((target, content[begin + offset : begin + offset + size]))
-            end = max(end, at, begin + offset + size)
-    except struct.error as error:
-        raise NotInspected("an offload bundle is cut off") from error
-    return entries, end
 
 
 def metadata(code_object: Path, tools: Tools) -> tuple[KernelMetadata, ...]:

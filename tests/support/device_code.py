@@ -1,4 +1,4 @@
-"""Device code as NVIDIA's compiler puts it into a file (hkbench/profile/fatbin.py), made by hand."""
+"""Device code as compilers put it into a file, made by hand: NVIDIA's containers, and Clang's bundles for AMD."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import struct
 import subprocess
 from pathlib import Path
 
+MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
 _ALIGNMENT = 8
 MACHINE_CODE = 2
 
@@ -20,6 +21,17 @@ def entry(code: bytes, flags: int = 0, unpacked: int = 0, kind: int = MACHINE_CO
 def container(*entries: bytes) -> bytes:
     """Return a container of these entries."""
     return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, sum(map(len, entries))) + b"".join(entries)
+
+
+def bundle(**images: bytes) -> bytes:
+    """Return an offload bundle with these images, target -> content, laid out one after the other."""
+    entries = list(images.items())
+    at = len(MAGIC) + 8 + sum(24 + len(target) for target, _ in entries)
+    header = MAGIC + struct.pack("<Q", len(entries))
+    for target, image in entries:
+        header += struct.pack("<QQQ", at, len(image), len(target)) + target.encode()
+        at += len(image)
+    return header + b"".join(image for _, image in entries)
 
 
 def kernels(folder: Path, *names: str) -> bytes:

@@ -5,26 +5,15 @@ from __future__ import annotations
 import struct
 
 import pytest
+from support.device_code import MAGIC, bundle
 
 from hkbench.toolchain.code_object import KernelMetadata, NotInspected, parse_metadata, unbundled
 
-MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
 DEVICE = "hipv4-amdgcn-amd-amdhsa--gfx942"
 
 
-def _bundle(**images: bytes) -> bytes:
-    """One bundle with these images, laid out one after the other."""
-    entries = list(images.items())
-    at = len(MAGIC) + 8 + sum(24 + len(target) for target, _ in entries)
-    header = MAGIC + struct.pack("<Q", len(entries))
-    for target, image in entries:
-        header += struct.pack("<QQQ", at, len(image), len(target)) + target.encode()
-        at += len(image)
-    return header + b"".join(image for _, image in entries)
-
-
 def test_bundles_that_follow_one_another_are_all_read() -> None:
-    first, second = _bundle(**{"host-x86_64": b"", DEVICE: b"one"}), _bundle(**{DEVICE: b"two"})
+    first, second = bundle(**{"host-x86_64": b"", DEVICE: b"one"}), bundle(**{DEVICE: b"two"})
     content = first + bytes(4096 - len(first)) + second
     assert unbundled(content) == [("host-x86_64", b""), (DEVICE, b"one"), (DEVICE, b"two")]
 
@@ -37,9 +26,9 @@ def test_bundles_that_follow_one_another_are_all_read() -> None:
         (MAGIC, "cut off"),
         (MAGIC + struct.pack("<Q", 1 << 60), "claims"),
         (MAGIC + struct.pack("<Q", 0), "claims"),
-        (_bundle(**{DEVICE: b"x"}) * 65, "more than their section"),
+        (bundle(**{DEVICE: b"x"}) * 65, "more than their section"),
         (MAGIC + struct.pack("<Q", 2) + struct.pack("<QQQ", 0, 80, 0) * 2, "more than their section"),
-        (_bundle(**{DEVICE: b"device code"})[:-1], "cut off"),
+        (bundle(**{DEVICE: b"device code"})[:-1], "cut off"),
     ],
 )
 def test_what_is_no_bundle_is_said(content: bytes, message: str) -> None:

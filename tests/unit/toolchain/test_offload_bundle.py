@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import subprocess
 import zlib
@@ -10,41 +11,18 @@ from pathlib import Path
 import pytest
 import zstandard
 from support.compilers import hip_or_skip
+from support.device_code import MAGIC, bundle
 
+from hkbench.engine.stripped import replaced_files
 from hkbench.profile import elf
-from hkbench.profile.fatbin import Container, UnknownFormat
-from hkbench.profile.offload_bundle import SECTION, containers, emptied
+from hkbench.toolchain.offload_bundle import SECTION, BadBundle, bundles, emptied
 
-MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
+BOTH = bundle(**{"host-x86_64": b"", "hipv4-gfx942": b"first", "hipv4-gfx950": b"second"})
 ZLIB, ZSTD = 0, 1
 COPIES = '#include <hip/hip_runtime.h>\nextern "C" __global__ void direct_copy_kernel_cuda(float* x) { x[0] = 1; }\n'
 COMPUTES = COPIES.replace("direct_copy_kernel_cuda", "gemm_kernel") + (
     'extern "C" __global__ void other_kernel(float* x) { x[1] = 2; }\n'
 )
-
-
-@pytest.fixture(scope="module")
-def code_object(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """A shared library with the symbols of two kernels' descriptors, linked for the host."""
-    folder = tmp_path_factory.mktemp("code_object")
-    source, made = folder / "two.s", folder / "two.so"
-    source.write_text("".join(f'.globl "{name}.kd"\n"{name}.kd": .quad 0\n' for name in ("first", "second")))
-    subprocess.run(["gcc", "-shared", "-nostdlib", str(source), "-o", str(made)], check=True)
-    return made.read_bytes()
-
-
-def bundle(*images: bytes) -> bytes:
-    """A bundle of the host's empty entry and these code objects."""
-    entries = [
-        ("host-x86_64-unknown-linux--", b""),
-        *((f"hipv4-amdgcn-amd-amdhsa--gfx{n}", i) for n, i in enumerate(images)),
-    ]
-    at = len(MAGIC) + 8 + sum(24 + len(name) for name, _ in entries)
-    head = MAGIC + struct.pack("<Q", len(entries))
-    for name, image in entries:
-        head += struct.pack("<QQQ", at, len(image), len(name)) + name.encode()
-        at += len(image)
-    return head + b"".join(image for _, image in entries)
 
 
 def packed(content: bytes, version: int, method: int = ZSTD) -> bytes:
@@ -55,29 +33,28 @@ def packed(content: bytes, version: int, method: int = ZSTD) -> bytes:
     return struct.pack("<4sHH", b"CCOB", version, method) + struct.pack(sizes, *said) + bytes(8) + inner
 
 
-def read(section: bytes) -> list[Container]:
-    return list(containers(memoryview(section)))
+Read = tuple[int, int, list[bytes]]  #: where a bundle begins and ends, and what is in it
+
+
+def read(section: bytes) -> list[Read]:
+    return [(begin, end, [bytes(code) for code in found]) for begin, end, found in bundles(memoryview(section))]
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 @pytest.mark.parametrize("method", [ZLIB, ZSTD])
-def test_kernels_of_packed_bundles_one_after_the_other(code_object: bytes, version: int, method: int) -> None:
-    one = packed(bundle(code_object), version, method)
-    first, second = read(one + bytes(64) + one)
-    assert first.kernels == second.kernels == {"first", "second"}
-    assert (second.begin, second.end) == (len(one) + 64, 2 * len(one) + 64)
+def test_packed_bundles_one_after_the_other(version: int, method: int) -> None:
+    one = packed(BOTH, version, method)
+    images = [b"", b"first", b"second"]
+    assert read(one + bytes(64) + one) == [(0, len(one), images), (len(one) + 64, 2 * len(one) + 64, images)]
 
 
-def test_kernels_of_a_bundle_and_filling_behind_it(code_object: bytes) -> None:
-    one = bundle(code_object, code_object)
-    (found,) = read(one + bytes(4096))
-    assert (found.begin, found.end) == (0, len(one))
-    assert found.kernels == {"first", "second"}
+def test_a_bundle_and_filling_behind_it() -> None:
+    assert read(BOTH + bytes(4096)) == [(0, len(BOTH), [b"", b"first", b"second"])]
 
 
-def test_an_emptied_bundle_has_nothing_in_it(code_object: bytes) -> None:
-    (found,) = read(emptied(memoryview(bundle(code_object))))
-    assert found.kernels == frozenset()
+def test_an_emptied_bundle_has_nothing_in_it() -> None:
+    ((_, _, found),) = read(emptied(memoryview(BOTH)))
+    assert found == []
 
 
 @pytest.mark.parametrize(
@@ -94,7 +71,7 @@ def test_an_emptied_bundle_has_nothing_in_it(code_object: bytes) -> None:
     ids=["no bundle", "too many", "cut", "beyond the end", "packed and cut", "another version", "no zstd"],
 )
 def test_what_is_written_otherwise_is_said_to_be_unknown(section: bytes) -> None:
-    with pytest.raises(UnknownFormat):
+    with pytest.raises(BadBundle):
         read(section)
 
 
@@ -109,9 +86,15 @@ def test_what_the_compiler_writes(tmp_path: Path, option: str) -> None:
         words = ("-c", "-fPIC", "--offload-arch=gfx942", "--offload-arch=gfx950", option)
         subprocess.run([str(toolchain.hipcc), *words, str(tmp_path / f"{name}.hip"), "-o", str(made)], check=True)
         objects.append(str(made))
-    library = tmp_path / "library.so"
+    library = tmp_path / "libtorch_hip.so"
     subprocess.run(["g++", "-shared", *objects, "-o", str(library)], check=True)
-    content = library.read_bytes()
-    section = elf.sections(content)[SECTION]
-    found = read(content[section.offset : section.offset + section.size])
-    assert [one.kernels for one in found] == [{"direct_copy_kernel_cuda"}, {"gemm_kernel", "other_kernel"}]
+    os.truncate(library, 1 << 17)  # as large as what computes something on a GPU
+    copy = Path(replaced_files([str(tmp_path)], tmp_path / "store")[str(library)])
+    for path, kept in ((library, True), (copy, False)):
+        content = path.read_bytes()
+        section = elf.sections(content)[SECTION]
+        (_, _, copies), (_, _, computes) = read(content[section.offset : section.offset + section.size])
+        assert all(b"direct_copy_kernel_cuda.kd" in code for code in copies[1:])
+        assert len(copies) == 3  # the host's is empty
+        assert len(computes) == 3 * kept
+        assert all(b"gemm_kernel.kd" in code for code in computes[1:])
