@@ -10,11 +10,10 @@ from pathlib import Path
 import numpy as np
 
 _MAGIC = b"\x7fELF\x02\x01"  # 64 bits, least significant byte first
-_HEADER = struct.Struct("<32xQQ6xHHHH")  # tables of segments and sections: places, sizes and numbers of entries
+#: Tables of segments and sections: places, sizes and numbers of entries; the section that holds the sections' names.
+_HEADER = struct.Struct("<32xQQ6xHHHHH")
 _SEGMENT = struct.Struct("<IIQQ8xQ16x")
-_SECTION = struct.Struct("<4xI8xQQQI20x")
-_SECTIONS = struct.Struct("<32xQQ6xHHHHH")  # as _HEADER, and the number of the section that holds the names
-_NAMED_SECTION = struct.Struct("<II8xQQQ24x")
+_SECTION = struct.Struct("<II8xQQQI20x")
 _LOAD, _EXECUTABLE, _NO_BITS = 1, 1, 8
 _SYMBOLS, _DYNAMIC_SYMBOLS = 2, 11
 _TYPE, _FUNCTION = 15, 2  # of a symbol: the bits that tell its type, and that of a function
@@ -68,16 +67,21 @@ def sections(content: bytes | mmap.mmap | memoryview) -> dict[str, Section]:
     """
     if content[: len(_MAGIC)] != _MAGIC:
         return {}
-    _, table, _, _, size, count, names = _SECTIONS.unpack_from(content)
-    found = [_NAMED_SECTION.unpack_from(content, table + number * size) for number in range(count)]
-    if names >= count:
+    found, names = _section_table(content)
+    if names >= len(found):
         return {}
-    begin, length = found[names][3:]
+    begin, length = found[names][3:5]
     text = bytes(content[begin : begin + length])
     return {
         text[name : text.find(b"\0", name)].decode(errors="replace"): Section(offset, address, length, kind != _NO_BITS)
-        for name, kind, address, offset, length in found
+        for name, kind, address, offset, length, _ in found
     }
+
+
+def _section_table(content: bytes | mmap.mmap | memoryview) -> tuple[list[tuple[int, ...]], int]:
+    """Return the entries of the table of sections, and the number of the section that holds their names."""
+    _, table, _, _, size, count, names = _HEADER.unpack_from(content)
+    return [_SECTION.unpack_from(content, table + number * size) for number in range(count)], names
 
 
 def segments_end(content: bytes | mmap.mmap | memoryview) -> int:
@@ -128,7 +132,6 @@ class Functions:
 
     def _tables(self) -> dict[int, tuple[int, int, int]]:
         """Return the kind of each table of symbols -> its place and size, and the place of its names."""
-        _, table, _, _, size, count = _HEADER.unpack_from(self.content)
-        sections = [_SECTION.unpack_from(self.content, table + number * size) for number in range(count)]
+        found, _ = _section_table(self.content)
         kinds = (_SYMBOLS, _DYNAMIC_SYMBOLS)
-        return {kind: (at, length, sections[link][2]) for kind, _, at, length, link in sections if kind in kinds}
+        return {kind: (at, length, found[link][3]) for _, kind, _, at, length, link in found if kind in kinds}
