@@ -37,6 +37,8 @@ def broken_clock(
     memory.baseline_regions.leave()
     if gated.lost is not None:
         return gated.lost
+    if gated.changed is not None:
+        return f"{gated.changed} of a call of the baseline changed after its stream was done"
     expected = native(inputs)
     for path, got in gated.outputs.items():
         wanted = expected[path]

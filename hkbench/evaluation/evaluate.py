@@ -42,6 +42,7 @@ from hkbench.profile.ownership import MAX_UNEXPLAINED, owner_of_operator
 from hkbench.protocol import messages
 from hkbench.reading import Reading, SourceLines, placed, read_apart
 from hkbench.records import (
+    REFUSALS,
     Conditions,
     DeviceFacts,
     Failure,
@@ -414,7 +415,8 @@ class CandidateEvaluation:
         """
         end = failures.ended(self._link, self._job.code)
         if failure is not None:
-            status, measured, trusted, profile = Status.INCORRECT, None, None, None
+            status = Status.REFUSED if failure.kind in REFUSALS else Status.INCORRECT
+            measured, trusted, profile = None, None, None
         elif trusted is not None and trusted.refusal is not None:
             status, failure = Status.REFUSED, trusted.refusal
         elif isinstance(self._session, EmulatedSession):

@@ -30,6 +30,7 @@ from hkbench.protocol.places import Place
 class HaltedCall:
     """One call between two stops of the runner: `release` once it has begun, then `end`, then `finish`."""
 
+    changed: str | None = None  # nothing goes on while the runner stands still
     number = 0  #: there is no page for the runner to look at
     hold_seconds = 0.0  #: the runner waits until it is let go on
 
@@ -45,6 +46,9 @@ class HaltedCall:
         """Put the inputs in place while the runner stands still, and let it go on."""
         self._side.place(self._reveal)
         self._begun = self._side.go()
+
+    def look(self) -> None:
+        """Do nothing: outputs are taken while the runner stands still."""
 
     def end(self, told: wire.Message) -> None:
         """Stop the clock and take the outputs, where the runner says that they lie, while the runner stands still.

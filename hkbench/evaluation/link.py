@@ -64,12 +64,17 @@ class Stamps:
 
 
 class Gated(Protocol):
-    """A call whose inputs are released some time after the runner has begun it; on a CPU it says that it has ended."""
+    """A call whose inputs are released some time after the runner has begun it; on a CPU it says that it has ended.
+
+    `look` returns in how many seconds it wants to look at the released call again; None where it does not.
+    """
 
     number: int
     hold_seconds: float
 
     def release(self) -> None: ...
+
+    def look(self) -> float | None: ...
 
     def end(self, told: wire.Message) -> None: ...
 
@@ -197,6 +202,8 @@ class RunnerLink:
                 due = None
                 gated.release()
                 continue
+            if begun and due is None and gated is not None:
+                self._look(gated)
             try:
                 answer = self._receive(deadline if builds or self.ends is None else min(deadline, self.ends))
             except TimeoutError as error:
@@ -240,6 +247,12 @@ class RunnerLink:
                 return answer
             else:
                 raise ProtocolError("the runner answered with neither a result nor an error")
+
+    def _look(self, gated: Gated) -> None:
+        """Have a released call looked at until it needs that no more, or the runner says something."""
+        while (pause := gated.look()) is not None:
+            if self._speaks(pause):
+                return
 
     def _speaks(self, seconds: float) -> bool:
         """Return whether the runner says something within some time."""

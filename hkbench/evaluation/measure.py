@@ -123,17 +123,18 @@ def interleave(
     runs: int,
     seconds: float,
     warmups: int,
-    first: int = 0,
+    draw: Callable[[int], int],
 ) -> tuple[Samples, Samples]:
     """Run both sides alternately, so that drifting clocks and noisy neighbours meet both alike.
 
     Each is called with the number of its pair (below 0: a warm-up), so that both can make the same fresh inputs for it.
     `between` is called after each pair.
 
-    At least `MIN_RUNS` of each; no new pair is begun after `seconds`. The order within a pair alternates;
-    `first` 1 begins with the candidate.
+    At least `MIN_RUNS` of each; no new pair is begun after `seconds`. Of each two pairs one begins with the candidate:
+    which is drawn (`draw(2)`), so that nobody knows whose call is next.
     """
     left, right = Samples(), Samples()
+    first = 0
     for number in range(warmups):
         baseline(Samples(), -1 - number)
         candidate(Samples(), -1 - number)
@@ -141,6 +142,8 @@ def interleave(
     for number in range(runs):
         if number >= MIN_RUNS and time.monotonic() - began > seconds:
             break
+        if number % 2 == 0:
+            first = draw(2)
         if (number + first) % 2:
             candidate(right, number)
             baseline(left, number)

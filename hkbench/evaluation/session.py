@@ -250,7 +250,8 @@ class Session:
 
     def forget_suspicions(self) -> None:
         """Forget suspicions before a measurement is repeated."""
-        self.side.ran_while_frozen = self.quiet.busy = self.quiet.looks = 0
+        self.side.ran_while_frozen = 0
+        self.quiet.forget()
 
     def trials(self) -> None:
         """Check correctness on fresh inputs, with one seed a trial, drawn now. Stop at the first failing trial."""
@@ -431,6 +432,9 @@ class Session:
         else:
             if gated.lost is not None:
                 raise failures.failed(stage, FailureKind.PROTOCOL, gated.lost, trial=trial)
+            if gated.changed is not None:
+                message = f"{gated.changed} was not finished when the current stream was: work went on outside of it"
+                raise failures.failed(stage, FailureKind.SUSPECT, message, trial=trial)
             assert self.side.seconds is not None
             seconds, idle, outputs = self.side.seconds, self.side.seconds, gated.outputs
         if keep:

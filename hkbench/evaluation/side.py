@@ -48,6 +48,7 @@ class EvaluatorsCall(Gated, Protocol):
 
     outputs: dict[str, torch.Tensor]
     lost: str | None  #: why some of them could not be taken
+    changed: str | None  #: one of them that was not finished when the call was done
 
     def finish(self) -> float: ...
 

@@ -4,9 +4,9 @@ Of one call: the runner's stream waits at its gate (protocol/gate.py) while `for
 then stamps the device's clock, writes the inputs, evicts the caches, opens the gate, waits until the runner's stream
 says that it is done, stamps the clock again and at once copies the outputs. Kernels of two processes share a GPU in
 turn, so a stamp of the evaluator's is made when nothing else runs; work that was left for later is not in the outputs
-then. A copy engine works beside both, so the outputs are copied in an order that is drawn: no part of them is safely
-last. All of that is queued before any of it begins, so that an evaluator which has to wait for a processor meanwhile
-adds no time.
+then. A copy engine works beside both: the outputs are copied in an order that is drawn, and some elements are read
+before it (evaluation/spot_check.py), so that no part of them is safely last. All else is queued before any of it
+begins, so that an evaluator which has to wait for a processor meanwhile adds no time.
 
 What a call costs by itself (messages of the two streams, a change of contexts twice, inputs, eviction) is that of null
 calls of the baseline's runner, without a forward pass, and is taken off (evaluation/measure.py).
@@ -24,6 +24,7 @@ import torch
 
 from hkbench.evaluation.arena import SharedBuffer, is_address
 from hkbench.evaluation.device_code import DeviceCode
+from hkbench.evaluation.spot_check import CopyStream, SpotCheck
 from hkbench.protocol import device_memory, wire
 from hkbench.protocol.constants import HOLD_SECONDS
 from hkbench.protocol.device_stream import Flusher
@@ -83,6 +84,14 @@ class Segments:
             self._mapped[address] = self._rows, region
             self._write(self._rows, address, region.nbytes, region.data_ptr())
 
+    def find(self, address: int, size: int) -> int | None:
+        """Return where memory of the runner's lies here; None where it has not shown that."""
+        fixed = [] if self._fixed is None else [self._fixed]
+        for begin, region in (*fixed, *((begin, region) for begin, (_, region) in self._mapped.items())):
+            if begin <= address and address - begin <= region.nbytes - size:
+                return int(region.data_ptr()) + address - begin
+        return None
+
     def tidy(self) -> None:
         """Unmap what the runner gave up, and begin the table anew; no stream may look at it."""
         for region in self._left:
@@ -124,6 +133,7 @@ class Lane:
         self.page.region.zero_()
         self.segments = Segments(device)
         self.number = 0
+        self.seconds = 0.0  #: of the last call whose outputs were taken
 
     def release(self) -> None:
         self.segments.release()
@@ -153,6 +163,7 @@ class Stopwatch:
         padded = [shape + [1] * (MAX_DIMS - len(shape)) for shape in shapes]
         self.shapes = torch.tensor(padded, dtype=torch.int64, device=device)
         self.flush = Flusher(device, flush_bytes, holds=False)
+        self.spots = SpotCheck(places, CopyStream(device))
         self.candidate, self.baseline = Lane(device), Lane(device)
         self._start = SharedBuffer.on_device(SIZE, device)
         self._start.region.zero_()
@@ -208,6 +219,7 @@ class GatedCall:
 
     hold_seconds = HOLD_SECONDS
     lost: str | None = None  # `finish` raises
+    changed: str | None = None  #: the output that was not finished when the runner's stream said so
 
     def __init__(self, watch: Stopwatch, lane: Lane, reveal: Callable[[], None], takes: bool) -> None:
         self._watch, self._lane, self._reveal = watch, lane, reveal
@@ -234,10 +246,16 @@ class GatedCall:
             watch.operations.write(stream, self._page + GO, self.number)
             watch.operations.wait(stream, self._page + DONE, self.number)
             watch.code.stamp(stream, stamps + 16)
+            if self.outputs:
+                watch.spots.begin(self.number, self._page, self._lane.seconds, segments.find)
             taken = [(index, value) for index, value in enumerate(self.outputs.values()) if value.nbytes]
             for index, value in secrets.SystemRandom().sample(taken, len(taken)):
                 place, shape = self._page + PLACES + PLACE_SIZE * index, watch.shapes[index].data_ptr()
                 watch.code.take(stream, place, segments.table.data_ptr(), shape, value, stamps + 8 * STAMPS)
+
+    def look(self) -> float | None:
+        """Look whether the call is done, for its spots; return in how many seconds to look again, None for never."""
+        return self._watch.spots.look() if self._released else None
 
     def end(self, told: wire.Message) -> None:
         """Raise NotTaken: the device says when such a call has ended."""
@@ -254,14 +272,19 @@ class GatedCall:
             if time.monotonic() > deadline:
                 self.abandon()
                 raise NotTaken("the runner answered before the stream of its call was done")
-            time.sleep(2e-5)
+            if self.look() is None:
+                time.sleep(2e-5)
         self._lane.segments.tidy()
         if not self._released:
             raise NotTaken("the runner answered a call that it had not begun")
         begin, _opened, end, missing = self._watch.stamps.tolist()
         if missing:
             raise NotTaken("an output lies in memory that the runner did not show")
-        return float((end - begin) * self._watch.code.tick_seconds)
+        self.changed = self._watch.spots.changed(self.outputs)
+        seconds = float((end - begin) * self._watch.code.tick_seconds)
+        if self.outputs:
+            self._lane.seconds = seconds
+        return seconds
 
     def abandon(self) -> None:
         """Let both streams go on after a call that failed; its outputs are worth nothing."""
@@ -270,4 +293,5 @@ class GatedCall:
             operations.write(aside, self._page + flag, self.number)
         self._watch.aside.synchronize()
         self._watch.stream.synchronize()
+        self._watch.spots.end()
         self._lane.segments.tidy()

@@ -180,7 +180,7 @@ class Timing:
                 self._runs,
                 session.settings.timing_seconds,
                 warmups,
-                first=secrets.randbelow(2),
+                secrets.randbelow,
             )
             left.extend(more[0])
             right.extend(more[1])

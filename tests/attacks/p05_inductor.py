@@ -4,7 +4,7 @@ problem: layernorm
 device: cuda
 backend: triton
 outcome: not_own|suspect|runtime_error
-reason: PyTorch's|libraries'|clock|compile
+reason: PyTorch's|libraries'|clock|compile|device code
 """
 
 import torch

@@ -4,7 +4,7 @@ problem: scale
 device: both
 backend: cpp
 outcome: not_own|suspect|timeout
-reason: PyTorch's|the evaluator's clock|did not end within
+reason: PyTorch's|the evaluator's clock|did not end within|device code
 """
 
 import torch

@@ -4,7 +4,7 @@ problem: matmul
 device: cuda
 backend: cuda
 outcome: not_own|suspect
-reason: PyTorch's|libraries'|clock
+reason: PyTorch's|libraries'|clock|device code
 """
 
 import torch

@@ -20,8 +20,9 @@ from hkbench.evaluation.measure import (
 )
 
 
-def run(runs: int, seconds: float, warmups: int) -> tuple[list[str], Samples, Samples]:
+def run(runs: int, seconds: float, warmups: int, drawn: tuple[int, ...] = ()) -> tuple[list[str], Samples, Samples]:
     order: list[str] = []
+    draws = iter(drawn)
 
     def baseline(samples: Samples, number: int) -> None:
         order.append(f"B{number}")
@@ -31,7 +32,10 @@ def run(runs: int, seconds: float, warmups: int) -> tuple[list[str], Samples, Sa
         order.append(f"C{number}")
         samples.add(1.0, 1.0, Stamps(begun=1.0, wall=1.5, rest=0.1))
 
-    return (order, *interleave(baseline, candidate, lambda number: order.append(f"W{number}"), runs, seconds, warmups))
+    def between(number: int) -> None:
+        order.append(f"W{number}")
+
+    return (order, *interleave(baseline, candidate, between, runs, seconds, warmups, lambda _below: next(draws, 0)))
 
 
 def test_the_order_alternates_after_the_warm_ups() -> None:
@@ -39,6 +43,11 @@ def test_the_order_alternates_after_the_warm_ups() -> None:
     assert " ".join(order) == "B-1 C-1 B-2 C-2 B0 C0 W0 C1 B1 W1 B2 C2 W2 C3 B3 W3"
     assert left.seconds == [2.0] * 4 and right.seconds == [1.0] * 4
     assert left.wall == [2.5] * 4 and left.rest == [0.1] * 4
+
+
+def test_who_begins_is_drawn_for_each_two_pairs() -> None:
+    order, _, _ = run(runs=4, seconds=60, warmups=0, drawn=(1, 0))
+    assert " ".join(order) == "C0 B0 W0 B1 C1 W1 B2 C2 W2 C3 B3 W3"
 
 
 def test_there_is_a_fewest_number_of_runs_whatever_the_time() -> None:

@@ -1,0 +1,177 @@
+"""Elements that are read as soon as a call is done, over ordinary memory."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from hkbench.evaluation.spot_check import SPOTS, CopyStream, SpotCheck
+from hkbench.protocol.gate import DONE, MAX_DIMS, PLACES, SIZE
+from hkbench.protocol.places import Place
+
+THERE = 1 << 40  #: where the runner's memory lies in the runner
+
+
+class HostStream(CopyStream):
+    """Copies at once; what comes behind a wait, once the word is there."""
+
+    def __init__(self) -> None:
+        self._queued: list[tuple[int, int, int]] = []
+        self._until: tuple[int, int] | None = None
+
+    @staticmethod
+    def memory(*shape: int, dtype: torch.dtype) -> torch.Tensor:
+        return torch.zeros(shape, dtype=dtype)
+
+    def wait(self, address: int, value: int) -> None:
+        self._until = address, value
+
+    def fetch(self, to: int, address: int, size: int) -> None:
+        self._queued.append((to, address, size))
+        self.synchronize()
+
+    def synchronize(self) -> None:
+        if self._until is not None and ctypes.c_int32.from_address(self._until[0]).value < self._until[1]:
+            return
+        for to, address, size in self._queued:
+            ctypes.memmove(to, address, size)
+        self._queued = []
+
+
+class Runner:
+    """A page and an output of a runner, and the evaluator's look at them."""
+
+    def __init__(self, memory: torch.Tensor, seconds: float = 1.0, elements: int | None = None) -> None:
+        self.page = torch.zeros(SIZE, dtype=torch.uint8)
+        self.memory = memory
+        self.output = output = memory if elements is None else memory[:elements]
+        self.stream = HostStream()
+        place = Place(dtype="float32", shape=[*output.shape], strides=[*output.stride()], offset=0, span=output.numel())
+        self.check = SpotCheck({"out": place}, self.stream)
+        self.seconds = seconds
+
+    def begin(self, number: int = 1) -> None:
+        self.check.begin(number, self.page.data_ptr(), self.seconds, self._find)
+
+    def done(self, number: int = 1, address: int = THERE) -> None:
+        strides = [*self.output.stride(), *[0] * (MAX_DIMS - self.output.dim())]
+        self.page[PLACES : PLACES + 8 * (1 + MAX_DIMS)].view(torch.int64).copy_(torch.tensor([address, *strides]))
+        self.page[DONE : DONE + 4].view(torch.int32).fill_(number)
+        self.stream.synchronize()
+
+    def _find(self, address: int, size: int) -> int | None:
+        within = address >= THERE and address + size <= THERE + self.memory.untyped_storage().nbytes()
+        return self.memory.data_ptr() + address - THERE if within else None
+
+
+Shape = Callable[[], torch.Tensor]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.randn(64, 48),
+        lambda: torch.randn(48, 64).t(),
+        lambda: torch.randn(64, 96)[:, ::2],
+        lambda: torch.randn(1, 48).expand(64, 48),
+        lambda: torch.tensor(2.5),
+    ],
+    ids=["plain", "transposed", "every second", "expanded", "one element"],
+)
+def test_what_is_finished_is_found_the_same_however_it_lies(make: Shape) -> None:
+    runner = Runner(make())
+    runner.begin()
+    assert runner.check.look() is not None
+    runner.done()
+    assert runner.check.look() is None
+    assert runner.check.changed({"out": runner.output.contiguous()}) is None
+
+
+def test_what_is_written_after_the_look_is_found() -> None:
+    runner = Runner(torch.zeros(64, 64))
+    runner.begin()
+    runner.done()
+    runner.check.look()
+    runner.output.fill_(1.0)
+    changed = runner.check.changed({"out": runner.output.clone()})
+    assert changed is not None and changed.startswith("out[")
+
+
+def test_a_tenth_that_is_written_late_is_found_in_some_calls() -> None:
+    found = 0
+    for number in range(1, 101):
+        runner = Runner(torch.zeros(1000))
+        runner.begin(number)
+        runner.done(number)
+        runner.check.look()
+        runner.output[900:] = 1.0
+        found += runner.check.changed({"out": runner.output.clone()}) is not None
+    assert found > 30  # 1 - 0.9 ** SPOTS of 100 are expected
+
+
+def test_a_number_of_an_earlier_call_does_not_end_this_one() -> None:
+    runner = Runner(torch.zeros(8))
+    for number in (1, 2):
+        runner.begin(number)
+        assert runner.check.look() is not None
+        runner.done(number)
+        assert runner.check.look() is None
+    other = Runner(torch.zeros(8))
+    runner.page = other.page  # the other side's gate, whose numbers begin anew
+    runner.begin(2)
+    assert runner.check.look() is not None
+
+
+def test_it_waits_asleep_for_a_long_call_and_gives_up_on_one_that_is_longer_than_expected() -> None:
+    runner = Runner(torch.zeros(8), seconds=10.0)
+    runner.begin()
+    pause = runner.check.look()
+    assert pause is not None and pause > 5.0
+    short = Runner(torch.zeros(8), seconds=-1.0)
+    short.begin()
+    assert short.check.look() is None
+
+
+def test_what_lies_where_it_lay_is_read_before_the_host_knows() -> None:
+    runner = Runner(torch.zeros(8))
+    runner.begin(1)
+    runner.done(1)
+    assert runner.check.changed({"out": runner.output.clone()}) is None
+    runner.begin(2)
+    runner.done(2)
+    runner.output.fill_(1.0)
+    assert runner.check.changed({"out": runner.output.clone()}) is not None
+
+
+def test_what_lies_elsewhere_is_read_once_the_host_knows() -> None:
+    runner = Runner(torch.zeros(16), elements=8)
+    runner.begin(1)
+    runner.done(1)
+    runner.check.look()
+    assert runner.check.changed({"out": runner.output.clone()}) is None
+    runner.begin(2)
+    runner.done(2, address=THERE + 32)
+    runner.memory[:8] = 1.0
+    runner.check.look()
+    assert runner.check.changed({"out": runner.memory[8:].clone()}) is None
+    runner.begin(3)
+    runner.done(3, address=THERE)
+    assert runner.check.changed({"out": torch.full((8,), 2.0)}) is None  # nobody looked
+
+
+def test_memory_that_was_not_shown_is_not_read() -> None:
+    runner = Runner(torch.zeros(8))
+    runner.begin()
+    runner.done(address=THERE + 64)
+    runner.check.look()
+    assert runner.check.changed({"out": torch.ones(8)}) is None
+
+
+def test_outputs_without_elements_are_not_looked_at() -> None:
+    runner = Runner(torch.zeros(0, 8))
+    runner.begin()
+    assert runner.check.look() is None
+    assert SPOTS > 0
