@@ -38,13 +38,17 @@ struct Sum32 {
   using T = f32;
   static T from(u32 x) { return as_f32(x); }
   static u32 to(T x) { return bits(x); }
-  static T step(T a, T b, T c) { return __builtin_fmaf(a, b, c); }
+  template <class V> static V step(T a, V b, V c) {
+    V sum;
+    for (u32 n = 0; n < sizeof(V) / sizeof(T); ++n) sum[n] = __builtin_fmaf(a, b[n], c[n]);
+    return sum;
+  }
 };
 struct SumI32 {
-  using T = i32;
-  static T from(u32 x) { return static_cast<i32>(x); }
-  static u32 to(T x) { return static_cast<u32>(x); }
-  static T step(T a, T b, T c) { return static_cast<i32>(static_cast<u32>(a) * static_cast<u32>(b) + static_cast<u32>(c)); }
+  using T = u32;
+  static T from(u32 x) { return x; }
+  static u32 to(T x) { return x; }
+  template <class V> static V step(T a, V b, V c) { return a * b + c; }
 };
 
 // The register and the first lane of row `row` of block `block` of D; its columns are the lanes from there on.
@@ -59,6 +63,27 @@ template <u32 M> constexpr u32 result_lane(u32 row, u32 block) {
   else return 4 * block;
 }
 
+// Adds to `sum` the product of left and right, of which left is transposed.
+template <u32 M, u32 K, class S, class T = typename S::T>
+void multiply(const T (&left)[K][M], const T (&right)[K][M], T (&sum)[M][M]) {
+  constexpr u32 wide = M < 16 ? M : 16, parts = M / wide;
+  constexpr u32 rows = M == 16 ? 8 : 4;  // at a time: their sums do not wait for one another
+  typedef T V __attribute__((vector_size(wide * sizeof(T))));
+  for (u32 first = 0; first < M; first += rows) {
+    V line[rows][parts];
+    std::memcpy(&line, sum[first], sizeof line);
+    for (u32 k = 0; k < K; ++k) {
+      V b[parts];
+      std::memcpy(&b, right[k], sizeof b);
+#pragma GCC unroll 8
+      for (u32 r = 0; r < rows; ++r)
+#pragma GCC unroll 2
+        for (u32 part = 0; part < parts; ++part) line[r][part] = S::step(left[k][first + r], b[part], line[r][part]);
+    }
+    std::memcpy(sum[first], &line, sizeof line);
+  }
+}
+
 template <u32 M, u32 K, u32 BLOCKS, class A, class B, class S> void mfma(Wave& w, const Instruction& i) {
   using T = typename S::T;
   constexpr u32 groups = LANES / (M * BLOCKS), each = K / groups;  // elements of K that a lane holds
@@ -66,28 +91,20 @@ template <u32 M, u32 K, u32 BLOCKS, class A, class B, class S> void mfma(Wave& w
   const u32(*a)[LANES] = &w.v[i.o[1].index];
   const u32(*b)[LANES] = &w.v[i.o[2].index];
   const Operand& c = i.o[3];
-  alignas(64) T left[M][K], right[K][M], sum[BLOCKS][M][M];
+  alignas(64) T left[K][M], right[K][M], sum[BLOCKS][M][M];
   for (u32 block = 0; block < BLOCKS; ++block) {
     for (u32 group = 0; group < groups; ++group)
       for (u32 e = 0; e < each; ++e) {
         const u32 lane = block * M + group * M, k = group * each + e;
-        for (u32 r = 0; r < M; ++r) {
-          left[r][k] = A::get(a[e / A::per][lane + r], e % A::per);
-          right[k][r] = B::get(b[e / B::per][lane + r], e % B::per);
-        }
+        for (u32 r = 0; r < M; ++r) left[k][r] = A::get(a[e / A::per][lane + r], e % A::per);
+        for (u32 r = 0; r < M; ++r) right[k][r] = B::get(b[e / B::per][lane + r], e % B::per);
       }
     for (u32 row = 0; row < M; ++row) {
       const u32 reg = result_register<M>(row, block), lane = result_lane<M>(row, block);
       for (u32 col = 0; col < M; ++col)
         sum[block][row][col] = S::from(c.kind == VGPR ? w.v[c.index + reg][lane + col] : static_cast<u32>(c.value));
     }
-    for (u32 row = 0; row < M; ++row) {
-      T line[M];
-      for (u32 col = 0; col < M; ++col) line[col] = sum[block][row][col];
-      for (u32 k = 0; k < K; ++k)
-        for (u32 col = 0; col < M; ++col) line[col] = S::step(left[row][k], right[k][col], line[col]);
-      for (u32 col = 0; col < M; ++col) sum[block][row][col] = line[col];
-    }
+    multiply<M, K, S>(left, right, sum[block]);
   }
   for (u32 block = 0; block < BLOCKS; ++block)
     for (u32 row = 0; row < M; ++row) {
