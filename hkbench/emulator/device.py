@@ -128,8 +128,11 @@ class Engine(Protocol[Loaded]):
     def kept(self, place: Range) -> int:
         """Return how many bytes at a place kernels wrote since `begin`, and nobody else after them."""
 
+    def host_bytes(self) -> int:
+        """Return how many bytes kernels read since `begin` that the host had written."""
+
     def host_made(self) -> array[int]:
-        """Return pairs (number, bytes) of the chunks that kernels read since `begin` and the host had written."""
+        """Return pairs (number, bytes) of the chunks of these, each number once, in ascending order."""
 
     def numbers(self, place: Range) -> array[int]:
         """Return such pairs of what lies at a place."""
@@ -181,7 +184,7 @@ class Device(Generic[Loaded]):
                 Waited(kernel=kernel, text=text, line=line, used=used)
                 for (kernel, text, line), used in self._waits.items()
             ],
-            host_made=sum(self._engine.host_made()[1::2]),
+            host_made=self._engine.host_bytes(),
         )
 
     def host_made(self, outputs: Sequence[Range]) -> tuple[array[int], array[int], array[int]]:

@@ -58,6 +58,10 @@ class ExecutorEngine:
         """Return how many bytes at a place kernels wrote since `begin`, and nobody else after them."""
         return self._trace.kept(place)
 
+    def host_bytes(self) -> int:
+        """Return how many bytes kernels read since `begin` that the host had written."""
+        return self._trace.host_bytes()
+
     def host_made(self) -> array[int]:
         """Return what kernels read since `begin` and the host had written: see `Trace.host_made`."""
         return self._trace.host_made()

@@ -71,15 +71,24 @@ class Trace:
         if count:
             self._chunks.extend((secrets.randbits(64), count))
 
-    def host_made(self) -> array[int]:
-        """Return pairs (number, bytes) of all that kernels read of the host's, in no order, some more than once.
+    def host_bytes(self) -> int:
+        """Return how many bytes kernels read of the host's; inputs count where they were others than lie there now."""
+        self._take_inputs()
+        count = core().hkbench_emulator_bytes
+        count.restype = ctypes.c_uint64
+        memory = (ctypes.c_uint64 * len(self._chunks)).from_buffer(self._chunks) if self._chunks else None
+        return int(count(memory, ctypes.c_uint64(len(self._chunks) // 2)))
 
-        Inputs count where they were others than lie there now.
-        """
+    def host_made(self) -> array[int]:
+        """Return pairs (number, bytes) of all that `host_bytes` counts, each number once, in ascending order."""
+        self._take_inputs()
+        self._drop_known()
+        return self._chunks
+
+    def _take_inputs(self) -> None:
         for begin in self._sizes:
             if _is_input(begin):
                 self._take(begin, settled=True)
-        return self._chunks
 
     def numbers(self, place: Range) -> array[int]:
         """Return pairs (number, bytes) of what lies at a place."""
@@ -140,6 +149,9 @@ class Trace:
             self._drop_known()
 
     def _drop_known(self) -> None:
+        """Leave each number once, in ascending order."""
+        if not self._chunks:
+            return
         memory = (ctypes.c_uint64 * len(self._chunks)).from_buffer(self._chunks)
         distinct = core().hkbench_emulator_distinct
         distinct.restype = ctypes.c_uint64

@@ -30,8 +30,10 @@ COMPUTED = 1 / 8  #: of the outputs' bytes, from which on what the host computed
 
 
 def table(data: bytes) -> Table:
-    """Return the rows of a table of the device's, each number once."""
+    """Return the rows of a table of the device's, each number once, in ascending order."""
     rows = np.frombuffer(data, np.uint64).reshape(-1, 2)
+    if _ascends(rows[:, 0]):
+        return rows
     _, first = np.unique(rows[:, 0], return_index=True)
     return np.asarray(rows[first])
 
@@ -44,13 +46,13 @@ def size(rows: Table) -> int:
 def without(rows: Table, *others: Table) -> Table:
     """Return the rows whose numbers are in none of the others."""
     for other in others:
-        rows = rows[~np.isin(rows[:, 0], other[:, 0])]
+        rows = rows[~_among(rows, other)]
     return rows
 
 
 def within(rows: Table, other: Table) -> Table:
     """Return the rows whose numbers are in another table."""
-    return rows[np.isin(rows[:, 0], other[:, 0])]
+    return rows[_among(rows, other)]
 
 
 def computed(first: Table, near: Table, far: Table) -> float:
@@ -72,3 +74,19 @@ def sparsely_changed(inputs: Sequence[object], others: Sequence[object], seed: i
         return torch.where(chosen, next(more), tensor)
 
     return [mapped(one, change) for one in inputs]
+
+
+def _ascends(numbers: npt.NDArray[np.uint64]) -> bool:
+    return bool((numbers[1:] > numbers[:-1]).all())
+
+
+def _among(rows: Table, other: Table) -> npt.NDArray[np.bool_]:
+    """Return which rows' numbers are in another table; `np.isin` takes ten times as long where both ascend."""
+    known = np.ascontiguousarray(other[:, 0])
+    if not known.size:
+        return np.zeros(len(rows), np.bool_)
+    if not _ascends(known):
+        known.sort()
+    numbers = np.ascontiguousarray(rows[:, 0])
+    at = np.minimum(np.searchsorted(known, numbers), known.size - 1)
+    return np.asarray(known[at] == numbers)

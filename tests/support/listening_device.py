@@ -79,6 +79,9 @@ class Listening:
     def kept(self, place: Range) -> int:
         return place.size
 
+    def host_bytes(self) -> int:
+        return sum(self.made[1::2])
+
     def host_made(self) -> array[int]:
         return self.made
 

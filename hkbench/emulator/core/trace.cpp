@@ -120,6 +120,13 @@ u64 hkbench_emulator_chunks(u64 begin, u64 size, const u64* key, u64* pairs) {
   return count;
 }
 
+// The bytes of `count` pairs together.
+u64 hkbench_emulator_bytes(const u64* pairs, u64 count) {
+  u64 bytes = 0;
+  for (u64 pair = 0; pair < count; ++pair) bytes += pairs[2 * pair + 1];
+  return bytes;
+}
+
 // Sort `count` pairs and leave one of each number; return how many are left.
 u64 hkbench_emulator_distinct(u64* pairs, u64 count) {
   struct Pair { u64 number, bytes; };

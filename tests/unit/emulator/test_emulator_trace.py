@@ -56,7 +56,7 @@ class _Ran:
         return self.trace.kept(Range(one.ctypes.data, one.nbytes))
 
     def made(self) -> int:
-        return sum(self.trace.host_made()[1::2])
+        return self.trace.host_bytes()
 
 
 def _numbers(pairs: array[int]) -> set[int]:
