@@ -181,7 +181,8 @@ class CandidateEvaluation:
             return error.failure if self._emulated is None else lacking(error.failure, self._text)
         except RunnerTimeout as error:
             self._link.end()
-            return self._timeout(error)
+            late = self._link.ends is not None and time.monotonic() >= self._link.ends
+            return failures.from_timeout(error, self._job.settings, self._stage, late).failure
         except RunnerExited:
             end = self._link.end()
             return failures.from_end(self._stage, end, self._memory_bytes).failure
@@ -197,22 +198,6 @@ class CandidateEvaluation:
             message = f"what the candidate built and wrote cannot be looked through: {error}"
             return failures.failed(self._stage, FailureKind.LIMIT, message).failure
         return None
-
-    def _timeout(self, error: RunnerTimeout) -> Failure:
-        settings = self._job.settings
-        if error.building:
-            message = f"the build did not end within {settings.build_timeout:g} s"
-            return Failure(stage=Stage.BUILD, kind=FailureKind.BUILD_TIMEOUT, message=message)
-        if self._link.ends is not None and time.monotonic() >= self._link.ends:
-            message = (
-                f"trials and timed runs did not end within the {settings.evaluation_timeout:g} s of "
-                "--evaluation-timeout, though no forward pass took longer than it may"
-            )
-            return Failure(stage=self._stage, kind=FailureKind.TIMEOUT, message=message)
-        limit = settings.load_timeout if self._stage is Stage.LOAD else settings.run_timeout
-        what = "importing the candidate" if self._stage is Stage.LOAD else "one forward pass"
-        message = f"{what} did not end within {limit:g} s"
-        return Failure(stage=self._stage, kind=FailureKind.TIMEOUT, message=message)
 
     @contextmanager
     def _timed(self, stage: Stage) -> Iterator[None]:

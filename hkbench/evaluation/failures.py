@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 from hkbench.errors import DeviceUnavailable
-from hkbench.evaluation.link import RunnerLink
+from hkbench.evaluation.link import RunnerLink, RunnerTimeout
 from hkbench.evaluation.runner_end import RunnerEnd
 from hkbench.protocol.messages import Raised
-from hkbench.records import Failure, FailureKind, Stage
+from hkbench.records import EvaluationSettings, Failure, FailureKind, Stage
 from hkbench.toolchain.causes import causes_text
 from hkbench.toolchain.diagnostics import first_error_line, without_commands
 
@@ -47,6 +47,22 @@ def failed(
 def _plain(text: str) -> str:
     """Replace lone surrogates, which a candidate's text may hold and UTF-8 cannot."""
     return text.encode(errors="replace").decode()
+
+
+def from_timeout(error: RunnerTimeout, settings: EvaluationSettings, stage: Stage, late: bool) -> CandidateFailed:
+    """Return the failure for an answer that did not come in time; `late`: the time of all of them together is over."""
+    if error.building:
+        message = f"the build did not end within {settings.build_timeout:g} s"
+        return failed(Stage.BUILD, FailureKind.BUILD_TIMEOUT, message)
+    if late:
+        message = (
+            f"trials and timed runs did not end within the {settings.evaluation_timeout:g} s of "
+            "--evaluation-timeout, though no forward pass took longer than it may"
+        )
+        return failed(stage, FailureKind.TIMEOUT, message)
+    limit = settings.load_timeout if stage is Stage.LOAD else settings.run_timeout
+    what = "importing the candidate" if stage is Stage.LOAD else "one forward pass"
+    return failed(stage, FailureKind.TIMEOUT, f"{what} did not end within {limit:g} s")
 
 
 def from_exception(stage: Stage, raised: Raised, trial: int | None = None) -> CandidateFailed:

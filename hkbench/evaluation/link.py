@@ -8,9 +8,10 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from hkbench.errors import WorkerLost
+from hkbench.evaluation.awaited import BuildLimit, Gated, GateWatch
 from hkbench.evaluation.runner_end import RunnerEnd, parse
 from hkbench.profile.sampled_code import Place
 from hkbench.protocol import messages, wire
@@ -61,22 +62,6 @@ class Stamps:
     wall: float = 0.0
     rest: float = 0.0
     cpu_seconds: float = 0.0
-
-
-class Gated(Protocol):
-    """A call whose inputs are released some time after the runner has begun it; on a CPU it says that it has ended.
-
-    `look` returns in how many seconds it wants to look at the released call again; None where it does not.
-    """
-
-    number: int
-    hold_seconds: float
-
-    def release(self) -> None: ...
-
-    def look(self) -> float | None: ...
-
-    def end(self, told: wire.Message) -> None: ...
 
 
 class RunnerExited(Exception):
@@ -184,7 +169,7 @@ class RunnerLink:
         """Return the answer to what was posted, which may say `ok: false`.
 
         `seconds` is the limit without the time in which the runner says that it builds; all of its builds together
-        have `build_seconds`. The runner's word can shift time from one to the other, but never extend both.
+        have `build_seconds`.
 
         With `stamps` the request is a call, for which the runner has prepared when it was asked to, so that the
         evaluator's clock holds little else than the forward pass; what it puts off until after its end falls into
@@ -193,66 +178,55 @@ class RunnerLink:
         Raises:
             RunnerExited, RunnerTimeout, ProtocolError
         """
-        deadline = time.monotonic() + seconds
-        left, began, begun = seconds, 0.0, False
-        builds = 0  # threads may build side by side
-        due: float | None = None  # when the inputs of a gated call are released
+        limit = BuildLimit(seconds, build_seconds - self.build_seconds)
+        gate = GateWatch(gated, self._speaks)
         while True:
-            if due is not None and gated is not None and not self._speaks(due - time.monotonic()):
-                due = None
-                gated.release()
-                continue
-            if begun and due is None and gated is not None:
-                self._look(gated)
+            gate.wait()
+            deadline = limit.deadline if limit.building or self.ends is None else min(limit.deadline, self.ends)
             try:
-                answer = self._receive(deadline if builds or self.ends is None else min(deadline, self.ends))
+                answer = self._receive(deadline)
             except TimeoutError as error:
-                raise RunnerTimeout(builds > 0) from error
-            event = answer.get("event")
-            if event == "build_begin" and build_seconds:
-                builds += 1
-                self.builds += 1
-                if builds == 1:
-                    began = time.monotonic()
-                    left = deadline - began
-                    deadline = began + max(0.0, build_seconds - self.build_seconds)
-                    if on_build is not None:
-                        on_build()
-            elif event == "build_end" and builds:
-                builds -= 1
-                if not builds:
-                    now = time.monotonic()
-                    self.build_seconds += now - began
-                    deadline = now + left
-                    self.put_off(now - began)
-            elif event == "begun" and gated is not None and not begun:
-                due = time.monotonic() + gated.hold_seconds
-                begun = True
-            elif event == "end" and gated is not None:
-                gated.end(answer)
-            elif event == "lowers" and len(self.lowered) < MAX_LOWERED:
-                self.lowered.append(by_setter(answer))
-            elif event == "segment" and self.on_segment is not None:
-                self._segment(answer, self.on_segment)
-            elif event == "end" and stamps is not None and not stamps.wall:
-                stamps.wall = time.perf_counter() - stamps.begun
-                stamps.ended()
-            elif isinstance(answer.get("ok"), bool):
-                if due is not None and gated is not None:
-                    gated.release()
-                if stamps is not None and answer["ok"] and gated is None:
-                    if not stamps.wall:
-                        raise ProtocolError("the runner answered a call without saying that it had ended")
-                    stamps.rest = time.perf_counter() - stamps.begun - stamps.wall
-                return answer
-            else:
+                raise RunnerTimeout(limit.building) from error
+            if (build_seconds and self._of_builds(answer, limit, on_build)) or gate.told(answer):
+                continue
+            if self._noted(answer, stamps):
+                continue
+            if not isinstance(answer.get("ok"), bool):
                 raise ProtocolError("the runner answered with neither a result nor an error")
+            gate.release()
+            if stamps is not None and answer["ok"] and gated is None:
+                if not stamps.wall:
+                    raise ProtocolError("the runner answered a call without saying that it had ended")
+                stamps.rest = time.perf_counter() - stamps.begun - stamps.wall
+            return answer
 
-    def _look(self, gated: Gated) -> None:
-        """Have a released call looked at until it needs that no more, or the runner says something."""
-        while (pause := gated.look()) is not None:
-            if self._speaks(pause):
-                return
+    def _of_builds(self, told: wire.Message, limit: BuildLimit, on_build: Callable[[], None] | None) -> bool:
+        """Take what the runner says of its builds; return whether it is of these."""
+        if told.get("event") == "build_begin":
+            self.builds += 1
+            if limit.begin() and on_build is not None:
+                on_build()
+            return True
+        if told.get("event") == "build_end" and limit.building:
+            took = limit.end()
+            self.build_seconds += took
+            self.put_off(took)
+            return True
+        return False
+
+    def _noted(self, told: wire.Message, stamps: Stamps | None) -> bool:
+        """Take what else the runner may say before its answer; return whether it is such a thing."""
+        event = told.get("event")
+        if event == "lowers" and len(self.lowered) < MAX_LOWERED:
+            self.lowered.append(by_setter(told))
+        elif event == "segment" and self.on_segment is not None:
+            self._segment(told, self.on_segment)
+        elif event == "end" and stamps is not None and not stamps.wall:
+            stamps.wall = time.perf_counter() - stamps.begun
+            stamps.ended()
+        else:
+            return False
+        return True
 
     def _speaks(self, seconds: float) -> bool:
         """Return whether the runner says something within some time."""

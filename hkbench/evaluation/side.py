@@ -13,8 +13,8 @@ import torch
 from hkbench.device_kinds import model_of
 from hkbench.errors import ProblemError, WorkerLost
 from hkbench.evaluation import failures
+from hkbench.evaluation.awaited import Gated
 from hkbench.evaluation.link import (
-    Gated,
     ProtocolError,
     RunnerExited,
     RunnerLink,
