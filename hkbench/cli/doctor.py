@@ -126,7 +126,8 @@ async def _report(options: argparse.Namespace) -> tuple[list[Row], Collection[De
     rows += [program("compiler", name, flag, name in needed) for name, flag in COMPILERS.items()]
     rows += [_hip(needed=DeviceKind.ROCM in kinds), hipkittens(), emulated(), triton(), *profilers(devices)]
     rows += [program("program", "git", "--version"), prompts(options.prompts), problems(options.problems)]
-    rows += [*disks(options.results), memory(), await service]
+    on_gpu = any(not model_of(kind).on_host for kind in kinds)
+    rows += [*disks(options.results, on_gpu), memory(), await service]
     here = kinds | ({DeviceKind.ROCM} if KFD.exists() else set())
     return rows, None if options.no_devices else here
 

@@ -24,6 +24,7 @@ SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a mount, not a file of ours
 RESULTS_GIB, RESULTS_USE = 2.0, "a build under way takes up to 0.5 GiB in it, and a sample stays with some 0.1 MiB"
 SCRATCH_GIB, SCRATCH_USE = 1.0, "eval.py builds there"
 CACHE_GIB, CACHE_USE = 1.0, "precompiled headers take some 0.5 GiB a set of flags"
+COPIES_GIB, COPIES_USE = 3.0, "copies of a GPU's libraries up to 3 GiB"
 SHARED_GIB, SHARED_USE = 1 / 16, "candidates with processes of their own share tensors in it"
 MIN_INODES = 10_000  #: a build leaves some dozens of files while it is under way, a sample seven
 MIN_MEMORY_GIB, BUILD_GIB = 2.0, 1.5  #: of the machine for one candidate; of one compiler at work on torch's headers
@@ -70,12 +71,13 @@ def problems(folder: Path | None) -> Row:
     return Row("problems", f"{len(found)} ({root})")
 
 
-def disks(results: Path) -> Iterator[Row]:
-    """Free space and inodes where runs write."""
+def disks(results: Path, on_gpu: bool) -> Iterator[Row]:
+    """Free space and inodes where runs write; `on_gpu`: some of them would use a GPU."""
+    cache = (CACHE_GIB + COPIES_GIB, f"{CACHE_USE}, {COPIES_USE}") if on_gpu else (CACHE_GIB, CACHE_USE)
     places = [
         ("results", results, RESULTS_GIB, RESULTS_USE),
         ("temporary files", Path(tempfile.gettempdir()), SCRATCH_GIB, SCRATCH_USE),
-        ("the build cache", default_root(), CACHE_GIB, CACHE_USE),
+        ("the build cache", default_root(), *cache),
         ("shared memory", SHARED_MEMORY, SHARED_GIB, SHARED_USE),
     ]
     for what, folder, least, use in places:

@@ -14,7 +14,7 @@ import pytest
 from support import doors
 from support.model_server import ModelServer, Scripted, script
 
-from hkbench.cli.doctor_machine import GIB, disk, gateway, memory, problems, prompts
+from hkbench.cli.doctor_machine import GIB, disk, disks, gateway, memory, problems, prompts
 
 KEY = "sk-test-0123456789abcdef"
 LIST = Scripted(body=b'{"data": [{"id": "one"}]}')
@@ -76,6 +76,14 @@ def test_disks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert disk("results", tmp_path, 1.0, "why").problem is None
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     assert "cannot be written" in str(disk("results", tmp_path, 1.0, "why").problem)
+
+
+@pytest.mark.parametrize(("on_gpu", "bad"), [(False, 0), (True, 1)])
+def test_a_gpu_s_libraries_want_room_for_copies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_gpu: bool, bad: int
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=3.5 * GIB))
+    assert sum(row.problem is not None for row in disks(tmp_path, on_gpu)) == bad
 
 
 @pytest.mark.parametrize(
