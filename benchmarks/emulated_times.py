@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How long a verdict on an emulated GPU takes, at the sizes that problems have for one.
 
-    python benchmarks/emulated_times.py --json times.json                  # known answers, HIP replies; half an hour
+    python benchmarks/emulated_times.py --json times.json                  # known answers, HIP replies; an hour
     python benchmarks/emulated_times.py 1 8 --arch gfx942 --json times.json  # some of them; known rows are kept
     python benchmarks/emulated_times.py --candidates DIR --json times.json   # HIP files of one's own, 19_ANY.py
     python benchmarks/emulated_times.py --json times.json --table docs/emulator_times.md --no-verdicts
@@ -9,9 +9,9 @@
 Beside the seconds stand those of the processors: of all processes of the verdict, compilers apart. A machine without
 other work takes about half of them on two cores, as far as the emulated device does the work.
 
-Judged are examples/hipkittens and the first HIP replies of examples/replies/reflect.toml. A verdict's seconds are those
-of `LocalEvaluator.evaluate`, as a batch calls it: build, five trials, checks. Exit code 0: all were right; 1: some were
-not, or a verdict took more than `--limit`.
+Judged are examples/hipkittens, examples/hip and the first HIP replies of examples/replies/reflect.toml, which together
+have a candidate for each problem. A verdict's seconds are those of `LocalEvaluator.evaluate`, as a batch calls it:
+build, five trials, checks. Exit code 0: all were right; 1: some were not, or a verdict took more than `--limit`.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ LOOK_SECONDS = 0.15
 GOAL = 30.0  #: seconds of a verdict
 REPLIES = ROOT / "examples" / "replies" / "reflect.toml"
 ANSWERS = ROOT / "examples" / "hipkittens"
+PLAIN = ROOT / "examples" / "hip"
 
 
 @dataclass(frozen=True)
@@ -126,8 +127,11 @@ def cases(problems: Sequence[Problem], arch: str, own: Path | None) -> Iterator[
         if answer.exists():
             yield "hipkittens", Case(problem, "hipkittens", answer.read_text(encoding="utf-8"))
         reply = replies.get(call_name(SampleKey(problem=problem.name, attempt=1, sample=1)))
+        plain = PLAIN / f"{problem.name}.py"
         if reply is not None:
             yield "hip", Case(problem, "hip", extract(reply.text, None).source or "")
+        elif plain.exists():
+            yield "hip", Case(problem, "hip", plain.read_text(encoding="utf-8"))
 
 
 async def row_of(evaluator: LocalEvaluator, case: Case, name: str, arch: str) -> Row:

@@ -1,7 +1,7 @@
 """Candidates that nobody wrote for an emulated GPU are judged on one, at the sizes that problems have for it.
 
-Shipped HipKittens answers, recorded HIP replies, honest Triton files. A few of each are always judged, all of them with
-HKBENCH_EMULATED=1.
+Shipped HipKittens and HIP answers, recorded HIP replies, honest Triton files. A few of each are always judged, all of
+them with HKBENCH_EMULATED=1.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from hkbench.toolchain.hipkittens import VARIABLES, WITH_CARD, Dialect
 ROOT = Path(__file__).parents[2]
 PROBLEMS = ROOT / "problems" / "level1"
 ANSWERS = ROOT / "examples" / "hipkittens"
+PLAIN = {path.stem: path for path in (ROOT / "examples" / "hip").glob("*.py")}
 REPLIES = replies_in_file(ROOT / "examples" / "replies" / "reflect.toml", "hip")
 TRITON = {case.path.stem: case for case in load_cases(only="honest/triton_")}
 REFUSED = "triton_graph_of_allocations"  # the device has no graphs
@@ -32,6 +33,7 @@ SAMPLE = {
     ("cdna3", "4_RMSNorm_fp32"),
     ("cdna4", "19_Matmul_NT_ragged_bf16"),
     ("gfx950", "7_Residual_layernorm_fp32/attempt_1/sample_1"),
+    ("gfx942", "32_Cumsum_fp32"),
     ("gfx942", "triton_custom_op"),
 }
 pytestmark = [pytest.mark.hipcc, pytest.mark.slow, pytest.mark.alone]
@@ -71,8 +73,10 @@ def _answers() -> list[tuple[str, str]]:
 
 
 def test_the_sample_is_of_what_there_is() -> None:
-    known = {*_answers(), *((arch, name) for arch in ARCHS for name in (*REPLIES, *TRITON))}
+    known = {*_answers(), *((arch, name) for arch in ARCHS for name in (*PLAIN, *REPLIES, *TRITON))}
     assert known >= SAMPLE and len(_answers()) == 16
+    answered = {*PLAIN, *(name for _, name in _answers()), *(name.partition("/")[0] for name in REPLIES)}
+    assert answered == {path.stem for path in PROBLEMS.glob("*.py")}
     assert all(extract(reply.text, None).source for reply in REPLIES.values())
 
 
@@ -86,6 +90,12 @@ def test_a_hipkittens_answer_is_right(tmp_path: Path, monkeypatch: pytest.Monkey
     verdict = _judged(tmp_path, dialect.arch, "hipkittens", PROBLEMS / f"{name}.py", code)
     _is_right(verdict)
     assert verdict.conditions.sizes is SizeSet.EMULATED
+
+
+@pytest.mark.parametrize("case", [(arch, name) for arch in ARCHS for name in sorted(PLAIN)], ids=_named)
+def test_a_hip_answer_is_right(tmp_path: Path, case: tuple[str, str]) -> None:
+    arch, name = case
+    _is_right(_judged(tmp_path, arch, "hip", PROBLEMS / f"{name}.py", PLAIN[name]))
 
 
 @pytest.mark.parametrize("case", [(arch, name) for arch in ARCHS for name in REPLIES], ids=_named)
