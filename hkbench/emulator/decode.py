@@ -39,7 +39,7 @@ _WAIT_VM, _WAIT_LGKM = 8, 16
 _TRIED = 4
 _TRIES = re.compile(
     r"v_(read|write)lane_b32|v_readfirstlane_b32|v_permlane\w+|v_mfma\w+|ds_b?permute_b32|ds_swizzle_b32"
-    r"|v_(cndmask|and|or|perm|bfi|and_or)_b32"
+    r"|v_(cndmask|and|or|perm|bfi|and_or)_b32|s_(and|andn2|or|orn2)_b(32|64)"
 )
 #: cbsz and blgp -> registers that 32 elements take: fp8, bf8, fp6, bf6, fp4.
 SMALL_FORMATS = {"0": 8, "1": 8, "2": 6, "3": 6, "4": 4}

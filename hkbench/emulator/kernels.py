@@ -122,7 +122,8 @@ def kernarg_block(kernel: Kernel, explicit: bytes, hidden: Mapping[str, int]) ->
     wanted = max(ends, default=0)
     if len(explicit) < wanted:
         raise ValueError(f"{kernel.name} takes {wanted} bytes of arguments, not {len(explicit)}")
-    block = bytearray(max(kernel.kernarg_size, 16))
+    # Whole pieces of 16 bytes: the block is aligned so, and the compiler may read the last of them at once.
+    block = bytearray(max(-(-kernel.kernarg_size // 16) * 16, 16))
     block[: min(len(explicit), kernel.kernarg_size)] = explicit[: kernel.kernarg_size]
     for argument in kernel.arguments:
         if argument.hidden:

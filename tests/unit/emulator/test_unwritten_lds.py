@@ -72,6 +72,10 @@ def _faults(text: str, folder: Path, arch: str = "gfx942", *, late: bool = False
         ),
         (HALF + READ + "v_readlane_b32 s6, v4, 3\nv_mov_b32 v5, s6\n" + STORE.format(5), False),
         (HALF + READ + "v_readlane_b32 s6, v4, 40\nv_mov_b32 v5, s6\n" + STORE.format(5), True),
+        # A mask that nobody wrote, carried by compilers through a loop: the lanes that run are taken from it.
+        ("s_andn2_b64 s[8:9], s[16:17], exec\nv_cndmask_b32 v5, v7, v0, s[8:9]\n" + STORE.format(5), False),
+        ("s_orn2_b64 s[8:9], s[16:17], exec\nv_cndmask_b32 v5, v7, v0, s[8:9]\n" + STORE.format(5), True),
+        ("s_and_b32 s8, s16, 0\nv_mov_b32 v5, s8\n" + STORE.format(5), False),
         # Back to LDS, and as an address.
         (READ + "ds_write_b32 v1, v4\n" + WAIT, False),
         (READ + "ds_write_b32 v1, v4\n" + WAIT + READ + STORE.format(4), True),
