@@ -140,11 +140,12 @@ class LocalEvaluator:
             raise
         self._cages = Cages(self.isolation)
         self._share()
-        kind = self.device.kind
-        # On a CPU nothing is measured meanwhile: that takes longer than a short run gains.
-        prepares = self._prepares and not self._model.on_host
-        self._preparation = PchBuilder(self.isolation, self._cages, self._slots, self._settings, kind, prepares)
         self._emulation = await asyncio.to_thread(find_emulation, self._model)
+        environment = self._emulation.environment() if self._emulation else {}
+        # On a CPU nothing is measured meanwhile: that takes longer than a short run gains.
+        prepares = self._prepares and (not self._model.on_host or self._emulation is not None)
+        told = self.isolation, self._cages, self._slots, self._settings, self.device.kind
+        self._preparation = PchBuilder(*told, environment, prepares)
         self._guards = Guards(self._cages, self.device, self._memory, self._preparation, self._emulation)
         self._completion = Completion(self.device, self._slots, self._cages)
         self._measuring = self._workers_of(self.devices)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -48,8 +48,10 @@ class PchBuilder:
         slots: BuildSlots,
         settings: EvaluationSettings,
         device: DeviceKind,
+        environment: Mapping[str, str],
         makes: bool,
     ) -> None:
+        """Take `environment`: what builds have in theirs that the engine has not."""
         self._cages = cages
         self._slots = slots
         self._waits = settings.prepare_builds
@@ -61,7 +63,7 @@ class PchBuilder:
             return
         # A missing compiler is said where something is built with it.
         with suppress(ToolchainUnavailable, OSError):
-            self._stores.append(PchCache())
+            self._stores.append(PchCache(environment=environment))
         if device is DeviceKind.ROCM:
             with suppress(ToolchainUnavailable, OSError):
                 self._stores.append(HipPchCache(find_hip(), environment=os.environ))

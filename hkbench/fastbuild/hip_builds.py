@@ -47,7 +47,7 @@ class HipPchBuilder:
     def _compile_host(self, run: Run, command: Sequence[str], source: Path) -> ToolResult | None:
         parsed = use.parse(command[1:])
         included = use.leading_includes(source.read_text(encoding="utf-8", errors="replace"))
-        pch = use.kit_for(included)
+        pch = use.pch_for(included)
         program = shutil.which(command[0])
         if self.host is None or parsed is None or pch is None or program is None:
             return None

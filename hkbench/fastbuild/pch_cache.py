@@ -20,7 +20,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,15 +67,25 @@ class PchRequest:
 class PchCache:
     """The PCHs of the present toolchain, in `store`."""
 
-    def __init__(self, root: Path | None = None) -> None:
-        """Raise ToolchainUnavailable: no GNU C++ compiler, or no PyTorch."""
+    def __init__(self, root: Path | None = None, environment: Mapping[str, str] | None = None) -> None:
+        """Take `environment`: what builds have in theirs that the engine has not.
+
+        Raises:
+            ToolchainUnavailable: no GNU C++ compiler, or no PyTorch.
+        """
         torch = find_torch()
         self.compiler = _compiler()
         self._folders = [str(path) for path in torch.includes]
-        self.store = (root or default_root()) / _fingerprint(self.compiler, torch)
+        self._steering = use.steering(environment or {})
+        self.store = (root or default_root()) / _fingerprint(self.compiler, torch, self._steering)
         self.store.mkdir(parents=True, exist_ok=True)
         forget_unused(self.store.parent)
-        described = {"compiler": str(self.compiler), "folders": self._folders, "also": _gpu_folders(torch)}
+        described = {
+            "compiler": str(self.compiler),
+            "folders": self._folders,
+            "environment": self._steering,
+            "also": _gpu_folders(torch, {**os.environ, **(environment or {})}),
+        }
         describe(self.store / use.TOOLCHAIN, described, "also")
 
     @property
@@ -86,7 +96,7 @@ class PchCache:
     @property
     def reads(self) -> tuple[Path, ...]:
         """What has to be in sight where PCHs are made, beyond the system."""
-        return ()
+        return tuple(Path(folder) for value in self._steering.values() for folder in value.split(":"))
 
     def requested(self, folder: Path) -> list[PchRequest]:
         """Return what the builds in a candidate's private folder asked for."""
@@ -128,10 +138,14 @@ class PchCache:
         deadline = time.monotonic() + MAKE_SECONDS
         include = [f"#include <{name}>" for name in _TEXTS[request.pch]]
         folders = [str(folder / use.INCLUDE), *self._folders]
+        before = (
+            *prefix,
+            *(("env", *(f"{name}={value}" for name, value in self._steering.items())) if self._steering else ()),
+        )
         common = [*request.flags, *(word for path in folders for word in ("-isystem", path))]
 
         def run(*words: str) -> str:
-            result = run_tool([str(self.compiler), *words], folder, deadline - time.monotonic(), stop, prefix)
+            result = run_tool([str(self.compiler), *words], folder, deadline - time.monotonic(), stop, before)
             if result.returncode != 0:
                 raise NotMade(result.output[-2000:] or f"no end within {MAKE_SECONDS:.0f} s")
             return result.output
@@ -234,10 +248,10 @@ def _said(compiler: Path, question: str) -> str:
     return shown.stdout + shown.stderr
 
 
-def _fingerprint(compiler: Path, torch: TorchFiles) -> str:
+def _fingerprint(compiler: Path, torch: TorchFiles, steering: Mapping[str, str]) -> str:
     """Name all that a precompiled header depends on besides flags: a change of any of it makes a new store."""
     parts = [str(compiler), torch.version, str(torch.root), sys.version, json.dumps([_TEXTS, use.HEADER_SUBSTITUTES])]
-    parts.append(_said(compiler, "-v"))
+    parts += [_said(compiler, "-v"), json.dumps(steering)]
     cc1plus = Path(_said(compiler, "-print-prog-name=cc1plus").strip())
     for path in (cc1plus, torch.root / "version.py", torch.includes[0] / "torch" / "extension.h"):
         known = path.stat()
@@ -248,13 +262,13 @@ def _fingerprint(compiler: Path, torch: TorchFiles) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
-def _gpu_folders(torch: TorchFiles) -> list[str]:
+def _gpu_folders(torch: TorchFiles, environment: Mapping[str, str]) -> list[str]:
     """Return where torch may find CUDA's or HIP's headers: passed beside its own, they hold none of the PCHs'."""
-    homes = [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)] + ["/usr/local/cuda"]
+    homes = [environment[name] for name in ("CUDA_HOME", "CUDA_PATH") if environment.get(name)] + ["/usr/local/cuda"]
     nvcc = shutil.which("nvcc")
     homes += [str(Path(nvcc).parents[1])] if nvcc else []
     cuda = [str(Path(home) / "include") for home in dict.fromkeys(homes)]
-    return [*cuda, str(torch.root / "include" / "THH"), *include_folders(os.environ)]
+    return [*cuda, str(torch.root / "include" / "THH"), *include_folders(environment)]
 
 
 def describe(path: Path, described: dict[str, Any], folders: str) -> None:

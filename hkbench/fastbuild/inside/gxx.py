@@ -20,7 +20,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -67,7 +67,7 @@ _WARNING = re.compile(r"-W(?![alp],)[\w+=-]*")
 _NAME = re.compile(r"-DTORCH_EXTENSION_NAME=\w+")
 _FOLDER_FLAGS = ("-isystem", "-I")
 _MAX_FLAGS = 24
-#: They would change what a compiler finds or does.
+#: They change what a compiler finds or does, and have to be as where a PCH was made.
 _STEERING = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "OBJC_INCLUDE_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH",
              "DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES", "LIBRARY_PATH", "GCC_COMPARE_DEBUG")  # fmt: skip
 _INCLUDE = re.compile(r"#\s*include\s*[<\"]([^>\"]+)[>\"]\s*(//.*)?")
@@ -104,6 +104,11 @@ def acceptable(pch: object, flags: object) -> bool:
         and len(flags) <= _MAX_FLAGS
         and all(isinstance(flag, str) and _FLAG.fullmatch(flag) is not None for flag in flags)
     )
+
+
+def steering(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return what of an environment changes what a compiler finds or does."""
+    return {name: environment[name] for name in _STEERING if name in environment}
 
 
 def parse(arguments: Sequence[str]) -> Command | None:
@@ -144,13 +149,13 @@ def leading_includes(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def kit_for(included: frozenset[str]) -> str | None:
+def pch_for(included: frozenset[str]) -> str | None:
     """Return the best PCH whose headers a source includes first of all."""
     return next((name for name, wanted in PCHS.items() if wanted <= included), None)
 
 
 def _pch_of(command: Command) -> str | None:
-    return kit_for(leading_includes(Path(command.source).read_text(encoding="utf-8", errors="replace")))
+    return pch_for(leading_includes(Path(command.source).read_text(encoding="utf-8", errors="replace")))
 
 
 def fast_command(store: Path, requests: Path, command: Sequence[str]) -> list[str] | None:
@@ -159,7 +164,7 @@ def fast_command(store: Path, requests: Path, command: Sequence[str]) -> list[st
     program = shutil.which(command[0])
     if program is None or os.path.realpath(program) != toolchain["compiler"]:
         return None
-    if any(name in os.environ for name in _STEERING):
+    if steering(os.environ) != toolchain["environment"]:
         return None
     parsed = parse(command[1:])
     if parsed is None:

@@ -30,7 +30,7 @@ def preparation(device: DeviceKind, *, stock: bool = False) -> PchBuilder:
     if Protection.FILES not in isolation.holds:
         pytest.skip("candidates are not kept from files here, so PCHs are not shared, and that is NOT tested")
     settings = EvaluationSettings(prepare_builds=True, stock_builds=stock)
-    return PchBuilder(isolation, Cages(isolation), BuildSlots(1, HostShare.NONE), settings, device, makes=True)
+    return PchBuilder(isolation, Cages(isolation), BuildSlots(1, HostShare.NONE), settings, device, {}, makes=True)
 
 
 def test_only_builds_for_amd_gpus_get_precompiled_headers_of_hipcc(cache: Path) -> None:

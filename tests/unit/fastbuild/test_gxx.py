@@ -21,7 +21,7 @@ BINDING = "#include <cmath>\n// a comment\n#include <pybind11/pybind11.h>\nint a
 def store(tmp_path: Path) -> Path:
     """A store with a PCH of pybind11 for FLAGS, whose files are empty."""
     compiler = os.path.realpath(shutil.which("c++") or "")
-    described = {"compiler": compiler, "folders": ["/torch", "/python"], "also": ["/cuda"]}
+    described = {"compiler": compiler, "folders": ["/torch", "/python"], "also": ["/cuda"], "environment": {}}
     (tmp_path / use.TOOLCHAIN).write_text(json.dumps(described))
     pch = tmp_path / use.digest("pybind11", FLAGS)
     pch.mkdir()
@@ -75,7 +75,12 @@ def test_the_order_of_include_folders_counts(store: Path, tmp_path: Path) -> Non
 def test_a_steered_compiler_goes_the_usual_way(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CPLUS_INCLUDE_PATH", "/mine")
     assert use.fast_command(store, tmp_path / "pch_requests", command(tmp_path)) is None
+    described = json.loads((store / use.TOOLCHAIN).read_text())
+    (store / use.TOOLCHAIN).write_text(json.dumps(described | {"environment": {"CPLUS_INCLUDE_PATH": "/mine"}}))
+    assert use.fast_command(store, tmp_path / "pch_requests", command(tmp_path)) is not None  # made under the same
     monkeypatch.delenv("CPLUS_INCLUDE_PATH")
+    assert use.fast_command(store, tmp_path / "pch_requests", command(tmp_path)) is None
+    (store / use.TOOLCHAIN).write_text(json.dumps(described))
     other = tmp_path / "bin" / "c++"
     other.parent.mkdir()
     other.write_text("#!/bin/sh\n")
@@ -102,7 +107,7 @@ def test_a_steered_compiler_goes_the_usual_way(store: Path, tmp_path: Path, monk
     ],
 )
 def test_only_includes_that_stand_first_count(text: str, pch: str | None) -> None:
-    assert use.kit_for(use.leading_includes(text)) == pch
+    assert use.pch_for(use.leading_includes(text)) == pch
 
 
 @pytest.mark.parametrize("flags", [["-O3", 1], "-O3", ["-O3"] * 25, ["-fplugin=x"], ["-march=native;x"], None])

@@ -132,7 +132,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return store
 
 
-def kit_for(store: Path, words: list[str]) -> None:
+def pch_for(store: Path, words: list[str]) -> None:
     wanted = hipcc.wanted(words, SOURCE)
     assert wanted is not None
     (store / wanted.name).mkdir()
@@ -165,7 +165,7 @@ def test_a_pch_that_is_not_there_is_requested_and_hipcc_compiles(store: Path, tm
 
 def test_with_a_pch_clang_is_called_as_hipcc_would(store: Path, tmp_path: Path) -> None:
     words = command(tmp_path)
-    kit_for(store, words)
+    pch_for(store, words)
     done = launched(store, words)
     assert (done.returncode, done.stdout) == (0, "")
     calls = (tmp_path / "calls").read_text().splitlines()
@@ -176,14 +176,14 @@ def test_with_a_pch_clang_is_called_as_hipcc_would(store: Path, tmp_path: Path) 
 @pytest.mark.parametrize("steered", [{"CPATH": "/mine"}, {"ROCM_PATH": "/other"}])
 def test_a_steered_compiler_goes_the_usual_way(store: Path, tmp_path: Path, steered: dict[str, str]) -> None:
     words = command(tmp_path)
-    kit_for(store, words)
+    pch_for(store, words)
     assert launched(store, words, **steered).stdout == "hipcc itself\n"
 
 
 @pytest.mark.parametrize("place", ["hip.hip", "/torch/ATen/ATen.h"])
 def test_an_error_is_final_where_the_source_itself_has_it(store: Path, tmp_path: Path, place: str) -> None:
     words = command(tmp_path)
-    kit_for(store, words)
+    pch_for(store, words)
     source = words[words.index("-c") + 1]
     said = f"{source if place == 'hip.hip' else place}:7:3: error: no such name\n1 error generated.\n"
     (tmp_path / "says").write_text(f"{source}:1:1: warning: unused\n{said}")

@@ -195,3 +195,14 @@ def test_runs_in_other_environments_do_not_take_each_other_s_folders_away(
         monkeypatch.setenv("CUDA_HOME", f"/{number}")
         PchCache(tmp_path)
     assert json.loads((store / use.TOOLCHAIN).read_text())["also"][0] == "/49/include"
+
+
+def test_builds_that_find_other_headers_have_a_store_of_their_own(pchs: PchCache, tmp_path: Path) -> None:
+    environment = {"CPATH": "/rocm", "LIBRARY_PATH": "/lib1:/lib2", "ROCM_HOME": str(tmp_path)}
+    (tmp_path / "include" / "hip").mkdir(parents=True)
+    there = PchCache(tmp_path / "pchs", environment)
+    assert there.store.name != pchs.store.name and pchs.reads == ()
+    assert there.reads == (Path("/rocm"), Path("/lib1"), Path("/lib2"))
+    described = json.loads((there.store / use.TOOLCHAIN).read_text())
+    assert described["environment"] == {"CPATH": "/rocm", "LIBRARY_PATH": "/lib1:/lib2"}
+    assert str(tmp_path / "include") in described["also"]
