@@ -138,10 +138,8 @@ class PchCache:
         deadline = time.monotonic() + MAKE_SECONDS
         include = [f"#include <{name}>" for name in _TEXTS[request.pch]]
         folders = [str(folder / use.INCLUDE), *self._folders]
-        before = (
-            *prefix,
-            *(("env", *(f"{name}={value}" for name, value in self._steering.items())) if self._steering else ()),
-        )
+        steered = [f"{name}={value}" for name, value in self._steering.items()]
+        before = (*prefix, "env", *steered) if steered else prefix
         common = [*request.flags, *(word for path in folders for word in ("-isystem", path))]
 
         def run(*words: str) -> str:
