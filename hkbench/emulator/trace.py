@@ -76,8 +76,8 @@ class Trace:
         self._take_inputs()
         count = core().hkbench_emulator_bytes
         count.restype = ctypes.c_uint64
-        memory = (ctypes.c_uint64 * len(self._chunks)).from_buffer(self._chunks) if self._chunks else None
-        return int(count(memory, ctypes.c_uint64(len(self._chunks) // 2)))
+        address, length = self._chunks.buffer_info()
+        return int(count(ctypes.c_void_p(address), ctypes.c_uint64(length // 2)))
 
     def host_made(self) -> array[int]:
         """Return pairs (number, bytes) of all that `host_bytes` counts, each number once, in ascending order."""

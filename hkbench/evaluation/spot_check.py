@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from ctypes import c_size_t, c_void_p
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from hkbench.protocol import device_memory
@@ -79,6 +80,9 @@ class SpotCheck:
         self._paths = list(places)
         self._shapes = [place.shape for place in places.values()]
         self._items = [DTYPES[place.dtype].itemsize for place in places.values()]
+        counts = [math.prod(shape) for shape in self._shapes]
+        self._filled = [output for output, count in enumerate(counts) if count]
+        self._sizes = [counts[output] * self._items[output] for output in self._filled]
         self._stream = stream
         self._done = stream.memory(1, dtype=torch.int32)
         self._told = stream.memory(len(places), PLACE_SIZE // 8, dtype=torch.int64)
@@ -98,14 +102,12 @@ class SpotCheck:
 
         `page`: the address of its gate's.
         """
-        filled = [output for output, shape in enumerate(self._shapes) if math.prod(shape)]
-        sizes = [math.prod(self._shapes[output]) * self._items[output] for output in filled]
-        draw = secrets.SystemRandom()
-        self._number, self._page, self._find = number, page, find
-        self._spots = [self._drawn(output) for output in draw.choices(filled, sizes, k=SPOTS)] if filled else []
-        self._waits = bool(filled)
-        if not filled:
+        if not self._filled:
             return
+        self._number, self._page, self._find = number, page, find
+        drawn = secrets.SystemRandom().choices(self._filled, self._sizes, k=SPOTS)
+        self._spots = [self._drawn(output) for output in drawn]
+        self._waits = True
         self._stream.synchronize()
         self._word[0] = -1
         self._expected = time.monotonic() + seconds
@@ -171,9 +173,6 @@ class SpotCheck:
                 self._rows[row] = spot
 
     def _drawn(self, output: int) -> Spot:
-        element = secrets.randbelow(math.prod(self._shapes[output]))
-        index, rest = [], element
-        for size in reversed(self._shapes[output]):
-            index.append(rest % size)
-            rest //= size
-        return Spot(output, element, tuple(reversed(index)))
+        shape = self._shapes[output]
+        element = secrets.randbelow(math.prod(shape))
+        return Spot(output, element, tuple(map(int, np.unravel_index(element, shape))))
