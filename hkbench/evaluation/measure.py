@@ -160,15 +160,16 @@ def conclude(
     clock: str,
     warmups: int,
     model: DeviceModel,
-    overhead: float = 0.0,
+    overheads: tuple[float, float] = (0.0, 0.0),
     unreported: float = 0.0,
 ) -> Measurement:
     """Return medians with intervals, their ratio, and what makes the figures doubtful.
 
-    `overhead`: seconds of each call of either side that are not the forward pass's. `unreported`: seconds of each of
-    the candidate's calls that its runner did not report (evaluation/clocks.py); they are part of its time.
+    `overheads`: seconds of each call of the baseline and of the candidate that are not the forward pass's.
+    `unreported`: seconds of each of the candidate's calls that its runner did not report (evaluation/clocks.py); they
+    are part of its time.
     """
-    left, reported = left.less(overhead, model.resolution), right.less(overhead, model.resolution)
+    left, reported = left.less(overheads[0], model.resolution), right.less(overheads[1], model.resolution)
     right = reported.less(-unreported)
     warnings = []
     if unreported:

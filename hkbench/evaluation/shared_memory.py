@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 
@@ -166,6 +167,16 @@ class SharedMemory:
             return None, put
         takes = takes or self.spacious or not baseline
         return self.stopwatch.call(lane, lambda: regions.write_inputs(inputs), takes), clear
+
+    def lead(self, side: RunnerClient, inputs: Sequence[object]) -> float | None:
+        """Return the seconds that it takes to put inputs in place for one side and to evict the caches.
+
+        None without the evaluator's clock on a GPU.
+        """
+        lane = self.lane_of(side)
+        if lane is None or self.stopwatch is None:
+            return None
+        return self.stopwatch.lead(lane, partial(self.regions_of(side).write_inputs, inputs))
 
     def release(self) -> None:
         """Give the device's memory back. Raises RuntimeError where its driver refuses."""

@@ -207,6 +207,23 @@ class Stopwatch:
         lane.number += 1
         return GatedCall(self, lane, reveal, takes)
 
+    def begin(self, reveal: Callable[[], None]) -> None:
+        """Queue on the current stream, the evaluator's, what comes before a gate is opened."""
+        stream, stamps = self.stream.cuda_stream, self.stamps.data_ptr()
+        self.code.stamp(stream, stamps)
+        reveal()
+        self.flush()
+        self.code.stamp(stream, stamps + 8)
+
+    def lead(self, lane: Lane, reveal: Callable[[], None]) -> float:
+        """Return the seconds from the beginning of a call until its gate would be opened; its runner is not called."""
+        torch.cuda.current_stream(self.device).synchronize()
+        with torch.cuda.stream(self.stream), self.queued(lane):
+            self.begin(reveal)
+        self.stream.synchronize()
+        begin, opened = self.stamps[:2].tolist()
+        return float((opened - begin) * self.code.tick_seconds)
+
     def release(self) -> None:
         """Give back the device's memory. Raises RuntimeError where its driver refuses."""
         for lane in (self.candidate, self.baseline):
@@ -239,10 +256,7 @@ class GatedCall:
         self._released = True
         with torch.cuda.stream(watch.stream), watch.queued(self._lane):
             watch.stamps[STAMPS].zero_()
-            watch.code.stamp(stream, stamps)
-            self._reveal()
-            watch.flush()
-            watch.code.stamp(stream, stamps + 8)
+            watch.begin(self._reveal)
             watch.operations.write(stream, self._page + GO, self.number)
             watch.operations.wait(stream, self._page + DONE, self.number)
             watch.code.stamp(stream, stamps + 16)

@@ -18,6 +18,7 @@ import torch
 from hkbench.device_kinds import model_of
 from hkbench.evaluation.clocks import unreported
 from hkbench.evaluation.contention import NOT_COUNTED, Watch, settled
+from hkbench.evaluation.leads import Leads
 from hkbench.evaluation.link import Samples as Sampled
 from hkbench.evaluation.measure import (
     FIRST_RUNS,
@@ -132,6 +133,7 @@ class Timing:
         self._cache = torch.empty(session.flush_bytes if self._device.type == "cpu" else 0, dtype=torch.uint8)
         self._seen = Observations()
         self._nulls: list[float] = []
+        self._leads = Leads()
         self._got: dict[str, torch.Tensor] = {}  # outputs of the pair, where the evaluator takes those of every call
         self._expected: dict[str, torch.Tensor] = {}
         self._runs = 0  # pairs of the round
@@ -187,7 +189,10 @@ class Timing:
             if number == 0 and planned[1:] and runs == FIRST_RUNS and time.monotonic() - began < SLOW_SECONDS:
                 continue
             more_time = unreported(left, right, model) if other is None else 0.0
-            found = conclude(left, right, clock, session.settings.warmups, model, self._overhead(), more_time)
+            overhead = self._overhead()
+            later = self._leads.later(median(left.seconds) - overhead) if other is None else 0.0
+            overheads = overhead, overhead + later
+            found = conclude(left, right, clock, session.settings.warmups, model, overheads, more_time)
             if found.enough(asked or model.default_runs, cut=len(more[0].seconds) < self._runs):
                 break
         readback = log.end(len(left.seconds))
@@ -198,10 +203,16 @@ class Timing:
 
     def _between(self, log: ClockLog, watched: bool) -> Callable[[int], None]:
         """Return what is done after a pair of calls."""
+        session, memory = self._session, self._session.memory
 
         def work(number: int) -> None:
             log.during()
             if watched:
+                if number % model_of(session.facts.kind).null_every == 0:
+                    self._leads.compare(
+                        partial(memory.lead, session.baseline, self._inputs),
+                        partial(memory.lead, session.side, self._inputs),
+                    )
                 self._watch(number)
 
         return work
