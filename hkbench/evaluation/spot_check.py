@@ -3,8 +3,8 @@
 Between that word and the evaluator's own kernels, which take the outputs, the device changes from the runner's context
 to the evaluator's: 0.14 ms on an H200. No kernel of the runner's runs then, but a copy engine works on, so that copies
 could be left for that time. The engine also works for the evaluator: a stream of nothing but copies is not held up by
-the change of contexts. So some elements, drawn for each call, are read at once, and have to be the same in the outputs
-that are taken afterwards.
+the change of contexts. So some elements are read at once, at equal distances from a place that is drawn for each call,
+and have to be the same in the outputs that are taken afterwards.
 
 Where the outputs lie is known only then. The reads are queued ahead for where they lay in the call before, as they
 mostly do; if they lie elsewhere, the host queues others as soon as it learns of it, some 20 us later.
@@ -12,11 +12,12 @@ mostly do; if they lie elsewhere, the host queues others as soon as it learns of
 
 from __future__ import annotations
 
+import ctypes
 import math
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from ctypes import c_size_t, c_void_p
+from ctypes import byref, c_int, c_size_t, c_uint, c_void_p
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,7 +28,9 @@ from hkbench.protocol.gate import DONE, PLACE_SIZE, PLACES, StreamOperations
 from hkbench.protocol.memory import DTYPES
 from hkbench.protocol.places import Place
 
-SPOTS = 8  #: elements that are read of a call's outputs
+OUTPUTS = 8  #: of a call's outputs so many are drawn, by their sizes and with repetition
+ELEMENTS = 256  #: that are read of each, by one copy
+STRAY = 8  #: of an output that is not contiguous, by a copy each
 MAX_ITEM = 16  #: bytes of an element
 SOON = 1e-3  #: seconds before the expected end of a call from which on the evaluator waits without sleeping
 LATE = 5e-3  #: seconds after it until which it does
@@ -35,13 +38,28 @@ LATE = 5e-3  #: seconds after it until which it does
 Find = Callable[[int, int], int | None]  #: where memory of the runner's lies here, by its address there and its bytes
 
 
+class _Copy(ctypes.Structure):
+    """CUDA_MEMCPY2D."""
+
+    _fields_ = (
+        ("from_x", c_size_t), ("from_y", c_size_t), ("from_kind", c_uint), ("from_host", c_void_p),
+        ("from_device", c_void_p), ("from_array", c_void_p), ("from_pitch", c_size_t),
+        ("to_x", c_size_t), ("to_y", c_size_t), ("to_kind", c_uint), ("to_host", c_void_p),
+        ("to_device", c_void_p), ("to_array", c_void_p), ("to_pitch", c_size_t),
+        ("width", c_size_t), ("height", c_size_t),
+    )  # fmt: skip
+
+
+_HOST, _DEVICE = 1, 2  #: of enum CUmemorytype
+_DEVICE_TO_HOST = 2  #: of enum hipMemcpyKind
+
+
 @dataclass(frozen=True)
-class Spot:
-    """One element of an output."""
+class Comb:
+    """Elements of an output at equal distances, in the order of its indices."""
 
     output: int  #: its number
-    element: int  #: in the order of its indices
-    index: tuple[int, ...]
+    elements: range
 
 
 class CopyStream:
@@ -51,7 +69,6 @@ class CopyStream:
         self._stream = torch.cuda.Stream(device)
         self._operations = StreamOperations()
         self._driver = device_memory.driver()
-        self._name = "MemcpyDtoHAsync_v2" if torch.version.hip is None else "MemcpyDtoHAsync"
 
     @staticmethod
     def memory(*shape: int, dtype: torch.dtype) -> torch.Tensor:
@@ -62,11 +79,16 @@ class CopyStream:
         """Have it wait until the 32 bits at an address on the device are at least `value`."""
         self._operations.wait(self._stream.cuda_stream, address, value)
 
-    def fetch(self, to: int, address: int, size: int) -> None:
-        """Have it copy `size` bytes from an address on the device."""
-        self._driver.call(
-            self._name, c_void_p(to), c_void_p(address), c_size_t(size), c_void_p(self._stream.cuda_stream)
-        )
+    def fetch(self, to: int, address: int, size: int, count: int = 1, distance: int | None = None) -> None:
+        """Have it copy `count` times `size` bytes from addresses on the device, `distance` bytes from one another."""
+        stream, distance = c_void_p(self._stream.cuda_stream), distance or size
+        if torch.version.hip is not None:
+            sizes = c_size_t(size), c_void_p(address), c_size_t(distance), c_size_t(size), c_size_t(count)
+            self._driver.call("Memcpy2DAsync", c_void_p(to), *sizes, c_int(_DEVICE_TO_HOST), stream)
+            return
+        copy = _Copy(width=size, height=count, from_kind=_DEVICE, from_device=address, from_pitch=distance)
+        copy.to_kind, copy.to_host, copy.to_pitch = _HOST, to, size
+        self._driver.call("Memcpy2DAsync_v2", byref(copy), stream)
 
     def synchronize(self) -> None:
         """Wait until it has done all that it was given."""
@@ -74,22 +96,22 @@ class CopyStream:
 
 
 class SpotCheck:
-    """The spots of the calls of one evaluation."""
+    """The elements that are read of the calls of one evaluation."""
 
     def __init__(self, places: Mapping[str, Place], stream: CopyStream) -> None:
         self._paths = list(places)
         self._shapes = [place.shape for place in places.values()]
         self._items = [DTYPES[place.dtype].itemsize for place in places.values()]
-        counts = [math.prod(shape) for shape in self._shapes]
-        self._filled = [output for output, count in enumerate(counts) if count]
-        self._sizes = [counts[output] * self._items[output] for output in self._filled]
+        self._counts = [math.prod(shape) for shape in self._shapes]
+        self._filled = [output for output, count in enumerate(self._counts) if count]
+        self._sizes = [self._counts[output] * self._items[output] for output in self._filled]
         self._stream = stream
         self._done = stream.memory(1, dtype=torch.int32)
         self._told = stream.memory(len(places), PLACE_SIZE // 8, dtype=torch.int64)
-        self._values = stream.memory(SPOTS, MAX_ITEM, dtype=torch.uint8)
+        self._values = stream.memory(OUTPUTS * STRAY, ELEMENTS * MAX_ITEM, dtype=torch.uint8)
         self._word = self._done.numpy()
-        self._spots: list[Spot] = []
-        self._rows: dict[int, Spot] = {}  # those that were read, by their row of the values
+        self._wanted: list[Comb] = []
+        self._rows: list[Comb] = []  # those that were read, one in a row of the values
         self._lay: dict[int, list[list[int]]] = {}  # where the outputs lay in the last call, by the address of its page
         self._at: list[list[int]] | None = None  # where they were taken to lie when the rows were read
         self._waits = False
@@ -105,8 +127,8 @@ class SpotCheck:
         if not self._filled:
             return
         self._number, self._page, self._find = number, page, find
-        drawn = secrets.SystemRandom().choices(self._filled, self._sizes, k=SPOTS)
-        self._spots = [self._drawn(output) for output in drawn]
+        drawn = secrets.SystemRandom().choices(self._filled, self._sizes, k=OUTPUTS)
+        self._wanted = [self._drawn(output) for output in dict.fromkeys(drawn)]
         self._waits = True
         self._stream.synchronize()
         self._word[0] = -1
@@ -117,7 +139,7 @@ class SpotCheck:
         self._stream.fetch(self._done.data_ptr(), page + DONE, self._done.nbytes)  # it is seen last
 
     def look(self) -> float | None:
-        """See that the spots are read if the call is done; else return in how many seconds to look again.
+        """See that the elements are read if the call is done; else return in how many seconds to look again.
 
         None: there is nothing more to look for.
         """
@@ -138,41 +160,59 @@ class SpotCheck:
         The streams of the call have ended.
         """
         self._waits = False
-        if not outputs or not self._spots:
+        if not outputs or not self._wanted:
             return None
         self._stream.synchronize()
         self._lay[self._page] = self._told.tolist()
         if self._lay[self._page] != self._at:
             return None
-        for output, path in enumerate(self._paths):
-            rows = [row for row, spot in self._rows.items() if spot.output == output]
-            if rows:
-                chosen = torch.tensor([self._rows[row].element for row in rows], device=outputs[path].device)
-                later = outputs[path].view(-1)[chosen].view(torch.uint8).view(len(rows), -1).cpu()
-                for row, item in zip(rows, later, strict=True):
-                    if not torch.equal(item, self._values[row, : item.numel()]):
-                        return f"{path}{list(self._rows[row].index)}"
+        for row, comb in enumerate(self._rows):
+            path, count = self._paths[comb.output], len(comb.elements)
+            later = outputs[path].view(-1)[comb.elements.start :: comb.elements.step][:count].contiguous()
+            taken = later.view(torch.uint8).view(count, -1).cpu()
+            seen = self._values[row, : taken.numel()].view(count, -1)
+            if not torch.equal(taken, seen):
+                element = comb.elements[int((taken != seen).any(1).nonzero()[0])]
+                return f"{path}{[*map(int, np.unravel_index(element, self._shapes[comb.output]))]}"
         return None
 
     def end(self) -> None:
         """Wait until nothing of it is queued any more."""
-        self._waits, self._spots = False, []
+        self._waits, self._wanted = False, []
         self._stream.synchronize()
 
     def _read(self, places: list[list[int]] | None) -> None:
-        """Queue the reads of the spots of outputs that lie at `places`: for each its address and its strides."""
-        self._at, self._rows = places, {}
-        for row, spot in enumerate(self._spots if places is not None else ()):
+        """Queue the reads of outputs that lie at `places`: for each its address and its strides."""
+        self._at, self._rows = places, []
+        for comb in self._wanted if places is not None else ():
             assert places is not None
-            item = self._items[spot.output]
-            address, *strides = places[spot.output]
-            there = address + item * sum(i * stride for i, stride in zip(spot.index, strides, strict=False))
-            here = self._find(there, item)
-            if here is not None:  # else `take` says that it does not lie in memory that was shown
-                self._stream.fetch(self._values.data_ptr() + MAX_ITEM * row, here, item)
-                self._rows[row] = spot
+            address, *strides = places[comb.output]
+            if self._is_contiguous(comb.output, strides):
+                self._fetch(comb, address + self._items[comb.output] * comb.elements.start)
+                continue
+            for element in secrets.SystemRandom().sample(comb.elements, min(STRAY, len(comb.elements))):
+                index = np.unravel_index(element, self._shapes[comb.output])
+                offset = sum(int(i) * stride for i, stride in zip(index, strides, strict=False))
+                self._fetch(Comb(comb.output, range(element, element + 1)), address + self._items[comb.output] * offset)
 
-    def _drawn(self, output: int) -> Spot:
-        shape = self._shapes[output]
-        element = secrets.randbelow(math.prod(shape))
-        return Spot(output, element, tuple(map(int, np.unravel_index(element, shape))))
+    def _fetch(self, comb: Comb, there: int) -> None:
+        """Queue a read of elements of which the first lies at an address of the runner's."""
+        item, count = self._items[comb.output], len(comb.elements)
+        distance = item * comb.elements.step
+        here = self._find(there, distance * (count - 1) + item)
+        if here is not None:  # else `take` says that it does not lie in memory that was shown
+            self._stream.fetch(self._values[len(self._rows)].data_ptr(), here, item, count, distance)
+            self._rows.append(comb)
+
+    def _is_contiguous(self, output: int, strides: list[int]) -> bool:
+        expected = 1
+        for size, stride in reversed([*zip(self._shapes[output], strides, strict=False)]):
+            if size > 1 and stride != expected:
+                return False
+            expected *= size
+        return True
+
+    def _drawn(self, output: int) -> Comb:
+        count = self._counts[output]
+        step = -(-count // ELEMENTS)
+        return Comb(output, range(secrets.randbelow(step), count, step))

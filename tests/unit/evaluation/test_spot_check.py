@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import secrets
 from collections.abc import Callable
 
 import pytest
 import torch
 
-from hkbench.evaluation.spot_check import SPOTS, CopyStream, SpotCheck
+from hkbench.evaluation.spot_check import ELEMENTS, CopyStream, SpotCheck
 from hkbench.protocol.gate import DONE, MAX_DIMS, PLACES, SIZE
 from hkbench.protocol.places import Place
 
@@ -29,8 +30,8 @@ class HostStream(CopyStream):
     def wait(self, address: int, value: int) -> None:
         self._until = address, value
 
-    def fetch(self, to: int, address: int, size: int) -> None:
-        self._queued.append((to, address, size))
+    def fetch(self, to: int, address: int, size: int, count: int = 1, distance: int | None = None) -> None:
+        self._queued += [(to + size * i, address + (distance or size) * i, size) for i in range(count)]
         self.synchronize()
 
     def synchronize(self) -> None:
@@ -100,16 +101,34 @@ def test_what_is_written_after_the_look_is_found() -> None:
     assert changed is not None and changed.startswith("out[")
 
 
-def test_a_tenth_that_is_written_late_is_found_in_some_calls() -> None:
-    found = 0
+@pytest.mark.parametrize("shape", [(1000,), (3, 7, 1111), (64,)])
+def test_a_part_that_is_written_late_is_found_in_every_call(shape: tuple[int, ...]) -> None:
+    runner = Runner(torch.zeros(shape))
     for number in range(1, 101):
-        runner = Runner(torch.zeros(1000))
+        runner.output.zero_()
         runner.begin(number)
         runner.done(number)
         runner.check.look()
-        runner.output[900:] = 1.0
-        found += runner.check.changed({"out": runner.output.clone()}) is not None
-    assert found > 30  # 1 - 0.9 ** SPOTS of 100 are expected
+        count = runner.output.numel()
+        part = -(-count // ELEMENTS)
+        start = secrets.randbelow(count - part + 1)
+        runner.output.view(-1)[start : start + part] = 1.0
+        changed = runner.check.changed({"out": runner.output.clone()})
+        assert changed is not None
+        index = [int(number) for number in changed.removeprefix("out[").removesuffix("]").split(",")]
+        assert runner.output[tuple(index)] == 1.0
+
+
+def test_of_an_output_that_is_not_contiguous_a_tenth_that_is_written_late_is_found_in_some_calls() -> None:
+    found = 0
+    for number in range(1, 101):
+        runner = Runner(torch.zeros(50, 20).t())
+        runner.begin(number)
+        runner.done(number)
+        runner.check.look()
+        runner.output[:2] = 1.0
+        found += runner.check.changed({"out": runner.output.contiguous()}) is not None
+    assert 30 < found < 90  # 1 - 0.9 ** STRAY of 100 are expected
 
 
 def test_a_number_of_an_earlier_call_does_not_end_this_one() -> None:
@@ -174,4 +193,3 @@ def test_outputs_without_elements_are_not_looked_at() -> None:
     runner = Runner(torch.zeros(0, 8))
     runner.begin()
     assert runner.check.look() is None
-    assert SPOTS > 0
