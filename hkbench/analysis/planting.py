@@ -345,9 +345,10 @@ def drawn_places(x: torch.Tensor, gen: torch.Generator, count: int) -> tuple[tor
     """Draw random places of elements that are finite and not zero; `None` where there are none."""
     tries = 16 * count + 256
     index = tuple(torch.randint(0, size, (tries,), generator=gen, device=x.device) for size in x.shape)
-    good = torch.isfinite(x[index]) & (x[index] != 0)
-    if bool(good.any()):
-        return tuple(along[good][:count] for along in index)
+    drawn = x[index]
+    good = (torch.isfinite(drawn) & (drawn != 0)).reshape(-1).nonzero().squeeze(1)[:count]
+    if good.numel():
+        return tuple(along[good] for along in index)
     found = ((x != 0) & torch.isfinite(x)).nonzero()
     return tuple(found[: 1 + found.shape[0] // 2].unbind(1)) if found.numel() else None
 

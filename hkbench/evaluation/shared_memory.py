@@ -83,10 +83,10 @@ class SharedMemory:
         """
         if self._device.type != "cuda" or self._memory_bytes is None:
             return
+        if torch.cuda.mem_get_info(self._device)[0] >= MIN_FREE_SHARE * self._memory_bytes:
+            return  # asked first: PyTorch takes a millisecond to say what it keeps
         idle = torch.cuda.memory_reserved(self._device) - torch.cuda.memory_allocated(self._device)
-        if idle <= MAX_IDLE_SHARE * self._memory_bytes:
-            return
-        if torch.cuda.mem_get_info(self._device)[0] < MIN_FREE_SHARE * self._memory_bytes:
+        if idle > MAX_IDLE_SHARE * self._memory_bytes:
             torch.cuda.empty_cache()
             time.sleep(idle / CLEARED)
 
