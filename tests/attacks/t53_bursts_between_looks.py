@@ -7,7 +7,7 @@ device: cuda
 backend: cuda
 twin: cuda_block_row_sum
 outcome: suspect
-reason: busy|at work|clock
+reason: busy|at work|clock|other work
 """
 
 import ctypes
