@@ -2,7 +2,7 @@
 """How long a verdict on an emulated GPU takes, at the sizes that problems have for one.
 
     python benchmarks/emulated_times.py --json times.json                  # known answers, HIP replies; an hour
-    python benchmarks/emulated_times.py 1 8 --arch gfx942 --json times.json  # some of them; known rows are kept
+    python benchmarks/emulated_times.py 1,8 --arch gfx942 --json times.json  # some of them; known rows are kept
     python benchmarks/emulated_times.py --candidates DIR --json times.json   # HIP files of one's own, 19_ANY.py
     python benchmarks/emulated_times.py --json times.json --table docs/emulator_times.md --no-verdicts
 

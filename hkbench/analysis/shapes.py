@@ -23,8 +23,7 @@ from hkbench.records import Problem, ShapeKind, SizeSet
 
 HIDDEN = (ShapeKind.RAGGED, ShapeKind.ONE, ShapeKind.LARGER, ShapeKind.SMALLER)
 GRAINS = (1, 1, 1, 2, 4, 8, 16, 32, 64)  #: the sizes drawn are odd multiples of these, in turn
-MAX_BYTES = 2.0  #: of inputs, parameters and outputs, over those of the sizes in force
-MIN_BYTES = 1 << 22  #: that are always allowed
+MIN_BYTES = 1 << 22  #: of inputs, parameters and outputs that are always allowed
 _META = torch.device("meta")
 #: What a problem's code may raise that was not written for these constants, or not for tensors without contents.
 _FAILS = (ProblemError, RuntimeError, TypeError, ValueError, AssertionError)
@@ -43,13 +42,14 @@ class Shape:
 class Shapes:
     """The further shapes of one problem, which is known to run at its sizes in force."""
 
-    def __init__(self, problem: Problem, sizes: SizeSet, most: int | None = None) -> None:
+    def __init__(self, problem: Problem, sizes: SizeSet, growth: float, most: int | None = None) -> None:
         """Look at how the inputs depend on the constants.
 
-        `most`: bytes that a hidden shape may need if the sizes in force need less.
+        `growth`: of one size of a hidden shape over the one in force, and of the bytes of inputs, parameters and
+        outputs, at most. `most`: bytes that it may need if the sizes in force need less.
         """
         self._problem, self._sizes = problem, sizes
-        self._most = most
+        self._growth, self._most = growth, most
         self._bytes: int | None = None  # that the sizes in force make; None: nobody knows before it runs
         self._base: dict[str, int] = {}  # the constants that may be drawn
         self.why: str | None = None  #: nothing can be drawn
@@ -83,7 +83,7 @@ class Shapes:
     def _drawn(self, kind: ShapeKind, rng: random.Random) -> Iterator[Shape]:
         """Draw shapes of a kind that the reference takes, as far as that is seen without running it."""
         for grain in GRAINS:
-            sizes = _sizes(kind, self._base, grain, rng)
+            sizes = _sizes(kind, self._base, grain, self._growth, rng)
             changed = {name: size for name, size in sizes.items() if size != self._base[name]}
             if changed and self._fits(changed):
                 yield Shape(changed, kind)
@@ -93,7 +93,7 @@ class Shapes:
         if self._bytes is None:  # its code needs real numbers: running it will tell
             return True
         needed = self._needed(constants)
-        most = MAX_BYTES * self._bytes
+        most = self._growth * self._bytes
         if self._most is not None:
             most = min(most, max(self._most, self._bytes))
         return needed is not None and needed <= max(MIN_BYTES, most)
@@ -123,7 +123,7 @@ def _form(inputs: object) -> Form:
     return tuple((tuple(tensor.shape), tensor.dtype) for tensor in tensors)
 
 
-def _sizes(kind: ShapeKind, base: Mapping[str, int], grain: int, rng: random.Random) -> dict[str, int]:
+def _sizes(kind: ShapeKind, base: Mapping[str, int], grain: int, growth: float, rng: random.Random) -> dict[str, int]:
     """Draw a size for some of the constants, at least one; the others stay."""
     names = sorted(base)
     one = rng.choice(names)
@@ -135,7 +135,7 @@ def _sizes(kind: ShapeKind, base: Mapping[str, int], grain: int, rng: random.Ran
     if kind is ShapeKind.ONE:
         sizes[one] = 1
     if kind is ShapeKind.LARGER:
-        sizes[one] = _ragged(max(base[one] + 1, base[one] * rng.uniform(1.1, 2.0)), grain)
+        sizes[one] = _ragged(max(base[one] + 1, base[one] * rng.uniform(1.1, growth)), grain)
     return sizes
 
 

@@ -55,6 +55,7 @@ class DeviceModel:
     process_variation: float  #: share by which two processes with the same kernel differ, in 95 of 100 cases
     default_sizes: SizeSet
     default_shapes: int = 4  #: further ones, at which a correct candidate is looked at
+    max_growth: float = 2.0  #: of one size of a hidden shape, and of its bytes, over those in force
     profilers: tuple[Profiler, ...] = ()  #: best first; torch's comes after them
     figures: tuple[str, ...] = ()  #: names of figures derived from counters (records/metrics.py)
     launch_figures: tuple[str, ...] = ()  #: names of figures of a launch

@@ -25,6 +25,7 @@ def _model(kind: DeviceKind) -> DeviceModel:
         process_variation=0.0,
         default_sizes=SizeSet.EMULATED,
         default_shapes=2,
+        max_growth=1.25,  # a shape of twice the size takes as long as all trials
         emulates=arch,
         build_targets=ROCM.build_targets,
     )

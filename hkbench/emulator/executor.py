@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bisect
 import ctypes
-import mmap
 import os
 import struct
 import time
@@ -17,7 +16,7 @@ from hkbench.emulator.faults import Fault, Place, Refusal
 from hkbench.emulator.kernels import Kernel, hidden_values, kernarg_block
 from hkbench.emulator.operands import SGPRS
 from hkbench.emulator.program import Program
-from hkbench.emulator.trace import SHADOW, Trace
+from hkbench.emulator.trace import Trace, shadow_memory
 
 LDS_BYTES = {"gfx942": 64 << 10, "gfx950": 160 << 10}
 MAX_THREADS = 1024  #: of a workgroup
@@ -225,7 +224,7 @@ class _Run:
         for n, (begin, size, writable, ask) in enumerate(found):
             table[n] = records.RangeRecord(begin=begin, end=begin + size, writable=writable)
             if ask:
-                shadow = mmap.mmap(-1, _shadow_bytes(size), SHADOW)  # what is not written takes no memory
+                shadow = shadow_memory(_shadow_bytes(size))
                 self.keep.append(shadow)
                 table[n].written = ctypes.addressof(ctypes.c_char.from_buffer(shadow))
                 asked.append(n)

@@ -11,6 +11,7 @@ import mmap
 import secrets
 from array import array
 from collections.abc import Iterator
+from contextlib import suppress
 
 from hkbench.emulator import arena, records
 from hkbench.emulator.arena import Range
@@ -20,8 +21,16 @@ CHUNK = 16
 MAX_CHUNKS = 1 << 24  #: different ones that are kept of a call: of 256 MiB, and as much again for their numbers
 _USUAL = 1 << 20  #: beyond which those that come again are dropped
 _NORESERVE = 0x4000  # of mmap(2): what is not touched takes no memory
-SHADOW = mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | _NORESERVE
+_SHADOW = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE
 _BLOCK = 14  #: as in core/abi.h
+
+
+def shadow_memory(size: int) -> mmap.mmap:
+    """Return zeros of which only what is written takes memory, in large pages: the usual ones cost a fault each."""
+    made = mmap.mmap(-1, size, _SHADOW)
+    with suppress(OSError):  # a kernel without them
+        made.madvise(mmap.MADV_HUGEPAGE)
+    return made
 
 
 class Trace:
@@ -44,7 +53,7 @@ class Trace:
         """Return the address of what is kept of a range: see core/trace.h."""
         if self._sizes.get(begin) != size:
             self._sizes[begin] = size
-            self._shadows[begin] = mmap.mmap(-1, 4 * size + (size >> _BLOCK) + 1, SHADOW)
+            self._shadows[begin] = shadow_memory(4 * size + (size >> _BLOCK) + 1)
         return ctypes.addressof(ctypes.c_char.from_buffer(self._shadows[begin]))
 
     def forget(self, begin: int) -> None:

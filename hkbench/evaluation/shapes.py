@@ -133,7 +133,8 @@ class ShapeChecks:
         """Yield for one shape after the other what may be tried: half visible ones, where the problem names any."""
         rng, count = random.Random(seed), self._count
         memory = self._facts.memory_bytes
-        shapes = FurtherShapes(self._job.problem, self._job.sizes, None if memory is None else memory // MEMORY_PART)
+        most = None if memory is None else memory // MEMORY_PART
+        shapes = FurtherShapes(self._job.problem, self._job.sizes, self._model.max_growth, most)
         visible = shapes.visible(count - count // 2, rng)
         yield from ([shape] for shape in visible)
         hidden = shapes.hidden(rng)

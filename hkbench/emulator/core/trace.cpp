@@ -1,11 +1,15 @@
 #include "trace.h"
 
 #include <algorithm>
+#include <bit>
+#include <numeric>
+#include <vector>
 
 namespace hkb {
 namespace {
 
 constexpr u32 CHUNK = 16;
+constexpr u8 NONE_READ[CHUNK] = {}, ALL_READ[CHUNK] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
 
 // Note up to four bytes that are read at once. Where the host changed one of them, all are its: a number that shares its
 // upper bytes with the one that a kernel wrote is another number.
@@ -19,6 +23,30 @@ void note_unit(Run& run, const Traced& traced, const u8* now, u64 at, u32 size) 
   std::memcpy(traced.seen + at, now, size);
   std::memset(traced.read + at, 1, size);
   traced.blocks[at >> BLOCK] = traced.blocks[(at + size - 1) >> BLOCK] = 1;
+}
+
+// The same of a word in the usual cases: kernels wrote all of it, or the host did, who has not changed it since. Return
+// whether it was one.
+template <typename Word> bool note_usual(const Traced& traced, const u8* now, u64 at) {
+  constexpr Word ALL = static_cast<Word>(0x0101010101010101);
+  Word word, value, wrote, seen, read;
+  std::memcpy(&word, now, sizeof word);
+  std::memcpy(&wrote, traced.wrote + at, sizeof word);
+  if (wrote == ALL) {
+    std::memcpy(&value, traced.value + at, sizeof word);
+    return value == word;
+  }
+  std::memcpy(&read, traced.read + at, sizeof word);
+  if (wrote) return false;
+  if (read == ALL) {
+    std::memcpy(&seen, traced.seen + at, sizeof word);
+    return seen == word;
+  }
+  if (read) return false;
+  std::memcpy(traced.seen + at, &word, sizeof word);
+  std::memcpy(traced.read + at, &ALL, sizeof word);
+  traced.blocks[at >> BLOCK] = traced.blocks[(at + sizeof word - 1) >> BLOCK] = 1;
+  return true;
 }
 
 u64 mixed(u64 x) {  // splitmix64
@@ -44,19 +72,14 @@ void note_read(Wave& w, u64 address, u32 size, const void* bytes) {
   const Traced traced(*range);
   const u64 at = address - range->begin;
   const u8* now = static_cast<const u8*>(bytes);
-  constexpr u32 ALL = 0x01010101;
-  for (u32 k = 0; k < size; k += 4) {
-    const u32 unit = std::min(4u, size - k);
-    if (unit == 4) {  // the usual cases, a word at once
-      u32 word, value, wrote, seen, read;
-      std::memcpy(&word, now + k, 4);
-      std::memcpy(&value, traced.value + at + k, 4);
-      std::memcpy(&wrote, traced.wrote + at + k, 4);
-      std::memcpy(&seen, traced.seen + at + k, 4);
-      std::memcpy(&read, traced.read + at + k, 4);
-      if ((wrote == ALL && value == word) || (!wrote && read == ALL && seen == word)) continue;
+  for (u32 k = 0; k < size;) {
+    if (size - k >= 8 && note_usual<u64>(traced, now + k, at + k)) {
+      k += 8;
+      continue;
     }
-    note_unit(*w.group->run, traced, now + k, at + k, unit);
+    const u32 unit = std::min(4u, size - k);
+    if (unit < 4 || !note_usual<u32>(traced, now + k, at + k)) note_unit(*w.group->run, traced, now + k, at + k, unit);
+    k += unit;
   }
 }
 
@@ -91,6 +114,18 @@ u64 hkbench_emulator_host_made(const Range* range, const u64* key, u32 settled, 
       const u64 next = std::min(end, (range->begin + at) / CHUNK * CHUNK + CHUNK - range->begin);
       u8 chunk[CHUNK] = {};
       u64 found = 0;
+      if (next - at == CHUNK) {  // the usual cases: nothing of it was read, or all and nothing changed
+        if (!std::memcmp(traced.read + at, NONE_READ, CHUNK)) at = next;
+        else if (!std::memcmp(traced.read + at, ALL_READ, CHUNK)) {
+          const bool told = settled && !std::memcmp(traced.seen + at, reinterpret_cast<const u8*>(range->begin + at), CHUNK);
+          if (told || !settled) {
+            std::memset(traced.read + at, 0, CHUNK);
+            std::memcpy(chunk, traced.seen + at, CHUNK);
+            found = told ? 0 : CHUNK;
+            at = next;
+          }
+        }
+      }
       for (; at < next; ++at) {
         if (!traced.read[at]) continue;
         traced.read[at] = 0;
@@ -127,11 +162,23 @@ u64 hkbench_emulator_bytes(const u64* pairs, u64 count) {
   return bytes;
 }
 
-// Sort `count` pairs and leave one of each number; return how many are left.
+// Sort `count` pairs and leave one of each number; return how many are left. The numbers are as good as random, so that
+// they are sorted by their upper bits first, into parts of some 64.
 u64 hkbench_emulator_distinct(u64* pairs, u64 count) {
   struct Pair { u64 number, bytes; };
+  const u32 bits = std::clamp(static_cast<int>(std::bit_width(count)) - 6, 1, 16);
   auto* first = reinterpret_cast<Pair*>(pairs);
-  std::sort(first, first + count, [](const Pair& a, const Pair& b) { return a.number < b.number; });
+  std::vector<Pair> sorted(count);
+  std::vector<u64> ends(u64{1} << bits);
+  const auto part = [bits](const Pair& pair) { return pair.number >> (64 - bits); };
+  for (u64 i = 0; i < count; ++i) ++ends[part(first[i])];
+  std::partial_sum(ends.begin(), ends.end(), ends.begin());
+  for (u64 i = count; i-- > 0;) sorted[--ends[part(first[i])]] = first[i];
+  ends.push_back(count);  // now each number is where its part begins
+  for (u64 i = 0; i + 1 < ends.size(); ++i)
+    std::sort(sorted.begin() + static_cast<i64>(ends[i]), sorted.begin() + static_cast<i64>(ends[i + 1]),
+              [](const Pair& a, const Pair& b) { return a.number < b.number; });
+  std::copy(sorted.begin(), sorted.end(), first);
   return static_cast<u64>(std::unique(first, first + count, [](const Pair& a, const Pair& b) {
                             return a.number == b.number;
                           }) - first);

@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from hkbench.analysis.shapes import HIDDEN, MAX_BYTES, MIN_BYTES, Shapes
+from hkbench.analysis.shapes import HIDDEN, MIN_BYTES, Shapes
+from hkbench.device_kinds.cpu import CPU
+from hkbench.device_kinds.emulated import EMULATED
 from hkbench.problems import SHIPPED, find_problems, load_problem
 from hkbench.problems.sizes import constants_in_force
 from hkbench.records import Problem, ShapeKind, SizeSet
 
 PROBLEMS = find_problems(SHIPPED, 1)
+GROWTH = CPU.max_growth
 MODEL = """import torch
 class Model(torch.nn.Module):
     def __init__(self, groups):
@@ -46,7 +49,7 @@ def drawn(shapes: Shapes, seed: int) -> dict[ShapeKind, dict[str, int | float]]:
 
 
 def test_a_file_without_shapes_has_hidden_ones_of_what_its_inputs_depend_on(tmp_path: Path) -> None:
-    shapes = Shapes(problem(tmp_path), SizeSet.FULL)
+    shapes = Shapes(problem(tmp_path), SizeSet.FULL, GROWTH)
     assert shapes.visible(3, random.Random(0)) == []
     for seed in range(2):
         found = drawn(shapes, seed)
@@ -60,14 +63,14 @@ def test_a_file_without_shapes_has_hidden_ones_of_what_its_inputs_depend_on(tmp_
 
 
 def test_hidden_shapes_follow_the_seed_alone(tmp_path: Path) -> None:
-    shapes = Shapes(problem(tmp_path), SizeSet.FULL)
+    shapes = Shapes(problem(tmp_path), SizeSet.FULL, GROWTH)
     assert drawn(shapes, 1) == drawn(shapes, 1)
     assert len({str(drawn(shapes, seed)) for seed in range(3)}) == 3
 
 
 def test_named_shapes_are_chosen_and_say_what_may_be_drawn(tmp_path: Path) -> None:
     named = 'SHAPES = [{"length": 7}, {"length": 9}, {"batch": 3, "length": 11}]\n'
-    shapes = Shapes(problem(tmp_path, MODEL + named), SizeSet.FULL)
+    shapes = Shapes(problem(tmp_path, MODEL + named), SizeSet.FULL, GROWTH)
     chosen = shapes.visible(2, random.Random(1))
     assert len(chosen) == 2 and {one.kind for one in chosen} == {ShapeKind.NAMED}
     assert all(one.constants in shapes._problem.shapes for one in chosen)
@@ -84,13 +87,13 @@ def test_named_shapes_are_chosen_and_say_what_may_be_drawn(tmp_path: Path) -> No
 )
 def test_where_nothing_can_be_drawn_it_says_why(tmp_path: Path, old: str, new: str) -> None:
     text = MODEL.replace(old, new).replace("channels, length)", "64, 128)").replace("randn(batch", "randn(int(batch)")
-    shapes = Shapes(problem(tmp_path, text), SizeSet.FULL)
+    shapes = Shapes(problem(tmp_path, text), SizeSet.FULL, GROWTH)
     assert shapes.why is not None and drawn(shapes, 0) == {}
 
 
 @pytest.mark.parametrize("one", PROBLEMS, ids=lambda one: one.name)
 def test_the_forty_have_three_visible_shapes_and_hidden_ones(one: Problem) -> None:
-    shapes = Shapes(one, SizeSet.CPU)
+    shapes = Shapes(one, SizeSet.CPU, GROWTH)
     assert shapes.why is None and len(one.shapes) >= 3
     in_force = constants_in_force(SizeSet.CPU, one)
     for shape in one.shapes:
@@ -101,4 +104,17 @@ def test_the_forty_have_three_visible_shapes_and_hidden_ones(one: Problem) -> No
     for tries in (next(kinds), next(kinds)):
         needed = shapes._needed(next(tries).constants)
         assert needed is not None and shapes._bytes is not None
-        assert needed <= max(MAX_BYTES * shapes._bytes, MIN_BYTES)
+        assert needed <= max(GROWTH * shapes._bytes, MIN_BYTES)
+
+
+@pytest.mark.parametrize("one", PROBLEMS, ids=lambda one: one.name)
+def test_on_an_emulated_gpu_each_kind_is_found_and_none_is_much_larger(one: Problem) -> None:
+    growth = EMULATED[0].max_growth
+    assert growth < GROWTH
+    shapes = Shapes(one, SizeSet.EMULATED, growth)
+    found = drawn(shapes, one.number)
+    assert set(found) == set(HIDDEN)
+    assert shapes._bytes is not None
+    for kind, constants in found.items():
+        needed = shapes._needed(constants)
+        assert needed is not None and needed <= max(growth * shapes._bytes, MIN_BYTES), kind
