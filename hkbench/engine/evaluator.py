@@ -25,11 +25,11 @@ from hkbench.engine.guards import QUIET_KINETO, DeferredRunner, FurtherRunners, 
 from hkbench.engine.library_free import LibraryFreeRunners
 from hkbench.engine.preparation import PchBuilder
 from hkbench.engine.private_folder import private_folder
+from hkbench.engine.reevaluation import evaluate_until_settled
 from hkbench.engine.slots import BuildSlots, Devices, DeviceSlot, host_share, loaded_ahead, side_by_side
 from hkbench.engine.workers import DeviceLocks, DeviceWorkers, EvaluationSockets, chosen_devices
 from hkbench.evaluation import frames
 from hkbench.evaluation.job import OF_META_TENSORS, SOCKETS, EvaluateJob
-from hkbench.evaluation.reach import wider
 from hkbench.records import (
     BackendName,
     DeviceFacts,
@@ -44,7 +44,6 @@ from hkbench.records import (
     SlotTimes,
     Stage,
     Track,
-    Verdict,
 )
 from hkbench.sandbox.client import ForkServer, ForkServerLost, memory_file
 from hkbench.sandbox.environment import kept_environment
@@ -317,29 +316,13 @@ class LocalEvaluator:
             emulation=None if self._emulation is None else self._emulation.told,
             gpu=self._gpu,
         )
-        if build_only is None:
-            job = await self._free.with_reach(job, Reach.OWN)
-        found = await self._judged(job, folder, on_stage, asked, on_step)
-        while found.verdict and (more := wider(job.reach, found.verdict.failure, code)) is not None:
-            job = await self._free.with_reach(job.model_copy(update={"missed": found.verdict.failure}), more)
-            found = await self._judged(job, folder, on_stage, asked, on_step)
-        return found
 
-    async def _judged(
-        self, job: EvaluateJob, folder: Path, on_stage: OnStage, asked: float, on_step: OnStep
-    ) -> EvaluationResult:
-        """Evaluate a candidate, once more with the device to itself where it may have lacked memory beside others."""
-        beside = self._beside > 1 and job.build_only is None
-        try:
-            found = await self._once(job, folder, on_stage, asked, on_step)
-        except errors.DeviceMemoryLacking:
-            if not beside:
-                raise
-        else:
-            if not beside or not _lacked_memory(found.verdict):
-                return found
-        # Others may have had what it lacked of the device's memory.
-        return await self._once(job.model_copy(update={"alone": True}), folder, on_stage, asked, on_step)
+        async def once(job: EvaluateJob) -> EvaluationResult:
+            return await self._once(job, folder, on_stage, asked, on_step)
+
+        if build_only is not None:
+            return await once(job)
+        return await evaluate_until_settled(job, code, once, self._free.with_reach, self._beside > 1)
 
     async def _once(
         self, job: EvaluateJob, folder: Path, on_stage: OnStage, asked: float, on_step: OnStep
@@ -477,15 +460,6 @@ class LocalEvaluator:
     def _shared(self) -> PchBuilder:
         assert self._preparation is not None, "used outside of `async with`"
         return self._preparation
-
-
-def _lacked_memory(verdict: Verdict | None) -> bool:
-    """Return whether a candidate failed for want of memory, at its problem's shape or at another one."""
-    if verdict is None:
-        return False
-    further = () if verdict.shapes is None else verdict.shapes.failed
-    failures = verdict.failure, *(one.failure for one in further)
-    return any(failure is not None and failure.kind is FailureKind.OUT_OF_MEMORY for failure in failures)
 
 
 def longest(settings: EvaluationSettings) -> float:
