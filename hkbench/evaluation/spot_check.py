@@ -16,11 +16,12 @@ import ctypes
 import math
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from ctypes import byref, c_int, c_size_t, c_uint, c_void_p
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from hkbench.protocol import device_memory
@@ -30,8 +31,9 @@ from hkbench.protocol.places import Place
 
 OUTPUTS = 8  #: of a call's outputs so many are drawn, by their sizes and with repetition
 ELEMENTS = 256  #: that are read of each, by one copy
-STRAY = 8  #: of an output that is not contiguous, by a copy each
+LINES = 8  #: so many times, along a drawn dimension each, of an output with gaps in memory
 MAX_ITEM = 16  #: bytes of an element
+MAX_DISTANCE = 1 << 31  #: bytes, below which drivers copy elements at equal distances
 SOON = 1e-3  #: seconds before the expected end of a call from which on the evaluator waits without sleeping
 LATE = 5e-3  #: seconds after it until which it does
 
@@ -56,10 +58,12 @@ _DEVICE_TO_HOST = 2  #: of enum hipMemcpyKind
 
 @dataclass(frozen=True)
 class Comb:
-    """Elements of an output at equal distances, in the order of its indices."""
+    """Elements of an output that lie at equal distances."""
 
     output: int  #: its number
-    elements: range
+    first: int  #: number of elements from its beginning to the first one, as they lie
+    distance: int  #: from one to the next
+    elements: npt.NDArray[np.int64]  #: their numbers, in the order of their indices
 
 
 class CopyStream:
@@ -102,15 +106,15 @@ class SpotCheck:
         self._paths = list(places)
         self._shapes = [place.shape for place in places.values()]
         self._items = [DTYPES[place.dtype].itemsize for place in places.values()]
-        self._counts = [math.prod(shape) for shape in self._shapes]
-        self._filled = [output for output, count in enumerate(self._counts) if count]
-        self._sizes = [self._counts[output] * self._items[output] for output in self._filled]
+        counts = [math.prod(shape) for shape in self._shapes]
+        self._filled = [output for output, count in enumerate(counts) if count]
+        self._sizes = [counts[output] * self._items[output] for output in self._filled]
         self._stream = stream
         self._done = stream.memory(1, dtype=torch.int32)
         self._told = stream.memory(len(places), PLACE_SIZE // 8, dtype=torch.int64)
-        self._values = stream.memory(OUTPUTS * STRAY, ELEMENTS * MAX_ITEM, dtype=torch.uint8)
+        self._values = stream.memory(OUTPUTS * LINES, ELEMENTS * MAX_ITEM, dtype=torch.uint8)
         self._word = self._done.numpy()
-        self._wanted: list[Comb] = []
+        self._wanted: list[int] = []  # outputs
         self._rows: list[Comb] = []  # those that were read, one in a row of the values
         self._lay: dict[int, list[list[int]]] = {}  # where the outputs lay in the last call, by the address of its page
         self._at: list[list[int]] | None = None  # where they were taken to lie when the rows were read
@@ -128,7 +132,7 @@ class SpotCheck:
             return
         self._number, self._page, self._find = number, page, find
         drawn = secrets.SystemRandom().choices(self._filled, self._sizes, k=OUTPUTS)
-        self._wanted = [self._drawn(output) for output in dict.fromkeys(drawn)]
+        self._wanted = [*dict.fromkeys(drawn)]
         self._waits = True
         self._stream.synchronize()
         self._word[0] = -1
@@ -168,7 +172,7 @@ class SpotCheck:
             return None
         for row, comb in enumerate(self._rows):
             path, count = self._paths[comb.output], len(comb.elements)
-            later = outputs[path].view(-1)[comb.elements.start :: comb.elements.step][:count].contiguous()
+            later = outputs[path].view(-1)[torch.from_numpy(comb.elements).to(outputs[path].device)]
             taken = later.view(torch.uint8).view(count, -1).cpu()
             seen = self._values[row, : taken.numel()].view(count, -1)
             if not torch.equal(taken, seen):
@@ -184,35 +188,57 @@ class SpotCheck:
     def _read(self, places: list[list[int]] | None) -> None:
         """Queue the reads of outputs that lie at `places`: for each its address and its strides."""
         self._at, self._rows = places, []
-        for comb in self._wanted if places is not None else ():
+        for output in self._wanted if places is not None else ():
             assert places is not None
-            address, *strides = places[comb.output]
-            if self._is_contiguous(comb.output, strides):
-                self._fetch(comb, address + self._items[comb.output] * comb.elements.start)
-                continue
-            for element in secrets.SystemRandom().sample(comb.elements, min(STRAY, len(comb.elements))):
-                index = np.unravel_index(element, self._shapes[comb.output])
-                offset = sum(int(i) * stride for i, stride in zip(index, strides, strict=False))
-                self._fetch(Comb(comb.output, range(element, element + 1)), address + self._items[comb.output] * offset)
+            address, *strides = places[output]
+            for comb in drawn_combs(output, self._shapes[output], strides[: len(self._shapes[output])]):
+                self._fetch(comb, address)
 
-    def _fetch(self, comb: Comb, there: int) -> None:
-        """Queue a read of elements of which the first lies at an address of the runner's."""
-        item, count = self._items[comb.output], len(comb.elements)
-        distance = item * comb.elements.step
-        here = self._find(there, distance * (count - 1) + item)
+    def _fetch(self, comb: Comb, address: int) -> None:
+        """Queue a read of elements of an output that lies at an address of the runner's."""
+        item = self._items[comb.output]
+        distance = item * comb.distance
+        if distance >= MAX_DISTANCE:
+            comb, distance = replace(comb, elements=comb.elements[:1]), item
+        count = len(comb.elements)
+        here = self._find(address + item * comb.first, distance * (count - 1) + item)
         if here is not None:  # else `take` says that it does not lie in memory that was shown
             self._stream.fetch(self._values[len(self._rows)].data_ptr(), here, item, count, distance)
             self._rows.append(comb)
 
-    def _is_contiguous(self, output: int, strides: list[int]) -> bool:
-        expected = 1
-        for size, stride in reversed([*zip(self._shapes[output], strides, strict=False)]):
-            if size > 1 and stride != expected:
-                return False
-            expected *= size
-        return True
 
-    def _drawn(self, output: int) -> Comb:
-        count = self._counts[output]
-        step = -(-count // ELEMENTS)
-        return Comb(output, range(secrets.randbelow(step), count, step))
+def drawn_combs(output: int, shape: Sequence[int], strides: Sequence[int]) -> Iterator[Comb]:
+    """Draw what to read of an output that lies with these strides.
+
+    Where there are no gaps between its elements, however its dimensions are ordered, that is spread over all of it.
+    """
+    order = sorted((dim for dim, size in enumerate(shape) if size > 1), key=lambda dim: -strides[dim])
+    sizes = [shape[dim] for dim in order]
+    if all(strides[dim] == math.prod(sizes[place + 1 :]) for place, dim in enumerate(order)):
+        lie = _spread(math.prod(sizes))
+        index = [np.zeros(len(lie), np.int64) for _ in shape]
+        for dim, along in zip(order, np.unravel_index(lie, sizes) if sizes else (), strict=True):
+            index[dim] = along.astype(np.int64)
+        yield Comb(output, int(lie[0]), int(lie[1] - lie[0]) if len(lie) > 1 else 1, _numbers(index, shape))
+        return
+    moving = [dim for dim in order if strides[dim] > 0]
+    for _ in range(LINES):
+        lines = [np.array([secrets.randbelow(size)]) for size in shape]
+        distance = 1
+        if moving:
+            dim = secrets.choice(moving)
+            lines[dim] = _spread(shape[dim])
+            distance = strides[dim] * (int(lines[dim][1] - lines[dim][0]) if len(lines[dim]) > 1 else 1)
+        first = sum(int(along[0]) * stride for along, stride in zip(lines, strides, strict=True))
+        yield Comb(output, first, distance, _numbers([*np.broadcast_arrays(*lines)], shape))
+
+
+def _spread(count: int) -> npt.NDArray[np.int64]:
+    """Return numbers below a count at equal distances, from a drawn one on."""
+    step = -(-count // ELEMENTS)
+    return np.arange(secrets.randbelow(step), count, step)
+
+
+def _numbers(index: Sequence[npt.NDArray[np.int64]], shape: Sequence[int]) -> npt.NDArray[np.int64]:
+    """Return the numbers of elements in the order of their indices; a tensor without dimensions has one."""
+    return np.ravel_multi_index(tuple(index), tuple(shape)).astype(np.int64) if shape else np.zeros(1, np.int64)
