@@ -116,6 +116,7 @@ class SpotCheck:
         self._word = self._done.numpy()
         self._wanted: list[int] = []  # outputs
         self._rows: list[Comb] = []  # those that were read, one in a row of the values
+        self._mapped: list[tuple[int, int, int]] = []  # of each, the address there, bytes, address here
         self._lay: dict[int, list[list[int]]] = {}  # where the outputs lay in the last call, by the address of its page
         self._at: list[list[int]] | None = None  # where they were taken to lie when the rows were read
         self._waits = False
@@ -151,7 +152,7 @@ class SpotCheck:
             return None
         if self._word[0] >= self._number:
             self._waits = False
-            if (told := self._told.tolist()) != self._at:
+            if (told := self._told.tolist()) != self._at or self._is_remapped():
                 self._read(told)
             return None
         left = self._expected - time.monotonic()
@@ -168,7 +169,7 @@ class SpotCheck:
             return None
         self._stream.synchronize()
         self._lay[self._page] = self._told.tolist()
-        if self._lay[self._page] != self._at:
+        if self._lay[self._page] != self._at or self._is_remapped():
             return None
         for row, comb in enumerate(self._rows):
             path, count = self._paths[comb.output], len(comb.elements)
@@ -187,7 +188,7 @@ class SpotCheck:
 
     def _read(self, places: list[list[int]] | None) -> None:
         """Queue the reads of outputs that lie at `places`: for each its address and its strides."""
-        self._at, self._rows = places, []
+        self._at, self._rows, self._mapped = places, [], []
         for output in self._wanted if places is not None else ():
             assert places is not None
             address, *strides = places[output]
@@ -201,10 +202,16 @@ class SpotCheck:
         if distance >= MAX_DISTANCE:
             comb, distance = replace(comb, elements=comb.elements[:1]), item
         count = len(comb.elements)
-        here = self._find(address + item * comb.first, distance * (count - 1) + item)
+        there, size = address + item * comb.first, distance * (count - 1) + item
+        here = self._find(there, size)
         if here is not None:  # else `take` says that it does not lie in memory that was shown
             self._stream.fetch(self._values[len(self._rows)].data_ptr(), here, item, count, distance)
             self._rows.append(comb)
+            self._mapped.append((there, size, here))
+
+    def _is_remapped(self) -> bool:
+        """Return whether the runner has given up memory that was read, and has shown other memory at that address."""
+        return any(self._find(there, size) != here for there, size, here in self._mapped)
 
 
 def drawn_combs(output: int, shape: Sequence[int], strides: Sequence[int]) -> Iterator[Comb]:

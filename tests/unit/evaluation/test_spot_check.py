@@ -233,6 +233,22 @@ def test_what_lies_elsewhere_is_read_once_the_host_knows() -> None:
     assert runner.check.changed({"out": torch.full((8,), 2.0)}) is None  # nobody looked
 
 
+def test_other_memory_at_the_same_address_is_read_anew_or_not_compared() -> None:
+    runner = Runner(torch.zeros(64))
+    runner.begin(1)
+    runner.done(1)
+    assert runner.check.changed({"out": runner.output.clone()}) is None
+    for number, looks in ((2, True), (3, False)):
+        runner.begin(number)  # reads where the output lay
+        runner.memory = runner.output = torch.full((64,), float(number))  # as after torch.cuda.empty_cache()
+        runner.done(number)
+        if looks:
+            runner.check.look()
+            assert runner.check.changed({"out": torch.zeros(64)}) is not None  # what is there now was read
+        else:
+            assert runner.check.changed({"out": torch.zeros(64)}) is None
+
+
 def test_memory_that_was_not_shown_is_not_read() -> None:
     runner = Runner(torch.zeros(8))
     runner.begin()
