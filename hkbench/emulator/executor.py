@@ -20,6 +20,7 @@ from hkbench.emulator.trace import Trace, shadow_memory
 
 LDS_BYTES = {"gfx942": 64 << 10, "gfx950": 160 << 10}
 MAX_THREADS = 1024  #: of a workgroup
+FAR = 1 << 32  #: bytes from memory, from which on an address has nothing to do with it
 SCRATCH_LIMIT = 131056  #: bytes a lane: what LLVM lets a kernel have
 _FAULTS = 64
 _RUNS = 1 << 16  #: of written bytes that are told
@@ -101,15 +102,20 @@ class Memory:
         return address - begin if at and address < begin + self._ranges[begin][0] else None
 
     def describe(self, address: int) -> str:
-        """Return which range an address is in or next to."""
+        """Return which range an address is in, or else which end of one is nearest, where one is near."""
         at = bisect.bisect_right(self._begins, address)
+        near: list[tuple[int, str]] = []
         if at:
             begin = self._begins[at - 1]
             size, name = self._ranges[begin]
             if address < begin + size:
                 return f"{name} + {address - begin}"
-            return f"{address - begin - size} bytes behind the end of {name} ({size} bytes)"
-        return f"address {address:#x}, before all memory"
+            near.append((address - begin - size, f"bytes behind the end of {name} ({size} bytes)"))
+        if at < len(self._begins):
+            begin = self._begins[at]
+            near.append((begin - address, f"bytes before the beginning of {self._ranges[begin][1]}"))
+        distance, where = min(near, default=(FAR, ""))
+        return f"{distance} {where}" if distance < FAR else f"address {address:#x}, far from all memory"
 
 
 def launch(program: Program, launch: Launch, memory: Memory, options: Options, trace: Trace | None = None) -> Outcome:

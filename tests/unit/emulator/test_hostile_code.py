@@ -11,7 +11,7 @@ import pytest
 from support.compilers import hip_or_skip
 from support.emulated import assembled, device_code, run
 
-from hkbench.emulator.executor import SCRATCH_LIMIT, Options
+from hkbench.emulator.executor import SCRATCH_LIMIT, Memory, Options
 from hkbench.emulator.program import BadCodeObject, Program
 
 SOURCE = """
@@ -171,3 +171,23 @@ def test_heads_notes_and_descriptors_may_hold_anything(arch: str, tmp_path: Path
             run(program, (2,), 256, arguments, [data], kernel=name, options=options)
             launched += 1
     assert launched > 3 and refused > 3
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        (1 << 40, "first + 0"),
+        ((1 << 40) + 99, "first + 99"),
+        ((1 << 40) + 104, "4 bytes behind the end of first (100 bytes)"),
+        ((1 << 40) + 4092, "4 bytes before the beginning of second"),
+        ((1 << 40) - 8, "8 bytes before the beginning of first"),
+        (1 << 46, f"address {1 << 46:#x}, far from all memory"),
+        (64, "address 0x40, far from all memory"),
+    ],
+)
+def test_a_place_is_told_by_the_memory_that_is_near(address: int, told: str) -> None:
+    memory = Memory()
+    memory.add(1 << 40, 100, "first")
+    memory.add((1 << 40) + 4096, 100, "second")
+    assert memory.describe(address) == told
+    assert "far" in Memory().describe(address)
