@@ -9,7 +9,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -35,6 +35,7 @@ from hkbench.devices.merge import MergedGpu, alone, merge
 from hkbench.devices.reading import SourceReport
 from hkbench.engine import factory
 from hkbench.engine.confinement import survey
+from hkbench.engine.library_free import why_in_reach
 from hkbench.errors import HkbenchError, ToolchainUnavailable, Unavailable
 from hkbench.headline import plural
 from hkbench.records import DeviceFacts, DeviceKind, EvaluationSettings, Isolation
@@ -116,12 +117,14 @@ def _sum(bad: Sequence[Row]) -> str:
 async def _report(options: argparse.Namespace) -> tuple[list[Row], Collection[DeviceKind] | None]:
     """Return the rows, and the kinds of the devices that are here; None with --no-devices."""
     service = asyncio.create_task(asyncio.to_thread(gateway, options.base_url, options.model))
-    rows = [_isolation(await survey()), Row("python", f"{platform.python_version()} ({sys.executable})"), _torch()]
+    isolation = await survey()
+    rows = [_isolation(isolation), Row("python", f"{platform.python_version()} ({sys.executable})"), _torch()]
     devices: tuple[DeviceFacts, ...] = ()
     if not options.no_devices:
         found, devices = await _devices()
         rows += found
     kinds = {facts.kind for facts in devices}
+    rows += _own_work(kinds, isolation)
     needed = ALWAYS_NEEDED | ({"nvcc"} if DeviceKind.CUDA in kinds else set())
     rows += [program("compiler", name, flag, name in needed) for name, flag in COMPILERS.items()]
     rows += [_hip(needed=DeviceKind.ROCM in kinds), hipkittens(), emulated(), triton(), *profilers(devices)]
@@ -136,6 +139,19 @@ def _isolation(isolation: Isolation) -> Row:
     layers, holds = detail("layers", ", ".join(isolation.layers)), detail("holds", ", ".join(isolation.holds))
     missing = (detail("missing", line) for line in isolation.missing)
     return Row("isolation", isolation.level.value, (layers, holds, *missing))
+
+
+def _own_work(kinds: Collection[DeviceKind], isolation: Isolation) -> Iterator[Row]:
+    """Return for each kind of GPU whether it can be established that a candidate computes with kernels of its own."""
+    for kind in sorted(kinds):
+        if model_of(kind).on_host:
+            continue
+        reason = why_in_reach(kind, isolation)
+        if reason is None:
+            text = "libraries can be kept from candidates; a run checks at its first one that the device works so"
+            yield Row("own work", f"{kind}: {text}")
+        else:
+            yield Row("own work", f"{kind}: not_established, as {reason}", missing_for=frozenset({kind}))
 
 
 def _torch() -> Row:

@@ -139,13 +139,19 @@ class LibraryFreeRunners:
             kind = next(here, DeviceKind.CPU)
         model = model_of(kind)
         self._device = model.torch_device(0)
-        if not model.libraries_removable:
-            return f"libraries cannot be kept from a process that uses {model.phrase}"
-        if self._track is Track.ANY:
+        if self._track is Track.ANY and model.libraries_removable:
             return "in track `any` libraries are within reach"
-        if not any(layer.startswith(NAMESPACES) for layer in isolation.layers):
-            return "there is no mount namespace, in which libraries could be replaced"
-        return None
+        return why_in_reach(kind, isolation)
+
+
+def why_in_reach(kind: DeviceKind, isolation: Isolation) -> str | None:
+    """Return why libraries are within reach of every candidate on a kind of device; None: they can be kept from it."""
+    model = model_of(kind)
+    if not model.libraries_removable:
+        return f"libraries cannot be kept from a process that uses {model.phrase}"
+    if not any(layer.startswith(NAMESPACES) for layer in isolation.layers):
+        return "there is no mount namespace, in which libraries could be replaced"
+    return None
 
 
 def _described(replaced: Mapping[str, str]) -> str:

@@ -17,6 +17,7 @@ from hkbench.devices.reading import GpuReading, SourceReport
 from hkbench.engine.confinement import Cages, require, survey
 from hkbench.errors import DeviceUnavailable, IsolationUnavailable, ToolchainUnavailable
 from hkbench.records import DeviceFacts, DeviceKind, Isolation, IsolationLevel, Protection, Track
+from hkbench.sandbox.cage import NAMESPACES
 from hkbench.toolchain.hip import HipToolchain
 from hkbench.toolchain.triton import Triton
 
@@ -186,6 +187,16 @@ async def test_no_device_is_a_problem(monkeypatch: pytest.MonkeyPatch, tmp_path:
     monkeypatch.setattr(doctor, "_torch_devices", devices)
     monkeypatch.setattr(doctor, "KFD", tmp_path / "none")
     assert await device_lines() == ["device     none can be used", "  problem  no device: install torch"]
+
+
+def test_whether_own_work_can_be_established_is_said_of_each_gpu() -> None:
+    kinds = {DeviceKind.CPU, DeviceKind.CUDA, DeviceKind.ROCM}
+    apart = PARTIAL.model_copy(update={"layers": (*PARTIAL.layers, f"{NAMESPACES} (mount)")})
+    for isolation, state in ((PARTIAL, "missing"), (apart, "ok")):
+        rows = list(doctor._own_work(kinds, isolation))
+        assert [row.text.partition(":")[0] for row in rows] == ["cuda", "rocm"]
+        assert {row.state(kinds) for row in rows} == {state} and all(row.problem is None for row in rows)
+    assert list(doctor._own_work({DeviceKind.CPU, DeviceKind.EMULATED_GFX942}, PARTIAL)) == []
 
 
 async def test_without_amd_smi_torch_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
