@@ -214,10 +214,13 @@ def conclude(
 
 
 def _widened(speedup: Interval, fixed: float) -> Interval:
-    """Widen the interval by a share that no number of runs can resolve: errors of a quotient add in quadrature."""
-    error = speedup.value * fixed
-    low, high = (math.hypot(speedup.value - edge, error) for edge in (speedup.low, speedup.high))
-    return Interval(value=speedup.value, low=max(0.0, speedup.value - low), high=speedup.value + high)
+    """Widen the interval by a share that no number of runs can resolve: errors of a quotient add in quadrature.
+
+    Each end is a factor from the value, so that the lower one stays a speed-up, however little is known.
+    """
+    below, above = speedup.value / speedup.low - 1.0, speedup.high / speedup.value - 1.0
+    low, high = speedup.value / (1.0 + math.hypot(below, fixed)), speedup.value * (1.0 + math.hypot(above, fixed))
+    return Interval(value=speedup.value, low=low, high=high)
 
 
 def _timing(samples: Samples, clock: str, warmups: int, unreported: float = 0.0) -> Timing:

@@ -85,12 +85,12 @@ def test_an_unsettled_speed_up_is_a_warning() -> None:
 
 def test_what_no_number_of_runs_tells_apart_is_in_the_interval() -> None:
     exact = conclude(samples([4e-4] * 12), samples([2e-4] * 12), "device events", 3, CUDA)
-    error = 2.0 * math.hypot(CUDA.process_variation, CUDA.resolution / 4e-4, CUDA.resolution / 2e-4)
+    factor = 1.0 + math.hypot(CUDA.process_variation, CUDA.resolution / 4e-4, CUDA.resolution / 2e-4)
     assert exact.speedup.value == 2.0
-    assert (exact.speedup.low, exact.speedup.high) == pytest.approx((2.0 - error, 2.0 + error))
+    assert (exact.speedup.low, exact.speedup.high) == pytest.approx((2.0 / factor, 2.0 * factor))
     assert exact.sampled.low == exact.sampled.high == 2.0
     short = conclude(samples([4e-7] * 12), samples([2e-7] * 12), "device events", 3, CUDA)
-    assert short.speedup.low == 0.0
+    assert 0.0 < short.speedup.low < 0.5, "a report drops a verdict whose figures are not positive"
 
 
 def test_a_side_that_was_slow_for_a_while_makes_the_interval_hold_what_it_was_without() -> None:
