@@ -97,7 +97,7 @@ class Reference:
         """Seed the generators of the host and the device; torch.manual_seed takes 2 ms to note those of absent ones."""
         torch.default_generator.manual_seed(seed)
         if self.device.type == "cuda":
-            torch.cuda.manual_seed(seed)
+            torch.cuda.manual_seed_all(seed)  # the current device may be another one
 
     def native(
         self, inputs: list[object], copies: bool = True, around: AbstractContextManager[object] | None = None
