@@ -18,7 +18,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from ctypes import byref, c_int, c_size_t, c_uint, c_void_p
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -60,10 +60,20 @@ _DEVICE_TO_HOST = 2  #: of enum hipMemcpyKind
 class Comb:
     """Elements of an output that lie at equal distances."""
 
-    output: int  #: its number
     first: int  #: number of elements from its beginning to the first one, as they lie
     distance: int  #: from one to the next
     elements: npt.NDArray[np.int64]  #: their numbers, in the order of their indices
+
+
+@dataclass(frozen=True)
+class Read:
+    """Elements that were read, into a row of the values."""
+
+    output: int  #: its number
+    elements: npt.NDArray[np.int64]
+    there: int  #: where they begin in the runner
+    size: int  #: bytes from there to their end
+    here: int  #: where that lay in this process then
 
 
 class CopyStream:
@@ -115,8 +125,7 @@ class SpotCheck:
         self._values = stream.memory(OUTPUTS * LINES, ELEMENTS * MAX_ITEM, dtype=torch.uint8)
         self._word = self._done.numpy()
         self._wanted: list[int] = []  # outputs
-        self._rows: list[Comb] = []  # those that were read, one in a row of the values
-        self._mapped: list[tuple[int, int, int]] = []  # of each, the address there, bytes, address here
+        self._rows: list[Read] = []
         self._lay: dict[int, list[list[int]]] = {}  # where the outputs lay in the last call, by the address of its page
         self._at: list[list[int]] | None = None  # where they were taken to lie when the rows were read
         self._waits = False
@@ -171,14 +180,14 @@ class SpotCheck:
         self._lay[self._page] = self._told.tolist()
         if self._lay[self._page] != self._at or self._is_remapped():
             return None
-        for row, comb in enumerate(self._rows):
-            path, count = self._paths[comb.output], len(comb.elements)
-            later = outputs[path].view(-1)[torch.from_numpy(comb.elements).to(outputs[path].device)]
+        for row, read in enumerate(self._rows):
+            path, count = self._paths[read.output], len(read.elements)
+            later = outputs[path].view(-1)[torch.from_numpy(read.elements).to(outputs[path].device)]
             taken = later.view(torch.uint8).view(count, -1).cpu()
             seen = self._values[row, : taken.numel()].view(count, -1)
             if not torch.equal(taken, seen):
-                element = comb.elements[int((taken != seen).any(1).nonzero()[0])]
-                return f"{path}{[*map(int, np.unravel_index(element, self._shapes[comb.output]))]}"
+                element = read.elements[int((taken != seen).any(1).nonzero()[0])]
+                return f"{path}{[*map(int, np.unravel_index(element, self._shapes[read.output]))]}"
         return None
 
     def end(self) -> None:
@@ -188,33 +197,32 @@ class SpotCheck:
 
     def _read(self, places: list[list[int]] | None) -> None:
         """Queue the reads of outputs that lie at `places`: for each its address and its strides."""
-        self._at, self._rows, self._mapped = places, [], []
+        self._at, self._rows = places, []
         for output in self._wanted if places is not None else ():
             assert places is not None
             address, *strides = places[output]
-            for comb in drawn_combs(output, self._shapes[output], strides[: len(self._shapes[output])]):
-                self._fetch(comb, address)
+            for comb in drawn_combs(self._shapes[output], strides[: len(self._shapes[output])]):
+                self._fetch(output, comb, address)
 
-    def _fetch(self, comb: Comb, address: int) -> None:
+    def _fetch(self, output: int, comb: Comb, address: int) -> None:
         """Queue a read of elements of an output that lies at an address of the runner's."""
-        item = self._items[comb.output]
+        item, elements = self._items[output], comb.elements
         distance = item * comb.distance
         if distance >= MAX_DISTANCE:
-            comb, distance = replace(comb, elements=comb.elements[:1]), item
-        count = len(comb.elements)
+            elements, distance = elements[:1], item
+        count = len(elements)
         there, size = address + item * comb.first, distance * (count - 1) + item
         here = self._find(there, size)
         if here is not None:  # else `take` says that it does not lie in memory that was shown
             self._stream.fetch(self._values[len(self._rows)].data_ptr(), here, item, count, distance)
-            self._rows.append(comb)
-            self._mapped.append((there, size, here))
+            self._rows.append(Read(output, elements, there, size, here))
 
     def _is_remapped(self) -> bool:
         """Return whether the runner has given up memory that was read, and has shown other memory at that address."""
-        return any(self._find(there, size) != here for there, size, here in self._mapped)
+        return any(self._find(read.there, read.size) != read.here for read in self._rows)
 
 
-def drawn_combs(output: int, shape: Sequence[int], strides: Sequence[int]) -> Iterator[Comb]:
+def drawn_combs(shape: Sequence[int], strides: Sequence[int]) -> Iterator[Comb]:
     """Draw what to read of an output that lies with these strides.
 
     Where there are no gaps between its elements, however its dimensions are ordered, that is spread over all of it.
@@ -224,9 +232,9 @@ def drawn_combs(output: int, shape: Sequence[int], strides: Sequence[int]) -> It
     if all(strides[dim] == math.prod(sizes[place + 1 :]) for place, dim in enumerate(order)):
         lie = _spread(math.prod(sizes))
         index = [np.zeros(len(lie), np.int64) for _ in shape]
-        for dim, along in zip(order, np.unravel_index(lie, sizes) if sizes else (), strict=True):
-            index[dim] = along.astype(np.int64)
-        yield Comb(output, int(lie[0]), int(lie[1] - lie[0]) if len(lie) > 1 else 1, _numbers(index, shape))
+        for dim, places in zip(order, np.unravel_index(lie, sizes) if sizes else (), strict=True):
+            index[dim] = places.astype(np.int64)
+        yield Comb(lie.start, lie.step, _numbers(index, shape))
         return
     moving = [dim for dim in order if strides[dim] > 0]
     for _ in range(LINES):
@@ -234,16 +242,16 @@ def drawn_combs(output: int, shape: Sequence[int], strides: Sequence[int]) -> It
         distance = 1
         if moving:
             dim = secrets.choice(moving)
-            lines[dim] = _spread(shape[dim])
-            distance = strides[dim] * (int(lines[dim][1] - lines[dim][0]) if len(lines[dim]) > 1 else 1)
-        first = sum(int(along[0]) * stride for along, stride in zip(lines, strides, strict=True))
-        yield Comb(output, first, distance, _numbers([*np.broadcast_arrays(*lines)], shape))
+            along = _spread(shape[dim])
+            lines[dim], distance = np.array(along), strides[dim] * along.step
+        first = sum(int(line[0]) * stride for line, stride in zip(lines, strides, strict=True))
+        yield Comb(first, distance, _numbers([*np.broadcast_arrays(*lines)], shape))
 
 
-def _spread(count: int) -> npt.NDArray[np.int64]:
+def _spread(count: int) -> range:
     """Return numbers below a count at equal distances, from a drawn one on."""
     step = -(-count // ELEMENTS)
-    return np.arange(secrets.randbelow(step), count, step)
+    return range(secrets.randbelow(step), count, step)
 
 
 def _numbers(index: Sequence[npt.NDArray[np.int64]], shape: Sequence[int]) -> npt.NDArray[np.int64]:

@@ -179,7 +179,7 @@ def test_elements_that_are_too_far_apart_for_one_copy_are_read_one_at_a_time(mon
     runner.begin()
     runner.done()
     runner.check.look()
-    assert any(len(comb.elements) == 1 for comb in runner.check._rows)
+    assert any(len(read.elements) == 1 for read in runner.check._rows)
     assert runner.check.changed({"out": runner.output.contiguous()}) is None
 
 
