@@ -3,11 +3,12 @@
 Between that word and the evaluator's own kernels, which take the outputs, the device changes from the runner's context
 to the evaluator's: 0.14 ms on an H200. No kernel of the runner's runs then, but a copy engine works on, so that copies
 could be left for that time. The engine also works for the evaluator: a stream of nothing but copies is not held up by
-the change of contexts. So some elements are read at once, at equal distances from a place that is drawn for each call,
-and have to be the same in the outputs that are taken afterwards.
+the change of contexts. So a few elements are read at once, at equal distances from a place that is drawn for each call,
+and have to be the same in the outputs that are taken afterwards. They are few because each takes the engine 0.06 us.
 
-Where the outputs lie is known only then. The reads are queued ahead for where they lay in the call before, as they
-mostly do; if they lie elsewhere, the host queues others as soon as it learns of it, some 20 us later.
+Where the outputs lie is known only then. The reads are queued ahead for the places where they lay in the last calls: an
+allocator mostly gives them the same, or two by turns. If they lie elsewhere, the host queues other reads as soon as it
+learns of it, some 20 us later.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from hkbench.protocol.memory import DTYPES
 from hkbench.protocol.places import Place
 
 OUTPUTS = 8  #: of a call's outputs so many are drawn, by their sizes and with repetition
-ELEMENTS = 256  #: that are read of each, by one copy
+ELEMENTS = 32  #: that are read of each, by one copy
+LAYS = 4  #: so many places of the outputs are remembered of a runner's calls
 LINES = 8  #: so many times, along a drawn dimension each, of an output with gaps in memory
 MAX_ITEM = 16  #: bytes of an element
 MAX_DISTANCE = 1 << 31  #: bytes, below which drivers copy elements at equal distances
@@ -38,6 +40,7 @@ SOON = 1e-3  #: seconds before the expected end of a call from which on the eval
 LATE = 5e-3  #: seconds after it until which it does
 
 Find = Callable[[int, int], int | None]  #: where memory of the runner's lies here, by its address there and its bytes
+Lay = list[list[int]]  #: where the outputs of a call lie in the runner: for each its address and its strides
 
 
 class _Copy(ctypes.Structure):
@@ -69,6 +72,7 @@ class Comb:
 class Read:
     """Elements that were read, into a row of the values."""
 
+    lay: Lay  #: of all outputs
     output: int  #: its number
     elements: npt.NDArray[np.int64]
     there: int  #: where they begin in the runner
@@ -122,12 +126,12 @@ class SpotCheck:
         self._stream = stream
         self._done = stream.memory(1, dtype=torch.int32)
         self._told = stream.memory(len(places), PLACE_SIZE // 8, dtype=torch.int64)
-        self._values = stream.memory(OUTPUTS * LINES, ELEMENTS * MAX_ITEM, dtype=torch.uint8)
+        self._values = stream.memory(LAYS * OUTPUTS * LINES, ELEMENTS * MAX_ITEM, dtype=torch.uint8)
         self._word = self._done.numpy()
         self._wanted: list[int] = []  # outputs
         self._rows: list[Read] = []
-        self._lay: dict[int, list[list[int]]] = {}  # where the outputs lay in the last call, by the address of its page
-        self._at: list[list[int]] | None = None  # where they were taken to lie when the rows were read
+        self._known: dict[int, list[Lay]] = {}  # of a runner's last calls, the latest at the end, by its page's address
+        self._at: list[Lay] = []  # for which the rows were read
         self._waits = False
         self._number = self._page = 0
         self._expected = 0.0
@@ -148,7 +152,7 @@ class SpotCheck:
         self._word[0] = -1
         self._expected = time.monotonic() + seconds
         self._stream.wait(page + DONE, number)
-        self._read(self._lay.get(page))
+        self._read(self._known.get(page, []))
         self._stream.fetch(self._told.data_ptr(), page + PLACES, self._told.nbytes)
         self._stream.fetch(self._done.data_ptr(), page + DONE, self._done.nbytes)  # it is seen last
 
@@ -161,8 +165,8 @@ class SpotCheck:
             return None
         if self._word[0] >= self._number:
             self._waits = False
-            if (told := self._told.tolist()) != self._at or self._is_remapped():
-                self._read(told)
+            if not self._is_read(told := self._told.tolist()):
+                self._read([told])
             return None
         left = self._expected - time.monotonic()
         self._waits = left >= -LATE
@@ -177,10 +181,14 @@ class SpotCheck:
         if not outputs or not self._wanted:
             return None
         self._stream.synchronize()
-        self._lay[self._page] = self._told.tolist()
-        if self._lay[self._page] != self._at or self._is_remapped():
+        told = self._told.tolist()
+        known = self._known.get(self._page, [])
+        self._known[self._page] = [*(lay for lay in known if lay != told), told][-LAYS:]
+        if not self._is_read(told):
             return None
         for row, read in enumerate(self._rows):
+            if read.lay != told:
+                continue
             path, count = self._paths[read.output], len(read.elements)
             later = outputs[path].view(-1)[torch.from_numpy(read.elements).to(outputs[path].device)]
             taken = later.view(torch.uint8).view(count, -1).cpu()
@@ -195,16 +203,16 @@ class SpotCheck:
         self._waits, self._wanted = False, []
         self._stream.synchronize()
 
-    def _read(self, places: list[list[int]] | None) -> None:
-        """Queue the reads of outputs that lie at `places`: for each its address and its strides."""
-        self._at, self._rows = places, []
-        for output in self._wanted if places is not None else ():
-            assert places is not None
-            address, *strides = places[output]
-            for comb in drawn_combs(self._shapes[output], strides[: len(self._shapes[output])]):
-                self._fetch(output, comb, address)
+    def _read(self, lays: Sequence[Lay]) -> None:
+        """Queue the reads of outputs that may lie as one of `lays` has it."""
+        self._at, self._rows = [*lays], []
+        for lay in lays:
+            for output in self._wanted:
+                address, *strides = lay[output]
+                for comb in drawn_combs(self._shapes[output], strides[: len(self._shapes[output])]):
+                    self._fetch(lay, output, comb, address)
 
-    def _fetch(self, output: int, comb: Comb, address: int) -> None:
+    def _fetch(self, lay: Lay, output: int, comb: Comb, address: int) -> None:
         """Queue a read of elements of an output that lies at an address of the runner's."""
         item, elements = self._items[output], comb.elements
         distance = item * comb.distance
@@ -215,11 +223,12 @@ class SpotCheck:
         here = self._find(there, size)
         if here is not None:  # else `take` says that it does not lie in memory that was shown
             self._stream.fetch(self._values[len(self._rows)].data_ptr(), here, item, count, distance)
-            self._rows.append(Read(output, elements, there, size, here))
+            self._rows.append(Read(lay, output, elements, there, size, here))
 
-    def _is_remapped(self) -> bool:
-        """Return whether the runner has given up memory that was read, and has shown other memory at that address."""
-        return any(self._find(read.there, read.size) != read.here for read in self._rows)
+    def _is_read(self, told: Lay) -> bool:
+        """Return whether outputs that lie so were read, and lie still in the memory that was read."""
+        rows = (read for read in self._rows if read.lay == told)
+        return told in self._at and all(self._find(read.there, read.size) == read.here for read in rows)
 
 
 def drawn_combs(shape: Sequence[int], strides: Sequence[int]) -> Iterator[Comb]:

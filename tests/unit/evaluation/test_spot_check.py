@@ -217,6 +217,17 @@ def test_what_lies_where_it_lay_is_read_before_the_host_knows() -> None:
     assert runner.check.changed({"out": runner.output.clone()}) is not None
 
 
+def test_what_lies_at_two_places_by_turns_is_read_before_the_host_knows() -> None:
+    runner = Runner(torch.zeros(16), elements=8)
+    for number in range(1, 9):
+        first = number % 2 == 0
+        output = runner.memory[:8] if first else runner.memory[8:]
+        runner.begin(number)
+        runner.done(number, address=THERE if first else THERE + 32)
+        output.fill_(float(number))
+        assert (runner.check.changed({"out": output.clone()}) is not None) == (number > 2)
+
+
 def test_what_lies_elsewhere_is_read_once_the_host_knows() -> None:
     runner = Runner(torch.zeros(16), elements=8)
     runner.begin(1)
@@ -229,7 +240,7 @@ def test_what_lies_elsewhere_is_read_once_the_host_knows() -> None:
     runner.check.look()
     assert runner.check.changed({"out": runner.memory[8:].clone()}) is None
     runner.begin(3)
-    runner.done(3, address=THERE)
+    runner.done(3, address=THERE + 16)
     assert runner.check.changed({"out": torch.full((8,), 2.0)}) is None  # nobody looked
 
 
