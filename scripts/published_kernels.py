@@ -9,7 +9,7 @@ CUDA-L1's kernels (250, `optimized_cuda_code/h100.json`) were made for KernelBen
 `results/saved_kernels`) for its branch main. Nothing of the checkouts is part of this project.
 
     python scripts/published_kernels.py prepare cuda-l1 CUDA-L1 --kernelbench KernelBench-v0 --out published/cuda-l1
-    python scripts/published_kernels.py table published/cuda-l1=results/cuda-l1 --into docs/published_kernels.md
+    python scripts/published_kernels.py table published/cuda-l1=RUN,RUN-COMPILE --into docs/published_kernels.md
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new folder, outside of this project")
     one.set_defaults(work=_prepare)
     other = commands.add_parser("table", help="compare what was claimed with what was judged")
-    other.add_argument("runs", nargs="+", metavar="DIR=RUN", help="a prepared folder, and its run's")
+    runs = "a prepared folder, its run's, and that of a run with --baseline eager,compile"
+    other.add_argument("runs", nargs="+", metavar="DIR=RUN[,RUN]", help=runs)
     other.add_argument("--into", type=Path, metavar="FILE", help=f"replace what stands between {BEGIN} and its end")
     other.add_argument("--largest", type=int, default=12, metavar="N", help="disagreements by name (default: 12)")
     other.set_defaults(work=_table)
@@ -98,13 +99,14 @@ def _counted(published: PublishedSet, tasks: list[Task]) -> list[str]:
 
 
 def _table(options: argparse.Namespace) -> int:
-    pairs = [Path(part) for given in options.runs for part in given.partition("=")[::2]]
-    if any("=" not in given for given in options.runs):
-        raise UsageError(f"{options.runs[0]}: name a prepared folder and its run's as DIR=RUN")
     sets = []
-    for folder, run in zip(pairs[::2], pairs[1::2], strict=True):
-        published, tasks = read_claims(folder)
-        sets.append(judged_of(published, tasks, run))
+    for given in options.runs:
+        folder, found, runs = given.partition("=")
+        if not found:
+            raise UsageError(f"{given}: name a prepared folder and its run's as DIR=RUN")
+        run, _, compiled = runs.partition(",")
+        published, tasks = read_claims(Path(folder))
+        sets.append(judged_of(published, tasks, Path(run), Path(compiled) if compiled else None))
     text = report(sets, options.largest)
     if options.into is None:
         print(text)

@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import median
 
 from hkbench.records import (
+    BaselineName,
     FailureKind,
     Mismatch,
     Outcome,
@@ -56,6 +57,7 @@ class Judged:
 
     task: Task
     verdict: Verdict | None
+    over_compile: float | None = None  #: speed-up over torch.compile, where that was measured
 
     @property
     def correct(self) -> bool:
@@ -103,11 +105,16 @@ class JudgedSet:
         return sum(end - begin for begin, end in self.spans)
 
 
-def judged_of(published: PublishedSet, tasks: Sequence[Task], folder: Path) -> JudgedSet:
-    """Read the run in `folder`. Raises InputMissing where it holds none."""
+def judged_of(published: PublishedSet, tasks: Sequence[Task], folder: Path, compiled: Path | None) -> JudgedSet:
+    """Read the run in `folder`, and the speed-ups over torch.compile of the one in `compiled`.
+
+    Raises:
+        InputMissing: a folder holds no run.
+    """
     paths = RunPaths(folder)
     run = read_run_file(paths)
-    samples = tuple(Judged(task, _verdict(paths, task)) for task in tasks)
+    over = {} if compiled is None else _over_compile(RunPaths(compiled), tasks)
+    samples = tuple(Judged(task, _verdict(paths, task), over.get(task.name)) for task in tasks)
     events = [event for event in read_events(paths.journal) if not isinstance(event, CorruptEntry)]
     spans: list[tuple[float, float]] = []
     for event in events:
@@ -125,6 +132,18 @@ def _verdict(paths: RunPaths, task: Task) -> Verdict | None:
     if not task.has_code or not paths.problem(task.name).root.is_dir():
         return None
     return read_sample(paths, SampleKey(problem=task.name, attempt=1, sample=1)).verdict
+
+
+def _over_compile(paths: RunPaths, tasks: Sequence[Task]) -> dict[str, float]:
+    read_run_file(paths)
+    found = ((task.name, _verdict(paths, task)) for task in tasks)
+    return {
+        name: one.speedup.value
+        for name, verdict in found
+        if verdict is not None
+        for one in verdict.baselines
+        if one.name is BaselineName.COMPILE and one.speedup is not None
+    }
 
 
 def by_own_test(verdict: Verdict, tolerance: float) -> Own:
@@ -183,6 +202,8 @@ def _summary(sets: Sequence[JudgedSet]) -> Iterator[str]:
         ("claimed over eager, all entries: median, geometric mean", lambda s: _claimed(s.samples)),
         ("claimed, of the correct", lambda s: _claimed([one for one in s.samples if one.correct])),
         ("**judged over eager**, of the same", lambda s: _means([g for one in s.samples if (g := one.speedup)])),
+        ("over `torch.compile`, where its answers are right", _over_compiled),
+        ("of these, faster than `torch.compile`", _beats_compile),
         ("claimed on, judged on", lambda s: f"{s.published.claimed_on}, {s.device}"),
     ]
     for name, cell in rows:
@@ -212,6 +233,15 @@ def _speeds(one: JudgedSet) -> str:
 def _own_work(one: JudgedSet) -> str:
     known = [sample.verdict.ownership for sample in one.verdicts if sample.verdict and sample.correct]
     return f"{sum(found is Ownership.OWN for found in known)} of {len(known)}"
+
+
+def _over_compiled(one: JudgedSet) -> str:
+    return _means([sample.over_compile for sample in one.samples if sample.correct and sample.over_compile is not None])
+
+
+def _beats_compile(one: JudgedSet) -> str:
+    found = [sample.over_compile for sample in one.samples if sample.correct and sample.over_compile is not None]
+    return f"{sum(over > 1.0 for over in found)} of {len(found)}" if found else "-"
 
 
 def _claimed(samples: Iterable[Judged]) -> str:

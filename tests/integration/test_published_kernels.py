@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -49,7 +50,12 @@ def test_prepare_judge_table(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     page.write_text("before\n<!-- scripts/published_kernels.py -->\nold\n<!-- end of the table -->\nafter\n")
-    script("table", f"{out}={run}", "--into", page)
+    compiled = shutil.copytree(run, tmp_path / "compiled")
+    [first] = compiled.glob("*1_P/attempt_1/sample_1/result.json")
+    result = json.loads(first.read_text())
+    result["baselines"] = [{"name": "compile", "speedup": {"value": 1.5, "low": 1.4, "high": 1.6}}]
+    first.write_text(json.dumps(result))
+    script("table", f"{out}={run},{compiled}", "--into", page)
     table = page.read_text()
     assert table.startswith("before\n") and table.endswith("after\n") and "\nold\n" not in table
     assert cell(table, "published entries") == "4"
@@ -58,6 +64,8 @@ def test_prepare_judge_table(tmp_path: Path) -> None:
     assert cell(table, "right by its own test") == "1, 2, 0"
     assert cell(table, "correct by our rules") == "1"
     assert cell(table, "claimed, of the correct") == "10.00x, 10.00x"
+    assert cell(table, "over `torch.compile`") == "1.50x, 1.50x"
+    assert cell(table, "of these, faster than `torch.compile`") == "1 of 1"
     assert cell(table, "`wrong_values`") == "1"
     named = [line.split("|")[1].strip() for line in table.splitlines() if line.startswith("| 1/")]
     assert named[:2] == ["1/3 P", "1/2 P"]
