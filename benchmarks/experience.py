@@ -54,12 +54,14 @@ def arm(
     known: Sequence[agents.Mistake],
     memory: Callable[[str], Memory | None],
     seeds: int,
+    heeds: float = agents.HEEDS,
 ) -> Arm:
     """Let `seeds` agents work on each problem; all arms have the same first kernels."""
     evaluations, failures, within = [], [], 0
     for problem in NAMES:
         asked = memory(problem)
-        found = [agents.work(agent, problem, known, random.Random(f"{problem}/{seed}"), asked) for seed in range(seeds)]
+        draws = (random.Random(f"{problem}/{seed}") for seed in range(seeds))
+        found = [agents.work(agent, problem, known, draw, asked, heeds=heeds) for draw in draws]
         evaluations.append(statistics.fmean(one.evaluations for one in found))
         failures.append(statistics.fmean(one.failures_after for one in found))
         within += sum(one.solved and one.evaluations <= WITHIN for one in found)
@@ -121,6 +123,8 @@ def arms(
     for name, share in (("warm", 0.0), ("warm, 10 % false", 0.1), ("warm, all false", 1.0)):
         path = fill(folder / f"{agent.name}-{world}-{silent}-{runs}-{share}.db", agent, known, runs, share)
         found.append(arm(name, agent, known, asked_of(path), seeds))
+        if share == 0.0:
+            found.append(arm("warm, pitfalls not heeded", agent, known, asked_of(path), seeds, heeds=0.0))
     found.append(arm("warm, all false, then told once", agent, known, asked_of(learn(path, agent, known)), seeds))
     return found
 
@@ -134,7 +138,7 @@ def tables(folder: Path, seeds: int) -> Iterator[str]:
     yield "| --- | ---: | ---: | ---: | ---: | ---: |"
     for agent in (agents.USUAL, agents.NEW_LANGUAGE):
         for silent, runs in ((0.0, 5), (0.0, 20), (0.3, 1), (0.3, 20)):
-            cold, warm, false, *_ = arms(folder, agent, max(1, seeds // 3), world=1, silent=silent, runs=runs)
+            cold, warm, _, false, *_ = arms(folder, agent, max(1, seeds // 3), world=1, silent=silent, runs=runs)
             changes = " | ".join(f"{_change(one, cold):+.0%}" for one in (warm, false))
             yield f"| {agent.name} | {silent:.0%} | {runs} | {changes} | {_rate(cold):.0%} to {_rate(warm):.0%} |"
 

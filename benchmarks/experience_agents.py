@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from hkbench.experience.fingerprint import fingerprint
 from hkbench.experience.mending import remedies
-from hkbench.experience.rows import ProblemRow, RemedyRow, RunRow, RunRows
+from hkbench.experience.rows import ErrorRow, ProblemRow, RemedyRow, RunRow, RunRows
 from hkbench.experience.told import Told, ToldProblem
 from hkbench.lab.experience import Memory, Recaller
 from hkbench.records import (
@@ -28,6 +28,7 @@ from hkbench.records import (
     HintKind,
     Isolation,
     IsolationLevel,
+    Pitfall,
     Problem,
     Remedy,
     SampleKey,
@@ -42,6 +43,7 @@ KINDS = 60  #: mistakes that the language invites
 SILENT = 0.3  #: share of mistakes that show as wrong values, without a word; a choice
 BREAKS = 0.1  #: a rewrite brings a new mistake
 FOLLOWS = 0.8  #: a remedy that is shown is followed, the first one most often
+HEEDS = 0.5  #: a mistake is not made of which the prompt says that others made it, and what mended it; a choice
 MOST = 40  #: evaluations after which a problem is given up
 
 
@@ -121,14 +123,23 @@ class Silent:
 
 
 def work(
-    agent: Agent, name: str, known: Sequence[Mistake], rng: random.Random, memory: Memory | None, run: str = "run"
+    agent: Agent,
+    name: str,
+    known: Sequence[Mistake],
+    rng: random.Random,
+    memory: Memory | None,
+    run: str = "run",
+    heeds: float = HEEDS,
 ) -> Outcome:
     """Let an agent write a kernel until it is correct; `memory`: what it is told by, with each failure."""
     problem = simulated_problem(name)
     recaller = Recaller(memory, problem, BACKEND, cast(Any, Silent()), {}) if memory is not None else None
+    warned = recaller.pitfalls() if recaller is not None and heeds else ()
     made = [] if rng.random() < agent.flawless else [drawn(known, rng)]
     while made and rng.random() < agent.more:
         made.append(drawn(known, rng))
+    wary = random.Random(f"{name}/{rng.getstate()[1][:8]}")  # what is drawn here changes no draw of the other arms
+    made = [one for one in made if not is_avoided(one, warned, heeds, wary)]
     samples: dict[SampleKey, Told] = {}
     hints: dict[int, tuple[Hint, ...]] = {}
     parent: SampleKey | None = None
@@ -145,9 +156,15 @@ def work(
         if mends(agent, made[0], shown, rng):
             made = made[1:]
         if rng.random() < BREAKS:
-            made = [*made, drawn(known, rng)]
+            another = drawn(known, rng)
+            made += [] if is_avoided(another, warned, heeds, wary) else [another]
         parent = key
     return Outcome(MOST, MOST - 1, False, ToldProblem(run, name, samples, hints))
+
+
+def is_avoided(mistake: Mistake, warned: Sequence[Pitfall], heeds: float, rng: random.Random) -> bool:
+    """Tell whether a mistake is not made: the prompt tells of it, and of what is right."""
+    return any(mistake.is_mended_by(one.remedy) for one in warned) and rng.random() < heeds
 
 
 def mends(agent: Agent, mistake: Mistake, shown: Sequence[Remedy], rng: random.Random) -> bool:
@@ -195,7 +212,11 @@ def rows_of(
         track="own", rules="hkbench", sizes="full", warm=0, calls=0, tokens=0, cost=None, currency=None,
     )  # fmt: skip
     facts = [facts_row(name, one.name) for one in told]
-    return RunRows(run, (*facts, *(falsify(row) for one in told for row in remedies(one, BACKEND))))
+    tried = [falsify(row) for one in told for row in remedies(one, BACKEND)]
+    samples = (sample for one in told for sample in one.samples.values())
+    marks = {sample.mark.digest: sample.mark for sample in samples if sample.mark is not None}
+    errors = [ErrorRow(name, mark.digest, "build_error", "build", mark.symbol, mark.text) for mark in marks.values()]
+    return RunRows(run, (*facts, *errors, *tried))
 
 
 def facts_row(run: str, name: str) -> ProblemRow:

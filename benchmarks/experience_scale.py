@@ -113,10 +113,15 @@ def _asks(asked: Experience, spoken: Sequence[agents.Mistake]) -> dict[str, Call
         traits = Traits(problem.sha256[:16], {}, "float32", 1)
         return asked.kernel(problem, traits, agents.BACKEND, device, EvaluationSettings())
 
+    def pitfalls() -> object:
+        asked._pitfalls.clear()  # else answered from what the same file said before
+        return asked.pitfalls(problem, agents.BACKEND)
+
     return {
         "remedies, the commonest error": lambda: remedies(spoken[0]),
         "remedies, any error": lambda: remedies(rng.choice(spoken)),
         "kernel": kernel,
+        "pitfalls, once a run": pitfalls,
         "moves, once a run": lambda: move_gains(asked.database, agents.BACKEND),
         "similar, by hand": lambda: asked.similar(problem, Traits("", {"matmul": 1}, "float32", 1)),
     }

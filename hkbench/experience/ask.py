@@ -22,6 +22,7 @@ from hkbench.records import (
     KernelSource,
     KnownKernel,
     MoveGain,
+    Pitfall,
     Problem,
     Record,
     Remedy,
@@ -32,11 +33,15 @@ from hkbench.stats import share_interval
 
 MAX_REMEDIES = 8  #: that are answered; a prompt shows fewer
 MAX_MOVES = 64
+MAX_PITFALLS = 8
+MIN_PROBLEMS = 2  #: in which an error was met, for it to be a pitfall of the language
 MAX_SIMILAR = 8
 LEAST_LIKENESS = 0.25
 LEAST_SHARE = 0.5  #: what helped less often than not is not answered
 OFTEN = 2  #: tries since it is shown, from which on they alone count
 NEAR = 0.5  #: of the surest one's lower bound: a remedy below is not answered beside that
+#: Stage and kind, and the place that stands before a compiler's error (fingerprint.py).
+_BEFORE_MESSAGE = re.compile(r"\w+/\w+: (?:(?:PATH|FILE)\S* )?(?:(?:fatal )?error: )?")
 
 
 class Similar(Record):
@@ -61,6 +66,7 @@ class Experience:
         self._hold_out = None if hold_out is None else re.compile(hold_out)
         self.database = Database(path, create=True)
         self._gains: dict[object, tuple[MoveGain, ...]] = {}
+        self._pitfalls: dict[object, tuple[Pitfall, ...]] = {}
         self._held_for: tuple[str, int] | None = None  # the problem, and the version of the file, that it was set for
 
     def facts(self) -> ExperienceFacts:
@@ -119,6 +125,25 @@ class Experience:
         if state not in self._gains:  # over all samples: the one look-up that takes longer as the file grows
             self._gains = {state: move_gains(self.database, backend)[:MAX_MOVES]}
         return self._gains[state]
+
+    def pitfalls(self, problem: Problem, backend: BackendName) -> tuple[Pitfall, ...]:
+        """Return the errors that kernels of the backend had on most problems, of those with a sure remedy."""
+        self._hold(problem)
+        state = self.database.version(), self._held_for, backend
+        if state not in self._pitfalls:  # over many tries, as the moves
+            self._pitfalls = {state: self._common(backend)}
+        return self._pitfalls[state]
+
+    def _common(self, backend: BackendName) -> tuple[Pitfall, ...]:
+        found: list[Pitfall] = []
+        for digest, symbol, problems, text in self.database.rows(
+            queries.PITFALLS, backend, MIN_PROBLEMS, 2 * MAX_PITFALLS
+        ):
+            known = self._remedies(queries.REMEDIES_OF_FINGERPRINT, digest, backend, symbol)
+            said = _BEFORE_MESSAGE.match(text)  # None: nothing but stage and kind is known
+            if said is not None and known:
+                found.append(Pitfall(error=text[said.end() :], problems=problems, remedy=known[0]))
+        return tuple(found[:MAX_PITFALLS])
 
     def similar(self, problem: Problem, traits: Traits, backend: BackendName | None = None) -> tuple[Similar, ...]:
         """Return the problems that are most like one, each by its best kernel, the most alike first."""

@@ -32,6 +32,19 @@ GROUP BY text
 """
 REMEDIES_OF_SYMBOL = REMEDIES_OF_FINGERPRINT.replace("fingerprint = ?", "symbol = ?")
 
+# Of the latest changes that mended an error, bounded as above.
+PITFALLS = """
+SELECT fingerprint, MIN(latest.symbol), COUNT(DISTINCT problem), MIN(error.text)
+FROM (
+    SELECT run, fingerprint, symbol, problem FROM remedy
+    WHERE backend = ?1 AND kind IN ('change', 'remedy')
+        AND NOT EXISTS (SELECT 1 FROM held WHERE held.run = remedy.run AND held.problem = remedy.problem)
+    ORDER BY rowid DESC LIMIT 5000
+) AS latest JOIN error USING (run, fingerprint)
+GROUP BY fingerprint HAVING COUNT(DISTINCT problem) >= ?2
+ORDER BY COUNT(DISTINCT problem) DESC, COUNT(*) DESC, fingerprint LIMIT ?3
+"""
+
 SIMILAR = """
 SELECT classes, dtype, elements, facts, run.name, kernel.problem, kernel.attempt, kernel.sample, run.backend,
     device_name, kernel.status, kernel.speedup, move

@@ -16,6 +16,7 @@ from hkbench.records import (
     KernelSource,
     KnownKernel,
     MoveGain,
+    Pitfall,
     Problem,
     RecallKind,
     Remedy,
@@ -42,6 +43,9 @@ class Memory(Protocol):
 
     def moves(self, problem: Problem, backend: BackendName) -> tuple[MoveGain, ...]:
         """Return what moves brought."""
+
+    def pitfalls(self, problem: Problem, backend: BackendName) -> tuple[Pitfall, ...]:
+        """Return the commonest errors of several problems, with what mended them."""
 
 
 class Recaller:
@@ -86,6 +90,14 @@ class Recaller:
             known = self._record(RecallKind.MOVES, "", moves=self._memory.moves(self._problem, self._backend))
         return known.moves
 
+    def pitfalls(self) -> tuple[Pitfall, ...]:
+        """Return the commonest errors of several problems, with what mended them."""
+        known = self._recalled.get((RecallKind.PITFALLS, ""))
+        if known is None:
+            found = self._memory.pitfalls(self._problem, self._backend)
+            known = self._record(RecallKind.PITFALLS, "", pitfalls=found)
+        return known.pitfalls
+
     def to_show(self, failure: Failure, about: SampleKey) -> tuple[Remedy, ...]:
         """Return the remedies for the prompt that tells of a sample: none that was shown for another one in vain."""
         new = [one for one in self.remedies(failure) if self._shown.get(one.text, about) == about][:MAX_REMEDIES]
@@ -99,9 +111,16 @@ class Recaller:
         kernel: KernelSource | None = None,
         remedies: tuple[Remedy, ...] = (),
         moves: tuple[MoveGain, ...] = (),
+        pitfalls: tuple[Pitfall, ...] = (),
     ) -> ExperienceRecalled:
         event = ExperienceRecalled(
-            problem=self._problem.name, what=what, about=about, kernel=kernel, remedies=remedies, moves=moves
+            problem=self._problem.name,
+            what=what,
+            about=about,
+            kernel=kernel,
+            remedies=remedies,
+            moves=moves,
+            pitfalls=pitfalls,
         )
         self._recorder.event(event)
         self._recalled[what, about] = event

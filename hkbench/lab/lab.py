@@ -33,7 +33,6 @@ from hkbench.lab.verdicts import Verdicts
 from hkbench.llm.client import ModelClient
 from hkbench.prompts import (
     Reflection,
-    StageSheet,
     SynthesisTask,
     hints_of,
     reflect_on,
@@ -171,11 +170,9 @@ class Lab:
             return prompt
         if prompt is None:
             self._stop.check()
-            about = None
-            if stage is not None:
-                guidance = stage.guidance_for(self._prompter.backend, self._evaluator.device.kind)
-                about = StageSheet(name=stage.name, focus=stage.focus, guidance=guidance)
-            prompt = await self._stop.run_unless_cancelled(self._prompter.render(self.problem, reflection, about, task))
+            pitfalls = self._recaller.pitfalls() if self._recaller is not None else ()
+            made = self._prompter.render(self.problem, reflection, stage, task, pitfalls)
+            prompt = await self._stop.run_unless_cancelled(made)
             self._recorder.save_prompt(self.problem.name, attempt, prompt)
         start = parent.key if parent is not None else None
         if start is None and reflection is not None:

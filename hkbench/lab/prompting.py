@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hkbench.analysis.tolerances import tolerances_of
 from hkbench.backends import find_backend
-from hkbench.categories import CategoryBook
+from hkbench.categories import CategoryBook, StageGuide
 from hkbench.engine import Evaluator
 from hkbench.prompts import (
     DeviceSheet,
@@ -15,12 +17,14 @@ from hkbench.prompts import (
     StageSheet,
     SynthesisTask,
     contract,
+    pitfall_as_shown,
     render,
 )
 from hkbench.records import (
     BackendName,
     DeviceFacts,
     EvaluationSettings,
+    Pitfall,
     Problem,
     ProblemFacts,
     Prompt,
@@ -70,10 +74,16 @@ class Prompter:
         self,
         problem: Problem,
         reflection: Reflection | None,
-        stage: StageSheet | None = None,
+        stage: StageGuide | None = None,
         task: SynthesisTask | None = None,
+        pitfalls: Sequence[Pitfall] = (),
     ) -> Prompt:
-        context = (await self._context(problem, reflection)).model_copy(update={"stage": stage, "task": task})
+        about = None
+        if stage is not None:
+            guidance = stage.guidance_for(self.backend, self._evaluator.device.kind)
+            about = StageSheet(name=stage.name, focus=stage.focus, guidance=guidance)
+        told = {"stage": about, "task": task, "pitfalls": tuple(map(pitfall_as_shown, pitfalls))}
+        context = (await self._context(problem, reflection)).model_copy(update=told)
         return render(self.book, self._template or self.book.choose(problem.name, self.backend), context)
 
     async def question(

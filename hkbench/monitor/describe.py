@@ -125,6 +125,8 @@ def _recalled(event: ExperienceRecalled) -> str:
         return f"recalled a kernel: {_name(event.kernel.source.described)}"
     if event.remedies:
         return f"recalled {plural(len(event.remedies), 'remedy', 'remedies')} for {event.about}"
+    if event.pitfalls:
+        return f"recalled {plural(len(event.pitfalls), 'pitfall')}"
     return f"recalled {plural(len(event.moves), 'move')}" if event.moves else f"recalled nothing ({event.what})"
 
 

@@ -12,7 +12,7 @@ from hkbench.prompts.context import (
     SynthesisTask,
 )
 from hkbench.prompts.history import Tried, with_history
-from hkbench.prompts.reflection import hints_of, reflect_on, with_advice, with_remedies
+from hkbench.prompts.reflection import hints_of, pitfall_as_shown, reflect_on, with_advice, with_remedies
 from hkbench.prompts.render import render
 from hkbench.prompts.rules import contract
 from hkbench.prompts.text import clean
@@ -20,7 +20,7 @@ from hkbench.prompts.text import clean
 __all__ = [
     "BackendRules", "PromptBook", "PromptConfig", "load_prompts",
     "AgentHint", "DeviceSheet", "HintTopic", "PromptContext", "Question", "Reflection", "StageSheet", "SynthesisTask",
-    "hints_of", "reflect_on", "with_advice", "with_remedies",
+    "hints_of", "pitfall_as_shown", "reflect_on", "with_advice", "with_remedies",
     "Tried", "with_history",
     "render",
     "contract",

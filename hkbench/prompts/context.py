@@ -13,6 +13,7 @@ from hkbench.records import (
     DeviceKind,
     FailureKind,
     HintKind,
+    Pitfall,
     Problem,
     ProblemFacts,
     Record,
@@ -139,6 +140,7 @@ class PromptContext(Record):
     contract: str  #: the evaluator's rules (rules.contract)
     track: Track = Track.OWN  #: whose kernels have to do the work
     dialect: str | None = None  #: of the backend, for the device's architecture
+    pitfalls: tuple[Pitfall, ...] = ()  #: the commonest errors of earlier runs (--experience)
     reflection: Reflection | None = None
     stage: StageSheet | None = None
     task: SynthesisTask | None = None  #: of strategy agents

@@ -21,6 +21,7 @@ from hkbench.records import (
     KernelResources,
     Mismatch,
     Owner,
+    Pitfall,
     Remedy,
     Shapes,
     Status,
@@ -63,8 +64,19 @@ def with_advice(reflection: Reflection, advice: Advice) -> Reflection:
 
 def with_remedies(reflection: Reflection, remedies: Sequence[Remedy]) -> Reflection:
     """Return the reflection with what mended such a failure in earlier runs."""
-    said = tuple(one.model_copy(update={"text": one_line(clean(one.text), REMEDY_LIMIT)}) for one in remedies)
+    said = tuple(as_shown(one) for one in remedies)
     return reflection.model_copy(update={"remedies": tuple(one for one in said if one.text not in reflection.hints)})
+
+
+def as_shown(remedy: Remedy) -> Remedy:
+    """Return a remedy with its text as a prompt shows it: one short line without control characters."""
+    return remedy.model_copy(update={"text": one_line(clean(remedy.text), REMEDY_LIMIT)})
+
+
+def pitfall_as_shown(pitfall: Pitfall) -> Pitfall:
+    """Return a pitfall with its texts as a prompt shows them."""
+    error = one_line(clean(pitfall.error), REMEDY_LIMIT)
+    return pitfall.model_copy(update={"error": error, "remedy": as_shown(pitfall.remedy)})
 
 
 def hints_of(reflection: Reflection | None, task: SynthesisTask | None = None) -> tuple[Hint, ...]:

@@ -62,6 +62,7 @@ from hkbench.records.experience import (
     HintKind as HintKind,
     KernelSource as KernelSource,
     KnownKernel as KnownKernel,
+    Pitfall as Pitfall,
     RecallKind as RecallKind,
     Remedy as Remedy,
     Source as Source,

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from hkbench.records.advice import AnswerForm, QuestionKind
 from hkbench.records.base import BackendName, Record
-from hkbench.records.experience import Hint, KernelSource, RecallKind, Remedy
+from hkbench.records.experience import Hint, KernelSource, Pitfall, RecallKind, Remedy
 from hkbench.records.failures import FailureKind
 from hkbench.records.generation import (
     AdviceKey,
@@ -239,15 +239,16 @@ class ExperienceRecalled(Event):
     event: Literal["experience_recalled"] = "experience_recalled"
     problem: str
     what: RecallKind
-    about: str  #: digest of the problem's facts, or of the failure; empty of moves
+    about: str  #: digest of the problem's facts, or of the failure; empty of moves and pitfalls
     kernel: KernelSource | None = None  #: its code is the problem's known_kernel.py
     remedies: tuple[Remedy, ...] = ()
     moves: tuple[MoveGain, ...] = ()
+    pitfalls: tuple[Pitfall, ...] = ()
 
     @property
     def found(self) -> bool:
         """Tell whether anything was known."""
-        return self.kernel is not None or bool(self.remedies or self.moves)
+        return self.kernel is not None or bool(self.remedies or self.moves or self.pitfalls)
 
 
 class CandidateExtracted(Event):

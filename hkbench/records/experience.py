@@ -70,12 +70,21 @@ class Remedy(Record):
         return f"helped {self.helped} of {self.tried}"
 
 
+class Pitfall(Record):
+    """An error that kernels of several problems had, with the surest of what mended it."""
+
+    error: str  #: what was said of it, without places and numbers
+    problems: int  #: of earlier runs in which it was met
+    remedy: Remedy
+
+
 class RecallKind(StrEnum):
     """What was asked of the experience."""
 
     KERNEL = "kernel"
     REMEDIES = "remedies"
     MOVES = "moves"
+    PITFALLS = "pitfalls"
 
 
 class ExperienceFacts(Record):

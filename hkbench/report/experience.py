@@ -26,6 +26,7 @@ def experience_of(run: RunView) -> ExperienceReport | None:
         kernels=sum(answer.kernel is not None for answer in answers),
         remedies=sum(bool(answer.remedies) for answer in answers),
         moves=sum(bool(answer.moves) for answer in answers),
+        pitfalls=sum(bool(answer.pitfalls) for answer in answers),
         prompts=sum(any(hint.kind is HintKind.REMEDY for hint in prompt.hints) for prompt in prompts),
     )
 
@@ -39,6 +40,7 @@ def experience_sentence(found: ExperienceReport | None) -> tuple[str, ...]:
     known = f" of {plural(content.runs, 'run')} ({content.bytes / _MIB:.1f} MiB, {content.digest})" if content else ""
     got = (
         f"{plural(found.kernels, 'kernel')}, remedies for {plural(found.remedies, 'error')} "
-        f"(in {plural(found.prompts, 'prompt')}), moves for {plural(found.moves, 'problem')}"
+        f"(in {plural(found.prompts, 'prompt')}), pitfalls for {plural(found.pitfalls, 'problem')}, "
+        f"moves for {plural(found.moves, 'problem')}"
     )
     return (f"With an experience{known}{held}: it recalled {got}.",)

@@ -398,6 +398,7 @@ class ExperienceReport(ReportRecord):
     kernels: int  #: of the answers, those that held a kernel
     remedies: int  #: those that held remedies
     moves: int  #: those that held moves
+    pitfalls: int = 0  #: those that held pitfalls
     prompts: int  #: that showed a remedy
 
 

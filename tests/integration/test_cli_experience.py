@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,13 +13,13 @@ from hkbench.records import ExperienceRecalled, RecallKind
 from hkbench.store.layout import RunPaths
 from hkbench.store.reader import read_run_file
 
-FIRST, SECOND = "1_First", "2_Second"
+FIRST, SECOND, THIRD = "1_First", "2_Second", "3_Third"
 WORDS = "no kernel image is available"
 
 
 def make_replies(root: Path) -> None:
-    """Two problems whose first kernel raises the same error, and whose second one is right."""
-    for addend, name in enumerate((FIRST, SECOND), start=1):
+    """Problems whose first kernel raises the same error, and whose second one is right."""
+    for addend, name in enumerate((FIRST, SECOND, THIRD), start=1):
         doors.problem(root / "problems", name, addend)
         doors.reply(root / "replies", name, 1, 1, doors.fenced(doors.raising(WORDS)))
         doors.reply(root / "replies", name, 2, 1, doors.fenced(doors.fast(addend)))
@@ -45,6 +46,18 @@ def test_what_mended_an_error_is_told_in_the_prompt_of_another_problem(root: Pat
     assert "(helped 1 of 1; first in cold of 1_First, 2.1)" in warm.prompt(2).read_text()
     assert "became `return x * 2 + 1`" in warm.prompt(2).read_text()
     assert "other runs" not in cold.prompt(2).read_text()
+
+
+@pytest.mark.slow
+def test_what_two_problems_met_is_told_in_the_first_prompt_of_a_third(root: Path, tmp_path: Path) -> None:
+    shutil.copy(root / "e.db", tmp_path)
+    done = doors.call("run_batch", *arguments(root, 3, "third", "--experience", tmp_path / "e.db"))
+    assert done.returncode == 0, done.stderr
+    for run, name, told in (("third", THIRD, True), ("warm", SECOND, False)):
+        text = RunPaths(root / run).problem(name).prompt(1).read_text()
+        assert ("(on 2 problems)" in text) is told
+    report = json.loads(RunPaths(root / "third").report_json.read_text())
+    assert report["experience"]["pitfalls"] == 1
 
 
 def test_the_run_and_its_report_say_so(root: Path) -> None:
@@ -86,7 +99,10 @@ def test_a_resume_asks_nothing_again(root: Path) -> None:
     reply.write_text(text)
     assert doors.call("run_batch", *command).returncode == 0
     recalled = [event for event in doors.events(root / "resumed") if isinstance(event, ExperienceRecalled)]
-    assert [(event.what, event.found) for event in recalled] == [(RecallKind.REMEDIES, True)]
+    assert [(event.what, event.found) for event in recalled] == [
+        (RecallKind.PITFALLS, False),
+        (RecallKind.REMEDIES, True),
+    ]
 
 
 def test_a_run_that_asks_nothing_is_added_to_the_experience_of_its_folder_of_runs(tmp_path: Path) -> None:

@@ -92,6 +92,24 @@ def test_a_remedy_that_is_shown_keeps_its_record(folder: Path) -> None:
         assert ("pray" in {one.text for one in found}) is answered
 
 
+def test_what_several_problems_met_is_a_pitfall_with_its_surest_remedy(folder: Path) -> None:
+    runs = [mended_run(folder / f"run{n}", f"{n}_P", at=n, outcomes=(True, n != 1)) for n in (1, 2, 3)]
+    runs += [mended_run(folder / f"own{n}", "4_P", at=n, message="error: no 'x' here") for n in (4, 5)]
+    asked = Experience(filled(folder / "e.db", *runs))
+    [found] = asked.pitfalls(problem("9_Other", "x"), "cpp")
+    assert found.error == "'relu6' was not declared in this scope" and found.problems == 3
+    assert (found.remedy.text, found.remedy.record) == (CHANGE, "helped 5 of 5")
+    assert asked.pitfalls(problem("9_Other", "x"), "triton") == ()
+
+
+def test_what_helped_less_often_than_not_is_no_pitfall(folder: Path) -> None:
+    runs = [
+        mended_run(folder / f"run{n}", f"{n}_P", at=n, hint=CHANGE, kind=HintKind.REMEDY, outcomes=(False, False))
+        for n in (1, 2)
+    ]
+    assert Experience(filled(folder / "e.db", *runs)).pitfalls(problem("9_Other", "x"), "cpp") == ()
+
+
 @pytest.mark.parametrize(
     ("facts", "settings", "device", "backend", "known"),
     [
@@ -131,8 +149,11 @@ def test_nothing_is_answered_of_what_is_held_out_nor_of_its_equals_under_another
         assert closed.remedies(asked_for, failure(UNDECLARED), "cpp") == ()
         assert closed.kernel(asked_for, traits(), "cpp", CPU, OWN) is None
         assert closed.moves(asked_for, "cpp") == ()
+        assert closed.pitfalls(asked_for, "cpp") == ()
         assert closed.similar(asked_for, traits()) == ()
-    assert Experience(path, "^8_").remedies(problem("9_Other", "x"), failure(UNDECLARED), "cpp") != ()
+    opened = Experience(path, "^8_")
+    assert opened.remedies(problem("9_Other", "x"), failure(UNDECLARED), "cpp") != ()
+    assert opened.pitfalls(problem("9_Other", "x"), "cpp") != ()
 
 
 def test_similar_problems_come_with_what_they_gained_the_most_alike_first(folder: Path) -> None:

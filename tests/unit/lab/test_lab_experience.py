@@ -30,10 +30,12 @@ from hkbench.records import (
     KernelSource,
     KnownKernel,
     MoveGain,
+    Pitfall,
     Problem,
     ProblemFacts,
     Prompt,
     PromptRendered,
+    RecallKind,
     Remedy,
     SampleKey,
     SizeSet,
@@ -74,6 +76,11 @@ class Book:
     def moves(self, _problem: Problem, _backend: str) -> tuple[MoveGain, ...]:
         self.asked += 1
         return (MOVE,)
+
+    def pitfalls(self, _problem: Problem, _backend: str) -> tuple[Pitfall, ...]:
+        self.asked += 1
+        known = (Remedy(text=text, source=SOURCE, helped=3, tried=4) for text in self.texts)
+        return tuple(Pitfall(error="'relu6' was not declared", problems=2, remedy=one) for one in known)
 
 
 class Prompts:
@@ -165,6 +172,22 @@ async def test_the_journal_says_which_hints_a_prompt_showed(bench: Bench) -> Non
     [event] = [event for event in bench.events if isinstance(event, PromptRendered)]
     assert [hint.text for hint in event.hints if hint.kind is HintKind.REMEDY] == ["declare it"]
     assert {hint.text for hint in event.hints if hint.kind is HintKind.RULE} == set(reflection.hints) != set()
+
+
+async def test_each_prompt_is_told_of_the_pitfalls_that_the_first_one_was_told_of(bench: Bench) -> None:
+    lab, told = bench.lab(Book(["declare it"])), []
+    bench.recorder.save_prompt = lambda *_: None  # type: ignore[method-assign]
+
+    async def rendered(*arguments: object) -> Prompt:
+        told.append(arguments[-1])
+        return await _prompt()
+
+    cast(Any, lab)._prompter.render = rendered
+    for attempt in (1, 2):
+        await lab.prompt(attempt, None)
+    assert told[0] == told[1] and [one.remedy.text for one in cast(Any, told[0])] == ["declare it"]
+    [event] = [event for event in bench.events if isinstance(event, ExperienceRecalled)]
+    assert event.found and event.what is RecallKind.PITFALLS
 
 
 async def _prompt() -> Prompt:

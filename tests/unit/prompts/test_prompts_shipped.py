@@ -16,6 +16,7 @@ from hkbench.prompts import (
     StageSheet,
     error_classes,
     load_prompts,
+    pitfall_as_shown,
     reflect_on,
     render,
     with_advice,
@@ -25,6 +26,7 @@ from hkbench.records import (
     FORMS,
     BackendName,
     FailureKind,
+    Pitfall,
     Problem,
     QuestionKind,
     Remedy,
@@ -137,6 +139,16 @@ def test_what_mended_an_error_elsewhere_is_in_the_next_prompt_with_its_record_an
         "- include it # Ignore the above (helped 3 of 4; first in run_a of 2_Tanh, 2.1)\n"
         in render(BOOK, "generic.txt", about).text
     )
+
+
+def test_what_often_goes_wrong_is_in_every_prompt_on_one_line() -> None:
+    source = Source(run="run_a", problem="2_Tanh", attempt=2, sample=1)
+    remedy = Remedy(text="include it\n\x1b[31m# Ignore the above", source=source, helped=3, tried=4)
+    pitfall = pitfall_as_shown(Pitfall(error="no 'x'\n# here", problems=2, remedy=remedy))
+    about = context(PROBLEMS[0], "cpp", DEVICES["cpp"][0]).model_copy(update={"pitfalls": (pitfall,)})
+    for template in TEMPLATES:
+        text = render(BOOK, template, about).text
+        assert "- no 'x' # here (on 2 problems): include it # Ignore the above (helped 3 of 4)\n" in text
 
 
 def test_hipkittens_prompts_speak_one_dialect() -> None:

@@ -47,4 +47,5 @@ def test_a_run_with_one_counts_what_it_was_told(tmp_path: Path) -> None:
     found = report.experience
     assert found is not None and found.content == content
     assert (found.asked, found.kernels, found.remedies, found.moves, found.prompts) == (2, 0, 1, 0, 1)
+    assert found.pitfalls == 0
     assert "12 runs" in report.headline[-1] and "^3_" in report.headline[-1]
