@@ -100,7 +100,7 @@ def test_a_resume_asks_nothing_again(root: Path) -> None:
     assert doors.call("run_batch", *command).returncode == 0
     recalled = [event for event in doors.events(root / "resumed") if isinstance(event, ExperienceRecalled)]
     assert [(event.what, event.found) for event in recalled] == [
-        (RecallKind.PITFALLS, False),
+        (RecallKind.PITFALLS, True),
         (RecallKind.REMEDIES, True),
     ]
 
