@@ -42,7 +42,7 @@ from hkbench.records import DeviceKind, EvaluationSettings, Ownership, Severity,
 #: Short, since the corpus is long; the evaluator is the same.
 QUICK = (
     *("--trials", "3", "--timing-runs", "10", "--timing-seconds", "1", "--no-profile"),
-    *("--run-timeout", "10", "--load-timeout", "40", "--build-timeout", "60", "--busy-wait", "0"),
+    *("--run-timeout", "10", "--load-timeout", "40", "--build-timeout", "120", "--busy-wait", "0"),
 )
 #: Planted in the environment of the harness, for an attack to look for.
 SECRET = ("HKBENCH_CORPUS_SECRET", "not for candidates")
