@@ -8,8 +8,8 @@ import errno
 import os
 import platform
 import sys
-from collections.abc import Iterator
-from contextlib import AsyncExitStack, ExitStack
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -61,10 +61,11 @@ from hkbench.engine import Evaluator, LocalEvaluator, factory
 from hkbench.errors import HkbenchError, UsageError
 from hkbench.lab import Stop
 from hkbench.lab.prompting import Prompter
+from hkbench.llm.client import ModelClient
 from hkbench.monitor import Display, make_display
 from hkbench.problems import Selection, numbers_text, problem_set
 from hkbench.prompts import PromptBook, load_prompts
-from hkbench.records import AnyEvent, DeviceKind, Price, RunFacts
+from hkbench.records import AnyEvent, BackendName, DeviceKind, Price, RunConfig, RunFacts
 from hkbench.report.last_lines import last_lines
 from hkbench.report.model import Report
 from hkbench.report.write import write_reports
@@ -323,20 +324,11 @@ async def _run(
                 tell(new_run(options.results, place.why))
             stack.callback(lambda: written.append(write_reports(options.results)))
             history = read_history(paths.journal)
-            log = stack.enter_context(paths.log.open("a", encoding="utf-8"))
-            name = str(options.results)
-            stack.callback(audience.close)
-            audience.add(make_display("log", log, config))
-            audience.add(make_display(options.display, sys.stdout, config, name=name, facts=facts, history=history))
+            stack.enter_context(_shown(audience, options.display, paths, config, facts, history))
             stop = Stop()
             before = RunState.after(history, config, *prices)
             audience.add(Budget(limits(options), stop, spent_before(paths, before), before.seconds or 0.0))
-            coder = make_client(options, backend)
-            opened.push_async_callback(coder.close)
-            judge = coder
-            if config.judge_model is not None:
-                judge = make_client(options, backend, config.judge_model)
-                opened.push_async_callback(judge.close)
+            coder, judge = await opened.enter_async_context(_models(options, backend, config.judge_model))
             prompter = Prompter(book, backend, evaluator, config.evaluation, categories=categories)
             first = None
             if isinstance(ours, ClusterEvaluator):
@@ -361,6 +353,34 @@ async def _run(
                 outcome = await run_batch(batch, plan.problems, resumed)
             unfed = await fed(options, paths.root, place.root, prompter, plan.problems)
     return outcome, written[0], unfed
+
+
+@asynccontextmanager
+async def _models(
+    options: argparse.Namespace, backend: BackendName, judged_by: str | None
+) -> AsyncIterator[tuple[ModelClient, ModelClient]]:
+    """Yield who writes kernels, and who is asked about them."""
+    async with AsyncExitStack() as opened:
+        coder = judge = make_client(options, backend)
+        opened.push_async_callback(coder.close)
+        if judged_by is not None:
+            judge = make_client(options, backend, judged_by)
+            opened.push_async_callback(judge.close)
+        yield coder, judge
+
+
+@contextmanager
+def _shown(
+    audience: EventBus, display: str, paths: RunPaths, config: RunConfig, facts: RunFacts, history: Sequence[AnyEvent]
+) -> Iterator[None]:
+    """Tell the run's log and the display of what happens, until the end of the block."""
+    with paths.log.open("a", encoding="utf-8") as log:
+        audience.add(make_display("log", log, config))
+        audience.add(make_display(display, sys.stdout, config, name=str(paths.root), facts=facts, history=history))
+        try:
+            yield
+        finally:
+            audience.close()
 
 
 def _facts(
