@@ -211,10 +211,10 @@ class EmulatedSession(Session):
         with self._observed(stage, None, CallOptions(check=False, seed=draw_seed(), seconds=seconds)):
             super().successive(stage)
 
-    def trials(self) -> None:
+    def trials(self, further: bool = False) -> None:
         """See `Session.trials`; look then at what the host made for kernels to read, where it is much."""
-        super().trials()
-        if self._made is not None and self.computes:
+        super().trials(further)
+        if self._made is not None and self.computes and not further:
             self._look_at_the_host(*self._made[0:3:2])
 
     def _look_at_the_host(self, *before: Table) -> None:

@@ -253,10 +253,14 @@ class Session:
         self.side.ran_while_frozen = 0
         self.quiet.forget()
 
-    def trials(self) -> None:
-        """Check correctness on fresh inputs, with one seed a trial, drawn now. Stop at the first failing trial."""
+    def trials(self, further: bool = False) -> None:
+        """Check correctness on fresh inputs, with one seed a trial, drawn now. Stop at the first failing trial.
+
+        At a `further` shape nothing is looked at that the candidate does alike at all of them.
+        """
         self._make_trials(self._plan(self.contract))
-        self.successive(Stage.RUN)
+        if not further:
+            self.successive(Stage.RUN)
         self.not_checked.extend(
             f"that all of input {number} is read: what single elements of it change is within the tolerance"
             for number in self._drawing.unseen
@@ -305,12 +309,12 @@ class Session:
         try:
             worst, error = self.checker.check(got, drawn.native, drawn.precise, number, drawn.tolerances)
         except failures.CandidateFailed as failed:
+            about = SAME_SEED if self.reference.has_parameters and not self.parameters.loaded else None
             if drawn.name != OWN or parameters != OWN or drawn.integers is not None:
                 whole = f"; integers: {drawn.integers}" if drawn.integers else ""
-                message = f"{failed.failure.message} (inputs: {drawn.name}{whole}; parameters: {parameters})"
-                failed = failures.CandidateFailed(failed.failure.model_copy(update={"message": message}))
-            elif self.reference.has_parameters and not self.parameters.loaded:
-                message = f"{failed.failure.message} ({SAME_SEED})"
+                about = f"inputs: {drawn.name}{whole}; parameters: {parameters}"
+            if about is not None:
+                message = f"{failed.failure.message} ({about})"
                 failed = failures.CandidateFailed(failed.failure.model_copy(update={"message": message}))
             raise self._stale(drawn.inputs, got, number, failed, parameters) from None
         if number == 1:

@@ -195,7 +195,7 @@ class ShapeChecks:
                 if self._model.on_host:
                     session.plant_nothing()
                 session.prepare()
-                session.trials()
+                session.trials(further=True)
                 return self._timed(session, shape)
             except (failures.CandidateFailed, RunnerTimeout, RunnerExited, ProtocolError) as error:
                 return shape.model_copy(update={"failure": self._failure(error)})
