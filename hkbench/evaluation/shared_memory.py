@@ -178,6 +178,14 @@ class SharedMemory:
             return None
         return self.stopwatch.lead(lane, partial(self.regions_of(side).write_inputs, inputs))
 
+    def note_late_looks(self) -> None:
+        """Say it where most calls of the candidate were first looked at late."""
+        if self.stopwatch is None:
+            return
+        late = self.stopwatch.spots.late(self.stopwatch.candidate.page.region.data_ptr())
+        if late is not None and late not in self.not_checked:
+            self.not_checked.append(late)
+
     def release(self) -> None:
         """Give the device's memory back. Raises RuntimeError where its driver refuses."""
         if self.stopwatch is not None:

@@ -32,6 +32,7 @@ from hkbench.protocol.places import Place
 
 OUTPUTS = 8  #: of a call's outputs so many are drawn, by their sizes and with repetition
 ELEMENTS = 32  #: that are read of each, by one copy
+LATE_SHARE = 0.5  #: of calls whose outputs lie at new places, up to which nothing is said of it
 LAYS = 4  #: so many places of the outputs are remembered of a runner's calls
 LINES = 8  #: so many times, along a drawn dimension each, of an output with gaps in memory
 MAX_ITEM = 16  #: bytes of an element
@@ -132,6 +133,7 @@ class SpotCheck:
         self._rows: list[Read] = []
         self._known: dict[int, list[Lay]] = {}  # of a runner's last calls, the latest at the end, by its page's address
         self._at: list[Lay] = []  # for which the rows were read
+        self._calls: dict[int, list[bool]] = {}  # of each call that was looked at, whether that was foreseen, by page
         self._waits = False
         self._number = self._page = 0
         self._expected = 0.0
@@ -183,6 +185,7 @@ class SpotCheck:
         self._stream.synchronize()
         told = self._told.tolist()
         known = self._known.get(self._page, [])
+        self._calls.setdefault(self._page, []).append(told in known)
         self._known[self._page] = [*(lay for lay in known if lay != told), told][-LAYS:]
         if not self._is_read(told):
             return None
@@ -197,6 +200,15 @@ class SpotCheck:
                 element = read.elements[int((taken != seen).any(1).nonzero()[0])]
                 return f"{path}{[*map(int, np.unravel_index(element, self._shapes[read.output]))]}"
         return None
+
+    def late(self, page: int) -> str | None:
+        """Return what was not looked at in time in most calls of a runner's, by the address of its page."""
+        calls = self._calls.get(page, [])
+        late = calls.count(False)
+        if late <= LATE_SHARE * len(calls):
+            return None
+        where = f"the outputs lay where they had not lain in the calls before in {late} of {len(calls)} calls"
+        return f"that no copy of some 20 us was left when the stream of a call was done: {where}"
 
     def end(self) -> None:
         """Wait until nothing of it is queued any more."""

@@ -144,7 +144,9 @@ class Timing:
         session = self._session
         self._settle()
         if not model_of(session.facts.kind).on_host:
-            return self._rounds()
+            found = self._rounds()
+            session.memory.note_late_looks()
+            return found
         self._kernel = Watch(session.baseline, session.side)
         found = settled(self._rounds, self._kernel, session.settings.busy_wait, session.side.grant, session.tell)
         if found.contention is not None and not found.contention.counted and NOT_COUNTED not in session.not_checked:

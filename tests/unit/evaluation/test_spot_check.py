@@ -228,6 +228,18 @@ def test_what_lies_at_two_places_by_turns_is_read_before_the_host_knows() -> Non
         assert (runner.check.changed({"out": output.clone()}) is not None) == (number > 2)
 
 
+@pytest.mark.parametrize(("places", "late"), [(1, False), (2, False), (4, False), (5, True)])
+def test_who_goes_round_more_places_than_are_remembered_is_told_of(places: int, late: bool) -> None:
+    runner = Runner(torch.zeros(8 * places), elements=8)
+    for number in range(1, 21):
+        runner.begin(number)
+        runner.done(number, address=THERE + 32 * (number % places))
+        runner.check.look()
+        assert runner.check.changed({"out": torch.zeros(8)}) is None
+    assert (runner.check.late(runner.page.data_ptr()) is not None) == late
+    assert runner.check.late(0) is None, "of nobody else"
+
+
 def test_what_lies_elsewhere_is_read_once_the_host_knows() -> None:
     runner = Runner(torch.zeros(16), elements=8)
     runner.begin(1)
