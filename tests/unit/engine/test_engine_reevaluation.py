@@ -5,19 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.run_folder import ISOLATED, correct, incorrect
+from support.jobs import evaluate_job
+from support.run_folder import correct, incorrect
 
 from hkbench.engine.completion import EvaluationResult
 from hkbench.engine.reevaluation import evaluate_until_settled
 from hkbench.errors import DeviceMemoryLacking
 from hkbench.evaluation.job import EvaluateJob
 from hkbench.records import (
-    DeviceKind,
-    EvaluationSettings,
     FailureKind,
-    Problem,
     Reach,
-    SizeSet,
     Stage,
     Verdict,
 )
@@ -46,16 +43,7 @@ class Evaluator:
     async def judge(self, folder: Path, beside: bool) -> Verdict | None:
         code = folder / "code.py"
         code.write_text("# a kernel")
-        job = EvaluateJob(
-            problem=Problem(number=1, name="1_A", level=1, path=Path("1_A"), source="", sha256="0" * 64),
-            code=str(code),
-            folder="/nowhere",
-            backend="cuda",
-            device=DeviceKind.CUDA,
-            sizes=SizeSet.FULL,
-            settings=EvaluationSettings(),
-            isolation=ISOLATED,
-        )
+        job = evaluate_job(code=str(code))
         return (await evaluate_until_settled(job, code, self.once, with_reach, beside)).verdict
 
 

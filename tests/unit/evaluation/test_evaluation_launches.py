@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.run_folder import ISOLATED
+from support.jobs import evaluate_job
 from support.small_problems import LINEAR, problem_file
 
 from hkbench.evaluation.failures import CandidateFailed
@@ -16,7 +16,7 @@ from hkbench.evaluation.job import EvaluateJob
 from hkbench.evaluation.launches import NOTHING_LAUNCHED, TOTAL_LIMIT, absent_gpu, launched
 from hkbench.evaluation.link import ProtocolError
 from hkbench.protocol.messages import Part, Request, written
-from hkbench.records import DeviceKind, EvaluationSettings, FailureKind, SizeSet, Stage
+from hkbench.records import DeviceKind, FailureKind, Stage
 
 KERNEL = {"name": "k", "bytes": 5}
 REFUSED = {"name": "k", "error": "CompilationError", "line": 7, "message": "at 2:4:\ndef k():\n    x\n    ^\nboom"}
@@ -40,9 +40,8 @@ class Runner:
 
 @pytest.fixture
 def job(tmp_path: Path) -> EvaluateJob:
-    return EvaluateJob(
-        problem=problem_file(tmp_path, LINEAR), code="code.py", folder=str(tmp_path), backend="triton",
-        device=DeviceKind.CPU, sizes=SizeSet.FULL, settings=EvaluationSettings(), isolation=ISOLATED,
+    return evaluate_job(
+        problem=problem_file(tmp_path, LINEAR), folder=str(tmp_path), backend="triton", device=DeviceKind.CPU,
         build_only="launch", arch="gfx950",
     )  # fmt: skip
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.jobs import evaluate_job
 from support.small_problems import AFFINE, candidate_file, problem_file
 
 from hkbench.errors import DeviceUnavailable
@@ -42,12 +43,10 @@ def job(folder: Path, layers: tuple[str, ...] = FULL, sizes: SizeSet = SizeSet.F
     private = folder / "build" / "candidate"
     private.mkdir(parents=True)
     problem = problem_file(folder / "problems", AFFINE)
-    return EvaluateJob(
+    return evaluate_job(
         problem=problem.model_copy(update={"cpu_sizes": {"rows": 3}}),
         code=str(candidate_file(folder, "# a candidate")),
         folder=str(private),
-        backend="cuda",
-        device=DeviceKind.CUDA,
         sizes=sizes,
         settings=EvaluationSettings(profile_timeout=100.0),
         isolation=Isolation(level=IsolationLevel.PARTIAL, layers=layers, holds=(), missing=()),

@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from support.jobs import evaluate_job
 from support.small_problems import AFFINE, problem_file
 
-from hkbench.evaluation.job import EvaluateJob
 from hkbench.evaluation.link import RunnerLink
 from hkbench.evaluation.rehearsal import compilers, rehearse
 from hkbench.protocol import messages
 from hkbench.protocol.places import TensorArgument
-from hkbench.records import DeviceKind, EvaluationSettings, Isolation, IsolationLevel, Problem, SizeSet
+from hkbench.records import DeviceKind, EvaluationSettings, Problem, SizeSet
 
 IN_FORWARD = "def forward(self, x):\n    return load_inline(name='a', cpp_sources=S).f(x)\n"
 
@@ -32,15 +32,12 @@ class Link:
 
 
 def asked(problem: Problem, text: str, builds: int = 0) -> list[messages.Rehearse]:
-    job = EvaluateJob(
+    job = evaluate_job(
         problem=problem,
-        code="code.py",
-        folder="build",
         backend="cpp",
         device=DeviceKind.CPU,
         sizes=SizeSet.CPU,
         settings=EvaluationSettings(load_timeout=10.0),
-        isolation=Isolation(level=IsolationLevel.LIMITS, layers=(), holds=()),
     )
     link = Link(builds)
     rehearse(cast("RunnerLink", link), job, text, lambda: None)

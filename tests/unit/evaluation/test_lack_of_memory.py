@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import torch
-from support.run_folder import ISOLATED
+from support.jobs import evaluate_job
 
 from hkbench.errors import DeviceUnavailable, ProblemError
 from hkbench.evaluation import lack_of_memory
 from hkbench.evaluation.job import EvaluateJob
 from hkbench.evaluation.lack_of_memory import memory_failure
-from hkbench.records import DeviceFacts, DeviceKind, EvaluationSettings, FailureKind, Problem, SizeSet, Stage
+from hkbench.records import DeviceFacts, DeviceKind, FailureKind, Stage
 
 MEMORY = 80 << 30
 GPU = DeviceFacts(kind=DeviceKind.CUDA, index=0, name="a GPU")
@@ -34,17 +32,7 @@ class Device:
 
 
 def job(alone: bool) -> EvaluateJob:
-    return EvaluateJob(
-        problem=Problem(number=1, name="1_A", level=1, path=Path("1_A"), source="", sha256="0" * 64),
-        code="code.py",
-        folder="/nowhere",
-        backend="cuda",
-        device=DeviceKind.CUDA,
-        sizes=SizeSet.FULL,
-        settings=EvaluationSettings(),
-        isolation=ISOLATED,
-        alone=alone,
-    )
+    return evaluate_job(alone=alone)
 
 
 @pytest.fixture

@@ -5,20 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.run_folder import ISOLATED
+from support.jobs import evaluate_job
 
 from hkbench.evaluation.job import EvaluateJob
 from hkbench.evaluation.reach import missed, not_own_there, wider, with_reach
 from hkbench.profile.ownership import not_own, ownership
 from hkbench.records import (
-    DeviceKind,
     EvaluationSettings,
     Failure,
     FailureKind,
     Ownership,
-    Problem,
     Reach,
-    SizeSet,
     Stage,
     Track,
     Work,
@@ -96,15 +93,9 @@ TRACED = Work(own=1.0, pytorch=0.0, library=0.0, unexplained=0.5, source="kineto
 
 
 def job(reach: Reach, message: str | None = None, because: str | None = None, track: Track = Track.OWN) -> EvaluateJob:
-    return EvaluateJob(
-        problem=Problem(number=1, name="1_A", level=1, path=Path("1_A"), source="", sha256="0" * 64),
-        code="code.py",
-        folder="/nowhere",
+    return evaluate_job(
         backend="triton",
-        device=DeviceKind.CUDA,
-        sizes=SizeSet.FULL,
         settings=EvaluationSettings(track=track),
-        isolation=ISOLATED,
         reach=reach,
         missed=None if message is None else failure(message),
         all_because=because,
