@@ -36,14 +36,16 @@ QUIET = 90  #: turns of the event loop after which everything that can be begun 
 
 
 class Judge:
-    """Times a kernel by its text. How long it takes depends on the attempt; those that are ready end in their order."""
+    """Times a kernel by its text. How long it takes depends on the attempt.
+
+    The next one ends when all that followed from the end of the one before is under way.
+    """
 
     device = SimpleNamespace(kind=DeviceKind.CUDA)
 
     def __init__(self) -> None:
         self.codes: list[str] = []
         self._ends: dict[float, int] = {}  # of what is under way, by when it ends
-        self._sure = 0.0  # nothing that is begun later ends before
         self._still = 0
 
     async def evaluate(self, problem: Problem, code: Path, *_: object, **__: object) -> EvaluationResult:
@@ -61,11 +63,9 @@ class Judge:
         end = attempt + LONGEST * Random(attempt).random()
         self._ends[end] = attempt
         self._still = 0
-        while end > min(self._ends) or (end >= self._sure and self._still < QUIET):
+        while end > min(self._ends) or self._still < QUIET:
             await asyncio.sleep(0)
             self._still += 1
-        if self._still >= QUIET:
-            self._sure = max(self._ends.values()) + 1.0
         del self._ends[end]
         self._still = 0
 
@@ -119,7 +119,7 @@ async def search(root: Path, in_flight: int, moves: str, keep: Callable[[Path], 
     return len(judge.codes), len(model.asked)
 
 
-async def render(_problem: Problem, reflection: object, stage: object, _task: object) -> Prompt:
+async def render(_problem: Problem, reflection: object, stage: object, _task: object, _pitfalls: object) -> Prompt:
     text = f"{reflection!r} {stage!r}"
     return Prompt(text=text, template="t", sha256=hashlib.sha256(text.encode()).hexdigest())
 
