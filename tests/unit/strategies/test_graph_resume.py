@@ -120,7 +120,7 @@ async def search(root: Path, in_flight: int, moves: str, keep: Callable[[Path], 
 
 
 async def render(_problem: Problem, reflection: object, stage: object, _task: object, _pitfalls: object) -> Prompt:
-    text = f"{reflection!r} {stage!r}"
+    text = f"{reflection!r} {getattr(stage, 'name', None)}"
     return Prompt(text=text, template="t", sha256=hashlib.sha256(text.encode()).hexdigest())
 
 
