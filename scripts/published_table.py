@@ -100,6 +100,11 @@ class JudgedSet:
         return [one for one in self.samples if one.verdict is not None]
 
     @property
+    def over_compile(self) -> list[float]:
+        """Return the speed-ups over torch.compile of the correct ones, where they were measured."""
+        return [one.over_compile for one in self.samples if one.correct and one.over_compile is not None]
+
+    @property
     def seconds(self) -> float:
         """Return how long the sessions took together, each from its start to its last event."""
         return sum(end - begin for begin, end in self.spans)
@@ -202,7 +207,7 @@ def _summary(sets: Sequence[JudgedSet]) -> Iterator[str]:
         ("claimed over eager, all entries: median, geometric mean", lambda s: _claimed(s.samples)),
         ("claimed, of the correct", lambda s: _claimed([one for one in s.samples if one.correct])),
         ("**judged over eager**, of the same", lambda s: _means([g for one in s.samples if (g := one.speedup)])),
-        ("over `torch.compile`, where its answers are right", _over_compiled),
+        ("over `torch.compile`, where its answers are right", lambda s: _means(s.over_compile)),
         ("of these, faster than `torch.compile`", _beats_compile),
         ("claimed on, judged on", lambda s: f"{s.published.claimed_on}, {s.device}"),
     ]
@@ -235,12 +240,8 @@ def _own_work(one: JudgedSet) -> str:
     return f"{sum(found is Ownership.OWN for found in known)} of {len(known)}"
 
 
-def _over_compiled(one: JudgedSet) -> str:
-    return _means([sample.over_compile for sample in one.samples if sample.correct and sample.over_compile is not None])
-
-
 def _beats_compile(one: JudgedSet) -> str:
-    found = [sample.over_compile for sample in one.samples if sample.correct and sample.over_compile is not None]
+    found = one.over_compile
     return f"{sum(over > 1.0 for over in found)} of {len(found)}" if found else "-"
 
 

@@ -34,6 +34,10 @@ class CandidateFailed(Exception):
         super().__init__(failure.message)
         self.failure = failure
 
+    def with_note(self, note: str) -> CandidateFailed:
+        """Return the same with a note behind its message."""
+        return CandidateFailed(self.failure.model_copy(update={"message": f"{self.failure.message} ({note})"}))
+
 
 def failed(
     stage: Stage, kind: FailureKind, message: str, detail: str | None = None, trial: int | None = None

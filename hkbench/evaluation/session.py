@@ -32,7 +32,6 @@ from hkbench.protocol.constants import PROFILED_FORWARDS
 from hkbench.records import (
     DeviceFacts,
     EvaluationSettings,
-    Failure,
     FailureKind,
     RuleSet,
     Stage,
@@ -309,13 +308,11 @@ class Session:
         try:
             worst, error = self.checker.check(got, drawn.native, drawn.precise, number, drawn.tolerances)
         except failures.CandidateFailed as failed:
-            about = SAME_SEED if self.reference.has_parameters and not self.parameters.loaded else None
             if drawn.name != OWN or parameters != OWN or drawn.integers is not None:
                 whole = f"; integers: {drawn.integers}" if drawn.integers else ""
-                about = f"inputs: {drawn.name}{whole}; parameters: {parameters}"
-            if about is not None:
-                message = f"{failed.failure.message} ({about})"
-                failed = failures.CandidateFailed(failed.failure.model_copy(update={"message": message}))
+                failed = failed.with_note(f"inputs: {drawn.name}{whole}; parameters: {parameters}")
+            elif self.reference.has_parameters and not self.parameters.loaded:
+                failed = failed.with_note(SAME_SEED)
             raise self._stale(drawn.inputs, got, number, failed, parameters) from None
         if number == 1:
             self._repeat(drawn, got)
@@ -401,7 +398,9 @@ class Session:
             try:
                 self.checker.check_again(self._outputs(leaves, stage), inputs)
             except failures.CandidateFailed as failed:
-                raise _when_successive(failed.failure, number, count) from None
+                which = f"call {number + 1} of {count} that followed one another at once, each on other inputs"
+                why = "a result may depend neither on the time since the call before nor on it"
+                raise failed.with_note(f"{which}: {why}") from None
         self.regions.clear()
         self.side.ask(stage, messages.Prepare())
 
@@ -495,9 +494,3 @@ def _tensors(leaves: Leaves) -> dict[str, torch.Tensor]:
 
 def _equal(left: dict[str, torch.Tensor], right: dict[str, torch.Tensor]) -> bool:
     return all(torch.equal(value, right[path]) for path, value in left.items())
-
-
-def _when_successive(failure: Failure, number: int, count: int) -> failures.CandidateFailed:
-    which = f"call {number + 1} of {count} that followed one another at once, each on other inputs"
-    message = f"{failure.message} ({which}: a result may depend neither on the time since the call before nor on it)"
-    return failures.CandidateFailed(failure.model_copy(update={"message": message}))

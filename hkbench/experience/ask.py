@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -131,19 +132,17 @@ class Experience:
         self._hold(problem)
         state = self.database.version(), self._held_for, backend
         if state not in self._pitfalls:  # over many tries, as the moves
-            self._pitfalls = {state: self._common(backend)}
+            self._pitfalls = {state: tuple(islice(self._common(backend), MAX_PITFALLS))}
         return self._pitfalls[state]
 
-    def _common(self, backend: BackendName) -> tuple[Pitfall, ...]:
-        found: list[Pitfall] = []
+    def _common(self, backend: BackendName) -> Iterator[Pitfall]:
         for digest, symbol, problems, text in self.database.rows(
             queries.PITFALLS, backend, MIN_PROBLEMS, 2 * MAX_PITFALLS
         ):
             known = self._remedies(queries.REMEDIES_OF_FINGERPRINT, digest, backend, symbol)
             said = _BEFORE_MESSAGE.match(text)  # None: nothing but stage and kind is known
             if said is not None and known:
-                found.append(Pitfall(error=text[said.end() :], problems=problems, remedy=known[0]))
-        return tuple(found[:MAX_PITFALLS])
+                yield Pitfall(error=text[said.end() :], problems=problems, remedy=known[0])
 
     def similar(self, problem: Problem, traits: Traits, backend: BackendName | None = None) -> tuple[Similar, ...]:
         """Return the problems that are most like one, each by its best kernel, the most alike first."""
