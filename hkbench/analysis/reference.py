@@ -14,6 +14,7 @@ import torch
 from hkbench.errors import ProblemError
 from hkbench.problems import apply_sizes, constants_in_force
 from hkbench.problems.sizes import Constants
+from hkbench.protocol.drawing import quick_draws
 from hkbench.protocol.memory import mapped, overlap
 from hkbench.protocol.wire import leaves
 from hkbench.records import Problem, SizeSet
@@ -24,38 +25,17 @@ _OUT_OF_MEMORY = (torch.OutOfMemoryError, torch.AcceleratorError)
 Leaves = dict[str, object]  #: by path: tensors, and whatever else the reference returns
 
 
-class Reference:
-    """The `Model` of one problem on one device."""
+class ProblemCode:
+    """The file of one problem, executed with its sizes in force: its constants and its inputs on one device."""
 
     def __init__(
-        self,
-        problem: Problem,
-        sizes: SizeSet,
-        device: torch.device,
-        seed: int,
-        shape: Constants = MappingProxyType({}),
-        on_host: Callable[[], AbstractContextManager[object]] = nullcontext,
+        self, problem: Problem, sizes: SizeSet, device: torch.device, shape: Constants = MappingProxyType({})
     ) -> None:
-        """Make the model; `shape` changes constants further than the `sizes` do.
-
-        What is done before it is moved to the device, where it may draw values for long, is done within `on_host`.
-        """
+        """Execute the file; `shape` changes constants further than the `sizes` do. Raises ProblemError."""
         self.problem = problem
         self.device = device
         self.constants: Constants = {**constants_in_force(sizes, problem), **shape}  #: that the file's own give way to
         self._namespace = _execute(problem, self.constants)
-        torch.manual_seed(seed)
-        try:
-            with on_host():
-                self.init_inputs = list(self._namespace["get_init_inputs"]())
-                torch.manual_seed(seed)  # as right before ModelNew is made, whatever the arguments took of it
-                made = self._namespace["Model"](*self.init_inputs)
-            self.model = made.to(device)
-        except Exception as error:
-            raise ProblemError(f"{problem.path}: Model(*get_init_inputs()) raised {error!r}") from error
-        self._precise_model: torch.nn.Module | None = None
-        self.precision = "native"
-        self.shares_memory = False  #: whether `native`'s last outputs lay in its inputs' memory (a view, an identity)
 
     @property
     def integers(self) -> dict[str, int]:
@@ -65,21 +45,6 @@ class Reference:
             for name, value in self._namespace.items()
             if type(value) is int and value > 0 and not name.startswith("_")
         }
-
-    @property
-    def has_parameters(self) -> bool:
-        return any(True for _ in self.model.parameters())
-
-    def forget(self) -> None:
-        """Drop what holds memory, in a process that goes on without this problem."""
-        sys.modules.pop(_module_name(self.problem), None)
-        self._namespace.clear()
-        self._precise_model = None
-
-    def load(self, state: dict[str, torch.Tensor]) -> None:
-        """Give the model other parameters; the precise one is made anew from it."""
-        self.model.load_state_dict(state)
-        self._precise_model = None
 
     def inputs(self, seed: int) -> list[Any]:
         """Make fresh inputs on the device itself: `get_inputs` runs under the seed and the device's context."""
@@ -98,6 +63,52 @@ class Reference:
         torch.default_generator.manual_seed(seed)
         if self.device.type == "cuda":
             torch.cuda.manual_seed_all(seed)  # the current device may be another one
+
+
+class Reference(ProblemCode):
+    """The `Model` of one problem on one device."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        sizes: SizeSet,
+        device: torch.device,
+        seed: int,
+        shape: Constants = MappingProxyType({}),
+        on_host: Callable[[], AbstractContextManager[object]] = nullcontext,
+    ) -> None:
+        """Make the model; `shape` changes constants further than the `sizes` do.
+
+        What is done before it is moved to the device, where it may draw values for long, is done within `on_host`.
+        """
+        super().__init__(problem, sizes, device, shape)
+        torch.manual_seed(seed)
+        try:
+            with on_host(), quick_draws():
+                self.init_inputs = list(self._namespace["get_init_inputs"]())
+                torch.manual_seed(seed)  # as right before ModelNew is made, whatever the arguments took of it
+                made = self._namespace["Model"](*self.init_inputs)
+            self.model = made.to(device)
+        except Exception as error:
+            raise ProblemError(f"{problem.path}: Model(*get_init_inputs()) raised {error!r}") from error
+        self._precise_model: torch.nn.Module | None = None
+        self.precision = "native"
+        self.shares_memory = False  #: whether `native`'s last outputs lay in its inputs' memory (a view, an identity)
+
+    @property
+    def has_parameters(self) -> bool:
+        return any(True for _ in self.model.parameters())
+
+    def forget(self) -> None:
+        """Drop what holds memory, in a process that goes on without this problem."""
+        sys.modules.pop(_module_name(self.problem), None)
+        self._namespace.clear()
+        self._precise_model = None
+
+    def load(self, state: dict[str, torch.Tensor]) -> None:
+        """Give the model other parameters; the precise one is made anew from it."""
+        self.model.load_state_dict(state)
+        self._precise_model = None
 
     def native(
         self, inputs: list[object], copies: bool = True, around: AbstractContextManager[object] | None = None

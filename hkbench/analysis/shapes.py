@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import torch
 
-from hkbench.analysis.reference import Reference
+from hkbench.analysis.reference import ProblemCode, Reference
 from hkbench.errors import ProblemError
 from hkbench.problems.sizes import Constants
 from hkbench.protocol.wire import leaves
@@ -54,7 +54,7 @@ class Shapes:
         self._base: dict[str, int] = {}  # the constants that may be drawn
         self.why: str | None = None  #: nothing can be drawn
         try:
-            base = Reference(problem, sizes, _META, seed=0)
+            base = ProblemCode(problem, sizes, _META)
             inputs = _form(base.inputs(0))
         except _FAILS as error:
             self.why = f"get_inputs() needs real numbers, so that nobody knows what changes its shapes ({error})"
@@ -112,7 +112,7 @@ class Shapes:
 
     def _changes_inputs(self, name: str, value: int, usual: Form) -> bool:
         try:
-            inputs = Reference(self._problem, self._sizes, _META, 0, {name: value + 1}).inputs(0)
+            inputs = ProblemCode(self._problem, self._sizes, _META, {name: value + 1}).inputs(0)
         except _FAILS:
             return False
         return _form(inputs) != usual

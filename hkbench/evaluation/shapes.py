@@ -134,7 +134,8 @@ class ShapeChecks:
         rng, count = random.Random(seed), self._count
         memory = self._facts.memory_bytes
         most = None if memory is None else memory // MEMORY_PART
-        shapes = FurtherShapes(self._job.problem, self._job.sizes, self._model.max_growth, most)
+        with self._share.unused():
+            shapes = FurtherShapes(self._job.problem, self._job.sizes, self._model.max_growth, most)
         visible = shapes.visible(count - count // 2, rng)
         yield from ([shape] for shape in visible)
         hidden = shapes.hidden(rng)
@@ -148,7 +149,7 @@ class ShapeChecks:
     def _first_usable(self, tries: Iterable[Shape]) -> tuple[Shape, Reference] | str:
         """Return the first shape that the reference takes on this device; else why there is none."""
         why = "a hidden shape: none of those that were drawn suits the reference"
-        for shape in tries:
+        for shape in self._drawn(tries):
             try:
                 reference = self._reference(shape, self._device)
                 unfit = self._unfit(shape, reference)
@@ -160,6 +161,16 @@ class ShapeChecks:
             why = f"{dict(shape.constants)}: {unfit}"
             reference.forget()
         return why
+
+    def _drawn(self, tries: Iterable[Shape]) -> Iterator[Shape]:
+        """Yield what may be tried. Others may be timed while it is drawn, which calls the reference on the host."""
+        drawing = iter(tries)
+        while True:
+            with self._share.unused():
+                shape = next(drawing, None)
+            if shape is None:
+                return
+            yield shape
 
     def _reference(self, shape: Shape, device: torch.device) -> Reference:
         job, on_host = self._job, self._share.unused

@@ -173,6 +173,9 @@ class Timing:
         log = ClockLog(session.facts)
         planned, began = self._effort.rounds or rounds(asked, model), time.monotonic()
         for number, runs in enumerate(planned):
+            seconds = session.settings.timing_seconds - (time.monotonic() - began)
+            if number and seconds <= 0:
+                break
             self._runs = runs
             self._draw_places()
             session.tell(f"round {number + 1}, up to {self._runs} runs of each side")
@@ -182,7 +185,7 @@ class Timing:
                 other or self._counted(session.side, self._candidate),
                 self._between(log, other is None),
                 self._runs,
-                session.settings.timing_seconds,
+                seconds,
                 warmups,
                 secrets.randbelow,
             )

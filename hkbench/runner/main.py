@@ -18,6 +18,7 @@ from hkbench.fastbuild.inside import patch_torch
 from hkbench.protocol import device_memory, memory, messages, wire
 from hkbench.protocol.constants import BEST_CLASS, WITHOUT_LIBRARIES
 from hkbench.protocol.device_stream import Flusher
+from hkbench.protocol.drawing import quick_draws
 from hkbench.protocol.gate import Gate
 from hkbench.runner import capture, profile, variants
 from hkbench.runner.clock import Timed, runtime, stop_self, timed_call
@@ -192,7 +193,8 @@ class Runner:
     def _made(self, request: messages.Construct) -> torch.nn.Module:
         def made() -> torch.nn.Module:
             torch.manual_seed(request.seed)
-            return self._class(*self._inbox.arguments(request.init_inputs))
+            with quick_draws():
+                return self._class(*self._inbox.arguments(request.init_inputs))
 
         if request.draws:
             return made()
