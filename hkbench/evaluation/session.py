@@ -422,7 +422,8 @@ class Session:
         """
         self.share.pause()
         gated, reveal = self.memory.call(self.side, inputs, then, takes=keep, gated=request is CALL)
-        answer, sampled = self.side.call(stage, request, reveal, trial, sample, prepare=not keep, gated=gated)
+        prepare = not keep or gated is not None  # else its outputs are still to be taken
+        answer, sampled = self.side.call(stage, request, reveal, trial, sample, prepare, gated)
         self._check_device(answer.device_error, trial)
         leaves = self.check_leaves(answer.leaves, inputs if keep else None, trial)
         if gated is None:
@@ -440,7 +441,7 @@ class Session:
                 raise failures.failed(stage, FailureKind.SUSPECT, message, trial=trial)
             assert self.side.seconds is not None
             seconds, idle, outputs = self.side.seconds, self.side.seconds, gated.outputs
-        if keep:
+        if not prepare:
             self.side.ask(stage, messages.Prepare())
         self.seconds = seconds
         return Call(seconds, idle, answer, outputs, sampled)

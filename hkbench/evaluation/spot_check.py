@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from ctypes import byref, c_int, c_size_t, c_uint, c_void_p
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -88,11 +89,13 @@ class CopyStream:
         self._stream = torch.cuda.Stream(device)
         self._operations = StreamOperations()
         self._driver = device_memory.driver()
+        self._memory: dict[tuple[tuple[int, ...], torch.dtype], torch.Tensor] = {}
 
-    @staticmethod
-    def memory(*shape: int, dtype: torch.dtype) -> torch.Tensor:
-        """Return memory of the host's to copy into, of zeros."""
-        return torch.zeros(shape, dtype=dtype).pin_memory()
+    def memory(self, *shape: int, dtype: torch.dtype) -> torch.Tensor:
+        """Return memory of the host's to copy into, of zeros: the same each time, as a driver takes 5 ms to pin it."""
+        if (shape, dtype) not in self._memory:
+            self._memory[shape, dtype] = torch.zeros(shape, dtype=dtype).pin_memory()
+        return self._memory[shape, dtype].zero_()
 
     def wait(self, address: int, value: int) -> None:
         """Have it wait until the 32 bits at an address on the device are at least `value`."""
@@ -112,6 +115,12 @@ class CopyStream:
     def synchronize(self) -> None:
         """Wait until it has done all that it was given."""
         self._stream.synchronize()
+
+
+@cache
+def copy_stream(device: torch.device) -> CopyStream:
+    """Return the stream of a device, which all evaluations of a process use, one after the other."""
+    return CopyStream(device)
 
 
 class SpotCheck:

@@ -43,6 +43,7 @@ KILL_SECONDS = 10.0
 OUTPUT_HALF = 32 * 1024  #: bytes kept from each end of what the runner prints
 PIPE_BYTES = 1 << 20  #: more than a pipe can hold when nobody writes any more
 LATE_SECONDS = 0.002
+KEPT_THREADS = 256  #: of the runner's, whose files in /proc stay open between two stops
 STOOD_SECONDS = 0.02  #: for a runner to stop itself, and for the init to tell of it
 READ = struct.Struct("<QQQ")
 #: How often a sampler looks for new processes where the machine has no new task; for threads it looks at each tick.
@@ -104,7 +105,7 @@ class Guard:
         self._status_fd = spawned.status_fd
         self._output_fd = output_fd
         self._output = Output()
-        self._tree = Tree(os.getpid(), [spawned.pid])
+        self._tree = Tree(os.getpid(), [spawned.pid], KEPT_THREADS)
         self._meter = Meter(limits, self._tree, folder, given)
         self._sampler: Sampler | None = None
         self._late: Sampler | None = None  # has ended, and still waits for threads that it asked to stop

@@ -18,6 +18,8 @@ BLOCKED_SECONDS = 0.02
 _TICKS = os.sysconf("SC_CLK_TCK")
 _DEAD = "ZXx"
 _STOPPED = "Tt" + _DEAD
+_PAGE = 1 << 12  #: that /proc hands out at a time
+_READ = os.O_RDONLY | os.O_CLOEXEC
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class Process:
     pid: int
     name: str
     threads: tuple[int, ...]
-    state: str  #: of its first thread, as proc(5) says
+    states: str  #: of its threads, a letter each, as proc(5) says; "X" of one that is gone
     alive: bool  #: False: only its exit status is left
     ended_children_seconds: float
 
@@ -64,12 +66,74 @@ def read_small(path: str) -> bytes:
         os.close(fd)
 
 
+class ThreadFiles:
+    """The files of /proc about threads, of which the first `kept` stay open: to read one again is one system call."""
+
+    def __init__(self, kept: int) -> None:
+        self._most = kept
+        self._open: dict[tuple[int, int], tuple[int, int]] = {}  # its state and its children, by process and thread
+        self._seen: set[tuple[int, int]] = set()
+
+    def stat(self, pid: int, tid: int) -> bytes | None:
+        """Return what proc(5) calls stat; None when the thread is gone.
+
+        An open file is of one thread for good: where another one has its number now, it cannot be read any more.
+        """
+        if (pid, tid) in self._open:
+            try:
+                self._seen.add((pid, tid))
+                return os.pread(self._open[pid, tid][0], _PAGE, 0)
+            except OSError:
+                self._close((pid, tid))
+        try:
+            return self._opened(pid, tid) if len(self._open) < self._most else read_small(_of_thread(pid, tid, "stat"))
+        except OSError:
+            return None
+
+    def children(self, pid: int, tid: int) -> list[int]:
+        """Return the children that a thread has made, by the list that the kernel keeps of them."""
+        try:
+            if (pid, tid) in self._open:
+                data = os.pread(self._open[pid, tid][1], _PAGE, 0)
+                if len(data) < _PAGE // 2:  # all of them
+                    return [*map(int, data.split())]
+            return [*map(int, read_small(_of_thread(pid, tid, "children")).split())]
+        except OSError:
+            return []
+
+    def begin(self) -> None:
+        self._seen.clear()
+
+    def end(self) -> None:
+        """Close the files of threads whose state was not read since the beginning."""
+        for gone in self._open.keys() - self._seen:
+            self._close(gone)
+
+    def _opened(self, pid: int, tid: int) -> bytes:
+        """Open both files, the state's first: while that can be read, the other one is of the same thread."""
+        stat = os.open(_of_thread(pid, tid, "stat"), _READ)
+        try:
+            children = os.open(_of_thread(pid, tid, "children"), _READ)
+        except OSError:
+            os.close(stat)
+            raise
+        self._open[pid, tid] = stat, children
+        self._seen.add((pid, tid))
+        return os.pread(stat, _PAGE, 0)
+
+    def _close(self, thread: tuple[int, int]) -> None:
+        for file in self._open.pop(thread):
+            os.close(file)
+
+
 class Tree:
     """The descendants of `root`. `own` are processes of the sandbox itself: walked through, counted nowhere."""
 
-    def __init__(self, root: int, own: Iterable[int] = ()) -> None:
+    def __init__(self, root: int, own: Iterable[int] = (), kept_threads: int = 0) -> None:
+        """Keep open the files about `kept_threads` threads at most, two of each, for who walks again and again."""
         self._root = root
         self._own = frozenset(own)
+        self._files = ThreadFiles(kept_threads)
         self._listed = Path(f"/proc/{root}/task/{root}/children").exists()
         self._ledger = _CpuLedger()
 
@@ -82,21 +146,39 @@ class Tree:
         found: dict[int, Process] = {}
         parents = None if self._listed else _children_by_parent()
         front = [self._root]
+        self._files.begin()
         while front:
             pid = front.pop()
-            children = _listed_children(pid) if parents is None else parents.get(pid, [])
+            if parents is None:
+                tids = found[pid].threads if pid in found else threads(pid)
+                children = [child for tid in tids for child in self._files.children(pid, tid)]
+            else:
+                children = parents.get(pid, [])
             for child in children:
                 if child in found:
                     continue
                 if child not in self._own:
                     if visit is not None:
                         visit(child)
-                    process = _look(child)
+                    process = self._look(child)
                     if process is None:
                         continue
                     found[child] = process
                 front.append(child)
+        self._files.end()
         return found
+
+    def _look(self, pid: int) -> Process | None:
+        tids = threads(pid)
+        stats = [self._files.stat(pid, tid) for tid in tids]
+        # A process whose first thread left looks dead by its state, yet its other threads run on.
+        first = stats[tids.index(pid)] if pid in tids else None
+        if first is None:
+            return None
+        states = "".join("X" if stat is None else _state(stat) for stat in stats)
+        alive = _state(first) not in _DEAD or len(tids) > 1
+        name, fields = _parts(first)
+        return Process(pid, name, tids, states, alive, _seconds_of_ended(fields))
 
     def living(self) -> dict[int, Process]:
         """Return the processes that have not ended."""
@@ -112,7 +194,7 @@ class Tree:
         front = [self._root]
         while front:
             for child in parents.get(front.pop(), []):
-                process = _look(child)
+                process = self._look(child)
                 if process is not None and process.alive:
                     return True
                 front.append(child)
@@ -161,9 +243,7 @@ class Tree:
         """
         if processes is None:
             processes = self.walk()
-        own = (process for pid in self._own if (process := _look(pid)) is not None)
-        inherited = sum(process.ended_children_seconds for process in own)
-        return self._ledger.total(processes.values(), inherited)
+        return self._ledger.total(processes.values(), sum(map(_ended_children_seconds, self._own)))
 
     def queued(self) -> dict[int, tuple[int, int]] | None:
         """Return, by thread of the living, the nanoseconds it had a processor and those it waited for one.
@@ -236,21 +316,16 @@ def threads(pid: int) -> tuple[int, ...]:
 def thread_state(pid: int, tid: int) -> str:
     """Return the letter that proc(5) gives to a thread's state; "X" when it is gone."""
     try:
-        stat = read_small(f"/proc/{pid}/task/{tid}/stat")
+        return _state(read_small(_of_thread(pid, tid, "stat")))
     except OSError:
         return "X"
-    return chr(stat[stat.rindex(b")") + 2])
 
 
 def _moving(everybody: dict[int, Process]) -> tuple[int, int]:
     """Return how many threads run, sleep or will, and how many wait in the kernel and cannot be stopped yet."""
-    running = blocked = 0
-    for pid, process in everybody.items():
-        for tid in process.threads:
-            state = process.state if tid == pid else thread_state(pid, tid)
-            running += state not in _STOPPED + "D"
-            blocked += state == "D"
-    return running, blocked
+    states = "".join(process.states for process in everybody.values())
+    blocked = states.count("D")
+    return len(states) - blocked - sum(map(states.count, _STOPPED)), blocked
 
 
 def _sender(number: int) -> Callable[[int], None]:
@@ -261,23 +336,29 @@ def _sender(number: int) -> Callable[[int], None]:
     return send
 
 
-def _look(pid: int) -> Process | None:
-    try:
-        name, fields = _stat(pid)
-    except OSError:
-        return None
-    tids = threads(pid)
-    # A process whose first thread left looks dead by its state, yet its other threads run on.
-    state = chr(fields[0][0])
-    alive = state not in _DEAD or len(tids) > 1
-    return Process(pid, name, tids, state, alive, (int(fields[13]) + int(fields[14])) / _TICKS)
+def _of_thread(pid: int, tid: int, name: str) -> str:
+    return f"/proc/{pid}/task/{tid}/{name}"
 
 
-def _stat(pid: int) -> tuple[str, list[bytes]]:
-    """Name, and the fields of /proc/PID/stat from the state on."""
-    stat = read_small(f"/proc/{pid}/stat")
+def _state(stat: bytes) -> str:
+    return chr(stat[stat.rindex(b")") + 2])
+
+
+def _parts(stat: bytes) -> tuple[str, list[bytes]]:
+    """Name, and the fields of a `stat` from the state on."""
     end = stat.rindex(b")")
     return stat[stat.index(b"(") + 1 : end].decode(errors="replace"), stat[end + 2 :].split()
+
+
+def _ended_children_seconds(pid: int) -> float:
+    try:
+        return _seconds_of_ended(_parts(read_small(f"/proc/{pid}/stat"))[1])
+    except OSError:
+        return 0.0
+
+
+def _seconds_of_ended(fields: list[bytes]) -> float:
+    return (int(fields[13]) + int(fields[14])) / _TICKS
 
 
 def cpu_clock(pid: int) -> float | None:
@@ -288,21 +369,11 @@ def cpu_clock(pid: int) -> float | None:
         return None
 
 
-def _listed_children(pid: int) -> list[int]:
-    """Return the children by the lists that the kernel keeps for each thread."""
-    children: list[int] = []
-    with contextlib.suppress(OSError):  # it ended meanwhile
-        for tid in os.listdir(f"/proc/{pid}/task"):
-            with contextlib.suppress(OSError):
-                children += map(int, read_small(f"/proc/{pid}/task/{tid}/children").split())
-    return children
-
-
 def _children_by_parent() -> dict[int, list[int]]:
     """Return the children by a look at every process of the machine."""
     children: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             with contextlib.suppress(OSError):
-                children.setdefault(int(_stat(int(entry))[1][1]), []).append(int(entry))
+                children.setdefault(int(_parts(read_small(f"/proc/{entry}/stat"))[1][1]), []).append(int(entry))
     return children

@@ -1,0 +1,95 @@
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from hkbench.sandbox.tree import Tree
+
+#: Starts threads, one of which has a child, and changes them all whenever it is told to.
+PROGRAM = textwrap.dedent(
+    """
+    import subprocess, sys, threading
+
+    def live(ends, parent):
+        child = subprocess.Popen(["sleep", "1000"]) if parent else None
+        ready.release()
+        ends.wait()
+        if child:
+            child.kill()
+            child.wait()
+
+    while True:
+        ready, ends = threading.Semaphore(0), threading.Event()
+        made = [threading.Thread(target=live, args=(ends, not number)) for number in range(20)]
+        for thread in made:
+            thread.start()
+        for _ in made:
+            ready.acquire()
+        print(flush=True)
+        sys.stdin.readline()
+        ends.set()
+        for thread in made:
+            thread.join()
+    """
+)
+
+
+@contextmanager
+def started() -> Iterator[subprocess.Popen[str]]:
+    program = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert program.stdout is not None
+    program.stdout.readline()
+    try:
+        yield program
+    finally:
+        os.killpg(program.pid, signal.SIGKILL)
+        program.communicate()
+
+
+def renew(program: subprocess.Popen[str]) -> None:
+    assert program.stdin is not None and program.stdout is not None
+    program.stdin.write("\n")
+    program.stdin.flush()
+    program.stdout.readline()
+
+
+def open_files() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+@pytest.mark.parametrize("kept", [0, 5, 100])
+def test_threads_and_their_children_are_found_when_others_have_taken_their_place(kept: int) -> None:
+    with started() as program:
+        tree, before = Tree(os.getpid(), kept_threads=kept), open_files()
+        for _ in range(4):
+            frozen = tree.freeze()
+            assert (frozen.processes, frozen.threads, frozen.running, frozen.alone) == (2, 22, 0, False)
+            assert open_files() - before == 2 * min(kept, 22)
+            everybody = tree.walk()
+            assert {process.name for process in everybody.values()} == {Path(sys.executable).name[:15], "sleep"}
+            assert set("".join(process.states for process in everybody.values())) == {"T"}
+            tree.resume()
+            renew(program)
+    assert tree.walk() == {} and open_files() <= before
+
+
+def test_a_process_that_has_ended_is_told_from_one_that_lives() -> None:
+    with subprocess.Popen(["true"], stdout=subprocess.PIPE) as ended:
+        assert ended.stdout is not None
+        ended.stdout.read()
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+        tree = Tree(os.getpid(), kept_threads=10)
+        assert not tree.walk()[ended.pid].alive and ended.pid not in tree.living()
+    assert ended.pid not in tree.walk()
