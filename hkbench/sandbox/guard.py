@@ -36,8 +36,9 @@ from typing import Any
 from hkbench.sandbox import linux
 from hkbench.sandbox.cage import Cage, Spawned, spawn
 from hkbench.sandbox.limits import Limits as Limits, Meter
+from hkbench.sandbox.proc import newest_task
 from hkbench.sandbox.sampler import Sampler
-from hkbench.sandbox.tree import Tree, cpu_clock, newest_task
+from hkbench.sandbox.tree import Tree, cpu_clock
 
 KILL_SECONDS = 10.0
 OUTPUT_HALF = 32 * 1024  #: bytes kept from each end of what the runner prints

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hkbench.sandbox.tree import thread_state, threads
+from hkbench.sandbox.proc import thread_state, threads
 
 TICK_SECONDS = 0.0004  #: on average; each gap is drawn anew, so that no loop can step in time with it
 MAPS_SECONDS = 0.25  #: how old the list of a process's mappings may be

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from hkbench.sandbox.proc import ListedChildren, ScannedChildren, parts_of, read_small, state_of, threads
+
 FREEZE_SECONDS = 2.0
 #: A thread may wait in the kernel (for a vfork's child, for a disk) without ever reporting that it is stopped.
 BLOCKED_SECONDS = 0.02
@@ -18,8 +20,6 @@ BLOCKED_SECONDS = 0.02
 _TICKS = os.sysconf("SC_CLK_TCK")
 _DEAD = "ZXx"
 _STOPPED = "Tt" + _DEAD
-_PAGE = 1 << 12  #: that /proc hands out at a time
-_READ = os.O_RDONLY | os.O_CLOEXEC
 
 
 @dataclass(frozen=True)
@@ -49,83 +49,6 @@ class Frozen:
     alone: bool
 
 
-def read_small(path: str) -> bytes:
-    """Return a file of /proc, whole.
-
-    Raises:
-        OSError: most often the process ended meanwhile.
-    """
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        data = part = os.read(fd, 1 << 16)
-        while len(part) > 2048:  # /proc hands out a page at a time
-            part = os.read(fd, 1 << 16)
-            data += part
-        return data
-    finally:
-        os.close(fd)
-
-
-class ThreadFiles:
-    """The files of /proc about threads, of which the first `kept` stay open: to read one again is one system call."""
-
-    def __init__(self, kept: int) -> None:
-        self._most = kept
-        self._open: dict[tuple[int, int], tuple[int, int]] = {}  # its state and its children, by process and thread
-        self._seen: set[tuple[int, int]] = set()
-
-    def stat(self, pid: int, tid: int) -> bytes | None:
-        """Return what proc(5) calls stat; None when the thread is gone.
-
-        An open file is of one thread for good: where another one has its number now, it cannot be read any more.
-        """
-        if (pid, tid) in self._open:
-            try:
-                self._seen.add((pid, tid))
-                return os.pread(self._open[pid, tid][0], _PAGE, 0)
-            except OSError:
-                self._close((pid, tid))
-        try:
-            return self._opened(pid, tid) if len(self._open) < self._most else read_small(_of_thread(pid, tid, "stat"))
-        except OSError:
-            return None
-
-    def children(self, pid: int, tid: int) -> list[int]:
-        """Return the children that a thread has made, by the list that the kernel keeps of them."""
-        try:
-            if (pid, tid) in self._open:
-                data = os.pread(self._open[pid, tid][1], _PAGE, 0)
-                if len(data) < _PAGE // 2:  # all of them
-                    return [*map(int, data.split())]
-            return [*map(int, read_small(_of_thread(pid, tid, "children")).split())]
-        except OSError:
-            return []
-
-    def begin(self) -> None:
-        self._seen.clear()
-
-    def end(self) -> None:
-        """Close the files of threads whose state was not read since the beginning."""
-        for gone in self._open.keys() - self._seen:
-            self._close(gone)
-
-    def _opened(self, pid: int, tid: int) -> bytes:
-        """Open both files, the state's first: while that can be read, the other one is of the same thread."""
-        stat = os.open(_of_thread(pid, tid, "stat"), _READ)
-        try:
-            children = os.open(_of_thread(pid, tid, "children"), _READ)
-        except OSError:
-            os.close(stat)
-            raise
-        self._open[pid, tid] = stat, children
-        self._seen.add((pid, tid))
-        return os.pread(stat, _PAGE, 0)
-
-    def _close(self, thread: tuple[int, int]) -> None:
-        for file in self._open.pop(thread):
-            os.close(file)
-
-
 class Tree:
     """The descendants of `root`. `own` are processes of the sandbox itself: walked through, counted nowhere."""
 
@@ -133,51 +56,50 @@ class Tree:
         """Keep open the files about `kept_threads` threads at most, two of each, for who walks again and again."""
         self._root = root
         self._own = frozenset(own)
-        self._files = ThreadFiles(kept_threads)
-        self._listed = Path(f"/proc/{root}/task/{root}/children").exists()
+        listed = Path(f"/proc/{root}/task/{root}/children").exists()
+        self._children: ListedChildren | ScannedChildren
+        self._children = ListedChildren(kept_threads) if listed else ScannedChildren(kept_threads)
         self._ledger = _CpuLedger()
 
-    def walk(self, visit: Callable[[int], None] | None = None) -> dict[int, Process]:
+    def walk(self, visit: Callable[[int], None] | None = None, anew: bool = True) -> dict[int, Process]:
         """Return the processes by id, those included that ended and were not waited for.
 
-        `visit` is called with each id before that process's children are looked up: what it stops there cannot
-        start another unseen. A walk can miss a process whose parent ends meanwhile; the next one finds it.
+        `visit` is called with each id before that process's children are looked up, where the kernel lists them: what
+        it stops there cannot start another unseen. A walk can miss a process whose parent ends meanwhile, or that is
+        made meanwhile; the next one finds it. Unless `anew`, only those may be found who were there at the last walk.
         """
         found: dict[int, Process] = {}
-        parents = None if self._listed else _children_by_parent()
-        front = [self._root]
-        self._files.begin()
-        while front:
-            pid = front.pop()
-            if parents is None:
+        front, visited = [self._root], {self._root}
+        if anew:
+            self._children.look()
+        with self._children.files.all_read():
+            while front:
+                pid = front.pop()
                 tids = found[pid].threads if pid in found else threads(pid)
-                children = [child for tid in tids for child in self._files.children(pid, tid)]
-            else:
-                children = parents.get(pid, [])
-            for child in children:
-                if child in found:
-                    continue
-                if child not in self._own:
+                for child in self._children.of(pid, tids):
+                    if child in visited:
+                        continue
+                    visited.add(child)
+                    front.append(child)  # also one that has ended meanwhile: its children may be known
+                    if child in self._own:
+                        continue
                     if visit is not None:
                         visit(child)
                     process = self._look(child)
-                    if process is None:
-                        continue
-                    found[child] = process
-                front.append(child)
-        self._files.end()
+                    if process is not None:
+                        found[child] = process
         return found
 
     def _look(self, pid: int) -> Process | None:
         tids = threads(pid)
-        stats = [self._files.stat(pid, tid) for tid in tids]
+        stats = [self._children.files.first(pid, tid) for tid in tids]
         # A process whose first thread left looks dead by its state, yet its other threads run on.
         first = stats[tids.index(pid)] if pid in tids else None
         if first is None:
             return None
-        states = "".join("X" if stat is None else _state(stat) for stat in stats)
-        alive = _state(first) not in _DEAD or len(tids) > 1
-        name, fields = _parts(first)
+        states = "".join("X" if stat is None else state_of(stat) for stat in stats)
+        alive = state_of(first) not in _DEAD or len(tids) > 1
+        name, fields = parts_of(first)
         return Process(pid, name, tids, states, alive, _seconds_of_ended(fields))
 
     def living(self) -> dict[int, Process]:
@@ -190,10 +112,11 @@ class Tree:
 
     def anyone(self) -> bool:
         """Return whether somebody lives, the sandbox's own included, by a look at the whole machine: slow and sure."""
-        parents = _children_by_parent()
+        everybody = ScannedChildren(0)
+        everybody.look()
         front = [self._root]
         while front:
-            for child in parents.get(front.pop(), []):
+            for child in everybody.of(front.pop()):
                 process = self._look(child)
                 if process is not None and process.alive:
                     return True
@@ -203,16 +126,20 @@ class Tree:
     def freeze(self) -> Frozen:
         """Stop everybody; at most `FREEZE_SECONDS`, after which `running` says how many threads went on.
 
-        A process may fork while it is looked for, so the walk is repeated until two agree and all are stopped.
+        A process may fork while it is looked for, so the walk is repeated until two agree and all are stopped. Whom a
+        process has made can be seen as soon as it is stopped: so those who are known are stopped first, and the walk
+        that looks for others begins afterwards.
         """
         began = time.monotonic()
         before: dict[int, tuple[int, ...]] = {}
+        running = 1
         while True:
-            everybody = self.walk(_sender(signal.SIGSTOP))
+            anew = not running
+            everybody = self.walk(_sender(signal.SIGSTOP), anew)
             now = {pid: process.threads for pid, process in everybody.items() if process.alive}
             running, blocked = _moving(everybody)
             passed = time.monotonic() - began
-            still = now == before and not running and (not blocked or passed > BLOCKED_SECONDS)
+            still = anew and now == before and not running and (not blocked or passed > BLOCKED_SECONDS)
             if still or passed > FREEZE_SECONDS:
                 return self._state(everybody, running, time.perf_counter())
             before = now
@@ -297,30 +224,6 @@ class _CpuLedger:
         return self._highest
 
 
-def newest_task() -> bytes:
-    """Return the number of the last process or thread that was made on this machine, as proc(5) has it; or b""."""
-    try:
-        return read_small("/proc/loadavg").split()[-1]
-    except (OSError, IndexError):
-        return b""
-
-
-def threads(pid: int) -> tuple[int, ...]:
-    """Return the threads of a process; none when it is gone."""
-    try:
-        return tuple(map(int, os.listdir(f"/proc/{pid}/task")))
-    except OSError:
-        return ()
-
-
-def thread_state(pid: int, tid: int) -> str:
-    """Return the letter that proc(5) gives to a thread's state; "X" when it is gone."""
-    try:
-        return _state(read_small(_of_thread(pid, tid, "stat")))
-    except OSError:
-        return "X"
-
-
 def _moving(everybody: dict[int, Process]) -> tuple[int, int]:
     """Return how many threads run, sleep or will, and how many wait in the kernel and cannot be stopped yet."""
     states = "".join(process.states for process in everybody.values())
@@ -336,23 +239,9 @@ def _sender(number: int) -> Callable[[int], None]:
     return send
 
 
-def _of_thread(pid: int, tid: int, name: str) -> str:
-    return f"/proc/{pid}/task/{tid}/{name}"
-
-
-def _state(stat: bytes) -> str:
-    return chr(stat[stat.rindex(b")") + 2])
-
-
-def _parts(stat: bytes) -> tuple[str, list[bytes]]:
-    """Name, and the fields of a `stat` from the state on."""
-    end = stat.rindex(b")")
-    return stat[stat.index(b"(") + 1 : end].decode(errors="replace"), stat[end + 2 :].split()
-
-
 def _ended_children_seconds(pid: int) -> float:
     try:
-        return _seconds_of_ended(_parts(read_small(f"/proc/{pid}/stat"))[1])
+        return _seconds_of_ended(parts_of(read_small(f"/proc/{pid}/stat"))[1])
     except OSError:
         return 0.0
 
@@ -367,13 +256,3 @@ def cpu_clock(pid: int) -> float | None:
         return time.clock_gettime(~pid << 3 | 2)  # 2: CPUCLOCK_SCHED, nanoseconds as the scheduler counts them
     except OSError:
         return None
-
-
-def _children_by_parent() -> dict[int, list[int]]:
-    """Return the children by a look at every process of the machine."""
-    children: dict[int, list[int]] = {}
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            with contextlib.suppress(OSError):
-                children.setdefault(int(_parts(read_small(f"/proc/{entry}/stat"))[1][1]), []).append(int(entry))
-    return children

@@ -19,7 +19,8 @@ from hkbench.evaluation.link import RunnerExited, TreeState
 from hkbench.evaluation.side import RESTLESS_SECONDS
 from hkbench.sandbox.cage import Cage
 from hkbench.sandbox.limits import POLL_SECONDS
-from hkbench.sandbox.tree import Tree, thread_state
+from hkbench.sandbox.proc import ScannedChildren, thread_state
+from hkbench.sandbox.tree import Tree
 
 
 def tell(sock: socket.socket) -> None:
@@ -247,7 +248,7 @@ def test_both_ways_to_list_children_agree() -> None:
     while len(tree.living()) < 2:
         time.sleep(0.001)
     quick = tree.living()
-    tree._listed = False
+    tree._children = ScannedChildren(0)
     slow = tree.living()
     tree.signal(signal.SIGKILL)
     os.waitpid(pid, 0)

@@ -22,8 +22,8 @@ from support.guard_alone import guarded
 from hkbench.evaluation.link import Samples
 from hkbench.evaluation.side import RESTLESS_SECONDS
 from hkbench.protocol import wire
+from hkbench.sandbox.proc import newest_task
 from hkbench.sandbox.sampler import ANONYMOUS, CODE_BYTES, FURTHER, HIDDEN, MAX_LOOKS, MAX_THREADS, Place, Sampler
-from hkbench.sandbox.tree import newest_task
 
 # Threads of its own: OpenMP's do not survive the fork of a test process in which torch has already used them.
 BURN = """

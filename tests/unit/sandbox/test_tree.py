@@ -3,12 +3,14 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from hkbench.sandbox.proc import ListedChildren, ScannedChildren
 from hkbench.sandbox.tree import Tree
 
 #: Starts threads, one of which has a child, and changes them all whenever it is told to.
@@ -69,20 +71,39 @@ def open_files() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
-@pytest.mark.parametrize("kept", [0, 5, 100])
-def test_threads_and_their_children_are_found_when_others_have_taken_their_place(kept: int) -> None:
+@pytest.mark.parametrize("kept", [0, 5, 1000])
+@pytest.mark.parametrize("children", [ListedChildren, ScannedChildren])
+def test_threads_and_their_children_are_found_when_others_have_taken_their_place(
+    children: type[ListedChildren | ScannedChildren], kept: int
+) -> None:
     with started() as program:
-        tree, before = Tree(os.getpid(), kept_threads=kept), open_files()
+        tree, before = Tree(os.getpid()), open_files()
+        tree._children = children(kept)
         for _ in range(4):
             frozen = tree.freeze()
             assert (frozen.processes, frozen.threads, frozen.running, frozen.alone) == (2, 22, 0, False)
-            assert open_files() - before == 2 * min(kept, 22)
+            if children is ListedChildren:
+                assert open_files() - before == 2 * min(kept, 22)
             everybody = tree.walk()
             assert {process.name for process in everybody.values()} == {Path(sys.executable).name[:15], "sleep"}
             assert set("".join(process.states for process in everybody.values())) == {"T"}
             tree.resume()
             renew(program)
-    assert tree.walk() == {} and open_files() <= before
+    assert tree.walk() == {}
+    assert open_files() <= before or children is ScannedChildren
+
+
+def test_children_of_a_process_that_has_ended_since_the_last_look_are_found() -> None:
+    parent = [sys.executable, "-c", "import subprocess, sys; subprocess.Popen(['sleep', '1000']); sys.stdin.readline()"]
+    tree = Tree(os.getpid())
+    tree._children = ScannedChildren(100)
+    with subprocess.Popen(parent, stdin=subprocess.PIPE, text=True) as program:
+        while len(tree.living()) < 2:
+            time.sleep(0.01)
+        (orphan,) = tree.living().keys() - {program.pid}
+        program.communicate("\n")
+        assert tree.walk(anew=False).keys() == {orphan}
+        os.kill(orphan, signal.SIGKILL)
 
 
 def test_a_process_that_has_ended_is_told_from_one_that_lives() -> None:
