@@ -83,19 +83,21 @@ class Read:
 
 
 class CopyStream:
-    """A stream of copies from a GPU's memory to the host's. Every failure is a RuntimeError that names the function."""
+    """A stream of copies from a GPU's memory to the host's. Every failure is a RuntimeError that names the function.
+
+    Each evaluation makes one: PyTorch has 32 streams, which it hands out in turn, so that one that was kept would be
+    another one's too in the end, and wait for itself.
+    """
 
     def __init__(self, device: torch.device) -> None:
         self._stream = torch.cuda.Stream(device)
         self._operations = StreamOperations()
         self._driver = device_memory.driver()
-        self._memory: dict[tuple[tuple[int, ...], torch.dtype], torch.Tensor] = {}
 
-    def memory(self, *shape: int, dtype: torch.dtype) -> torch.Tensor:
-        """Return memory of the host's to copy into, of zeros: the same each time, as a driver takes 5 ms to pin it."""
-        if (shape, dtype) not in self._memory:
-            self._memory[shape, dtype] = torch.zeros(shape, dtype=dtype).pin_memory()
-        return self._memory[shape, dtype].zero_()
+    @staticmethod
+    def memory(*shape: int, dtype: torch.dtype) -> torch.Tensor:
+        """Return memory of the host's to copy into, of zeros; a process has it once: a driver takes 5 ms to pin it."""
+        return _pinned(shape, dtype).zero_()
 
     def wait(self, address: int, value: int) -> None:
         """Have it wait until the 32 bits at an address on the device are at least `value`."""
@@ -118,9 +120,8 @@ class CopyStream:
 
 
 @cache
-def copy_stream(device: torch.device) -> CopyStream:
-    """Return the stream of a device, which all evaluations of a process use, one after the other."""
-    return CopyStream(device)
+def _pinned(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    return torch.empty(shape, dtype=dtype).pin_memory()
 
 
 class SpotCheck:

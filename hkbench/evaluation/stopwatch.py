@@ -24,7 +24,7 @@ import torch
 
 from hkbench.evaluation.arena import SharedBuffer, is_address
 from hkbench.evaluation.device_code import DeviceCode
-from hkbench.evaluation.spot_check import SpotCheck, copy_stream
+from hkbench.evaluation.spot_check import CopyStream, SpotCheck
 from hkbench.protocol import device_memory, wire
 from hkbench.protocol.constants import HOLD_SECONDS
 from hkbench.protocol.device_stream import Flusher
@@ -163,7 +163,7 @@ class Stopwatch:
         padded = [shape + [1] * (MAX_DIMS - len(shape)) for shape in shapes]
         self.shapes = torch.tensor(padded, dtype=torch.int64, device=device)
         self.flush = Flusher(device, flush_bytes, holds=False)
-        self.spots = SpotCheck(places, copy_stream(device))
+        self.spots = SpotCheck(places, CopyStream(device))
         self.candidate, self.baseline = Lane(device), Lane(device)
         self._start = SharedBuffer.on_device(SIZE, device)
         self._start.region.zero_()
