@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Break the HipKittens kernels that are shipped one place at a time, and see what the emulated device makes of it.
+"""Break the AMD kernels that are shipped one place at a time, and see what the emulated device makes of it.
 
     python scripts/emulator_mutants.py               # machine code: a wait removed or weakened, a barrier removed
     python scripts/emulator_mutants.py --miscompiled # machine code, as a compiler would break a matrix product
     python scripts/emulator_mutants.py --source      # sources: mistakes as a model makes them (each is compiled)
+    python scripts/emulator_mutants.py --hip         # machine code of the answers and replies in plain HIP
     python scripts/emulator_mutants.py --only 17_Matmul_square_bf16 --dialect cdna4
 
 Needs hipcc and HipKittens (scripts/install_hipkittens.py). On two cores machine code takes some minutes, sources half
-an hour.
+an hour. Kernels in plain HIP are executed as their candidates launch them at sizes that an audit shrinks their problems
+to.
 
 Exit code 0: every mutant was seen or has its reason, 1: some was not, 2: there is no compiler or no HipKittens.
 """
@@ -15,11 +17,13 @@ Exit code 0: every mutant was seen or has its reason, 1: some was not, 2: there 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -30,10 +34,18 @@ from support.emulated import device_code, kernel_source  # noqa: E402
 from support.emulated_cases import PROBLEMS, case, source_file  # noqa: E402
 from support.emulated_examples import EXAMPLES, example_case, example_name, example_source  # noqa: E402
 from support.kittens import kittens_root  # noqa: E402
-from support.machine_mutants import Launch, Seen, harmless  # noqa: E402
+from support.machine_mutants import UNEXPLAINED, Execute, Launch, Seen, execute, harmless  # noqa: E402
+from support.recorded_launches import Replay, recorded  # noqa: E402
 
+from hkbench.audit.shrink import shrunk  # noqa: E402
+from hkbench.emulator.explain import plain  # noqa: E402
 from hkbench.emulator.program import Program  # noqa: E402
 from hkbench.errors import HkbenchError  # noqa: E402
+from hkbench.llm.extract import extract  # noqa: E402
+from hkbench.llm.replies import call_name, replies_in_file  # noqa: E402
+from hkbench.problems import chosen_problems  # noqa: E402
+from hkbench.problems.select import SHIPPED  # noqa: E402
+from hkbench.records import SampleKey  # noqa: E402
 from hkbench.toolchain.hip import find_hip  # noqa: E402
 from hkbench.toolchain.hipkittens import WITH_CARD, Dialect  # noqa: E402
 
@@ -42,14 +54,27 @@ HEAD = (
 )
 
 
+#: Kernels in plain HIP whose faults are seen and do no harm, and why.
+EXPLAINED = {
+    "topk": "lower halves of keys of which a maximum is taken: what stands there before they arrive is smaller",
+}
+
+
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel that machine code is broken of: its HIP text, its dialect, and its launch."""
+    """A kernel that machine code is broken of: its name, its program, and how that is executed."""
 
     name: str
-    source: str
-    dialect: Dialect
-    launch: Callable[[], Launch]
+    program: Program
+    execute: Execute
+    explained: str = ""  #: why faults that are seen and do no harm do none
+
+
+def compiled(name: str, source: str, dialect: Dialect, launch: Callable[[], Launch]) -> Kernel:
+    """Return the only kernel of a HipKittens source, with its launch on fresh inputs."""
+    with tempfile.TemporaryDirectory() as folder:
+        code = device_code(source, dialect.arch, Path(folder), kittens_root(dialect) / "include")
+    return Kernel(name, Program.load(code), partial(execute, launch))
 
 
 def known_answer(problem: str, dialect: Dialect) -> Kernel:
@@ -59,7 +84,7 @@ def known_answer(problem: str, dialect: Dialect) -> Kernel:
         grid, lds, arguments, arrays, results = case(problem, dialect, 1)
         return Launch(grid, 256, lds, arguments, arrays, [result for result, _ in results])
 
-    return Kernel(f"{problem} {dialect}", kernel_source(source_file(problem, dialect)), dialect, launch)
+    return compiled(f"{problem} {dialect}", kernel_source(source_file(problem, dialect)), dialect, launch)
 
 
 def example(prompt: Path) -> Kernel:
@@ -70,41 +95,73 @@ def example(prompt: Path) -> Kernel:
         return Launch(grid, threads, lds, arguments, arrays, [result])
 
     name = example_name(prompt)
-    return Kernel(f"example {name}", example_source(prompt), Dialect(name[-5:]), launch)
+    return compiled(f"example {name}", example_source(prompt), Dialect(name[-5:]), launch)
 
 
-def machine(kernels: Sequence[Kernel], *, miscompiled: bool) -> int:
+def kittens(options: argparse.Namespace, dialects: Sequence[Dialect]) -> Iterator[Kernel]:
+    """Yield the known answers in HipKittens, and the prompts' examples if these are asked for."""
+    for dialect in dialects:
+        yield from (known_answer(problem, dialect) for problem in options.only or PROBLEMS)
+    for prompt in EXAMPLES if options.examples else ():
+        if Dialect(example_name(prompt)[-5:]) in dialects:
+            yield example(prompt)
+
+
+def plain_hip(only: Sequence[str] | None, dialects: Sequence[Dialect]) -> Iterator[Kernel]:
+    """Yield the kernels that candidates in plain HIP launch, on memory as it was before their first launch."""
+    replies = replies_in_file(ROOT / "examples" / "replies" / "reflect.toml", "hip")
+    for dialect in dialects:
+        for problem in chosen_problems(SHIPPED, os.environ).problems:
+            answer = ROOT / "examples" / "hip" / f"{problem.name}.py"
+            reply = replies.get(call_name(SampleKey(problem=problem.name, attempt=1, sample=1)))
+            if only is not None and problem.name not in only:
+                continue
+            text = answer.read_text(encoding="utf-8") if answer.exists() else None
+            if reply is not None:
+                text = extract(reply.text, None).source
+            for launch in recorded(shrunk(problem)[0], text, dialect.arch) if text is not None else ():
+                with Replay(launch) as replay:
+                    name = plain(launch.request.kernel).partition("(")[0].removeprefix("void ")
+                    program, why = Program.load(launch.code), EXPLAINED.get(name, "")
+                    yield Kernel(f"{problem.number} {name} {dialect}", program, replay.execute, why)
+
+
+def machine(kernels: Iterable[Kernel], *, miscompiled: bool) -> int:
     """Print a line a kernel, and what has no explanation; return the exit code."""
     print(HEAD)
     seen: list[Seen] = []
+    reasons = Counter[str]()
     for kernel in kernels:
         found = _machine(kernel, miscompiled=miscompiled)
         if found:
             _row(kernel.name, found)
         seen += found
+        reasons.update(_reason(one, kernel) for one in found)
     for rule in sorted({one.mutant.rule for one in seen}):
         _row(f"all: {rule}", [one for one in seen if one.mutant.rule == rule])
     _row("all", seen)
-    reasons = Counter(harmless(one) for one in seen)
     for reason, count in sorted((reason, count) for reason, count in reasons.items() if reason):
         print(f"reported and right also when late: {count} {reason}")
     if miscompiled:
         return int(any(not one.plain_wrong for one in seen))
-    return int(any(one.late_wrong and not one.reported for one in seen) or bool(reasons["unexplained"]))
+    return int(any(one.late_wrong and not one.reported for one in seen) or bool(reasons[UNEXPLAINED]))
 
 
 def _machine(kernel: Kernel, *, miscompiled: bool) -> list[Seen]:
-    include = kittens_root(kernel.dialect) / "include"
-    with tempfile.TemporaryDirectory() as folder:
-        program = Program.load(device_code(kernel.source, kernel.dialect.arch, Path(folder), include))
+    program = kernel.program
     made = machine_mutants.miscompiled(program) if miscompiled else machine_mutants.waits_and_barriers(program)
-    seen = machine_mutants.judge(program, kernel.launch, made) if made else []
+    seen = machine_mutants.judge(program, kernel.execute, made) if made else []
     for one in seen:
         unreported = not miscompiled and one.late_wrong and not one.reported
         if unreported or (not miscompiled and harmless(one)) or (miscompiled and not one.plain_wrong):
-            said = "; ".join(str(fault) for fault in one.faults[:2])
-            print(f"  instruction {one.mutant.at}: {one.original} -> {one.mutant.text}: {harmless(one)} {said}")
+            said = "; ".join(str(fault) for fault in one.faults[:1])
+            print(f"  instruction {one.mutant.at}: {one.original} -> {one.mutant.text}: {_reason(one, kernel)} {said}")
     return seen
+
+
+def _reason(one: Seen, kernel: Kernel) -> str:
+    reason = harmless(one)
+    return kernel.explained if reason == UNEXPLAINED and kernel.explained else reason
 
 
 def _row(name: str, seen: Sequence[Seen]) -> None:
@@ -147,27 +204,26 @@ def _source_row(name: str, judged: Sequence[source_mutants.Judged]) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one of the three sets."""
+    """Run one of the sets."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--source", action="store_true", help="mutants of the sources")
     parser.add_argument("--miscompiled", action="store_true", help="wrong machine code around matrix products")
     parser.add_argument("--examples", action="store_true", help="machine code of the prompts' examples, too")
-    parser.add_argument("--only", nargs="+", choices=PROBLEMS, default=PROBLEMS, help="these known answers")
+    parser.add_argument("--hip", action="store_true", help="machine code of the answers and replies in plain HIP")
+    parser.add_argument("--only", nargs="+", metavar="PROBLEM", help="these known answers, by their problems' names")
     parser.add_argument("--dialect", choices=list(WITH_CARD), help="this one alone")
     options = parser.parse_args(argv)
     dialects = [dialect for dialect in WITH_CARD if options.dialect in (None, dialect)]
     try:
         find_hip()
-        for dialect in dialects:
+        for dialect in () if options.hip else dialects:
             kittens_root(dialect)
     except HkbenchError as error:
         print(error, file=sys.stderr)
         return 2
     if options.source:
-        return source(options.only, dialects)
-    kernels = [known_answer(problem, dialect) for dialect in dialects for problem in options.only]
-    if options.examples:
-        kernels += [example(prompt) for prompt in EXAMPLES if Dialect(example_name(prompt)[-5:]) in dialects]
+        return source(options.only or PROBLEMS, dialects)
+    kernels = plain_hip(options.only, dialects) if options.hip else kittens(options, dialects)
     return machine(kernels, miscompiled=options.miscompiled)
 
 

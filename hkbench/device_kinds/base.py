@@ -63,7 +63,7 @@ class DeviceModel:
     gauge: str = "hkbench.drivers.host:Processor"  #: the class that asks its driver how it does
     lists_devices: str | None = None  #: the command that lists devices of this kind
     evaluators_clock: str = "the evaluator's stamps on the device"  #: as a verdict names it, where it works
-    null_every: int = 8  #: pairs of timed calls, with which a null call shows what a call costs by itself
+    null_every: int = 5  #: pairs of timed calls, with which a null call shows what a call costs by itself
     visible_devices: str | None = None  #: the variable by which a process hides the other devices from itself
     emulates: str | None = None  #: the architecture of an AMD GPU whose code is executed on the host: "gfx942"
     libraries_removable: bool = False  #: device code of libraries can be kept from a runner (engine/stripped.py)

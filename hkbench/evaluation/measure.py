@@ -15,10 +15,9 @@ from hkbench.records import Contention, Interval, Readback, Timing
 from hkbench.stats import median_interval, quantile, ratio_of_medians
 
 MAX_ROUNDS = 3
-#: Pairs of a GPU's first round. Of slow calls, of which so many took `SLOW_SECONDS`, they may be enough.
-FIRST_RUNS = 10
+#: Pairs of a GPU's first rounds. Of slow calls, of which so many took `SLOW_SECONDS`, those of the first may be enough.
+FIRST_RUNS = 10, 10, 20
 SLOW_SECONDS = 1.0
-SECOND_RUNS = 30  #: of its second round, after which that of quicker calls may be enough
 NARROW = 0.005  #: half of the interval of the speed-up over the speed-up; what more runs may add does not matter
 MIN_HALF_INTERVAL = 0.002  #: not even where it is not settled which side is faster
 #: Of the error that no number of runs narrows: what they leave makes an interval 1.4 times as wide at most.
@@ -112,7 +111,7 @@ def rounds(asked: int | None, model: DeviceModel) -> tuple[int, ...]:
     """Return the pairs of each round. What the user asks for is the least that is made."""
     runs = asked or model.default_runs
     if asked is None and not model.on_host:
-        return (FIRST_RUNS, SECOND_RUNS, runs - FIRST_RUNS - SECOND_RUNS, *[runs] * (MAX_ROUNDS - 1))
+        return (*FIRST_RUNS, runs - sum(FIRST_RUNS), *[runs] * (MAX_ROUNDS - 1))
     return (runs,) * MAX_ROUNDS
 
 

@@ -191,7 +191,7 @@ class Timing:
             )
             left.extend(more[0])
             right.extend(more[1])
-            if number == 0 and planned[1:] and runs == FIRST_RUNS and time.monotonic() - began < SLOW_SECONDS:
+            if number == 0 and planned[: len(FIRST_RUNS)] == FIRST_RUNS and time.monotonic() - began < SLOW_SECONDS:
                 continue
             more_time = unreported(left, right, model) if other is None else 0.0
             overhead = self._overhead()

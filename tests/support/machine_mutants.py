@@ -23,6 +23,7 @@ LONGER = 8  #: times as many instructions as without the mutation are an endless
 #: In which late delivery is tried; those that are reported and right in the first ones are tried in all of them.
 ORDERS: tuple[int | None, ...] = (None, 1, 2, 3, 4, 5)
 SURE = 2
+UNEXPLAINED = "unexplained"
 _COUNTER = re.compile(r"(vmcnt|lgkmcnt)\((\d+)\)")
 _READ = re.compile(r"(ds_read\w*) (.*?)( offset:(\d+))?")
 _MATRIX = re.compile(r"(v_mfma\w+) (\S+), (\S+), (\S+), (\S+)")
@@ -124,8 +125,12 @@ def put_in(program: Program, mutant: Mutant) -> Iterator[None]:
         _place(program, begin, kept)
 
 
-def execute(program: Program, launch: Callable[[], Launch], options: Options) -> tuple[Outcome, bytes]:
-    """Return the outcome and the results' bytes."""
+#: Executes a program, and returns the outcome and the results' bytes.
+Execute = Callable[[Program, Options], tuple[Outcome, bytes]]
+
+
+def execute(launch: Callable[[], Launch], program: Program, options: Options) -> tuple[Outcome, bytes]:
+    """Return the outcome and the results' bytes of a launch on fresh inputs."""
     made = launch()
     outcome = run(
         program, made.grid, made.threads, made.arguments, made.arrays,
@@ -134,24 +139,24 @@ def execute(program: Program, launch: Callable[[], Launch], options: Options) ->
     return outcome, b"".join(np.ascontiguousarray(result).tobytes() for result in made.results)
 
 
-def judge(program: Program, launch: Callable[[], Launch], mutants: Sequence[Mutant]) -> list[Seen]:
+def judge(program: Program, execute: Execute, mutants: Sequence[Mutant]) -> list[Seen]:
     """Execute the program as it is, and each mutant plainly, checked, and with late delivery."""
-    outcome, right = execute(program, launch, Options(check=False))
-    assert execute(program, launch, Options(check=False, late=True))[1] == right
-    return [_judge_one(_Case(program, launch, right, LONGER * outcome.instructions), mutant) for mutant in mutants]
+    outcome, right = execute(program, Options(check=False))
+    assert execute(program, Options(check=False, late=True))[1] == right
+    return [_judge_one(_Case(program, execute, right, LONGER * outcome.instructions), mutant) for mutant in mutants]
 
 
 @dataclass(frozen=True)
 class _Case:
     program: Program
-    launch: Callable[[], Launch]
+    execute: Execute
     right: bytes
     budget: int
 
     def run(self, *, check: bool = False, late: bool = False, seed: int | None = None) -> tuple[Outcome, bool]:
         """Return the outcome, and whether it is wrong."""
         options = Options(check=check, late=late, seed=seed, max_instructions=self.budget)
-        outcome, values = execute(self.program, self.launch, options)
+        outcome, values = self.execute(self.program, options)
         beyond = any(fault.kind == "out_of_bounds" for fault in outcome.faults)
         return outcome, outcome.refusal is not None or beyond or values != self.right
 
@@ -173,4 +178,4 @@ def harmless(seen: Seen) -> str:
         return ""
     if all(fault.kind == "wait" and fault.detail.startswith("s") for fault in seen.faults):
         return "scalars that decide a branch or a bound: what stands there before they arrive decides it the same way"
-    return "unexplained"
+    return UNEXPLAINED

@@ -6,7 +6,7 @@ to be wrong there, or to have a reason.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +15,23 @@ from support.compilers import hip_or_skip
 from support.emulated import assembled, device_code, kernel_source
 from support.emulated_cases import case, source_file
 from support.kittens import kittens_or_skip
-from support.machine_mutants import Launch, Mutant, harmless, judge, miscompiled, put_in, waits_and_barriers
+from support.machine_mutants import (
+    Execute,
+    Launch,
+    Mutant,
+    execute,
+    harmless,
+    judge,
+    miscompiled,
+    put_in,
+    waits_and_barriers,
+)
+from support.recorded_launches import ROOT, Replay, recorded
 
+from hkbench.audit.shrink import shrunk
 from hkbench.emulator.program import Program
+from hkbench.problems import chosen_problems
+from hkbench.problems.select import SHIPPED
 from hkbench.toolchain.hipkittens import WITH_CARD, Dialect
 
 pytestmark = pytest.mark.hipcc
@@ -31,12 +45,12 @@ def _program(problem: str, dialect: Dialect, folder: Path) -> Program:
     return Program.load(device_code(kernel_source(source_file(problem, dialect)), dialect.arch, folder, include))
 
 
-def _launch(problem: str, dialect: Dialect) -> Callable[[], Launch]:
+def _executed(problem: str, dialect: Dialect) -> Execute:
     def made() -> Launch:
         grid, lds, arguments, arrays, results = case(problem, dialect, 1)
         return Launch(grid, 256, lds, arguments, arrays, [result for result, _ in results])
 
-    return made
+    return partial(execute, made)
 
 
 def _sample(found: list[Mutant]) -> list[Mutant]:
@@ -50,7 +64,7 @@ def _sample(found: list[Mutant]) -> list[Mutant]:
 )
 def test_a_missing_wait_is_reported(problem: str, dialect: Dialect, tmp_path: Path) -> None:
     program = _program(problem, dialect, tmp_path)
-    seen = judge(program, _launch(problem, dialect), _sample(waits_and_barriers(program)))
+    seen = judge(program, _executed(problem, dialect), _sample(waits_and_barriers(program)))
     assert [one for one in seen if one.late_wrong and not one.reported] == []
     assert [one for one in seen if harmless(one) == "unexplained"] == []
     assert any(one.reported and not one.plain_wrong for one in seen)
@@ -61,9 +75,23 @@ def test_a_missing_wait_is_reported(problem: str, dialect: Dialect, tmp_path: Pa
 def test_a_product_that_was_compiled_wrongly_has_wrong_values(dialect: Dialect, tmp_path: Path) -> None:
     program = _program("17_Matmul_square_bf16", dialect, tmp_path)
     mutants = _sample(miscompiled(program))
-    seen = judge(program, _launch("17_Matmul_square_bf16", dialect), mutants)
+    seen = judge(program, _executed("17_Matmul_square_bf16", dialect), mutants)
     assert len({mutant.rule for mutant in mutants}) >= 3
     assert [one.mutant for one in seen if not one.plain_wrong] == []
+
+
+@pytest.mark.slow
+def test_a_missing_wait_of_a_whole_candidate_is_reported() -> None:
+    hip_or_skip("no candidate was built")
+    (problem,) = chosen_problems(SHIPPED, {}, numbers=[(9, 9)]).problems
+    answer = (ROOT / "examples" / "hip" / f"{problem.name}.py").read_text(encoding="utf-8")
+    (launch,) = recorded(shrunk(problem)[0], answer, "gfx942")
+    program = Program.load(launch.code)
+    with Replay(launch) as replay:
+        seen = judge(program, replay.execute, _sample(waits_and_barriers(program)))
+    assert [one for one in seen if one.late_wrong and not one.reported] == []
+    assert [one for one in seen if harmless(one)] == []
+    assert any(one.reported and not one.plain_wrong for one in seen)
 
 
 def test_a_mutant_is_taken_out_again(tmp_path: Path) -> None:
@@ -79,7 +107,7 @@ def test_a_mutant_is_taken_out_again(tmp_path: Path) -> None:
 
     mutants = waits_and_barriers(program)
     assert [mutant.text for mutant in mutants] == ["s_nop 0", "s_waitcnt lgkmcnt(1)", "s_nop 0", "s_waitcnt vmcnt(1)"]
-    seen = judge(program, launch, mutants)
+    seen = judge(program, partial(execute, launch), mutants)
     assert all(one.reported and one.late_wrong and not one.plain_wrong for one in seen)
     assert bytes(program.records) == before
     with put_in(program, mutants[0]):

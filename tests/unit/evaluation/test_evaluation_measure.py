@@ -128,8 +128,8 @@ def test_rounds_end_when_more_runs_would_add_nothing() -> None:
     assert not short.settled and short.enough(100), "the clock's resolution is most of the interval"
 
 
-def test_a_gpus_first_round_is_short_unless_the_user_asks_for_a_number() -> None:
-    assert rounds(None, CUDA) == rounds(None, ROCM) == (10, 30, 60, 100, 100)
+def test_a_gpus_first_rounds_are_short_unless_the_user_asks_for_a_number() -> None:
+    assert rounds(None, CUDA) == rounds(None, ROCM) == (10, 10, 20, 60, 100, 100)
     assert rounds(None, CPU) == (30, 30, 30)
     assert rounds(25, CUDA) == (25, 25, 25)
 
