@@ -38,7 +38,7 @@ class EvaluationSettings(Record):
     ModelBest, a library's call); as eager,compile,best"""
 
     timing_seconds: Seconds = 30.0
-    """no timed run is begun after S seconds, once each side has five"""
+    """no timed run is begun after S seconds (on a CPU: of each of up to three rounds), once each side has five"""
 
     busy_wait: Annotated[float, Field(ge=0), Flag("S")] = 60.0
     """on a CPU with other work, wait up to S seconds in all for it to be quiet and time again (no longer at once than
