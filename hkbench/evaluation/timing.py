@@ -174,7 +174,7 @@ class Timing:
         planned, began = self._effort.rounds or rounds(asked, model), time.monotonic()
         for number, runs in enumerate(planned):
             seconds = session.settings.timing_seconds
-            if not model.on_host:  # there rounds are alike, and the last ones are made where noise asks for them
+            if not model.on_host:  # a CPU's rounds have as long each: its calls are slow and noisy
                 seconds -= time.monotonic() - began
             if number and seconds <= 0:
                 break
