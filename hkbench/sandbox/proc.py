@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 _PAGE = 1 << 12  #: that /proc hands out at a time
 _READ = os.O_RDONLY | os.O_CLOEXEC
@@ -54,6 +54,11 @@ def thread_state(pid: int, tid: int) -> str:
 def state_of(stat: bytes) -> str:
     """Return the state's letter in a thread's `stat`."""
     return chr(stat[stat.rindex(b")") + 2])
+
+
+def parent_of(stat: bytes) -> int:
+    """Return the number of the process that is the parent, in a `stat`."""
+    return int(stat[stat.rindex(b")") + 4 :].split(b" ", 1)[0])
 
 
 def parts_of(stat: bytes) -> tuple[str, list[bytes]]:
@@ -136,6 +141,10 @@ class ListedChildren:
     def look(self) -> None:
         """Do nothing: the lists are read one by one."""
 
+    def still(self, _pid: int, _known: Container[int]) -> bool:
+        """Return whether a process that is listed is one of the tree's: it is."""
+        return True
+
     def of(self, pid: int, tids: Sequence[int]) -> list[int]:
         """Return the children of a process, by its threads."""
         return [int(child) for tid in tids for child in self.files.second(pid, tid).split()]
@@ -156,8 +165,12 @@ class ScannedChildren:
             for pid in (int(entry) for entry in os.listdir("/proc") if entry.isdigit()):
                 stat = self._everybodys.first(pid, pid)
                 if stat is not None:
-                    parent = int(stat[stat.rindex(b")") + 4 :].split(b" ", 1)[0])
-                    self._children.setdefault(parent, []).append(pid)
+                    self._children.setdefault(parent_of(stat), []).append(pid)
+
+    def still(self, pid: int, known: Container[int]) -> bool:
+        """Return whether a process of the last look is a child of one that is `known`; another may have its number."""
+        stat = self.files.first(pid, pid)
+        return stat is not None and parent_of(stat) in known
 
     def of(self, pid: int, _tids: Sequence[int] = ()) -> list[int]:
         """Return the children that a process had at the last look."""

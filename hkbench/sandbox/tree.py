@@ -83,6 +83,8 @@ class Tree:
                     front.append(child)  # also one that has ended meanwhile: its children may be known
                     if child in self._own:
                         continue
+                    if not anew and not self._children.still(child, {self._root, *self._own, *found}):
+                        continue
                     if visit is not None:
                         visit(child)
                     process = self._look(child)

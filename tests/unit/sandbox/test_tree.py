@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from hkbench.sandbox import linux
 from hkbench.sandbox.proc import ListedChildren, ScannedChildren
 from hkbench.sandbox.tree import Tree
 
@@ -94,6 +95,14 @@ def test_threads_and_their_children_are_found_when_others_have_taken_their_place
 
 
 def test_children_of_a_process_that_has_ended_since_the_last_look_are_found() -> None:
+    pid = os.fork()
+    if pid == 0:  # adopts orphans, as a guard does
+        linux.adopt_orphans()
+        os._exit(0 if found_behind_a_parent_that_ended() else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def found_behind_a_parent_that_ended() -> bool:
     parent = [sys.executable, "-c", "import subprocess, sys; subprocess.Popen(['sleep', '1000']); sys.stdin.readline()"]
     tree = Tree(os.getpid())
     tree._children = ScannedChildren(100)
@@ -102,8 +111,9 @@ def test_children_of_a_process_that_has_ended_since_the_last_look_are_found() ->
             time.sleep(0.01)
         (orphan,) = tree.living().keys() - {program.pid}
         program.communicate("\n")
-        assert tree.walk(anew=False).keys() == {orphan}
-        os.kill(orphan, signal.SIGKILL)
+    found = tree.walk(anew=False)
+    os.kill(orphan, signal.SIGKILL)
+    return found.keys() == {orphan}
 
 
 def test_a_process_that_has_ended_is_told_from_one_that_lives() -> None:
@@ -114,3 +124,14 @@ def test_a_process_that_has_ended_is_told_from_one_that_lives() -> None:
         tree = Tree(os.getpid(), kept_threads=10)
         assert not tree.walk()[ended.pid].alive and ended.pid not in tree.living()
     assert ended.pid not in tree.walk()
+
+
+def test_a_number_that_another_process_has_now_is_left_alone() -> None:
+    tree, visited = Tree(os.getpid()), list[int]()
+    tree._children = children = ScannedChildren(100)
+    with subprocess.Popen(["sleep", "1000"]) as child:
+        children.look()
+        children._children[os.getpid()].append(os.getppid())  # as if it had been a child's that has ended
+        assert tree.walk(visited.append, anew=False).keys() == {child.pid}
+        assert visited == [child.pid]
+        child.kill()
