@@ -117,9 +117,8 @@ class RunnerClient:
         `stamps` has the evaluator's clock.
 
         With `sample` the guard looks from outside whose code runs in it, and the samples are returned too. With
-        `prepare` nobody wants its outputs, and it prepares for the next call at once. Else it is stopped where it
-        answered, since what it does while it prepares is on no clock, and is to be asked to `prepare` when its outputs
-        have been taken.
+        `prepare` its outputs are not wanted, or are taken when it has answered, and it prepares for the next call at
+        once. Else it is stopped where it answered, and is to be asked to `prepare` when its outputs have been taken.
         """
         found: list[Samples] = []
         stamps = self._fresh_stamps(found if sample else None)
