@@ -56,6 +56,8 @@ HEAD = (
 
 #: Kernels in plain HIP whose faults are seen and do no harm, and why.
 EXPLAINED = {
+    "attention_causal": "the upper half of a register is cleared that a load of 16 bits fills: late, it clears it too",
+    "softmax": "a part of the maximum that is subtracted before exponentials: the results are the same without it",
     "topk": "lower halves of keys of which a maximum is taken: what stands there before they arrive is smaller",
 }
 

@@ -3,8 +3,8 @@
 problem: matmul
 device: cpu
 backend: cpp
-outcome: suspect
-reason: the evaluator
+outcome: suspect|not_finite|wrong_values
+reason: the evaluator|NaN|wrong
 twin: cpu_row_matmul
 """
 
