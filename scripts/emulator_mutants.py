@@ -37,15 +37,13 @@ from support.kittens import kittens_root  # noqa: E402
 from support.machine_mutants import UNEXPLAINED, Execute, Launch, Seen, execute, harmless  # noqa: E402
 from support.recorded_launches import Replay, recorded  # noqa: E402
 
+from benchmarks.emulated_times import cases  # noqa: E402
 from hkbench.audit.shrink import shrunk  # noqa: E402
 from hkbench.emulator.explain import plain  # noqa: E402
 from hkbench.emulator.program import Program  # noqa: E402
 from hkbench.errors import HkbenchError  # noqa: E402
-from hkbench.llm.extract import extract  # noqa: E402
-from hkbench.llm.replies import call_name, replies_in_file  # noqa: E402
 from hkbench.problems import chosen_problems  # noqa: E402
 from hkbench.problems.select import SHIPPED  # noqa: E402
-from hkbench.records import SampleKey  # noqa: E402
 from hkbench.toolchain.hip import find_hip  # noqa: E402
 from hkbench.toolchain.hipkittens import WITH_CARD, Dialect  # noqa: E402
 
@@ -111,21 +109,15 @@ def kittens(options: argparse.Namespace, dialects: Sequence[Dialect]) -> Iterato
 
 def plain_hip(only: Sequence[str] | None, dialects: Sequence[Dialect]) -> Iterator[Kernel]:
     """Yield the kernels that candidates in plain HIP launch, on memory as it was before their first launch."""
-    replies = replies_in_file(ROOT / "examples" / "replies" / "reflect.toml", "hip")
+    problems = chosen_problems(SHIPPED, os.environ).problems
+    wanted = [problem for problem in problems if only is None or problem.name in only]
     for dialect in dialects:
-        for problem in chosen_problems(SHIPPED, os.environ).problems:
-            answer = ROOT / "examples" / "hip" / f"{problem.name}.py"
-            reply = replies.get(call_name(SampleKey(problem=problem.name, attempt=1, sample=1)))
-            if only is not None and problem.name not in only:
-                continue
-            text = answer.read_text(encoding="utf-8") if answer.exists() else None
-            if reply is not None:
-                text = extract(reply.text, None).source
-            for launch in recorded(shrunk(problem)[0], text, dialect.arch) if text is not None else ():
+        for _, one in cases(wanted, dialect.arch, None):
+            for launch in recorded(shrunk(one.problem)[0], one.text, dialect.arch) if one.backend == "hip" else ():
                 with Replay(launch) as replay:
                     name = plain(launch.request.kernel).partition("(")[0].removeprefix("void ")
                     program, why = Program.load(launch.code), EXPLAINED.get(name, "")
-                    yield Kernel(f"{problem.number} {name} {dialect}", program, replay.execute, why)
+                    yield Kernel(f"{one.problem.number} {name} {dialect}", program, replay.execute, why)
 
 
 def machine(kernels: Iterable[Kernel], *, miscompiled: bool) -> int:

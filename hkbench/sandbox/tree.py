@@ -53,7 +53,7 @@ class Tree:
     """The descendants of `root`. `own` are processes of the sandbox itself: walked through, counted nowhere."""
 
     def __init__(self, root: int, own: Iterable[int] = (), kept_threads: int = 0) -> None:
-        """Keep open the files about `kept_threads` threads at most, two of each, for who walks again and again."""
+        """Keep open the files of /proc about `kept_threads` threads at most, for who walks again and again."""
         self._root = root
         self._own = frozenset(own)
         listed = Path(f"/proc/{root}/task/{root}/children").exists()
@@ -69,7 +69,7 @@ class Tree:
         made meanwhile; the next one finds it. Unless `anew`, only those may be found who were there at the last walk.
         """
         found: dict[int, Process] = {}
-        front, visited = [self._root], {self._root}
+        front, visited, known = [self._root], {self._root}, {self._root, *self._own}
         if anew:
             self._children.look()
         with self._children.files.all_read():
@@ -83,13 +83,14 @@ class Tree:
                     front.append(child)  # also one that has ended meanwhile: its children may be known
                     if child in self._own:
                         continue
-                    if not anew and not self._children.still(child, {self._root, *self._own, *found}):
+                    if not anew and not self._children.still(child, known):
                         continue
                     if visit is not None:
                         visit(child)
                     process = self._look(child)
                     if process is not None:
                         found[child] = process
+                        known.add(child)
         return found
 
     def _look(self, pid: int) -> Process | None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
-from hkbench.emulator import executor
+from hkbench.emulator import arena, executor
 from hkbench.emulator.device import Ran
 from hkbench.emulator.engine import ExecutorEngine
 from hkbench.emulator.executor import Memory, Options, Outcome
@@ -40,12 +40,6 @@ from hkbench.evaluation.worker import serve as serve
 Recording.folder = Path({folder!r})
 emulated_device.ExecutorEngine = Recording
 """
-
-_libc = ctypes.CDLL(None, use_errno=True)
-_libc.mmap.restype = ctypes.c_void_p
-_libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)
-_libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
-_FIXED_NOREPLACE = 0x100000
 
 
 @dataclass(frozen=True)
@@ -122,15 +116,16 @@ class Replay:
             self._memory.add(at, len(data), name)
 
     def __enter__(self) -> Replay:
-        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _FIXED_NOREPLACE
-        for begin, size in self._pages:
-            found = _libc.mmap(begin, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
-            assert found == begin, os.strerror(ctypes.get_errno())
+        for place in self._pages:
+            memory = os.memfd_create("replay")
+            os.ftruncate(memory, place.size)
+            arena.map_at(memory, place.begin, place.size)
+            os.close(memory)
         return self
 
     def __exit__(self, *_: object) -> None:
-        for begin, size in self._pages:
-            _libc.munmap(begin, size)
+        for place in self._pages:
+            arena.unmap(place)
 
     def execute(self, program: Program, options: Options) -> tuple[Outcome, bytes]:
         """Return the outcome, and all memory of the device after it."""
@@ -142,15 +137,15 @@ class Replay:
         return outcome, b"".join(ctypes.string_at(at, len(data)) for at, _, data in self._launch.memory)
 
 
-def _pages(ranges: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield address and size of the pages that hold the ranges, each once."""
+def _pages(ranges: Sequence[tuple[int, int]]) -> Iterator[arena.Range]:
+    """Yield the pages that hold the ranges, given by address and size, each once."""
     begin = end = 0
     for at, size in sorted(ranges):
         first, last = at // mmap.PAGESIZE * mmap.PAGESIZE, -(-(at + size) // mmap.PAGESIZE) * mmap.PAGESIZE
         if first > end:
             if end:
-                yield begin, end - begin
+                yield arena.Range(begin, end - begin)
             begin = first
         end = max(end, last)
     if end:
-        yield begin, end - begin
+        yield arena.Range(begin, end - begin)
