@@ -200,6 +200,24 @@ def test_where_eager_itself_is_far_off_in_a_few_elements_no_more_is_asked_for() 
     assert mismatch(7, 9.0, torch.where(precise < 1.01, 9.0, precise).to(torch.bfloat16)), "too many to be an accident"
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_few_elements_on_a_line_of_large_ones_are_held_to_its_size(turned: bool) -> None:
+    precise = torch.full((300, 200), 0.03, dtype=torch.float64)
+    precise[7] = torch.linspace(-1.5, 1.5, 200, dtype=torch.float64)
+
+    def mismatch(row: int, error: float, count: int = 1) -> bool:
+        answer = precise.clone()
+        answer[row, 100 : 100 + count] += error
+        want, have = (precise.mT, answer.mT) if turned else (precise, answer)
+        return compare_output("output", want.bfloat16(), want, have.bfloat16())[0].mismatch is not None
+
+    assert not mismatch(7, 0.01), "a hundredth of what the row holds"
+    assert mismatch(7, 0.03)
+    assert mismatch(7, NAN)
+    assert mismatch(7, 0.01, count=8), "too many to be an accident"
+    assert mismatch(8, 0.01), "its row is as small as the others"
+
+
 def plain_rms(expected: torch.Tensor) -> float:
     finite = [abs(value) for value in expected.double().flatten().tolist() if math.isfinite(value)]
     top = max(finite, default=0.0)
