@@ -38,7 +38,6 @@ MAX_COPIES = 0.5  #: of the samples of a CPU pass, without anything of the candi
 MIN_SAMPLES = 20  #: of instruction pointers; below, the dispatcher's word is taken alone
 MIN_WORKING_SAMPLES = 20  #: of anybody's arithmetic; below, a busy machine showed hardly more than waiting threads
 FEW_OPERATORS = 0.15  #: share of a CPU pass; with less in its operators, something else called the code of PyTorch
-JIT_AT_WORK = 0.05  #: share of PyTorch's operators from which code without a file may be oneDNN's
 HIDDEN = "[hidden]"  #: samples of threads that may not be looked at (sandbox/sampler.py)
 DISPATCHER = "dispatcher (too few samples of instruction pointers)"
 WAITING = "instruction pointers sampled from outside (waiting threads and the interpreter, hardly any work)"
@@ -172,9 +171,9 @@ def cpu_work(
     """Return shares of the instruction pointers sampled from outside, by the file that is mapped there.
 
     `objects`: path -> samples (`sampled_code.files_of`). Files in the private folder are the candidate's, unless
-    torch.compile wrote them or a library was copied there (`built.objects`); code without a file too, unless PyTorch's
-    libraries that generate code are at work. PyTorch's copies are nobody's work, but for a pass that is hardly anything
-    else. `aten_share` (`operator_share`) is the dispatcher's word, which counts where it is more than what was sampled.
+    torch.compile wrote them or a library was copied there (`built.objects`). Code without a file is a library's, as
+    oneDNN and FBGEMM generate it: nothing tells from outside who wrote it. PyTorch's copies are nobody's work, but for
+    a pass that is hardly anything else. `aten_share` (`operator_share`) is the dispatcher's word, which counts where it is more than what was sampled.
     Too few samples (a pass shorter than a few milliseconds) leave the dispatcher alone; of the rest of the wall time
     the interpreter is taken to have had half.
 
@@ -188,9 +187,8 @@ def cpu_work(
         rest = (1.0 - aten_share) / 2
         work = Work(own=rest, pytorch=aten_share, library=0.0, other=rest, source=DISPATCHER)
         return _timed(work, aten_share, seconds, CPU_SLACK_SECONDS)
-    generates = aten_share > JIT_AT_WORK or GENERATORS in objects
     paths = {*objects, *chain.from_iterable(ticks)}
-    owners = {path: object_owner(path, private_folder, built or Built(), generates) for path in paths}
+    owners = {path: object_owner(path, private_folder, built or Built()) for path in paths}
     if _only_copies(objects, owners):
         owners[COPIES] = Owner.PYTORCH
     counts = dict.fromkeys(Owner, 0.0)
@@ -237,7 +235,7 @@ def _only_copies(objects: Mapping[str, float], owners: Mapping[str, Owner]) -> b
 
 def _shown_file(path: str, owner: Owner, called: bool) -> str:
     past = owner is Owner.PYTORCH and path != COPIES and not called
-    return (Path(path).name or "generated code") + (_BY_NO_OPERATOR if past else "")
+    return (Path(path).name or "code without a file") + (_BY_NO_OPERATOR if past else "")
 
 
 def _presence(ticks: Mapping[frozenset[str], float], owners: Mapping[str, Owner]) -> float:
@@ -289,8 +287,12 @@ def unexplained(trace: Mapping[str, Any], seconds: float, queued_slack: float | 
 
 
 def own_objects(paths: Iterable[str], private_folder: str, built: Built) -> set[str]:
-    """Return the mapped files whose code is the candidate's by their names, also code that has no file."""
-    return {path for path in paths if object_owner(path, private_folder, built) is Owner.CANDIDATE}
+    """Return the mapped files whose code may be the candidate's by their names, also code that has no file."""
+    return {
+        path
+        for path in paths
+        if _NO_FILE.search(path) or object_owner(path, private_folder, built) is Owner.CANDIDATE
+    }
 
 
 @lru_cache(maxsize=256)
@@ -305,8 +307,8 @@ def computes(path: str) -> bool:
     return object_owner(path, "/dev/null", Built()) is not Owner.UNKNOWN
 
 
-def object_owner(path: str, private_folder: str, built: Built, generates: bool = False) -> Owner:
-    """Return whose code lies in a mapped file; `UNKNOWN` is nobody's. `generates`: PyTorch generates code."""
+def object_owner(path: str, private_folder: str, built: Built) -> Owner:
+    """Return whose code lies in a mapped file; `UNKNOWN` is nobody's."""
     if _KERNEL.search(path):
         return Owner.UNKNOWN
     path = path.removesuffix(" (deleted)")
@@ -319,7 +321,7 @@ def object_owner(path: str, private_folder: str, built: Built, generates: bool =
     if path.startswith(_SCRATCH) and not Path(path).exists():
         return Owner.CANDIDATE
     if _NO_FILE.search(path):
-        return Owner.LIBRARY if generates else Owner.CANDIDATE
+        return Owner.LIBRARY
     if path in _STANDING_FOR:
         return _STANDING_FOR[path]
     name = Path(path).name

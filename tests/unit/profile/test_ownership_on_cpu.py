@@ -29,7 +29,8 @@ BLAS = "/venv/lib/python3.11/site-packages/numpy.libs/libscipy_openblas64_-ff.so
         ({EXTENSION: 40, LIBM: 300, GOMP: 500, PYTHON: 200}, 0.0, True),
         ({EXTENSION: 100, COPIES: 75, TORCH: 5}, 0.05, True),  # PyTorch made zeros and copies
         ({EXTENSION: 30, TORCH: 300}, 0.0, False),  # what a forged trace calls copies
-        ({"": 100, PYTHON: 30}, 0.0, True),  # generated code of its own
+        ({"": 100, PYTHON: 30}, 0.0, False),  # generated code, whose author is not known
+        ({EXTENSION: 300, "[heap]": 2, PYTHON: 30}, 0.0, True),
         ({PYTHON: 100}, 0.0, True),  # a view
         ({PYTHON: 100, COPIES: 20}, 0.0, True),  # a view, and a small copy
         ({"": 100, TORCH: 30}, 0.9, False),  # oneDNN generates code too
