@@ -289,9 +289,7 @@ def unexplained(trace: Mapping[str, Any], seconds: float, queued_slack: float | 
 def own_objects(paths: Iterable[str], private_folder: str, built: Built) -> set[str]:
     """Return the mapped files whose code may be the candidate's by their names, also code that has no file."""
     return {
-        path
-        for path in paths
-        if _NO_FILE.search(path) or object_owner(path, private_folder, built) is Owner.CANDIDATE
+        path for path in paths if _NO_FILE.search(path) or object_owner(path, private_folder, built) is Owner.CANDIDATE
     }
 
 
