@@ -173,9 +173,9 @@ def cpu_work(
     `objects`: path -> samples (`sampled_code.files_of`). Files in the private folder are the candidate's, unless
     torch.compile wrote them or a library was copied there (`built.objects`). Code without a file is a library's, as
     oneDNN and FBGEMM generate it: nothing tells from outside who wrote it. PyTorch's copies are nobody's work, but for
-    a pass that is hardly anything else. `aten_share` (`operator_share`) is the dispatcher's word, which counts
-    where it is more than what was sampled. Too few samples (a pass shorter than a few
-    milliseconds) leave the dispatcher alone; of the rest of the wall time the interpreter is taken to have had half.
+    a pass that is hardly anything else. `aten_share` (`operator_share`) is the dispatcher's word, which counts where it
+    is more than what was sampled. Too few samples (a pass shorter than a few milliseconds) leave the dispatcher alone;
+    of the rest of the wall time the interpreter is taken to have had half.
 
     `ticks`: the files in which the running threads were at one moment -> the number of such moments. The time of
     PyTorch and libraries is that of the moments in which any thread was in their code, so that further threads of the
