@@ -164,9 +164,9 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--concurrency",
         type=positive,
-        default=8,
         metavar="N",
-        help="model calls, and problems, under way at once (default: 8)",
+        help="model calls, and problems, under way at once (default: 8 calls, and 8 problems or as many as keep the "
+        "compilers and the devices busy)",
     )
     group.add_argument(
         "--replay",

@@ -62,6 +62,7 @@ from hkbench.errors import HkbenchError, UsageError
 from hkbench.lab import Stop
 from hkbench.lab.prompting import Prompter
 from hkbench.llm.client import ModelClient
+from hkbench.llm.settings import CALLS_AT_ONCE
 from hkbench.monitor import Display, make_display
 from hkbench.problems import Selection, numbers_text, problem_set
 from hkbench.prompts import PromptBook, load_prompts
@@ -340,7 +341,7 @@ async def _run(
                 evaluator,
                 coder,
                 prompter,
-                options.concurrency,
+                options.concurrency or max(CALLS_AT_ONCE, evaluator.capacity),
                 options.record,
                 finished_problems(paths, before, read_run_file(paths).extended),
                 stop,

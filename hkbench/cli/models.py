@@ -21,7 +21,7 @@ from hkbench.llm.key import (
 )
 from hkbench.llm.openai_client import OpenAIClient
 from hkbench.llm.replay import ReplayClient
-from hkbench.llm.settings import ModelSettings
+from hkbench.llm.settings import CALLS_AT_ONCE, ModelSettings
 from hkbench.records import BackendName, DeviceKind
 from hkbench.registry import default_backend
 from hkbench.strategies import find_strategy
@@ -107,7 +107,7 @@ def service_of(options: argparse.Namespace, model: str | None = None) -> tuple[M
         reasoning_effort=options.reasoning_effort,
         timeout=options.model_timeout,
         outage=options.outage,
-        concurrency=options.concurrency,
+        concurrency=options.concurrency or CALLS_AT_ONCE,
         stream=not options.no_stream,
     )
     return settings, api_key(address)

@@ -127,6 +127,11 @@ class ClusterEvaluator:
         return self._members.facts
 
     @property
+    def capacity(self) -> int:
+        """What the cards take that are ready now; some may be lost or join."""
+        return sum(lane.depth for lane in self._pool.ready)
+
+    @property
     def track(self) -> Track:
         return self._settings.track
 

@@ -120,6 +120,10 @@ class CompileOnlyEvaluator:
         return ()
 
     @property
+    def capacity(self) -> int:
+        return self._workers.capacity
+
+    @property
     def track(self) -> Track:
         return self._settings.track
 

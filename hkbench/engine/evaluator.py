@@ -162,8 +162,7 @@ class LocalEvaluator:
         An emulated device is a process for each evaluation: as many measurements as cores, builds among them.
         """
         self._slots = BuildSlots(self._builds, host_share(self._model))
-        ahead = loaded_ahead(self._model, self._settings) * len(self.devices)
-        self._loaded = asyncio.Semaphore(self._builds + ahead)
+        self._loaded = asyncio.Semaphore(self.capacity)
         each = self._builds if self._model.emulates else self._beside
         self._lent = Devices([facts.index for facts in self.devices], each)
 
@@ -194,6 +193,11 @@ class LocalEvaluator:
         return tuple(
             DevicePlace(index=facts.index, name=facts.name, uuid=facts.uuid, pci=facts.pci) for facts in self.devices
         )
+
+    @property
+    def capacity(self) -> int:
+        """As many candidates as builds, and those that have a device or wait for it."""
+        return self._builds + loaded_ahead(self._model, self._settings) * len(self.devices)
 
     @property
     def track(self) -> Track:

@@ -34,6 +34,10 @@ class Evaluator(Protocol):
     def places(self) -> tuple[DevicePlace, ...]: ...
 
     @property
+    def capacity(self) -> int:
+        """How many candidates it has use for at a time, to be built and to be measured."""
+
+    @property
     def track(self) -> Track: ...
 
     @property

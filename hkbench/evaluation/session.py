@@ -97,7 +97,7 @@ class Session:
         inputs = reference.inputs(draw_seed())
         outputs = self.run_reference(inputs)
         self.share = share
-        share.need((inputs, outputs, own_state), facts.memory_bytes, settings.evaluations_per_gpu)
+        share.need((inputs, outputs, own_state), facts.memory_bytes)
         self._may_share = reference.shares_memory
         self.memory = SharedMemory(reference, (inputs, outputs), files, self.flush_bytes, facts, settings.host_copies)
         self.regions = self.memory.regions

@@ -263,7 +263,7 @@ class DeviceWorker:
             raise frames.failure(asked)
         if not model_of(self._facts.kind).on_host:
             torch.cuda.set_device(torch_device(self._facts))  # what names no device, a problem's code too, means this
-        with self._share.evaluation(asked.job.alone):
+        with self._share.evaluation(asked.job.settings.evaluations_per_gpu, asked.job.alone):
             judged, held = self._run(_evaluation(engine, asked, sockets, files, self._baseline, loaded, self._share))
             if self._first is None or held is None:
                 return judged

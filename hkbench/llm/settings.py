@@ -8,6 +8,8 @@ from pydantic import Field, JsonValue
 
 from hkbench.records import Record
 
+CALLS_AT_ONCE = 8  #: unless told otherwise
+
 
 class ModelSettings(Record):
     """Settings of `OpenAIClient`. Times in seconds; `None` leaves the choice to the service."""
@@ -20,7 +22,7 @@ class ModelSettings(Record):
     reasoning_effort: str | None = None
     timeout: float = Field(default=1200.0, gt=0)  #: of one call, from its start to the reply's last byte
     connect_timeout: float = Field(default=15.0, gt=0)
-    concurrency: int = Field(default=8, ge=1)  #: calls under way at once
+    concurrency: int = Field(default=CALLS_AT_ONCE, ge=1)  #: calls under way at once
     outage: float = Field(default=1800.0, ge=0)  #: for how long a service that gives no answer is asked again
     max_tries: int = Field(default=6, ge=1)  #: whose answers break off or cannot be used: each may have been paid for
     first_wait: float = Field(default=1.0, ge=0)  #: before the second try; doubled after each, with jitter

@@ -13,10 +13,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from hkbench.evaluation.sharing import TIMES_FORWARD, DeviceShare
+from hkbench.evaluation.sharing import PARTS, TIMES_FORWARD, DeviceShare
 
 MEMORY = 1 << 20
+AT_ONCE = 4
 LARGE = torch.zeros(MEMORY // TIMES_FORWARD, dtype=torch.uint8)
+MEDIUM = torch.zeros(MEMORY // TIMES_FORWARD // 2, dtype=torch.uint8)  #: takes as much as two of the usual evaluations
 NOT_YET = 0.2  #: seconds in which something that may happen would have happened
 
 _FORK = multiprocessing.get_context("fork")
@@ -62,7 +64,7 @@ def _evaluate(folder: Path, told: Connection) -> None:
         word = told.recv()
         match word:
             case "evaluation":
-                enter(share.evaluation)
+                enter(lambda: share.evaluation(AT_ONCE))
             case "evaluation alone":
                 enter(lambda: share.evaluation(alone=True))
             case "alone":
@@ -72,7 +74,9 @@ def _evaluate(folder: Path, told: Connection) -> None:
             case "draw little":
                 enter(lambda: share.unused({"weight": LARGE}))
             case "need":
-                share.need([LARGE, LARGE], MEMORY, 1)
+                share.need([LARGE, LARGE], MEMORY)
+            case "need half":
+                share.need(MEDIUM, MEMORY)
             case "pause":
                 share.pause()
             case "leave":
@@ -163,6 +167,28 @@ def test_a_large_one_waits_for_the_others_to_end(
     assert third.has_done()
 
 
+def test_one_of_half_the_memory_waits_for_half_of_the_others(
+    two: tuple[Evaluation, Evaluation], evaluation: Callable[[], Evaluation]
+) -> None:
+    first, second = two
+    third, fourth, fifth = (evaluation() for _ in range(3))
+    third.do("evaluation")
+    fourth.do("evaluation")
+    fifth.begin("evaluation")
+    assert not fifth.has_done(NOT_YET), f"{AT_ONCE} take all {PARTS} parts"
+    first.begin("need half")  # it gives its own part back, and the fifth came before it
+    assert fifth.has_done() and not first.has_done(NOT_YET)
+    second.do("leave")
+    assert not first.has_done(NOT_YET)
+    third.do("leave")
+    assert first.has_done()
+    first.begin("alone")
+    assert not first.has_done(NOT_YET), "two others are still there"
+    for one in (fourth, fifth):
+        one.begin("pause")
+    assert first.has_done()
+
+
 def test_two_large_ones_do_not_wait_for_each_other(two: tuple[Evaluation, Evaluation]) -> None:
     for one in two:
         one.begin("need")
@@ -194,7 +220,7 @@ def test_a_process_that_dies_keeps_nothing(two: tuple[Evaluation, Evaluation]) -
 def test_without_others_nothing_waits_and_no_time_counts_as_waited() -> None:
     share = DeviceShare()
     with share.evaluation(), share.unused(), share.alone():
-        share.need([LARGE, LARGE], MEMORY, 1)
+        share.need([LARGE, LARGE], MEMORY)
         share.pause()
     assert share.waited == 0.0
 
