@@ -24,8 +24,21 @@ _DRAWING = ("uniform_", "normal_")  #: what torch.nn.init draws by
 @contextmanager
 def quick_draws() -> Iterator[None]:
     """Have `Tensor.uniform_` and `Tensor.normal_`, and with them torch.nn.init, draw large tensors in chunks."""
+    with _drawing(_by_chunks):
+        yield
+
+
+@contextmanager
+def no_draws() -> Iterator[None]:
+    """Have them leave large tensors as they are, where nobody asks for the values."""
+    with _drawing(_small_ones):
+        yield
+
+
+@contextmanager
+def _drawing(way: Callable[[Callable[..., torch.Tensor]], Callable[..., torch.Tensor]]) -> Iterator[None]:
     for name in _DRAWING:
-        setattr(torch.Tensor, name, _by_chunks(getattr(torch.Tensor, name)))
+        setattr(torch.Tensor, name, way(getattr(torch.Tensor, name)))
     try:
         yield
     finally:
@@ -47,6 +60,14 @@ def _by_chunks(plain: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor
         with ThreadPoolExecutor(min(len(chunks), torch.get_num_threads())) as pool:
             list(pool.map(draw, chunks, seeds))
         return tensor
+
+    return drawn
+
+
+def _small_ones(plain: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    @wraps(plain)
+    def drawn(tensor: torch.Tensor, *arguments: Any, **named: Any) -> torch.Tensor:
+        return tensor if _is_large(tensor) else plain(tensor, *arguments, **named)
 
     return drawn
 

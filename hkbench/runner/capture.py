@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import importlib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import NoReturn, ParamSpec, TypeVar
@@ -91,6 +92,16 @@ def announce_compilers() -> None:
         dynamo.on_compile_end(lambda *_: _tell("build_end"))
 
 
+@contextlib.contextmanager
+def building() -> Iterator[None]:
+    """Tell the listeners of a build that goes on meanwhile."""
+    _tell("build_begin")
+    try:
+        yield
+    finally:
+        _tell("build_end")
+
+
 def _tell(event: str) -> None:
     for listener in listeners:
         listener(event)
@@ -102,15 +113,13 @@ def _announced(build: Callable[Arguments, Built], failed: FailedBuilds | None = 
         asked = "" if failed is None else hashlib.sha256(repr((args, kwargs)).encode(errors="replace")).hexdigest()
         if failed is not None:
             failed.check(asked)
-        _tell("build_begin")
-        try:
-            return build(*args, **kwargs)
-        except RuntimeError as error:
-            if failed is not None:
-                failed.add(asked, error)
-            raise
-        finally:
-            _tell("build_end")
+        with building():
+            try:
+                return build(*args, **kwargs)
+            except RuntimeError as error:
+                if failed is not None:
+                    failed.add(asked, error)
+                raise
 
     return announced
 

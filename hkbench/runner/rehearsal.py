@@ -25,8 +25,10 @@ from types import SimpleNamespace
 import torch
 
 from hkbench.protocol import messages
+from hkbench.protocol.drawing import no_draws
 from hkbench.runner import absent_inductor, capture
 from hkbench.runner.absent_gpu import AbsentGpuMode, answer_by
+from hkbench.runner.autotuned import Forks
 from hkbench.runner.inbox import Inbox
 from hkbench.runner.triton_driver import IdleDriver
 
@@ -84,11 +86,13 @@ def _forward(request: messages.Rehearse, model_class: Callable[..., torch.nn.Mod
         os.dup2(null, descriptor)
     capture.listeners.append(_Watchdog(request.seconds))
     device = torch.device(request.device)
-    nowhere = Inbox(device)
+    nowhere, forks = Inbox(device), Forks()
     fake = device.type == "cuda" and DYNAMO in sys.modules
     with contextlib.ExitStack() as view:
+        view.callback(forks.finish)
+        view.enter_context(no_draws())
         if device.type == "cuda":
-            _hide_gpus(SimpleNamespace(**request.gpu))
+            _hide_gpus(SimpleNamespace(**request.gpu), forks)
             if fake:
                 view.enter_context(absent_inductor.fake_tensors())
             else:
@@ -134,12 +138,12 @@ class _Watchdog:
                 signal.setitimer(signal.ITIMER_REAL, self._left)
 
 
-def _hide_gpus(gpu: SimpleNamespace) -> None:
+def _hide_gpus(gpu: SimpleNamespace, forks: Forks) -> None:
     """Leave this process without a GPU, but with answers of the one that there is."""
     os.environ.update(dict.fromkeys(_VISIBLE, ""))
     answer_by(lambda: gpu)
     vars(torch.cuda).update(is_initialized=lambda: True, _lazy_init=lambda: None)
     if "triton" in sys.modules:
-        importlib.import_module("triton.runtime").driver.set_active(IdleDriver(gpu))
+        importlib.import_module("triton.runtime").driver.set_active(IdleDriver(gpu, forks))
     if DYNAMO in sys.modules:
         absent_inductor.answer_questions()

@@ -16,6 +16,7 @@ import torch
 
 from hkbench.protocol.messages import Object
 from hkbench.runner.absent_gpu import DEVICE
+from hkbench.runner.autotuned import Forks
 
 MAX_THREADS = 1024  #: of a workgroup
 
@@ -83,13 +84,14 @@ class AbsentDriver(ABC):
 class IdleDriver(AbsentDriver):
     """The driver of a GPU with these properties, as torch.cuda names them, for which binaries are compiled and kept."""
 
-    def __init__(self, gpu: SimpleNamespace) -> None:
+    def __init__(self, gpu: SimpleNamespace, forks: Forks) -> None:
+        """`forks` compile what the autotuner tries."""
         if torch.version.hip is None:
             target: tuple[str, str | int, int] = ("cuda", gpu.major * 10 + gpu.minor, gpu.warp_size)
         else:
             target = ("hip", gpu.gcnArchName.split(":")[0], gpu.warp_size)
         super().__init__(target, self._launcher)
-        self._gpu = gpu
+        self._gpu, self._forks = gpu, forks
         self._compiled_in_c = _COMPILED_IN_C[target[0]]
 
     def properties(self, _device: int) -> Object:
@@ -108,11 +110,10 @@ class IdleDriver(AbsentDriver):
         with contextlib.suppress(Exception):  # as without a rehearsal, it is then compiled when the GPU is there
             getattr(own, utils)()
             getattr(own, launcher)(source, metadata)
-        return _launch_nothing
+        return self._forks.launched
+
+    def get_benchmarker(self) -> Callable[..., list[float]]:
+        return self._forks.benchmark
 
     def load(self, _name: str, _image: bytes, _shared: int, _device: int) -> Loaded:
         return object(), object(), 0, 0, MAX_THREADS
-
-
-def _launch_nothing(*_: object, **__: object) -> None:
-    return

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from hkbench.protocol.drawing import CHUNK, MIN_ELEMENTS, quick_draws
+from hkbench.protocol.drawing import CHUNK, MIN_ELEMENTS, no_draws, quick_draws
 
 LARGE = MIN_ELEMENTS + CHUNK // 2  # the last chunk is shorter
 
@@ -55,3 +55,10 @@ def test_what_pytorch_refuses_is_refused_and_its_methods_are_back_afterwards() -
     with pytest.raises(RuntimeError, match="leaf Variable"), quick_draws():
         torch.empty(LARGE, requires_grad=True).uniform_()
     assert torch.Tensor.uniform_ is plain
+
+
+def test_large_tensors_may_be_left_as_they_are() -> None:
+    with no_draws():
+        large, small = torch.zeros(LARGE).normal_(), torch.zeros(100).uniform_()
+    assert not large.any() and small.any()
+    assert torch.zeros(LARGE).uniform_().any()
