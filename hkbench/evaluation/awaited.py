@@ -52,6 +52,11 @@ class BuildLimit:
             self.deadline = self._began + max(0.0, self._build_seconds)
         return self._running == 1
 
+    def put_off(self, seconds: float) -> None:
+        """Note that a build that goes on had to wait for others."""
+        self._began += seconds
+        self.deadline += seconds
+
     def end(self) -> float:
         """Note that a build ends; return the seconds that it and others beside it took, when it is the last of them."""
         self._running -= 1

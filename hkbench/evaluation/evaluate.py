@@ -145,6 +145,7 @@ class CandidateEvaluation:
         self._facts = facts
         self._link.ends = time.monotonic() + self._job.settings.evaluation_timeout
         self._share.on_waited = self._link.put_off
+        self._link.away = self._share.away if self._share.has_others else None
         measured: Measurement | None = None
         trusted: TrustReport | None = None
         profile: KernelProfile | None = None

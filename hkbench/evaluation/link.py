@@ -19,6 +19,7 @@ from hkbench.protocol.codec import NotOfForm
 from hkbench.records import LoweredPrecision
 from hkbench.sandbox.guard import READ
 
+LONG_BUILD_SECONDS = 2.0  #: after which a build leaves what nobody else may use meanwhile
 STATUS_SECONDS = 1.0
 GUARD_SECONDS = 30.0  #: until the report: killing may take a while
 MAX_LOWERED = 64  #: settings of the precision that a runner may tell of
@@ -112,6 +113,9 @@ class RunnerLink:
         self.guard_seconds = 0.0  #: of processors that the guard and the init had when `queued` was asked last
         #: Told of memory that the runner shows, or gives up (no descriptor): address, bytes, descriptor.
         self.on_segment: Callable[[int, int, int | None], None] | None = None
+        #: Entered while a long build goes on: what nobody else may use is left to others then. The runner stands still
+        #: when it is left.
+        self.away: Callable[[], contextlib.AbstractContextManager[None]] | None = None
         #: When all requests together have to be answered, by time.monotonic. Builds and waits put it off; None: never.
         self.ends: float | None = None
 
@@ -182,6 +186,8 @@ class RunnerLink:
         gate = GateWatch(gated, self._speaks)
         while True:
             gate.wait()
+            if limit.building and self.away is not None and not self._speaks(LONG_BUILD_SECONDS):
+                limit.put_off(self._build_away(limit.deadline, self.away))
             deadline = limit.deadline if limit.building or self.ends is None else min(limit.deadline, self.ends)
             try:
                 answer = self._receive(deadline)
@@ -199,6 +205,17 @@ class RunnerLink:
                     raise ProtocolError("the runner answered a call without saying that it had ended")
                 stamps.rest = time.perf_counter() - stamps.begun - stamps.wall
             return answer
+
+    def _build_away(self, deadline: float, away: Callable[[], contextlib.AbstractContextManager[None]]) -> float:
+        """Be `away` until the runner says something; return the seconds that it stood still then."""
+        with contextlib.ExitStack() as stack:
+            with away():
+                self._speaks(deadline - time.monotonic())
+                with contextlib.suppress(RunnerExited):  # the channel tells
+                    self.freeze()
+                    stack.callback(self.resume)
+                stands = time.monotonic()
+            return time.monotonic() - stands
 
     def _of_builds(self, told: wire.Message, limit: BuildLimit, on_build: Callable[[], None] | None) -> bool:
         """Take what the runner says of its builds; return whether it is of these."""

@@ -103,6 +103,11 @@ class DeviceShare:
         self.waited = 0.0  #: seconds for others, in the present evaluation
         self.on_waited: Callable[[float], None] = _ignore  #: told of each wait
 
+    @property
+    def has_others(self) -> bool:
+        """Whether other evaluations may use the device."""
+        return self._locks is not None
+
     @contextmanager
     def evaluation(self, at_once: int = PARTS, alone: bool = False) -> Iterator[None]:
         """Use the device as one of up to `at_once` evaluations, or `alone`."""
@@ -145,13 +150,22 @@ class DeviceShare:
             yield
             return
         self._synchronize()
+        with self.away():
+            yield
+        if self._gpu is not None:
+            torch.cuda.reset_peak_memory_stats(self._gpu)
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Let others be timed, while what this evaluation queued on the device waits for the host."""
+        if self._locks is None or self._is_alone:
+            yield
+            return
         self._locks[1].leave()
         try:
             yield
         finally:
             self._wait(partial(self._locks[1].take, alone=False))
-            if self._gpu is not None:
-                torch.cuda.reset_peak_memory_stats(self._gpu)
 
     def need(self, values: object, memory: int | None) -> None:
         """Wait until others have ended, where an evaluation of this size takes more than its part of the `memory`.

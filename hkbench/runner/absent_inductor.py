@@ -13,6 +13,8 @@ from types import ModuleType
 
 import torch
 
+_CUDA = 1  #: PyTorch's number for its kind of device
+
 #: By the names in torch._C.
 DRIVER: dict[str, Callable[..., object]] = {
     "_cuda_getDevice": lambda: 0,
@@ -20,6 +22,11 @@ DRIVER: dict[str, Callable[..., object]] = {
     "_cuda_setDevice": lambda _device: None,
     "_cuda_exchangeDevice": lambda _device: 0,
     "_cuda_maybeExchangeDevice": lambda _device: 0,
+    "_accelerator_getDeviceIndex": lambda: 0,
+    "_accelerator_setDeviceIndex": lambda _device: None,
+    "_accelerator_exchangeDevice": lambda _device: 0,
+    "_accelerator_maybeExchangeDevice": lambda _device: 0,
+    "_accelerator_getStream": lambda device: torch.Stream(stream_id=0, device_index=device, device_type=_CUDA),
     "_cuda_getCurrentRawStream": lambda _device: 0,
     "_cuda_synchronize": lambda: None,
     "_cuda_isCurrentStreamCapturing": lambda: False,
@@ -30,8 +37,16 @@ def fake_tensors() -> AbstractContextManager[object]:
     """Return the mode in which all tensors are fake."""
     fake_tensor = importlib.import_module("torch._subclasses.fake_tensor")
     vars(fake_tensor)["init_gpu_context"] = lambda *_: None
+    fake_tensor.FakeTensor.contiguous = _contiguous
     mode: AbstractContextManager[object] = fake_tensor.FakeTensorMode(allow_non_fake_inputs=True)
     return mode
+
+
+def _contiguous(tensor: torch.Tensor, memory_format: torch.memory_format = torch.contiguous_format) -> torch.Tensor:
+    """Do what `Tensor.contiguous` does, which chooses the GPU before PyTorch sees that the tensor is a fake one."""
+    if tensor.is_contiguous(memory_format=memory_format):
+        return tensor
+    return tensor.clone(memory_format=memory_format)
 
 
 def answer_questions() -> None:

@@ -9,12 +9,14 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from hkbench.errors import WorkerLost
+from hkbench.evaluation import link
 from hkbench.evaluation.link import ProtocolError, RunnerExited, RunnerLink, RunnerTimeout, Stamps, read_answer
 from hkbench.profile.sampled_code import Place
 from hkbench.protocol import wire
@@ -117,6 +119,35 @@ def test_builds_put_off_the_common_limit(ends: EvaluationSockets) -> None:
     assert ends.link.request(Call(), 60.0, 60.0) == OK
     thread.join()
     assert ends.link.ends - before >= 1.0
+
+
+def test_a_long_build_leaves_the_device_and_goes_on_once_it_is_there_again(
+    ends: EvaluationSockets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(link, "LONG_BUILD_SECONDS", 0.1)
+    monkeypatch.setattr(ends.link, "freeze", lambda: done.append("stopped"))
+    monkeypatch.setattr(ends.link, "resume", lambda: done.append("goes on"))
+
+    @contextmanager
+    def away() -> Iterator[None]:
+        done.append("left")
+        yield
+        time.sleep(0.5)  # others use it
+        done.append("back")
+
+    ends.link.away = away
+    ends.says(BEGIN)
+    thread = threading.Timer(0.5, ends.says, [END, OK])
+    thread.start()
+    assert ends.link.request(Call(), 60.0, 60.0) == OK
+    thread.join()
+    assert done == ["left", "stopped", "back", "goes on"]
+    assert 0.4 < ends.link.build_seconds < 0.9, "without what it waited for others"
+    done.clear()
+    ends.says(BEGIN, END, OK)
+    assert ends.link.request(Call(), 60.0, 60.0) == OK
+    assert not done, "a short build leaves it not"
 
 
 @pytest.mark.parametrize("pairs", [[BEGIN], [BEGIN, END], [END]])
