@@ -55,7 +55,7 @@ MAX_REFERENCE_SECONDS = 10.0  #: of one forward pass
 #: Refusals for the time alone. On a CPU a few calls tell little of its noise: then the shape has no speed-up.
 CLOCK = (FailureKind.SUSPECT, FailureKind.IMPOSSIBLE)
 #: Failures after which the candidate's process, or what it has of the device, may be broken.
-BREAKING = frozenset({FailureKind.CRASH, FailureKind.DEVICE_ERROR, FailureKind.OUT_OF_MEMORY, FailureKind.LOAD_ERROR})
+BREAKING = frozenset({FailureKind.CRASH, FailureKind.DEVICE_ERROR, FailureKind.OUT_OF_MEMORY})
 
 
 class ShapeChecks:
@@ -219,8 +219,13 @@ class ShapeChecks:
         job = self._job
         if self._link is None:
             self._link = self._another()
+            self._link.away = self._share.away if self._share.has_others else None
             side = RunnerClient(self._link, self._settings)
-            side.ask(Stage.LOAD, messages.Load(path=job.code, class_="ModelNew", capture=False, overrides={}))
+            try:
+                side.ask(Stage.LOAD, messages.Load(path=job.code, class_="ModelNew", capture=False, overrides={}))
+            except failures.CandidateFailed:
+                self._retire()
+                raise
         else:
             side = RunnerClient(self._link, self._settings)
             side.ask(Stage.LOAD, messages.Reset(keep_class=True))
