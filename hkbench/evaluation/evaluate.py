@@ -6,8 +6,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
+from hkbench.analysis.drawn_model import draw_model
 from hkbench.analysis.reference import Reference
 from hkbench.backends import find_backend
 from hkbench.backends.language import defined_kernels
@@ -101,6 +103,7 @@ class CandidateEvaluation:
         self._files = files
         self._another = another
         self._share = share or DeviceShare()
+        self._says_little: str | None = None  # of the reference's outputs
         self._shapes: Shapes | None = None
         self._held: messages.MemoryHeld | None = None  # by the baseline's runner, once it was given back
         self._enter, self._tell = enter, tell
@@ -274,8 +277,9 @@ class CandidateEvaluation:
     def _compare(self, facts: DeviceFacts) -> None:
         job = self._job
         with self._timed(Stage.LOAD):
-            device, weights_seed, on_host = torch_device(facts), draw_seed(), self._share.unused
-            self._reference = Reference(job.problem, job.sizes, device, weights_seed, on_host=on_host)
+            device, on_host = torch_device(facts), self._share.unused
+            make = partial(Reference, job.problem, job.sizes, device, on_host=on_host)
+            self._reference, weights_seed, self._says_little = draw_model(make, draw_seed)
             assert self._baseline is not None
             baseline = BaselineClient(self._baseline, job.settings, str(job.problem.path))
             candidate = RunnerClient(self._link, job.settings)
@@ -463,6 +467,7 @@ class CandidateEvaluation:
         warnings += [] if warning is None else [warning]
         not_checked = [f"confinement: {reason}" for reason in self._job.isolation.missing]
         not_checked += session.not_checked if session else ()
+        not_checked += [self._says_little] if self._says_little else ()
         not_checked += trusted.not_checked if trusted else ()
         return Conditions(
             backend=self._job.backend,

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 
 import torch
 
+from hkbench.analysis.drawn_model import says_little
 from hkbench.analysis.input_distributions import summarise
 from hkbench.analysis.integer_inputs import has_integers
 from hkbench.analysis.reference import Reference
@@ -52,6 +53,8 @@ MAX_SECONDS = 120.0  #: for all shapes together, after which none is begun
 MEMORY_PART = 16  #: of the device's memory, that a drawn shape may take if the problem's own takes less
 MAX_HOST_BYTES = 1 << 28  #: of inputs that are tried on the host
 MAX_REFERENCE_SECONDS = 10.0  #: of one forward pass
+DRAWS = 4  #: of the parameters, where outputs say little: most problems take one
+SAYS_LITTLE = "its outputs are nearly all one value"
 #: Refusals for the time alone. On a CPU a few calls tell little of its noise: then the shape has no speed-up.
 CLOCK = (FailureKind.SUSPECT, FailureKind.IMPOSSIBLE)
 #: Failures after which the candidate's process, or what it has of the device, may be broken.
@@ -151,8 +154,7 @@ class ShapeChecks:
         why = "a hidden shape: none of those that were drawn suits the reference"
         for shape in self._drawn(tries):
             try:
-                reference = self._reference(shape, self._device)
-                unfit = self._unfit(shape, reference)
+                reference, unfit = self._fitting(shape)
             except (ProblemError, torch.OutOfMemoryError) as error:
                 why = f"{dict(shape.constants)}: {error}"
                 continue
@@ -161,6 +163,17 @@ class ShapeChecks:
             why = f"{dict(shape.constants)}: {unfit}"
             reference.forget()
         return why
+
+    def _fitting(self, shape: Shape) -> tuple[Reference, str | None]:
+        """Return the reference at a shape, and why nothing can be judged there; parameters are drawn until it can."""
+        for draw in range(1, DRAWS + 1):
+            reference = self._reference(shape, self._device)
+            unfit = self._unfit(shape, reference)
+            if unfit != SAYS_LITTLE or not reference.has_parameters or draw == DRAWS:
+                break
+            reference.forget()
+            self._weights_seed = draw_seed()
+        return reference, None if unfit == SAYS_LITTLE else unfit
 
     def _drawn(self, tries: Iterable[Shape]) -> Iterator[Shape]:
         """Yield what may be tried. Others may be timed while it is drawn, which calls the reference on the host."""
@@ -194,7 +207,7 @@ class ShapeChecks:
             return f"the reference takes longer than {MAX_REFERENCE_SECONDS:g} s"
         if any(one.finite < 1.0 for one in made.values()):
             return "the reference's own outputs are not finite"
-        return None
+        return SAYS_LITTLE if says_little(made) else None
 
     def _at(self, reference: Reference, shape: ShapeResult) -> ShapeResult:
         """Compare, time and watch the candidate at one shape."""
