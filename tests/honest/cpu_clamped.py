@@ -1,4 +1,4 @@
-"""A clamped bias, of which the problem draws another one until the term before it shows.
+"""a clamped bias, of which the problem draws another one until the term before it shows.
 
 problem: clamped
 device: cpu
