@@ -42,7 +42,7 @@ def test_a_service_that_lists_its_models() -> None:
 
 def test_a_password_in_the_address_is_not_shown() -> None:
     with served(Scripted(body=LIST)) as server:
-        found = reach(server.base_url.replace("127", "user:secret@127"), KEY)
+        found = reach(server.base_url.replace("//", "//user:secret@", 1), KEY)
         assert found.address == server.base_url and "secret" not in repr(found)
 
 
