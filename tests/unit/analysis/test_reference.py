@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 import torch
 from support.small_problems import AFFINE, LINEAR, TOP, problem_file
 
+from hkbench.analysis import reference as reference_module
 from hkbench.analysis.facts import problem_facts
 from hkbench.analysis.reference import Reference
 from hkbench.errors import ProblemError
@@ -98,6 +100,35 @@ def test_code_that_insists_on_a_dtype_is_its_own_reference(tmp_path: Path, forwa
     native, precise = precise_of(found)
     assert found.precision == "native"
     assert precise is native
+
+
+def test_transposed_convolutions_in_float64_are_not_cudnns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[bool] = []
+    flags = torch.backends.cudnn.flags
+
+    def noted(enabled: bool) -> AbstractContextManager[None]:
+        used.append(enabled)
+        return flags(enabled=enabled)
+
+    monkeypatch.setattr(torch.backends.cudnn, "flags", noted)
+    monkeypatch.setattr(reference_module, "_is_wide", lambda tensor: tensor.dtype is torch.float64)
+    model = "nn.Sequential(nn.Conv1d(3, 4, 3), nn.ConvTranspose1d(4, 2, 5, stride=2))"
+    source = AFFINE.replace(
+        "    def forward(self, x):\n            return 2.0 * x + 1.0",
+        f"""    def __init__(self):
+            super().__init__()
+            self.layers = {model}
+
+        def forward(self, x):
+            return self.layers(x)""",
+    ).replace("torch.randn(16, 24)", "torch.randn(2, 3, 16)")
+    reference = Reference(problem_file(tmp_path, source), SizeSet.FULL, torch.device("cpu"), 0)
+    (x,) = reference.inputs(1)
+    native = reference.native([x])
+    assert not used, "eager is what PyTorch users get"
+    precise = reference.precise([x], native)["output"]
+    assert used == [False] and reference.precision == "float64"
+    torch.testing.assert_close(precise, reference.model.double()(x.double()))
 
 
 def test_a_reference_that_works_in_place_leaves_the_inputs(tmp_path: Path) -> None:
