@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import Protocol
@@ -92,8 +93,8 @@ class GateWatch:
             return True
         return False
 
-    def wait(self) -> None:
-        """Do what is to be done until the runner says something."""
+    def wait(self, until: float = math.inf) -> None:
+        """Do what is to be done until the runner says something, or a time of time.monotonic."""
         if self._gated is None or not self._begun:
             return
         if self._due is not None:
@@ -101,7 +102,7 @@ class GateWatch:
                 return
             self.release()
         while (pause := self._gated.look()) is not None:
-            if self._speaks(pause):
+            if self._speaks(pause) or time.monotonic() > until:
                 return
 
     def release(self) -> None:

@@ -147,8 +147,7 @@ class CandidateEvaluation:
         """Return the rest, with the device to ourselves."""
         self._facts = facts
         self._link.ends = time.monotonic() + self._job.settings.evaluation_timeout
-        self._share.on_waited = self._link.put_off
-        self._link.away = self._share.away if self._share.has_others else None
+        self._share.on_waited, self._link.away = self._link.put_off, self._share.away
         measured: Measurement | None = None
         trusted: TrustReport | None = None
         profile: KernelProfile | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import select
 import socket
 import time
@@ -113,9 +114,9 @@ class RunnerLink:
         self.guard_seconds = 0.0  #: of processors that the guard and the init had when `queued` was asked last
         #: Told of memory that the runner shows, or gives up (no descriptor): address, bytes, descriptor.
         self.on_segment: Callable[[int, int, int | None], None] | None = None
-        #: Entered while a long build goes on: what nobody else may use is left to others then. The runner stands still
-        #: when it is left.
-        self.away: Callable[[], contextlib.AbstractContextManager[None]] | None = None
+        #: Returns what is entered while a long build goes on: others may use then what this evaluation holds. The
+        #: runner stands still when it is left. None where there is nothing to give.
+        self.away: Callable[[], contextlib.AbstractContextManager[None] | None] | None = None
         #: When all requests together have to be answered, by time.monotonic. Builds and waits put it off; None: never.
         self.ends: float | None = None
 
@@ -185,9 +186,11 @@ class RunnerLink:
         limit = BuildLimit(seconds, build_seconds - self.build_seconds)
         gate = GateWatch(gated, self._speaks)
         while True:
-            gate.wait()
-            if limit.building and self.away is not None and not self._speaks(LONG_BUILD_SECONDS):
-                limit.put_off(self._build_away(limit.deadline, self.away))
+            away = self.away() if limit.building and self.away is not None else None
+            long = time.monotonic() + LONG_BUILD_SECONDS
+            gate.wait(math.inf if away is None else long)
+            if away is not None and not self._speaks(long - time.monotonic()):
+                limit.put_off(self._build_away(limit.deadline, away))
             deadline = limit.deadline if limit.building or self.ends is None else min(limit.deadline, self.ends)
             try:
                 answer = self._receive(deadline)
@@ -206,10 +209,10 @@ class RunnerLink:
                 stamps.rest = time.perf_counter() - stamps.begun - stamps.wall
             return answer
 
-    def _build_away(self, deadline: float, away: Callable[[], contextlib.AbstractContextManager[None]]) -> float:
+    def _build_away(self, deadline: float, away: contextlib.AbstractContextManager[None]) -> float:
         """Be `away` until the runner says something; return the seconds that it stood still then."""
         with contextlib.ExitStack() as stack:
-            with away():
+            with away:
                 self._speaks(deadline - time.monotonic())
                 with contextlib.suppress(RunnerExited):  # the channel tells
                     self.freeze()

@@ -232,7 +232,7 @@ class ShapeChecks:
         job = self._job
         if self._link is None:
             self._link = self._another()
-            self._link.away = self._share.away if self._share.has_others else None
+            self._link.away = self._share.away
             side = RunnerClient(self._link, self._settings)
             try:
                 side.ask(Stage.LOAD, messages.Load(path=job.code, class_="ModelNew", capture=False, overrides={}))

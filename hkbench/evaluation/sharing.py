@@ -13,7 +13,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -103,11 +103,6 @@ class DeviceShare:
         self.waited = 0.0  #: seconds for others, in the present evaluation
         self.on_waited: Callable[[float], None] = _ignore  #: told of each wait
 
-    @property
-    def has_others(self) -> bool:
-        """Whether other evaluations may use the device."""
-        return self._locks is not None
-
     @contextmanager
     def evaluation(self, at_once: int = PARTS, alone: bool = False) -> Iterator[None]:
         """Use the device as one of up to `at_once` evaluations, or `alone`."""
@@ -150,22 +145,25 @@ class DeviceShare:
             yield
             return
         self._synchronize()
-        with self.away():
+        with self._away(self._locks[1]):
             yield
         if self._gpu is not None:
             torch.cuda.reset_peak_memory_stats(self._gpu)
 
+    def away(self) -> AbstractContextManager[None] | None:
+        """Return a context in which others may be timed while what is queued on the device waits for the host.
+
+        None where this evaluation is alone.
+        """
+        return None if self._locks is None or self._is_alone else self._away(self._locks[1])
+
     @contextmanager
-    def away(self) -> Iterator[None]:
-        """Let others be timed, while what this evaluation queued on the device waits for the host."""
-        if self._locks is None or self._is_alone:
-            yield
-            return
-        self._locks[1].leave()
+    def _away(self, device: SharedLock) -> Iterator[None]:
+        device.leave()
         try:
             yield
         finally:
-            self._wait(partial(self._locks[1].take, alone=False))
+            self._wait(partial(device.take, alone=False))
 
     def need(self, values: object, memory: int | None) -> None:
         """Wait until others have ended, where an evaluation of this size takes more than its part of the `memory`.

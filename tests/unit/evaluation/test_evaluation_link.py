@@ -150,6 +150,53 @@ def test_a_long_build_leaves_the_device_and_goes_on_once_it_is_there_again(
     assert not done, "a short build leaves it not"
 
 
+def test_the_outputs_of_a_call_are_watched_until_its_build_is_long(
+    ends: EvaluationSockets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link, "LONG_BUILD_SECONDS", 0.3)
+    monkeypatch.setattr(ends.link, "freeze", lambda: None)
+    monkeypatch.setattr(ends.link, "resume", lambda: None)
+    gated, left = Watched(), threading.Event()
+
+    @contextmanager
+    def away() -> Iterator[None]:
+        left.set()
+        yield
+
+    def build() -> None:
+        left.wait(10.0)
+        ends.says(END, OK)
+
+    for leaves in (True, False):  # who is timed has the device alone, and is watched to the end
+        left.clear()
+        gated.looks = 0
+        ends.link.away = away if leaves else lambda: None
+        ends.says({"event": "begun"}, BEGIN)
+        thread = threading.Thread(target=build) if leaves else threading.Timer(0.8, ends.says, [END, OK])
+        thread.start()
+        assert ends.link.request(Call(), 60.0, 60.0, gated=gated) == OK
+        thread.join()
+        assert left.is_set() == leaves
+        assert 3 < gated.looks < 45 if leaves else gated.looks > 45
+
+
+class Watched:
+    """A call on a device, at which the evaluator looks each hundredth of a second."""
+
+    number, hold_seconds = 7, 0.0
+    looks = 0
+
+    def release(self) -> None:
+        return
+
+    def look(self) -> float:
+        self.looks += 1
+        return 0.01
+
+    def end(self, told: wire.Message) -> None:
+        raise AssertionError(told)
+
+
 @pytest.mark.parametrize("pairs", [[BEGIN], [BEGIN, END], [END]])
 def test_events_without_end_do_not_hold_the_evaluator(ends: EvaluationSockets, pairs: list[wire.Message]) -> None:
     stop = threading.Event()
