@@ -166,14 +166,17 @@ class ShapeChecks:
 
     def _fitting(self, shape: Shape) -> tuple[Reference, str | None]:
         """Return the reference at a shape, and why nothing can be judged there; parameters are drawn until it can."""
-        for draw in range(1, DRAWS + 1):
+        for draws_left in reversed(range(DRAWS)):
             reference = self._reference(shape, self._device)
             unfit = self._unfit(shape, reference)
-            if unfit != SAYS_LITTLE or not reference.has_parameters or draw == DRAWS:
-                break
+            if unfit != SAYS_LITTLE:
+                return reference, unfit
+            if not draws_left or not reference.has_parameters:
+                return reference, None
             reference.forget()
+            del reference  # the next one may take as much memory
             self._weights_seed = draw_seed()
-        return reference, None if unfit == SAYS_LITTLE else unfit
+        raise AssertionError("it returns")
 
     def _drawn(self, tries: Iterable[Shape]) -> Iterator[Shape]:
         """Yield what may be tried. Others may be timed while it is drawn, which calls the reference on the host."""
