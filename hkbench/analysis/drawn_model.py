@@ -15,6 +15,7 @@ from hkbench.analysis.reference import Reference
 
 MAX_DRAWS = 8
 MAX_SECONDS = 5.0  #: after which no further draw is begun: a problem whose outputs are always of one value stays so
+FEW = 64  #: elements of a parameter, of which another draw may be quite another one
 NOTE = "outputs are nearly all one value with each draw of the parameters: mistakes may not show"
 
 
@@ -34,7 +35,7 @@ def draw_model(make: Callable[[int], Reference], draw_seed: Callable[[], int]) -
             return reference, seed, None
         if not says_little(summarise(reference.native(reference.inputs(draw_seed())))):
             return reference, seed, None
-        if draw == MAX_DRAWS or time.monotonic() > ends:
+        if draw == MAX_DRAWS or not draws_differ(reference) or time.monotonic() > ends:
             return reference, seed, NOTE
         reference.forget()
         del reference  # the next one may take as much memory
@@ -44,3 +45,8 @@ def draw_model(make: Callable[[int], Reference], draw_seed: Callable[[], int]) -
 def says_little(shapes: Mapping[str, Shape]) -> bool:
     """Return whether every output is nearly of one value."""
     return bool(shapes) and all(shape.commonest > DEGENERATE for shape in shapes.values())
+
+
+def draws_differ(reference: Reference) -> bool:
+    """Return whether other parameters may change what outputs are like: large ones have a distribution, not a value."""
+    return any(parameter.numel() <= FEW for parameter in reference.model.parameters())

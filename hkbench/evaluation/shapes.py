@@ -16,7 +16,7 @@ from contextlib import contextmanager
 
 import torch
 
-from hkbench.analysis.drawn_model import says_little
+from hkbench.analysis.drawn_model import draws_differ, says_little
 from hkbench.analysis.input_distributions import summarise
 from hkbench.analysis.integer_inputs import has_integers
 from hkbench.analysis.reference import Reference
@@ -171,7 +171,7 @@ class ShapeChecks:
             unfit = self._unfit(shape, reference)
             if unfit != SAYS_LITTLE:
                 return reference, unfit
-            if not draws_left or not reference.has_parameters:
+            if not draws_left or not draws_differ(reference):
                 return reference, None
             reference.forget()
             del reference  # the next one may take as much memory

@@ -76,6 +76,12 @@ def test_a_problem_of_which_no_draw_says_more_is_named(maker: Callable[[str], Ca
     assert note is not None and len(drawn) == 2 * MAX_DRAWS
 
 
+def test_many_values_are_drawn_once(maker: Callable[[str], Callable[[int], Reference]]) -> None:
+    draw, drawn = seeds()
+    source = CLAMPED.format(bias="5.0 + torch.rand(96)").replace("self.bias,", "self.bias.mean(),")
+    assert draw_model(maker(source), draw)[2] is not None and len(drawn) == 2
+
+
 def test_no_more_draws_than_there_is_time(
     maker: Callable[[str], Callable[[int], Reference]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
