@@ -46,6 +46,7 @@ PIPE_BYTES = 1 << 20  #: more than a pipe can hold when nobody writes any more
 LATE_SECONDS = 0.002
 KEPT_THREADS = 256  #: of the runner's, whose files in /proc stay open between two stops
 STOOD_SECONDS = 0.02  #: for a runner to stop itself, and for the init to tell of it
+AWAKE_SECONDS = 0.004  #: of a sampled call, in which the guard does not sleep
 READ = struct.Struct("<QQQ")
 #: How often a sampler looks for new processes where the machine has no new task; for threads it looks at each tick.
 PROCESSES_SECONDS = 0.02
@@ -149,9 +150,7 @@ class Guard:
             for source in (self._control, self._output_fd, self._status_fd):
                 selector.register(source, selectors.EVENT_READ)
             while True:
-                # Where the runner's threads have all processors, a guard that slept until a tick would get none back in
-                # time, and see the beginnings of short calls alone.
-                tick = 0.0 if self._sampler else look
+                tick = look if self._sampler is None else self._next_look(self._sampler)
                 if self._late is not None:
                     self._late.release()
                     self._late = self._late if self._late.busy else None
@@ -257,6 +256,15 @@ class Guard:
         found = self._tree.queued()
         threads = None if found is None else [[tid, *times] for tid, times in found.items()]
         return {"threads": threads, "guard_seconds": time.process_time() + (cpu_clock(self._init) or 0.0)}
+
+    def _next_look(self, sampler: Sampler) -> float:
+        """Return until when the guard may sleep while a call is sampled, by time.monotonic.
+
+        Where the runner's threads have all processors, a guard that sleeps until a tick gets none back in time, and
+        sees the beginnings of short calls alone. One that never sleeps leaves a processor less to a long call: of
+        OpenMP's threads, which wait for each other after each loop, it makes ten times of it.
+        """
+        return 0.0 if time.perf_counter() - self._went_on < AWAKE_SECONDS else sampler.next_tick
 
     def _sample_begin(self) -> dict[str, Any]:
         self._sampled = list(self._tree.living())

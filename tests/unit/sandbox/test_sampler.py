@@ -255,3 +255,24 @@ def test_a_tree_is_frozen_while_it_is_sampled(tmp_path: Path) -> None:
             time.sleep(0.01)
         assert alone.link.sample_end().samples > 5
         assert alone.link.end().survivors == 0
+
+
+def test_the_guard_leaves_the_processor_between_ticks_of_a_long_call(tmp_path: Path) -> None:
+    """Else threads that wait for each other have one less, and take ten times as long while they are sampled."""
+
+    def target(sock: socket.socket) -> None:
+        sock.sendall(b"go")
+        time.sleep(60)
+
+    with guarded(target, tmp_path) as alone:
+        alone.hear()
+        alone.link.freeze()
+        alone.link.resume()
+        alone.link.queued()
+        before = alone.link.guard_seconds
+        alone.link.sample_begin()
+        time.sleep(1.0)
+        alone.link.sample_end()
+        alone.link.queued()
+        assert alone.link.guard_seconds - before < 0.7
+        assert alone.link.end().survivors == 0
