@@ -116,7 +116,7 @@ class RunnerLink:
         self.on_segment: Callable[[int, int, int | None], None] | None = None
         #: Returns what is entered while a long build goes on: others may use then what this evaluation holds. The
         #: runner stands still when it is left. None where there is nothing to give.
-        self.away: Callable[[], contextlib.AbstractContextManager[None] | None] | None = None
+        self.away: Callable[[], contextlib.AbstractContextManager[None] | None] = lambda: None
         #: When all requests together have to be answered, by time.monotonic. Builds and waits put it off; None: never.
         self.ends: float | None = None
 
@@ -186,7 +186,7 @@ class RunnerLink:
         limit = BuildLimit(seconds, build_seconds - self.build_seconds)
         gate = GateWatch(gated, self._speaks)
         while True:
-            away = self.away() if limit.building and self.away is not None else None
+            away = self.away() if limit.building else None
             long = time.monotonic() + LONG_BUILD_SECONDS
             gate.wait(math.inf if away is None else long)
             if away is not None and not self._speaks(long - time.monotonic()):

@@ -145,10 +145,12 @@ class DeviceShare:
             yield
             return
         self._synchronize()
-        with self._away(self._locks[1]):
-            yield
-        if self._gpu is not None:
-            torch.cuda.reset_peak_memory_stats(self._gpu)
+        try:
+            with self._away(self._locks[1]):
+                yield
+        finally:
+            if self._gpu is not None:
+                torch.cuda.reset_peak_memory_stats(self._gpu)
 
     def away(self) -> AbstractContextManager[None] | None:
         """Return a context in which others may be timed while what is queued on the device waits for the host.

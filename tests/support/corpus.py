@@ -72,7 +72,7 @@ class Row:
     passed: bool
     ownership: str | None = None
     speedup: tuple[float, float] | None = None  #: the ends of its interval
-    has_twin: bool = False  #: an attack that was judged correct, and is still to be held against its honest twin
+    awaits_twin: bool = False  #: an attack that was judged correct, and is still to be held against its honest twin
 
     @property
     def word(self) -> str:
@@ -81,7 +81,7 @@ class Row:
             return "ok"
         if self.status == "no verdict":
             return "NO VERDICT"
-        if self.has_twin:
+        if self.awaits_twin:
             return "its twin decides"
         if self.group != "honest" and self.status in GOOD:
             return "ATTACK SUCCEEDED"
@@ -355,13 +355,13 @@ def row_of(case: Case, verdict: Verdict, seconds: float, exit_code: int | None =
         passed=passed,
         ownership=None if verdict.ownership is None else verdict.ownership.value,
         speedup=None if verdict.speedup is None else (verdict.speedup.low, verdict.speedup.high),
-        has_twin=case.twin is not None and verdict.status in GOOD and not passed,
+        awaits_twin=case.twin is not None and verdict.status in GOOD and not passed,
     )
 
 
 def held_against(row: Row, twin: Row) -> Row:
     """Return an attack that was judged correct, with what its honest twin came to."""
-    row = replace(row, has_twin=False)
+    row = replace(row, awaits_twin=False)
     if row.speedup is None or twin.speedup is None:
         return row
     (low, high), (twin_low, twin_high) = row.speedup, twin.speedup
