@@ -12,8 +12,16 @@ from contextlib import AbstractContextManager
 from types import ModuleType
 
 import torch
+from torch._compile import _disable_dynamo
 
 _CUDA = 1  #: PyTorch's number for its kind of device
+
+
+@_disable_dynamo
+def _stream(device: int) -> torch.Stream:
+    """Return the GPU's stream. torch.compile asks for it also while it calls this, and would not come to an end."""
+    return torch.Stream(stream_id=0, device_index=device, device_type=_CUDA)
+
 
 #: By the names in torch._C.
 DRIVER: dict[str, Callable[..., object]] = {
@@ -26,7 +34,7 @@ DRIVER: dict[str, Callable[..., object]] = {
     "_accelerator_setDeviceIndex": lambda _device: None,
     "_accelerator_exchangeDevice": lambda _device: 0,
     "_accelerator_maybeExchangeDevice": lambda _device: 0,
-    "_accelerator_getStream": lambda device: torch.Stream(stream_id=0, device_index=device, device_type=_CUDA),
+    "_accelerator_getStream": _stream,
     "_cuda_getCurrentRawStream": lambda _device: 0,
     "_cuda_synchronize": lambda: None,
     "_cuda_isCurrentStreamCapturing": lambda: False,
