@@ -26,7 +26,7 @@ from hkbench.engine.library_free import LibraryFreeRunners
 from hkbench.engine.preparation import PchBuilder
 from hkbench.engine.private_folder import private_folder
 from hkbench.engine.reevaluation import evaluate_until_settled
-from hkbench.engine.slots import BuildSlots, Devices, DeviceSlot, host_share, loaded_ahead, side_by_side
+from hkbench.engine.slots import BuildSlots, Devices, DeviceSlot, HostShare, host_share, loaded_ahead, side_by_side
 from hkbench.engine.workers import DeviceLocks, DeviceWorkers, EvaluationSockets, chosen_devices
 from hkbench.evaluation import frames
 from hkbench.evaluation.job import OF_META_TENSORS, SOCKETS, EvaluateJob
@@ -141,10 +141,8 @@ class LocalEvaluator:
         self._share()
         self._emulation = await asyncio.to_thread(find_emulation, self._model)
         environment = self._emulation.environment() if self._emulation else {}
-        # On a CPU nothing is measured meanwhile: that takes longer than a short run gains.
-        prepares = self._prepares and (not self._model.on_host or self._emulation is not None)
         told = self.isolation, self._cages, self._slots, self._settings, self.device.kind
-        self._preparation = PchBuilder(*told, environment, prepares)
+        self._preparation = PchBuilder(*told, environment, self._pchs_after if self._prepares else 0)
         self._guards = Guards(self._cages, self.device, self._memory, self._preparation, self._emulation)
         self._completion = Completion(self.device, self._slots, self._cages)
         self._measuring = self._workers_of(self.devices)
@@ -165,6 +163,14 @@ class LocalEvaluator:
         self._loaded = asyncio.Semaphore(self.capacity)
         each = self._builds if self._model.emulates else self._beside
         self._lent = Devices([facts.index for facts in self.devices], each)
+
+    @property
+    def _pchs_after(self) -> int:
+        """Return how many builds have to be able to use a PCH before it is made.
+
+        On a CPU nothing is measured meanwhile, and one that nobody asks for again would be lost time.
+        """
+        return 2 if host_share(self._model) is HostShare.ALL else 1
 
     @property
     def _beside(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -37,8 +38,8 @@ class Store(Protocol):
 class PchBuilder:
     """PCHs for the builds of one run; none where candidates could write to them, or where there is no compiler.
 
-    With `makes`, a PCH that a candidate's build could have used is made for the candidates after it, in a build slot:
-    never while a CPU is measured. Without it, builds use what there is.
+    A PCH that `after` builds could have used is made for those after them, in the next build slot that is free: never
+    while a CPU is measured. With 0 none is made, and builds use what there is.
     """
 
     def __init__(
@@ -49,13 +50,14 @@ class PchBuilder:
         settings: EvaluationSettings,
         device: DeviceKind,
         environment: Mapping[str, str],
-        makes: bool,
+        after: int,
     ) -> None:
         """Take `environment`: what builds have in theirs that the engine has not."""
         self._cages = cages
         self._slots = slots
         self._waits = settings.prepare_builds
-        self._makes = makes or self._waits
+        self._after = 1 if self._waits else after
+        self._asked: Counter[Hashable] = Counter()  # by how many builds each was
         self._stores: list[Store] = []
         self._tasks: dict[Hashable, asyncio.Task[None]] = {}
         self._stop = threading.Event()
@@ -78,13 +80,14 @@ class PchBuilder:
 
     def note(self, folder: Path) -> None:
         """Have the PCHs made that the builds in this private folder could have used."""
-        for store in self._stores if self._makes else ():
+        for store in self._stores if self._after else ():
             for request in store.requested(folder):
-                if request not in self._tasks and not store.has(request):
+                self._asked[request] += 1
+                if self._asked[request] >= self._after and request not in self._tasks and not store.has(request):
                     self._tasks[request] = asyncio.create_task(self._make(store, request))
 
     async def _make(self, store: Store, request: Hashable) -> None:
-        async with self._slots.build():
+        async with self._slots.build(first=True):
             folder = store.new_folder()
             try:
                 await asyncio.to_thread(store.make, request, self._cages.tool(folder, *store.reads), folder, self._stop)

@@ -84,8 +84,9 @@ class BuildSlots:
         self._waiting: deque[tuple[bool, asyncio.Future[None]]] = deque()
 
     @asynccontextmanager
-    async def build(self) -> AsyncIterator[None]:
-        await self._enter(measure=False)
+    async def build(self, *, first: bool = False) -> AsyncIterator[None]:
+        """Wait for a build slot and hold it; `first`: before all who wait, because theirs gain by this one."""
+        await self._enter(measure=False, first=first)
         try:
             yield
         finally:
@@ -108,9 +109,9 @@ class BuildSlots:
             self._measuring = False
             self._wake()
 
-    async def _enter(self, measure: bool) -> None:
+    async def _enter(self, measure: bool, first: bool = False) -> None:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((measure, turn))
+        (self._waiting.appendleft if first else self._waiting.append)((measure, turn))
         self._wake()
         try:
             await turn

@@ -104,7 +104,7 @@ class EvaluationSettings(Record):
 
     prepare_builds: bool = False
     """precompile what the candidates' builds could have used: eval.py at its end (up to a minute), a batch beside its
-    work, on a GPU without being asked"""
+    work, which it also does without being asked, on a CPU for what two builds could have used"""
 
     host_copies: bool = False
     """pass inputs and outputs through host memory (for containers without shared GPU memory)"""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from support.compilers import hip_or_skip
@@ -25,12 +26,12 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def preparation(device: DeviceKind, *, stock: bool = False) -> PchBuilder:
+def preparation(device: DeviceKind, *, stock: bool = False, asked: bool = True, after: int = 1) -> PchBuilder:
     isolation = asyncio.run(survey())
     if Protection.FILES not in isolation.holds:
         pytest.skip("candidates are not kept from files here, so PCHs are not shared, and that is NOT tested")
-    settings = EvaluationSettings(prepare_builds=True, stock_builds=stock)
-    return PchBuilder(isolation, Cages(isolation), BuildSlots(1, HostShare.NONE), settings, device, {}, makes=True)
+    settings = EvaluationSettings(prepare_builds=asked, stock_builds=stock)
+    return PchBuilder(isolation, Cages(isolation), BuildSlots(1, HostShare.NONE), settings, device, {}, after)
 
 
 def test_only_builds_for_amd_gpus_get_precompiled_headers_of_hipcc(cache: Path) -> None:
@@ -65,3 +66,46 @@ def test_what_a_build_for_an_amd_gpu_requested_is_made_in_a_cage(
     assert str(store.store) == shared.environment()[HIP_PCHS]
     assert store.has(request)
     assert len(list(store.store.glob("pch-*"))) == 1
+
+
+class Store:
+    """Headers that are made at once; every build could use the same."""
+
+    environment: ClassVar[dict[str, str]] = {}
+    reads = ()
+
+    def __init__(self, store: Path) -> None:
+        self.store, self.made = store, 0
+
+    def requested(self, folder: Path) -> list[str]:
+        return ["headers"]
+
+    def has(self, request: str) -> bool:
+        return self.made > 0
+
+    def new_folder(self) -> Path:
+        return self.store
+
+    def make(self, request: str, prefix: object, folder: Path, stop: object) -> None:
+        self.made += 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "after", "made_at"), [(False, 0, None), (False, 1, 1), (False, 2, 2), (True, 0, 1), (True, 2, 1)]
+)
+def test_headers_are_made_when_enough_builds_could_have_used_them(
+    cache: Path, tmp_path: Path, asked: bool, after: int, made_at: int | None
+) -> None:
+    shared, store = preparation(DeviceKind.CPU, asked=asked, after=after), Store(tmp_path)
+    shared._stores = [store]
+
+    async def run() -> int | None:
+        for build in (1, 2, 3):
+            shared.note(tmp_path)
+            await asyncio.gather(*shared._tasks.values())
+            if store.made:
+                return build
+        return None
+
+    assert asyncio.run(run()) == made_at
+    assert store.made <= 1

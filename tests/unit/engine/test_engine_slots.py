@@ -23,7 +23,7 @@ class Stage:
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     async def start(self, name: str) -> asyncio.Task[None]:
-        """Names that begin with "m" measure, the others build."""
+        """Names that begin with "m" measure, the others build; with "f" before all who wait."""
         self._leave[name] = asyncio.Event()
         self._tasks[name] = asyncio.create_task(self._stay(name))
         await self.settle()
@@ -39,8 +39,11 @@ class Stage:
         for _ in range(5):
             await asyncio.sleep(0)
 
+    def _build(self, name: str) -> AbstractAsyncContextManager[None]:
+        return self.slots.build(first=name[0] == "f")
+
     async def _stay(self, name: str) -> None:
-        slot: AbstractAsyncContextManager[None] = self.slots.measure() if name[0] == "m" else self.slots.build()
+        slot: AbstractAsyncContextManager[None] = self.slots.measure() if name[0] == "m" else self._build(name)
         async with slot:
             self.inside.append(name)
             self.entered.append(name)
@@ -128,6 +131,19 @@ async def test_cancelling_at_the_moment_of_admission_leaks_nothing(kind: str) ->
     await stage.leave("m2")
     assert stage.inside == ["c"]
     await stage.leave("c")
+
+
+async def test_what_later_builds_gain_by_is_built_before_them() -> None:
+    stage = Stage(BuildSlots(2, HostShare.ALL))
+    for name in ("a", "b", "c", "m1", "first"):
+        await stage.start(name)
+    await stage.leave("a")
+    assert stage.inside == ["b", "first"]
+    await stage.leave("b")
+    assert stage.inside == ["first", "c"]
+    await stage.leave("first", "c")
+    assert stage.inside == ["m1"]
+    await stage.leave("m1")
 
 
 async def test_cancelling_inside_gives_the_slot_back() -> None:
