@@ -2,8 +2,8 @@
 .PHONY: setup demo demo-hipkittens search-demo test test-all check bench corpus corpus-emulated clean
 
 PY := .venv/bin/python
-DEMO := 1 8
-KITTENS := 1|17|38
+DEMO := 1 4
+KITTENS := 1|17
 
 setup:
 	scripts/setup.sh
