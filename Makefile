@@ -8,7 +8,7 @@ KITTENS := 1|17
 setup:
 	scripts/setup.sh
 
-# From a bare clone to a finished small batch with a report: no GPU, no key, four to six minutes on two cores,
+# From a bare clone to a finished small batch with a report: no GPU, no key, four to five minutes on two cores,
 # and HipKittens kernels where hipcc is at hand (scripts/install_hip_toolchain.sh).
 demo: setup
 	rm -rf results/demo
@@ -16,7 +16,7 @@ demo: setup
 	$(PY) generate_report.py results/demo
 	$(if $(KITTENS),@$(MAKE) --no-print-directory demo-hipkittens)
 
-# Its second half: HipKittens kernels on an emulated gfx942, three to four minutes on two cores. Exit code 69 of a batch:
+# Its second half: HipKittens kernels on an emulated gfx942, one to two minutes on two cores. Exit code 69 of a batch:
 # the HIP compiler or the headers are not there, and the message above says how to get them.
 demo-hipkittens: setup
 	rm -rf results/demo_hipkittens

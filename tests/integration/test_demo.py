@@ -1,7 +1,7 @@
-"""The newcomer's batch: half of its problems with recorded replies, built, judged and reported for real.
+"""The newcomer's batch: three problems with recorded replies, built, judged and reported for real.
 
-Builds share precompiled headers that the batch makes, calls are timed less often than by `make demo`, which
-test_readme.py runs as it stands, and the third attempts, which hand in a second's kernel once more, are left out.
+Calls are timed less often than by `make demo`, which test_readme.py runs as it stands, and the third attempts, which
+hand in a second's kernel once more, are left out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CERTAIN = {"build_error", "no_code", "wrong_dtype", "no_model_new", "crash", "ti
 
 
 def batch(results: Path, limit: float) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "run_batch.py", "2", "5", "--attempts", "2", "--device", "cpu", "--prepare-builds"]
+    command = [sys.executable, "run_batch.py", "2,3,5", "--attempts", "2", "--device", "cpu"]
     command += ["--run-timeout", "10"]
     command += ["--busy-wait", "0", "--shapes", "0", "--trials", "3", "--timing-runs", "10", "--warmup", "1"]
     command += ["--replay", "examples/replies/reflect.toml", "--results", str(results)]
@@ -47,7 +47,7 @@ def test_each_problem_has_a_correct_kernel_and_some_of_those_beat_eager(results:
     verdicts = {path.relative_to(results).parent: json.loads(path.read_text()) for path in results.rglob("result.json")}
     correct = {path.parts[0] for path, verdict in verdicts.items() if verdict["status"] in ("fast", "slow")}
     seen = "\n".join(f"{path}: {v['status']} {v['speedup']} {v['failure']}" for path, v in sorted(verdicts.items()))
-    assert len(correct) == 4, seen
+    assert len(correct) == 3, seen
     assert report["overall"]["solved"] >= 1, seen  # which of them are faster depends on the machine
     assert "5_Scaled_masked_softmax_fp32" in (results / "report.html").read_text()
 
@@ -64,7 +64,7 @@ def test_failures_are_what_the_replies_are_labelled(results: Path) -> None:
             assert verdict["failure"]["kind"] == kind, path
             assert verdict["speedup"] is None
             checked += 1
-    assert checked >= 5
+    assert checked >= 4
 
 
 def test_the_next_prompt_says_what_failed(results: Path) -> None:

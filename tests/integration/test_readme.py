@@ -4,7 +4,7 @@ What is put in place of something else, and why:
 
 - the key `...`, the model `NAME` and the gateway's address: a server on this machine, which answers with the recorded
   replies of examples/replies/reflect.toml
-- `1 40`: two problems of the forty; `make demo` has one of its eight, none in HipKittens (test_demo_hipkittens.py),
+- `1 40`: two problems of the forty; `make demo` has one of its four, none in HipKittens (test_demo_hipkittens.py),
   and its environment is there already
 - one sample an attempt, by $NUM_SAMPLES, and no GPU: the replies are C++
 - no command waits for the machine to be quiet, or looks at further shapes: other tests run beside
