@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import count
 
 from hkbench.analysis.input_distributions import DEGENERATE, Shape, summarise
@@ -19,10 +20,16 @@ FEW = 64  #: elements of a parameter, of which another draw may be quite another
 NOTE = "outputs are nearly all one value with each draw of the parameters: mistakes may not show"
 
 
-def draw_model(make: Callable[[int], Reference], draw_seed: Callable[[], int]) -> tuple[Reference, int, str | None]:
-    """Return the reference that one of several seeds makes, that seed, and a note where no seed is good enough.
+def draw_model(
+    make: Callable[[int], Reference],
+    draw_seed: Callable[[], int],
+    unfit: Callable[[Reference], str | None] | None = None,
+    max_draws: int = MAX_DRAWS,
+) -> tuple[Reference, int, str | None]:
+    """Return the reference that one of several seeds makes, that seed, and what speaks against it.
 
-    A model without parameters, or without floating outputs, is taken as it is.
+    `unfit` returns that: None for a good one, NOTE if another draw may be a better one, anything else if no draw is.
+    By default a model without parameters, or without floating outputs, is taken as it is.
 
     Raises:
         ProblemError, torch.OutOfMemoryError: the problem's own code fails.
@@ -31,15 +38,18 @@ def draw_model(make: Callable[[int], Reference], draw_seed: Callable[[], int]) -
     for draw in count(1):
         seed = draw_seed()
         reference = make(seed)
-        if not reference.has_parameters:
-            return reference, seed, None
-        if not says_little(summarise(reference.native(reference.inputs(draw_seed())))):
-            return reference, seed, None
-        if draw == MAX_DRAWS or not draws_differ(reference) or time.monotonic() > ends:
-            return reference, seed, NOTE
+        why = (unfit or partial(_unfit, draw_seed))(reference)
+        if why != NOTE or draw == max_draws or not _draws_differ(reference) or time.monotonic() > ends:
+            return reference, seed, why
         reference.forget()
         del reference  # the next one may take as much memory
     raise AssertionError("it returns")
+
+
+def _unfit(draw_seed: Callable[[], int], reference: Reference) -> str | None:
+    if not reference.has_parameters:
+        return None
+    return NOTE if says_little(summarise(reference.native(reference.inputs(draw_seed())))) else None
 
 
 def says_little(shapes: Mapping[str, Shape]) -> bool:
@@ -47,6 +57,6 @@ def says_little(shapes: Mapping[str, Shape]) -> bool:
     return bool(shapes) and all(shape.commonest > DEGENERATE for shape in shapes.values())
 
 
-def draws_differ(reference: Reference) -> bool:
+def _draws_differ(reference: Reference) -> bool:
     """Return whether other parameters may change what outputs are like: large ones have a distribution, not a value."""
     return any(parameter.numel() <= FEW for parameter in reference.model.parameters())

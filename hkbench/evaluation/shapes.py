@@ -13,10 +13,11 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import torch
 
-from hkbench.analysis.drawn_model import draws_differ, says_little
+from hkbench.analysis.drawn_model import NOTE, draw_model, says_little
 from hkbench.analysis.input_distributions import summarise
 from hkbench.analysis.integer_inputs import has_integers
 from hkbench.analysis.reference import Reference
@@ -54,7 +55,6 @@ MEMORY_PART = 16  #: of the device's memory, that a drawn shape may take if the 
 MAX_HOST_BYTES = 1 << 28  #: of inputs that are tried on the host
 MAX_REFERENCE_SECONDS = 10.0  #: of one forward pass
 DRAWS = 4  #: of the parameters, where outputs say little: most problems take one
-SAYS_LITTLE = "its outputs are nearly all one value"
 #: Refusals for the time alone. On a CPU a few calls tell little of its noise: then the shape has no speed-up.
 CLOCK = (FailureKind.SUSPECT, FailureKind.IMPOSSIBLE)
 #: Failures after which the candidate's process, or what it has of the device, may be broken.
@@ -96,7 +96,7 @@ class ShapeChecks:
         self._effort = Effort(rounds=(pairs,), traced=1, seconds=0.3)
         update = {"trials": TRIALS, "warmups": WARMUPS, "timing_seconds": PAIRS_SECONDS, "busy_wait": 0.0}
         self._settings = job.settings.model_copy(update=update)
-        self._weights_seed = draw_seed()
+        self._weights_seed = 0  # of the reference at the shape at hand
         self.held: messages.MemoryHeld | None = None  #: by the baseline's runner, after the last shape
 
     def check(self) -> Shapes:
@@ -166,17 +166,9 @@ class ShapeChecks:
 
     def _fitting(self, shape: Shape) -> tuple[Reference, str | None]:
         """Return the reference at a shape, and why nothing can be judged there; parameters are drawn until it can."""
-        for draws_left in reversed(range(DRAWS)):
-            reference = self._reference(shape, self._device)
-            unfit = self._unfit(shape, reference)
-            if unfit != SAYS_LITTLE:
-                return reference, unfit
-            if not draws_left or not draws_differ(reference):
-                return reference, None
-            reference.forget()
-            del reference  # the next one may take as much memory
-            self._weights_seed = draw_seed()
-        raise AssertionError("it returns")
+        make, unfit = partial(self._reference, shape, self._device), partial(self._unfit, shape)
+        reference, self._weights_seed, why = draw_model(make, draw_seed, unfit, DRAWS)
+        return reference, None if why == NOTE else why
 
     def _drawn(self, tries: Iterable[Shape]) -> Iterator[Shape]:
         """Yield what may be tried. Others may be timed while it is drawn, which calls the reference on the host."""
@@ -188,9 +180,9 @@ class ShapeChecks:
                 return
             yield shape
 
-    def _reference(self, shape: Shape, device: torch.device) -> Reference:
+    def _reference(self, shape: Shape, device: torch.device, seed: int) -> Reference:
         job, on_host = self._job, self._share.unused
-        return Reference(job.problem, job.sizes, device, self._weights_seed, shape.constants, on_host)
+        return Reference(job.problem, job.sizes, device, seed, shape.constants, on_host)
 
     def _unfit(self, shape: Shape, reference: Reference) -> str | None:
         """Return why nothing can be judged at a shape. Raises ProblemError, torch.OutOfMemoryError.
@@ -202,7 +194,7 @@ class ShapeChecks:
         if self._device.type == "cuda" and not self._job.problem.shapes and has_integers(inputs):
             if sum(leaf.nbytes for _, leaf in leaves(inputs, "") if isinstance(leaf, torch.Tensor)) > MAX_HOST_BYTES:
                 return "whether its indices are in range takes the host too long"
-            on_host = self._reference(shape, torch.device("cpu"))
+            on_host = self._reference(shape, torch.device("cpu"), draw_seed())
             on_host.native(on_host.inputs(draw_seed()))
         begin = time.monotonic()
         made = summarise(reference.native(inputs))
@@ -210,7 +202,7 @@ class ShapeChecks:
             return f"the reference takes longer than {MAX_REFERENCE_SECONDS:g} s"
         if any(one.finite < 1.0 for one in made.values()):
             return "the reference's own outputs are not finite"
-        return SAYS_LITTLE if says_little(made) else None
+        return NOTE if says_little(made) else None
 
     def _at(self, reference: Reference, shape: ShapeResult) -> ShapeResult:
         """Compare, time and watch the candidate at one shape."""
