@@ -59,7 +59,7 @@ check:
 bench: setup
 	$(PY) benchmarks/bench.py $(BENCH)
 
-# Every attack and every honest candidate on the CPU: about five minutes on two cores.
+# Every attack and every honest candidate on the CPU: ten to fifteen minutes on two cores.
 corpus:
 	scripts/setup.sh dev
 	$(PY) scripts/corpus.py --device cpu

@@ -125,6 +125,18 @@ template <u32 N, u32 STEP> void write2(Wave& w, const Instruction& i) {
   write_at<4 * N, 0>(w, i, at, i.o[3], number);
 }
 
+// `data`: the two operands of A::apply after the old value.
+template <class A> void change(u8* place, const u8* data, u8* old) {
+  using T = typename A::Type;
+  T before, x, y;
+  std::memcpy(&before, place, sizeof before);
+  std::memcpy(&x, data, sizeof x);
+  std::memcpy(&y, data + 8, sizeof y);
+  const T after = A::apply(before, x, y);
+  std::memcpy(place, &after, sizeof after);
+  std::memcpy(old, &before, sizeof before);
+}
+
 template <class A, bool RETURNS> void atomic(Wave& w, const Instruction& i) {
   using T = typename A::Type;
   constexpr bool wide = sizeof(T) == 8;
@@ -133,12 +145,11 @@ template <class A, bool RETURNS> void atomic(Wave& w, const Instruction& i) {
   const u64 mask = inside_lds(w, i, at, w.exec(), sizeof(T));
   const u32 number = begin_write(w, i, true);
   Shadow* shadow = w.group->shadow;
-  if (w.tracker) w.tracker->settle(w, at, mask, sizeof(T));
   const u64 unknown = shadow ? w.tracker->unknown_lanes(i.o[2]) | w.tracker->unknown_lanes(i.o[3]) : 0;
-  const auto value = [&](const Operand& o, u32 l) {
-    T x = w.v[o.index][l];
-    if constexpr (wide) x |= static_cast<u64>(w.v[o.index + 1][l]) << 32;
-    return x;
+  const bool compares = i.o[3].kind == VGPR;  // ds_cmpst compares with the first data and stores the second
+  const auto value = [&](const Operand& o, u32 l, u8* to) {
+    std::memcpy(to, &w.v[o.index][l], 4);
+    if constexpr (wide) std::memcpy(to + 4, &w.v[o.index + 1][l], 4);
   };
   for (u32 l = 0; l < LANES; ++l) {
     if (!lane_on(mask, l)) continue;
@@ -147,16 +158,20 @@ template <class A, bool RETURNS> void atomic(Wave& w, const Instruction& i) {
       continue;
     }
     if (shadow) shadow->write_atomic(w, i, number, l, at[l], sizeof(T), lane_on(unknown, l), is_swap<A>);
-    T old;
-    std::memcpy(&old, &w.group->lds[at[l]], sizeof old);
-    // ds_cmpst compares with the first data and stores the second.
-    const bool compares = i.o[3].kind == VGPR;
-    const T next = A::apply(old, value(compares ? i.o[3] : i.o[2], l), compares ? value(i.o[2], l) : T{0});
-    std::memcpy(&w.group->lds[at[l]], &next, sizeof next);
-    if (shadow) shadow->changed(at[l], sizeof next, &next);
+    Piece piece{at[l], sizeof(T), {}, change<A>, l};
+    value(i.o[compares ? 3 : 2], l, piece.data);
+    if (compares) value(i.o[2], l, piece.data + 8);
+    u32 old[2];
+    u8* before = reinterpret_cast<u8*>(old);
+    if (w.deferred) {
+      if (shadow) change<A>(&shadow->issued[at[l]], piece.data, before);
+      w.deferred->push_back(piece);
+      continue;
+    }
+    change<A>(&w.group->lds[at[l]], piece.data, before);
     if (!RETURNS) continue;
-    w.v[i.o[0].index][l] = static_cast<u32>(old);
-    if constexpr (wide) w.v[i.o[0].index + 1][l] = static_cast<u32>(old >> 32);
+    w.v[i.o[0].index][l] = old[0];
+    if constexpr (wide) w.v[i.o[0].index + 1][l] = old[1];
   }
 }
 

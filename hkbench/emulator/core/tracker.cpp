@@ -316,6 +316,7 @@ void Tracker::wait(Wave& w, u32 vm, u32 lgkm, u32 by) {
 }
 
 void Tracker::retire(Wave& w, InFlight& op) {
+  land(w, op);  // what an atomic operation returns is known then
   if (op.late) {
     if (op.first >= SGPRS) {
       for (u32 r = 0; r < op.registers; ++r)
@@ -325,7 +326,6 @@ void Tracker::retire(Wave& w, InFlight& op) {
       std::memcpy(&w.s[op.first], op.late.get(), 4 * op.registers);
     }
   }
-  land(w, op);
   if (op.lds_write && w.group->shadow) w.group->shadow->complete(op.lds_write, w.group->round);
 }
 
@@ -333,7 +333,15 @@ void Tracker::retire(Wave& w, InFlight& op) {
 void Tracker::land(Wave& w, InFlight& op) {
   if (!op.pieces) return;
   for (const Piece& piece : *op.pieces) {
-    std::memcpy(&w.group->lds[piece.at], piece.data, piece.size);
+    u8* place = &w.group->lds[piece.at];
+    if (piece.change) {
+      u32 old[2];
+      piece.change(place, piece.data, reinterpret_cast<u8*>(old));
+      if (op.late)
+        for (u32 r = 0; r < op.registers; ++r) op.late[r * LANES + piece.lane] = old[r];
+    } else {
+      std::memcpy(place, piece.data, piece.size);
+    }
     if (op.direct) continue;
     for (u32 word = piece.at / 4; word <= (piece.at + piece.size - 1) / 4; ++word) --on_its_way[word];
   }

@@ -103,7 +103,7 @@ struct Shadow {
   void write(Wave& w, const Instruction& i, u32 number, u32 lane, u32 at, u32 size, const u8* data, bool unknown);
   // `row`: the first of the instruction's registers that what is read comes to.
   void read(Wave& w, const Instruction& i, const u32* at, u64 mask, u32 size, u32 row);
-  // The same for an atomic, of which `changed` tells the result. `replaces`: whatever was there before.
+  // The same for an atomic operation, whose result the caller notes in `issued`. `replaces`: whatever was there before.
   void write_atomic(Wave& w, const Instruction& i, u32 number, u32 lane, u32 at, u32 size, bool unknown, bool replaces);
   void changed(u32 at, u32 size, const void* data);
   void complete(u32 number, u32 round);

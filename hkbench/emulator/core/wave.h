@@ -56,10 +56,13 @@ struct Run {
 // High words of addresses that are not of global memory: no user address of the host has them.
 inline constexpr u32 SHARED_APERTURE = 0x00010000, PRIVATE_APERTURE = 0x00020000;
 
-// Late delivery: bytes on their way to LDS.
+// Late delivery: what is on its way to LDS.
 struct Piece {
   u32 at, size;
-  u8 data[16];
+  u8 data[16];  // bytes that are written, or the values of an atomic operation
+  // What an atomic operation makes of the place; what was there comes to `old`. Null: the bytes are written.
+  void (*change)(u8* place, const u8* data, u8* old) = nullptr;
+  u32 lane = 0;
 };
 
 enum WaveState : u32 { RUNNING, AT_BARRIER, ENDED };

@@ -28,6 +28,7 @@ s_waitcnt lgkmcnt(0)
 """
 FIRST = "ds_write_b32 v1, v3\ns_waitcnt lgkmcnt(0)\ns_barrier\n"  # all words are 5
 WRITE = "ds_write_b32 v1, v0\n"
+ADD = "ds_add_u32 v1, v0\n"
 WAIT = "s_waitcnt lgkmcnt(0)\n"
 BARRIER = "s_barrier\n"
 END = WAIT + "global_store_dword v1, v4, s[4:5]\n"
@@ -65,6 +66,14 @@ def _is_early(values: list[int]) -> bool:
         (FIRST + WRITE + OWN + END, list(range(128)), set()),
         (FIRST + WRITE + "ds_write_b32 v1, v3\n" + OWN + END, [5] * 128, set()),
         (FIRST + WRITE + "ds_add_u32 v1, v3\n" + OWN + END, [n + 5 for n in range(128)], set()),
+        # An atomic operation changes LDS when a wait proves it, and returns what was there then.
+        (FIRST + ADD + WAIT + BARRIER + OTHER + END, [n + 5 for n in NEIGHBOURS], set()),
+        (FIRST + ADD + BARRIER + OTHER + END, None, {"race"}),
+        (FIRST + ADD + "ds_add_rtn_u32 v4, v1, v3\n" + END, [n + 5 for n in range(128)], set()),
+        (FIRST + WRITE + "ds_add_rtn_u32 v4, v1, v3\n" + END, list(range(128)), set()),
+        (FIRST + "ds_cmpst_rtn_b32 v4, v1, v3, v0\n" + END, [5] * 128, set()),
+        (FIRST + "ds_cmpst_b32 v1, v3, v0\n" + OWN + END, list(range(128)), set()),
+        (FIRST + ADD + "ds_write_b32 v1, v3\n" + OWN + END, [5] * 128, set()),
         # vmcnt says nothing of LDS.
         (FIRST + WRITE + "s_waitcnt vmcnt(0)\n" + BARRIER + OTHER + END, None, {"race"}),
     ],
