@@ -31,7 +31,7 @@ class EvaluationSettings(Record):
 
     timing_runs: Annotated[int | None, Field(ge=1), Flag("N")] = None
     """timed runs of each side, interleaved; up to three times as many while it is not settled which is faster
-    (default: on a GPU 20 to 300, until the interval is narrow; 30 to 90 on a CPU)"""
+    (default: on a GPU 10 to 300, until the interval is narrow; 30 to 90 on a CPU)"""
 
     baseline: Annotated[str, Flag("NAMES")] = "eager"
     """time also these baselines: eager (always; it decides), compile (torch.compile, warm), best (the problem's class
