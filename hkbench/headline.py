@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from hkbench.device_kinds import model_of
 from hkbench.records import SETTLED, TIMED, BackendName, CardsChecked, Outcome, Ownership, RuleSet, RunConfig, RunFacts
@@ -49,13 +50,8 @@ def title_parts(config: RunConfig, facts: RunFacts | None = None) -> tuple[str, 
         _problems(config, facts),
         f"{config.samples}x{config.attempts}",
         f"track {config.evaluation.track.value}",
-        *rules_part(config.evaluation.rules),
+        *(() if config.evaluation.rules is RuleSet.HKBENCH else ("KernelBench's rules",)),
     )
-
-
-def rules_part(rules: RuleSet) -> tuple[str, ...]:
-    """Return what a title says of the rules: nothing of hkbench's own."""
-    return () if rules is RuleSet.HKBENCH else ("KernelBench's rules",)
 
 
 def is_timed(config: RunConfig) -> bool:
@@ -153,9 +149,10 @@ def own_kernels(faster: Sequence[tuple[Ownership | None, BackendName | None]], a
             if unknown == len(faster)
             else f"Of these with own kernels: {own} of {len(faster)}{noted}."
         )
-    others = _languages(language for _, language in faster if language is not None and language != asked)
+    others = Counter(language for _, language in faster if language is not None and language != asked)
     if others:
-        parts.append(f"Not written in {backend_title(asked)} as asked: {others}.")
+        counts = ", ".join(f"{count} in {backend_title(language)}" for language, count in others.items())
+        parts.append(f"Not written in {backend_title(asked)} as asked: {counts}.")
     return " ".join(parts) or None
 
 
@@ -186,10 +183,3 @@ def card_lines(found: CardsChecked) -> list[str]:
         )
     spread = f"the cards differ by {100 * found.spread:.1f} %"
     return [f"{spread}: {found.problem} takes {kernel_time(times[fast])} to {kernel_time(times[slow])}", *lines]
-
-
-def _languages(found: Iterable[BackendName]) -> str:
-    counts: dict[BackendName, int] = {}
-    for language in found:
-        counts[language] = counts.get(language, 0) + 1
-    return ", ".join(f"{count} in {backend_title(language)}" for language, count in counts.items())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -14,6 +15,11 @@ def shipped_folder(name: str) -> Path:
     The wheel holds plain files, which compilers and candidates read by their paths; hkbench does not run from a zip.
     """
     return _DATA / name if _DATA.is_dir() else _PACKAGE.parent / name
+
+
+def cache_folder() -> Path:
+    """Return ~/.cache/hkbench, or the folder below $XDG_CACHE_HOME."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").resolve() / "hkbench"
 
 
 def batch_command() -> str:

@@ -19,6 +19,7 @@ from hkbench.records import Interval
 Floats = NDArray[np.float64]
 
 RESAMPLES = 2000
+CONFIDENCE = 0.95
 _NORMAL_975 = 1.959963984540054  # the 97.5 % quantile of the standard normal distribution
 _CHUNK = 2_000_000  # numbers resampled at a time, to bound the memory (16 MB of indices)
 
@@ -98,47 +99,38 @@ def bootstrap_interval(
     return _percentiles(statistic(data), estimates, confidence)
 
 
-def expanded_confidence(n: int, confidence: float = 0.95) -> float:
+def expanded_confidence(n: int) -> float:
     """Return the confidence to ask `bootstrap_interval` for, so that the interval of a mean of n values is wide enough.
 
     A percentile interval of few values is too narrow: it takes their spread as known. The expanded one takes the
-    quantiles at Phi(-sqrt(n / (n - 1)) t) in place of (1 - confidence) / 2, with t of n - 1 degrees of freedom
+    quantiles at Phi(-sqrt(n / (n - 1)) t) in place of (1 - CONFIDENCE) / 2, with t of n - 1 degrees of freedom
     (Hesterberg, "What Teachers Should Know About the Bootstrap" (2015), section 4.3); t by the expansion of Abramowitz
     and Stegun, 26.7.5, which is 0.1 % off at n = 6. Three values are the least.
     """
-    _check_confidence(confidence)
     if n < 3:
         raise ValueError(f"an expanded interval needs at least three values, not {n}")
     normal = NormalDist()
-    z, free = normal.inv_cdf((1.0 + confidence) / 2.0), n - 1
+    z, free = normal.inv_cdf((1.0 + CONFIDENCE) / 2.0), n - 1
     t = z + (z**3 + z) / (4 * free) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * free**2)
     t += (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * free**3)
     return 1.0 - 2.0 * normal.cdf(-math.sqrt(n / free) * t)
 
 
-def median_interval(samples: Sequence[float], *, confidence: float = 0.95) -> Interval:
+def median_interval(samples: Sequence[float]) -> Interval:
     """Return the median with a distribution-free interval between two order statistics.
 
     The j-th smallest and the j-th largest of n independent samples enclose the true median with probability
     1 - 2 P(Binomial(n, 1/2) < j), whatever the distribution (David and Nagaraja, "Order Statistics", 7.1).
-    j is the largest for which that is at least `confidence`. Below six samples (at 95 %) there is none: the
+    j is the largest for which that is at least 95 %. Below six samples there is none: the
     interval is then min to max, and holds the median less often than asked.
     """
-    _check_confidence(confidence)
     data = np.sort(_checked(samples, "median"))
     n = int(data.size)
-    j = max(1, _outer_rank(n, (1.0 - confidence) / 2.0))
+    j = max(1, _outer_rank(n, (1.0 - CONFIDENCE) / 2.0))
     return Interval(value=float(np.median(data)), low=float(data[j - 1]), high=float(data[n - j]))
 
 
-def ratio_of_medians(
-    baseline: Sequence[float],
-    candidate: Sequence[float],
-    *,
-    confidence: float = 0.95,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-) -> Interval:
+def ratio_of_medians(baseline: Sequence[float], candidate: Sequence[float], *, resamples: int = RESAMPLES) -> Interval:
     """Return median(baseline) / median(candidate) of positive times, with a percentile bootstrap interval.
 
     Samples of equal number are taken as pairs measured in turn, and resampled as pairs: a drift of the clock
@@ -148,13 +140,13 @@ def ratio_of_medians(
     if above.min() <= 0.0 or below.min() <= 0.0:
         raise ValueError("a ratio of medians needs positive times")
     paired = above.size == below.size
-    top = _resampled(above.size, resamples, seed)
-    bottom = _resampled(below.size, resamples, seed if paired else seed + 1)
+    top = _resampled(above.size, resamples, 0)
+    bottom = _resampled(below.size, resamples, 0 if paired else 1)
     # Blocks of the two sides differ in length when their samples do; joining the medians first aligns them.
     numerators = np.concatenate([np.median(above[rows], axis=1) for rows in top])
     denominators = np.concatenate([np.median(below[rows], axis=1) for rows in bottom])
     value = float(np.median(above) / np.median(below))
-    return _percentiles(value, numerators / denominators, confidence)
+    return _percentiles(value, numerators / denominators, CONFIDENCE)
 
 
 def fast_p(speedups_of_correct: Sequence[float], total: int, p: float) -> float:

@@ -330,7 +330,7 @@ class Variator:
             found = self._try(asked, seed, strength, planted, None)
             if found is not None:
                 return found
-        return self._draw_own(seed)
+        return self._answered(self.inputs(seed))
 
     def plain(self, seed: int) -> Drawn:
         """Draw the problem's own inputs as they are."""
@@ -356,9 +356,6 @@ class Variator:
     def _accepts(self, native: Leaves, precise: Leaves) -> bool:
         return admissible(native, precise, self._own, self._changed) is not None
 
-    def _draw_own(self, seed: int) -> Drawn:
-        return self._answered(self.inputs(seed))
-
     def _answered(self, inputs: list[Any]) -> Drawn:
         native = self._reference.native(inputs)
         return Drawn(inputs, native, self._reference.precise(inputs, native), OWN, {})
@@ -370,7 +367,8 @@ class Variator:
             if name != OWN:
                 inputs = vary(name, inputs, seed, strength, self._places)
             if integers is not None:
-                inputs = integer_inputs.skewed(integers, inputs, seed, self._lengths)
+                lengths = integer_inputs.lengths_of(self._reference.model.forward)
+                inputs = integer_inputs.skewed(integers, inputs, seed, lengths)
             if planted:
                 inputs = self._settle(seed).planted(inputs, seed)
             native = self._reference.native(inputs)
@@ -382,7 +380,3 @@ class Variator:
             return None
         called = name if name == OWN or strength == 1.0 else f"{name} (milder)"
         return Drawn(inputs, native, precise, called, tolerances, integers)
-
-    @property
-    def _lengths(self) -> frozenset[int]:
-        return integer_inputs.lengths_of(self._reference.model.forward)

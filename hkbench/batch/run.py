@@ -104,7 +104,7 @@ class Batch:
         for problem in problems:
             self._recorder.save_reference(problem)
         places = self._evaluator.places
-        self._stop.on_request = self._stopping
+        self._stop.on_request = lambda why: self._recorder.event(RunStopping(reason=_said(why)))
         self._recorder.event(RunStarted(resumed=resumed, host=platform.node(), devices=places))
         reason: str | None = "interrupted"
         try:
@@ -130,9 +130,6 @@ class Batch:
                 reason = f"{plural(len(self._outcome.errors), 'problem')} could not be finished"
             self._recorder.event(RunClosed(complete=reason is None, reason=reason))
         return self._outcome
-
-    def _stopping(self, reason: RunStopped) -> None:
-        self._recorder.event(RunStopping(reason=_said(reason)))
 
     async def _problem(self, problem: Problem) -> None:
         async with self._turns:

@@ -158,13 +158,10 @@ class Rule(Record):
     when: Condition
     why: Annotated[str, Field(min_length=1)]
 
-    def holds(self, at: Situation) -> bool:
-        return self.when.holds(at)
-
 
 def first(rules: Iterable[Rule], at: Situation) -> Rule | None:
     """Return the first rule that holds."""
-    return next((rule for rule in rules if rule.holds(at)), None)
+    return next((rule for rule in rules if rule.when.holds(at)), None)
 
 
 def _within(value: float | None, least: float | None, below: float | None) -> bool:

@@ -72,7 +72,7 @@ from hkbench.report.model import Report
 from hkbench.report.write import write_reports
 from hkbench.shipped import batch_command
 from hkbench.store.events import read_history
-from hkbench.store.find import holds_run
+from hkbench.store.find import holds_run, point_latest
 from hkbench.store.layout import RunPaths
 from hkbench.store.reader import RunFile, read_run_file
 from hkbench.store.recorder import Recorder
@@ -320,7 +320,8 @@ async def _run(
             facts = _facts(ours, plan, *prices)
             facts = facts.model_copy(update={"experience": memory.facts() if memory is not None else None})
             resumed = recorder.begin(config, facts, sources_of(options, plan.problems, categories))
-            place.keep_latest(options.results)
+            if place.root is not None:
+                point_latest(place.root, options.results)
             if place.is_new:
                 tell(new_run(options.results, place.why))
             stack.callback(lambda: written.append(write_reports(options.results)))

@@ -14,7 +14,7 @@ from pathlib import Path
 from hkbench.cli.models import model_name
 from hkbench.cli.run_config import Draft
 from hkbench.errors import ConfigurationError, InputMissing, UsageError
-from hkbench.store.find import RESULTS, holds_run, make_new_folder, point_latest, runs_below
+from hkbench.store.find import RESULTS, holds_run, make_new_folder, runs_below
 from hkbench.store.layout import RunPaths
 from hkbench.store.lock import is_free
 from hkbench.store.progress import describe_folder, is_complete
@@ -46,10 +46,6 @@ class Place:
             return make_new_folder(self.folder)
         except OSError as error:
             raise cannot_make(self.folder, error) from None
-
-    def keep_latest(self, run: Path) -> None:
-        if self.root is not None:
-            point_latest(self.root, run)
 
 
 def describe_place(place: Place, draft: Draft) -> str:

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from hkbench.errors import ToolchainUnavailable
+from hkbench.shipped import cache_folder
 
 CORE = Path(__file__).parent / "core"
 #: No contraction: a multiplication and an addition are two roundings. Bits are read as the type at hand.
@@ -32,27 +33,22 @@ BUILD_SECONDS = 600.0
 _CPU = re.compile(r"^(?:flags|Features|model name)\s*:.*$", re.M)
 
 
-def default_root() -> Path:
-    """Return ~/.cache/hkbench/emulator, or the folder below $XDG_CACHE_HOME."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").resolve() / "hkbench" / "emulator"
-
-
 @functools.cache
-def core(root: Path | None = None) -> ctypes.CDLL:
+def core() -> ctypes.CDLL:
     """Return the executor, built if it is not there yet (some 20 s).
 
     Raises ToolchainUnavailable when there is no C++ compiler, or it refuses the sources.
     """
-    return ctypes.CDLL(str(library(root)))
+    return ctypes.CDLL(str(library()))
 
 
-def library(root: Path | None = None) -> Path:
+def library() -> Path:
     """Return the shared library's path; build it first if need be. Raises ToolchainUnavailable."""
     compiler = shutil.which(os.environ.get("CXX", "g++"))
     if compiler is None:
         raise ToolchainUnavailable("the emulated device is built by g++ 12 or newer, and there is none: install g++")
     sources = sorted(CORE.glob("*.cpp"))
-    folder = (root or default_root()) / _digest(compiler, [*sources, *sorted(CORE.glob("*.h"))])
+    folder = cache_folder() / "emulator" / _digest(compiler, [*sources, *sorted(CORE.glob("*.h"))])
     built = folder / "core.so"
     if built.is_file():
         return built

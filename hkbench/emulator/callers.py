@@ -12,21 +12,18 @@ SYMBOLIZER = "llvm-symbolizer"
 SECONDS = 60.0
 
 
-def callers(
-    code_object: bytes, addresses: Collection[int], symbolizer: Path, prefix: Sequence[str] = ()
-) -> Mapping[int, tuple[str, ...]]:
+def callers(code_object: bytes, addresses: Collection[int], symbolizer: Path) -> Mapping[int, tuple[str, ...]]:
     """Return for each address the lines that led to it, "FILE:LINE", the kernel's own last.
 
     The line of the instruction itself is not among them, nor are those in between that lie in other files than the
-    kernel's. What the symbolizer does not know, or does not say in time, is left out. `prefix`: words before its
-    command, of a cage.
+    kernel's. What the symbolizer does not know, or does not say in time, is left out.
     """
     if not addresses or not symbolizer.is_file():
         return {}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "code_object"
         file.write_bytes(code_object)
-        command = [*prefix, str(symbolizer), f"--obj={file}", "--inlines", "--output-style=JSON"]
+        command = [str(symbolizer), f"--obj={file}", "--inlines", "--output-style=JSON"]
         asked = "".join(f"{address:#x}\n" for address in addresses)
         try:
             done = subprocess.run(

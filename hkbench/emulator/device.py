@@ -174,7 +174,6 @@ class Device(Generic[Loaded]):
         return Report(
             kernels=self._kernels,
             launch_count=self._count,
-            instructions=self._instructions,
             faults=self._faults,
             fault_count=self._fault_count,
             refusals=self._refusals,

@@ -11,8 +11,8 @@ MACHINE = 224  #: EM_AMDGPU
 ARCHS = {0x4C: "gfx942", 0x4F: "gfx950"}  #: e_flags, the low byte
 _COUNT_LIMIT = 1 << 20
 MAX_HEADERS = 64  #: of segments; of sections. A compiler makes 8 and 20
-_PT_LOAD, _PT_DYNAMIC, _PT_NOTE = 1, 2, 4
-_SHT_SYMTAB, _SHT_RELA, _SHT_DYNSYM, _SHF_ALLOC, _SHF_EXECINSTR = 2, 4, 11, 2, 4
+_PT_LOAD, _PT_NOTE = 1, 4
+_SHT_SYMTAB, _SHT_RELA, _SHT_DYNSYM, _SHF_ALLOC = 2, 4, 11, 2
 _R_ABS64, _R_RELATIVE64 = 3, 13
 _NOTE_METADATA = 32
 

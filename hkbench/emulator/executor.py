@@ -269,7 +269,6 @@ class _Run:
             detail=self._detail(record),
             workgroup=(record.workgroup[0], record.workgroup[1], record.workgroup[2]),
             wave=record.wave,
-            lane=None if record.lane == _NOWHERE else record.lane,
             count=record.count,
         )
 

@@ -49,7 +49,6 @@ class Fault:
     detail: str
     workgroup: tuple[int, int, int]
     wave: int
-    lane: int | None
     count: int  #: how often it was seen
     also: tuple[str, ...] = ()  #: lines of further causes
     passed: str = ""  #: "FILE:LINE" of the wait in the source that the compiler moved the use above

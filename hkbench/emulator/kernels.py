@@ -41,8 +41,6 @@ class Kernel:
     lds_bytes: int  #: static
     scratch_bytes: int  #: of a lane
     vgprs: int
-    agprs: int
-    sgprs: int
     max_workgroup_size: int
     arguments: tuple[Argument, ...]
     mode: int  #: MODE at the start: rounding in bits 0 to 3, denormals in 4 to 7, DX10_CLAMP, IEEE
@@ -83,8 +81,6 @@ def _kernel(code_object: CodeObject, fields: dict[Value, Value]) -> Kernel:
         lds_bytes=lds,
         scratch_bytes=scratch + (_DYNAMIC_STACK if dynamic else 0),
         vgprs=numbers.get(".vgpr_count", 0),
-        agprs=numbers.get(".agpr_count", 0),
-        sgprs=numbers.get(".sgpr_count", 0),
         max_workgroup_size=numbers.get(".max_flat_workgroup_size", 1024),
         arguments=_arguments(fields.get(".args"), kernarg_size),
         mode=rsrc1 >> 12 & _ROUND_AND_DENORMALS | (rsrc1 >> 21 & 1) * _DX10_CLAMP | (rsrc1 >> 23 & 1) * _IEEE,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -53,8 +52,8 @@ def tool(name: str) -> Path:
     return Path(named)
 
 
-def disassemble(code_object: bytes, objdump: Path | None = None, prefix: Sequence[str] = ()) -> list[Line]:
-    """Return the instructions of a code object. `prefix`: words before the command, of a cage.
+def disassemble(code_object: bytes, objdump: Path | None = None) -> list[Line]:
+    """Return the instructions of a code object.
 
     Raises:
         BadCodeObject: objdump refuses it, takes too long or prints too much.
@@ -64,7 +63,7 @@ def disassemble(code_object: bytes, objdump: Path | None = None, prefix: Sequenc
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "code_object"
         file.write_bytes(code_object)
-        command = [*prefix, str(program), "-d", "-z", "-l", str(file)]
+        command = [str(program), "-d", "-z", "-l", str(file)]
         with (Path(folder) / "listing").open("w+b") as printed:
             limited = ["/bin/sh", "-c", f'ulimit -c 0; ulimit -f {LISTING_LIMIT >> 9}; exec "$@"', "sh", *command]
             try:

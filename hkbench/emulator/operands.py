@@ -7,7 +7,6 @@ import struct
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 
-VGPRS = 512  #: v0..v255, then a0..a255
 SGPRS = 128
 VCC, M0, EXEC = 106, 124, 126
 SHARED_BASE = 0x00010000 << 32  #: the executor's places.h has the same

@@ -62,8 +62,8 @@ class Program:
         self._require_own()
 
     @classmethod
-    def load(cls, code_object: bytes, *, objdump: Path | None = None, prefix: Sequence[str] = ()) -> Program:
-        """Decode a code object (ELF). `prefix`: words before objdump's command, of a cage for it.
+    def load(cls, code_object: bytes, *, objdump: Path | None = None) -> Program:
+        """Decode a code object (ELF).
 
         Raises:
             BadCodeObject: it is damaged, or for another architecture.
@@ -71,8 +71,8 @@ class Program:
         """
         parts = elf.read(code_object)
         program = objdump or tool(OBJDUMP)
-        code = encode(disassemble(code_object, program, prefix), parts.arch)
-        return cls(parts, code, lambda asked: callers(code_object, asked, program.with_name(SYMBOLIZER), prefix))
+        code = encode(disassemble(code_object, program), parts.arch)
+        return cls(parts, code, lambda asked: callers(code_object, asked, program.with_name(SYMBOLIZER)))
 
     @cached_property
     def source_waits(self) -> Sequence[int]:

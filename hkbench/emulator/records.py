@@ -45,12 +45,3 @@ class OutcomeRecord(ctypes.Structure):
         ("instructions", c_uint64), ("faults", c_uint64), ("restless", c_uint64), ("refused", c_uint32),
         ("refused_at", c_uint32), ("detail", c_uint64),
     ]  # fmt: skip
-
-
-class StepRecord(ctypes.Structure):
-    """One wave's registers and LDS."""
-
-    _fields_ = [
-        ("sgpr", c_uint64), ("vgpr", c_uint64), ("agpr", c_uint64), ("lds", c_uint64), ("lds_size", c_uint32),
-        ("scc", c_uint32), ("mode", c_uint32), ("spare", c_uint32),
-    ]  # fmt: skip

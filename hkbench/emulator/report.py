@@ -78,7 +78,6 @@ class Report:
 
     kernels: dict[str, int]  #: that were launched, by mangled names -> instructions of their waves
     launch_count: int
-    instructions: int
     faults: list[Told]
     fault_count: int
     refusals: list[Told]

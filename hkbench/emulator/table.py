@@ -8,8 +8,6 @@ from functools import cache
 
 from hkbench.emulator.build import core
 
-ARCHITECTURES = ("gfx942", "gfx950")
-
 
 @dataclass(frozen=True)
 class Row:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hkbench.device_kinds import DeviceModel
-from hkbench.emulator.build import default_root, library
+from hkbench.emulator.build import library
 from hkbench.evaluation import frames
 from hkbench.evaluation.job import Emulation
 from hkbench.records import Isolation
 from hkbench.sandbox.client import ForkServer
+from hkbench.shipped import cache_folder
 from hkbench.toolchain.emulated import EmulatedRuntime, find_objdump, find_runtime
 
 
@@ -51,7 +52,7 @@ class EmulatedParts:
                 folder=str(folder),
                 readable=[*self.readable(), str(self.objdump.parent)],
                 objdump=str(self.objdump),
-                cache=str(default_root().parents[1]),
+                cache=str(cache_folder().parent),
                 layers=list(isolation.layers),
             )
             frames.send(ours, job)

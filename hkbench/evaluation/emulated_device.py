@@ -44,7 +44,6 @@ class EmulatedDevice:
     def __init__(self, control: socket.socket, emulation: Emulation) -> None:
         self._control = control
         self._emulation = emulation
-        self._heap: int | None = None
         self._files: dict[int, tuple[int, int]] = {}  # address -> descriptor, size
 
     @contextmanager

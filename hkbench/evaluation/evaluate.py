@@ -42,7 +42,7 @@ from hkbench.profile.kernel_owner import owner_of_kernel
 from hkbench.profile.names import BuildFolder
 from hkbench.profile.ownership import MAX_UNEXPLAINED, owner_of_operator
 from hkbench.protocol import messages
-from hkbench.reading import Reading, SourceLines, placed, read_apart
+from hkbench.reading import SourceLines, placed, read_apart
 from hkbench.records import (
     REFUSALS,
     Conditions,
@@ -215,7 +215,7 @@ class CandidateEvaluation:
 
     def _load(self) -> None:
         with self._timed(Stage.PARSE):
-            read = self._read()
+            read = read_apart(self._source, self._job.backend, self._job.settings.track)
             require_python(self._source, read)
             self._findings, self._lines = read.findings, read.lines
         with self._timed(Stage.LOAD):
@@ -256,10 +256,6 @@ class CandidateEvaluation:
         if self._job.build_only == "launch":
             with self._timed(Stage.RUN):
                 self.launched = launched(self._link, self._job, lambda: self._enter(Stage.BUILD))
-
-    def _read(self) -> Reading:
-        """Read the source statically: return advice, and at the end a reason to refuse what has no honest use."""
-        return read_apart(self._source, self._job.backend, self._job.settings.track)
 
     def _name_kernels(self) -> None:
         session = self._session

@@ -193,7 +193,8 @@ class RunnerLink:
                 limit.put_off(self._build_away(limit.deadline, away))
             deadline = limit.deadline if limit.building or self.ends is None else min(limit.deadline, self.ends)
             try:
-                answer = self._receive(deadline)
+                with self._of_runner():
+                    answer = wire.receive(self._channel, deadline)
             except TimeoutError as error:
                 raise RunnerTimeout(limit.building) from error
             if (build_seconds and self._of_builds(answer, limit, on_build)) or gate.told(answer):
@@ -264,10 +265,6 @@ class RunnerLink:
             except (TimeoutError, RuntimeError, ValueError) as error:
                 raise ProtocolError(f"memory that the runner told of cannot be mapped: {error}") from error
             wire.send(self._channel, {"op": "mapped"})
-
-    def _receive(self, deadline: float) -> wire.Message:
-        with self._of_runner():
-            return wire.receive(self._channel, deadline)
 
     @contextlib.contextmanager
     def _of_runner(self) -> Iterator[None]:

@@ -20,7 +20,6 @@ class RunnerEnd:
     survivors: int
     peak_bytes: int
     output: str
-    output_bytes: int
 
 
 def parse(report: Mapping[str, Any]) -> RunnerEnd:
@@ -37,7 +36,6 @@ def parse(report: Mapping[str, Any]) -> RunnerEnd:
         survivors=report["survivors"],
         peak_bytes=report["peak_bytes"],
         output=report["output"],
-        output_bytes=report["output_bytes"],
     )
 
 

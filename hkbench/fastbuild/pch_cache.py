@@ -29,6 +29,7 @@ from hkbench.errors import ToolchainUnavailable
 from hkbench.fastbuild.inside import gxx as use
 from hkbench.fastbuild.inside.patch_torch import PCH_REQUESTS, PCHS
 from hkbench.rocm import include_folders
+from hkbench.shipped import cache_folder
 from hkbench.toolchain.hip import TorchFiles, find_torch
 from hkbench.toolchain.process import run_tool
 
@@ -183,7 +184,7 @@ def _interfaces(headers: Sequence[str]) -> list[str]:
 
 def default_root() -> Path:
     """Return ~/.cache/hkbench/pchs, or the folder below $XDG_CACHE_HOME."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").resolve() / "hkbench" / "pchs"
+    return cache_folder() / "pchs"
 
 
 def forget_unused(stores: Path) -> None:

@@ -5,6 +5,8 @@ The names are those of Monte Carlo graph search over kernels; a further move is 
 
 from __future__ import annotations
 
+from functools import partial
+
 from hkbench.moves import arithmetic, launch_values, loads, loops
 from hkbench.moves.base import MoveKind, Rule, Site, without_overlaps
 
@@ -32,7 +34,7 @@ KINDS = (
             hip="Fetch the next tile into registers or a second LDS buffer before the barrier, and store it after.",
             hipkittens="Load the next tile into a second shared tile before the products of the present one begin.",
         ),
-        _any_of(launch_values.stages, loops.unrolled),
+        _any_of(partial(launch_values.of_move, "enable_async_pipeline"), loops.unrolled),
     ),
     MoveKind(
         "vectorize_global_loads",
@@ -77,7 +79,7 @@ KINDS = (
             hip="Change the sizes of tiles and of workgroups (multiples of 64), and the results of each thread.",
             hipkittens="Change the sizes of shared and register tiles, and the number of warps.",
         ),
-        launch_values.block_sizes,
+        partial(launch_values.of_move, "change_block_sizes"),
     ),
     MoveKind(
         "cache_policy_cg",
@@ -109,7 +111,7 @@ KINDS = (
             cuda="Number thread blocks in groups of rows, so that those that run together share tiles in L2.",
             hip="Number workgroups so that those on the same XCD (each eighth) share tiles in its L2 cache.",
         ),
-        _any_of(launch_values.groups, loops.order, loops.threads),
+        _any_of(partial(launch_values.of_move, "grouped_gemm_colmajor"), loops.order, loops.threads),
     ),
     MoveKind(
         "softmax_math_fusion",

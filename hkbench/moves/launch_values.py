@@ -31,19 +31,9 @@ def sizes_of(value: int) -> list[str]:
     return [str(size) for size in sorted(found) if size > 0]
 
 
-def block_sizes(source: str, backend: str) -> list[Site]:
-    """Find sizes of blocks and numbers of warps."""
-    return [site for site in _all(source, backend) if site.move == "change_block_sizes"]
-
-
-def stages(source: str, backend: str) -> list[Site]:
-    """Find numbers of stages of a software pipeline."""
-    return [site for site in _all(source, backend) if site.move == "enable_async_pipeline"]
-
-
-def groups(source: str, backend: str) -> list[Site]:
-    """Find how many rows of blocks a product works on before it goes on to the next columns."""
-    return [site for site in _all(source, backend) if site.move == "grouped_gemm_colmajor"]
+def of_move(move: str, source: str, backend: str) -> list[Site]:
+    """Find the values that a move changes: of blocks and warps, of a pipeline's stages, of rows of blocks in turn."""
+    return [site for site in _all(source, backend) if site.move == move]
 
 
 def _all(source: str, backend: str) -> list[Site]:

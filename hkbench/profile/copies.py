@@ -45,13 +45,10 @@ _KEPT = frozenset(
 )
 
 
-def copied_kernels(texts: Iterable[str]) -> dict[str, str]:
-    """Return the kernels in these texts of a candidate that installed packages have -> the installed file of each."""
-    return _matched(own_runs(texts))
-
-
 def copied_kernels_apart(source: str, folder: str) -> dict[str, str]:
-    """Return the same of a candidate's file and what lies in its folder, looked through in a process of its own.
+    """Return the kernels of a candidate that installed packages have -> the installed file of each.
+
+    Its file and what lies in its folder are looked through in a process of its own.
 
     Raises:
         NotFinished: that takes more than `SECONDS` or `MEMORY`.

@@ -269,15 +269,9 @@ class _Files:
     def _keep(self, path: Path, name: str, text: str) -> None:
         self.templates[name] = text
         for other in check_template(path, text):
-            for named in self._cards() if other == CARD and not self._has(CARD) else (other,):
+            each = other == CARD and not (self._folder / CARD).exists()
+            for named in [backend.card for backend in shipped_backends()] if each else [other]:
                 self.add_template(str(path), named)
-
-    @staticmethod
-    def _cards() -> list[str]:
-        return [backend.card for backend in shipped_backends()]
-
-    def _has(self, name: str) -> bool:
-        return (self._folder / name).exists()
 
     def _text(self, named_by: str, name: str) -> tuple[Path, str]:
         path = self._folder / name

@@ -40,7 +40,6 @@ from hkbench.records.events import (
     Decided as Decided,
     DevicePlace as DevicePlace,
     EvaluationFailed as EvaluationFailed,
-    Event as Event,
     ExperienceRecalled as ExperienceRecalled,
     GenerationFailed as GenerationFailed,
     GenerationStarted as GenerationStarted,
@@ -71,8 +70,6 @@ from hkbench.records.failures import (
     BEYOND_KERNELBENCH as BEYOND_KERNELBENCH,
     DEMANDS as DEMANDS,
     REFUSALS as REFUSALS,
-    SELF_EXPLAINED as SELF_EXPLAINED,
-    Demand as Demand,
     FailureKind as FailureKind,
 )
 from hkbench.records.generation import (
@@ -101,7 +98,6 @@ from hkbench.records.outcome import (
     best_of as best_of,
     outcome_of as outcome_of,
     problem_outcome as problem_outcome,
-    score_of as score_of,
     speedup_of as speedup_of,
 )
 from hkbench.records.problem import (

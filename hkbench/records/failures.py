@@ -50,26 +50,6 @@ class FailureKind(StrEnum):
 #: What ends as `Status.REFUSED`: the answers were right.
 REFUSALS = frozenset({FailureKind.SUSPECT, FailureKind.IMPOSSIBLE, FailureKind.NOT_OWN})
 
-#: Kinds that break no rule: what a compiler, an exception, a signal, the values or the emulated device say is the
-#: reason, and what to change depends on that.
-SELF_EXPLAINED = frozenset(
-    {
-        FailureKind.NO_CODE,
-        FailureKind.SYNTAX_ERROR,
-        FailureKind.BUILD_ERROR,
-        FailureKind.LOAD_ERROR,
-        FailureKind.RUNTIME_ERROR,
-        FailureKind.CRASH,
-        FailureKind.NOT_FINITE,
-        FailureKind.WRONG_VALUES,
-        FailureKind.RACE,
-        FailureKind.OUT_OF_BOUNDS,
-        FailureKind.SHAPES,
-        FailureKind.UNSUPPORTED,
-        FailureKind.SLOW,
-    }
-)
-
 SAME = "the same"
 
 

@@ -100,12 +100,8 @@ def _faster(problems: Iterable[ProblemView]) -> list[SampleView]:
     return [best for best in _best_samples(problem.samples for problem in problems) if best.outcome is Outcome.FASTER]
 
 
-def summarise(run: RunView) -> Summary:
-    """Return the short report, a row a problem."""
-    return summary_of(detail(run))
-
-
 def summary_of(report: Report) -> Summary:
+    """Return the short report, a row a problem."""
     return Summary(
         complete=report.complete,
         incomplete_because=report.incomplete_because,

@@ -107,13 +107,6 @@ def estimate(found: Estimate | Interval | None) -> str:
     return UNKNOWN if found is None else speedup_interval(found.value, found.low, found.high)
 
 
-def interval(found: Estimate | None) -> str:
-    """Return the interval alone: ", 95 %: 0.97 to 2.48"; nothing where there is none."""
-    if found is None or found.low is None or found.high is None:
-        return ""
-    return f", 95 %: {speedup(found.low)[:-1]} to {speedup(found.high)[:-1]}"
-
-
 def count(found: TokenCount) -> str:
     """Return the tokens; a plus where some replies did not give theirs."""
     if found.total is None:

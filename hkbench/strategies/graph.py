@@ -139,7 +139,8 @@ class _Search:
         self.searcher = GraphSearch(self._space, outcome, features=features, seed=options.seed, constants=constants)
         self.attempt = 1  #: the last that was begun
         self._requests: dict[int, Request] = {}  # by attempt, those in flight
-        lab.decide(1, "space", f"{self._space.size:,} states by rule", ", ".join(sorted(self._names())))
+        names = sorted({move.name for move in self._space.moves(self._space.start)})
+        lab.decide(1, "space", f"{self._space.size:,} states by rule", ", ".join(names))
 
     @property
     def left(self) -> int:
@@ -206,9 +207,6 @@ class _Search:
             self._samples[key] = sample
         self._space.waits_for(key, bottleneck_of(sample.verdict))
         self.searcher.tell(request, outcome_of(key, sample.verdict))
-
-    def _names(self) -> set[str]:
-        return {move.name for move in self._space.moves(self._space.start)}
 
     def end(self) -> str:
         """Say why the search ends."""

@@ -7,7 +7,6 @@ read them and not write. They are the harness's own: no candidate has a part in 
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hkbench.errors import ToolchainUnavailable
+from hkbench.shipped import cache_folder
 from hkbench.toolchain.code_object import NotInspected, Tools
 from hkbench.toolchain.hip import HipToolchain, TorchFiles, find_hip, find_torch
 from hkbench.toolchain.programs import find_cxx
@@ -60,8 +60,7 @@ def find_runtime() -> EmulatedRuntime:
         ToolchainUnavailable: there is no compiler, no HIP, no PyTorch, or they do not build this.
     """
     toolchain, torch, cxx = find_hip(), find_torch(), find_cxx()
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").resolve()
-    folder = cache / "hkbench" / "emulated" / _key(toolchain, torch, cxx)
+    folder = cache_folder() / "emulated" / _key(toolchain, torch, cxx)
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
         made = Path(tempfile.mkdtemp(prefix="building-", dir=folder.parent))

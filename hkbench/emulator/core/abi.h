@@ -107,7 +107,7 @@ enum Refusal : u32 {
 // Of MODE. With IEEE, a minimum or maximum of a signalling NaN is that NaN, quiet; with DX10_CLAMP, NaN is clamped to 0.
 inline constexpr u32 MODE_DX10_CLAMP = 1 << 8, MODE_IEEE = 1 << 9;
 
-// One wave as hkbench/emulator/step.py has it.
+// One wave as tests/support/emulator_step.py has it.
 struct StepRecord {
   u32* sgpr;
   u32* vgpr;

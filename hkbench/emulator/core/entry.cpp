@@ -49,16 +49,6 @@ const char* hkbench_emulator_table() {
   return text.c_str();
 }
 
-// The sizes of the records, so that Python can see that it has the same.
-void hkbench_emulator_sizes(u32* sizes) {
-  sizes[0] = sizeof(Instruction);
-  sizes[1] = sizeof(LaunchRecord);
-  sizes[2] = sizeof(FaultRecord);
-  sizes[3] = sizeof(OutcomeRecord);
-  sizes[4] = sizeof(Range);
-  sizes[5] = sizeof(StepRecord);
-}
-
 // Fill in the handlers of `length` instructions; one more follows them, on which a run off the end stops.
 // Returns the first that is out of bounds, or `length`.
 u32 hkbench_emulator_link(Instruction* code, u32 length) {

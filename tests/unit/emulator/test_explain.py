@@ -81,7 +81,7 @@ def test_one_wait_is_enough_for_all(waits: list[str], all_of_them: str) -> None:
 @pytest.mark.parametrize("kind", ["wait", "race", "out_of_bounds", "uninitialized"])
 def test_each_kind_names_kernel_line_and_cause(kind: str) -> None:
     use, cause = Place("ds_read_b32 v1, v2", "a.hip:7", 64), Place("ds_write_b32 v2, v1", "a.hip:5", 32)
-    fault = Fault(kind, "k", use, cause if kind in ("wait", "race") else None, "vmcnt(0)", "v1", (0, 0, 0), 0, None, 2)
+    fault = Fault(kind, "k", use, cause if kind in ("wait", "race") else None, "vmcnt(0)", "v1", (0, 0, 0), 0, 2)
     assert all(part in str(fault) for part in ("k:", "a.hip:7", "2 times"))
     assert ("a.hip:5" in str(fault)) is (fault.cause is not None)
 

@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 from support.compilers import hip_or_skip
 from support.emulated import assembled, run
-
-from hkbench.emulator.step import LANES, State, StepRefused, step
+from support.emulator_step import LANES, State, StepRefused, step
 
 pytestmark = pytest.mark.hipcc
 KEEP, CLAMP, IEEE = 0xF0, 0x100, 0x200

@@ -6,8 +6,7 @@ import struct
 
 import pytest
 from support.compilers import hip_or_skip
-
-from hkbench.emulator.step import LANES, State, StepRefused, step
+from support.emulator_step import LANES, State, StepRefused, step
 
 pytestmark = pytest.mark.hipcc
 

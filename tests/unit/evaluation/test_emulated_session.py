@@ -19,7 +19,6 @@ from hkbench.records import FailureKind, Stage
 CLEAN = Report(
     kernels={},
     launch_count=1,
-    instructions=9,
     faults=[],
     fault_count=0,
     refusals=[],

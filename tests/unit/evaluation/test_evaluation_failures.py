@@ -167,7 +167,7 @@ def test_an_answer_of_any_shape(answer: dict[str, Any]) -> None:
 def end(**fields: Any) -> RunnerEnd:
     whole: dict[str, Any] = {
         "reason": "ended", "signal": None, "exit_code": None, "commands": (), "survivors": 0, "peak_bytes": 0,
-        "output": "its last words", "output_bytes": 14,
+        "output": "its last words",
     }  # fmt: skip
     return RunnerEnd(**(whole | fields))
 

@@ -35,7 +35,7 @@ DATA = Path(__file__).resolve().parents[1] / "profile" / "data"
 FULL = ("namespaces", "landlock 7", "seccomp", "guard")
 H100 = DeviceFacts(kind=DeviceKind.CUDA, index=0, name="an H100", arch="sm_90")
 MI300 = DeviceFacts(kind=DeviceKind.ROCM, index=0, name="an MI300X", arch="gfx942")
-END = RunnerEnd("asked", None, None, (), 0, 0, "the candidate's words", 21)
+END = RunnerEnd("asked", None, None, (), 0, 0, "the candidate's words")
 Reply = dict[str, Any] | Exception
 
 
@@ -206,7 +206,7 @@ def test_each_way_to_fail_says_what_happened(tmp_path: Path) -> None:
 
     assert "NVreg_RestrictProfilingToAdminUsers=0" in fails(judged, refused)
     assert "did not end in time" in fails(judged, lambda _: RunnerTimeout(building=False))
-    assert "(memory)" in fails(judged, lambda _: RunnerExited(), RunnerEnd("memory", None, None, (), 0, 0, "", 0))
+    assert "(memory)" in fails(judged, lambda _: RunnerExited(), RunnerEnd("memory", None, None, (), 0, 0, ""))
     assert "not a frame" in fails(judged, lambda _: ProtocolError("bytes that are not a frame"))
     assert "wrong answer" in fails(judged, lambda _: {"ok": True, "returncode": "0", "output": ""})
     assert "no such file" in fails(judged, lambda _: {"ok": False, "message": "ncu: no such file"})
@@ -225,6 +225,6 @@ def test_a_damaged_file_is_named_without_its_folder(tmp_path: Path) -> None:
 
 
 def test_processes_that_cannot_be_killed_are_the_machines_failure(tmp_path: Path) -> None:
-    end = RunnerEnd("asked", None, None, (), 2, 0, "", 0)
+    end = RunnerEnd("asked", None, None, (), 2, 0, "")
     with pytest.raises(DeviceUnavailable, match="2 processes of ncu"):
         profiled(job(tmp_path), Link(lambda _: done(1), end), H100, Profiler.NCU)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from hkbench.profile import copies
-from hkbench.profile.copies import copied_kernels, kernels_in, runs, runs_of_files
+from hkbench.profile.copies import _matched, kernels_in, own_runs, runs, runs_of_files
 
 HEADERS = Path(torch.__file__).parent / "include" / "ATen" / "native" / "cuda"
 HONEST = sorted((Path(__file__).parents[2] / "honest").glob("*.py"))
@@ -56,6 +56,10 @@ def renamed(text: str, kernel: str, to: str) -> str:
     return text.replace("\n    x = ", "\n    # ours\n    x = ")
 
 
+def _copied(texts: list[str]) -> dict[str, str]:
+    return _matched(own_runs(texts))
+
+
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "norm.py"
@@ -66,25 +70,25 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_renamed_copy_is_found_with_the_file_that_it_comes_from(package: Path) -> None:
     copy = renamed(TRITON, "rms_norm_forward", "my_own_kernel")
-    assert copied_kernels([copy]) == {"my_own_kernel": str(package)}
-    assert copied_kernels(["nothing here", copy]) == {"my_own_kernel": str(package)}
+    assert _copied([copy]) == {"my_own_kernel": str(package)}
+    assert _copied(["nothing here", copy]) == {"my_own_kernel": str(package)}
 
 
 def test_another_kernel_for_the_same_problem_is_no_copy(package: Path) -> None:
-    assert copied_kernels([OTHER]) == {}
-    assert copied_kernels(["@triton.jit\ndef k(x):\n    pass\n"]) == {}  # too short to be anybody's
+    assert _copied([OTHER]) == {}
+    assert _copied(["@triton.jit\ndef k(x):\n    pass\n"]) == {}  # too short to be anybody's
 
 
 @pytest.mark.skipif(not (HEADERS / "PersistentSoftmax.cuh").is_file(), reason="PyTorch without its CUDA headers")
 def test_pytorchs_own_template_copied_under_another_name() -> None:
     text = (HEADERS / "PersistentSoftmax.cuh").read_text().replace("softmax_warp_forward", "fast_rows")
-    assert copied_kernels([f'cuda = r"""{text}"""'])["fast_rows"].endswith("PersistentSoftmax.cuh")
+    assert _copied([f'cuda = r"""{text}"""'])["fast_rows"].endswith("PersistentSoftmax.cuh")
 
 
 def test_honest_candidates_are_no_copies() -> None:
     texts = [path.read_text() for path in HONEST]
     assert any(True for text in texts for _ in kernels_in(text))
-    assert copied_kernels(texts) == {}
+    assert _copied(texts) == {}
 
 
 def test_kernels_of_a_text() -> None:

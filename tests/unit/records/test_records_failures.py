@@ -8,11 +8,30 @@ from hkbench.records import (
     BEYOND_KERNELBENCH,
     DEMANDS,
     REFUSALS,
-    SELF_EXPLAINED,
     Failure,
     FailureKind,
     Rule,
     Stage,
+)
+
+#: Kinds that break no rule: what a compiler, an exception, a signal, the values or the emulated device say is the
+#: reason, and what to change depends on that.
+SELF_EXPLAINED = frozenset(
+    {
+        FailureKind.NO_CODE,
+        FailureKind.SYNTAX_ERROR,
+        FailureKind.BUILD_ERROR,
+        FailureKind.LOAD_ERROR,
+        FailureKind.RUNTIME_ERROR,
+        FailureKind.CRASH,
+        FailureKind.NOT_FINITE,
+        FailureKind.WRONG_VALUES,
+        FailureKind.RACE,
+        FailureKind.OUT_OF_BOUNDS,
+        FailureKind.SHAPES,
+        FailureKind.UNSUPPORTED,
+        FailureKind.SLOW,
+    }
 )
 
 

@@ -11,7 +11,7 @@ from support.run_folder import RunFolder, incorrect, run_config, sample_run
 
 from hkbench.errors import InputMissing, UsageError
 from hkbench.records import FailureKind, Stage
-from hkbench.report.build import detail, summarise
+from hkbench.report.build import detail, summary_of
 from hkbench.report.comparison import Comparison
 from hkbench.report.format import WIDTH
 from hkbench.report.write import COMPARISON_SCHEMA, SCHEMA, schema_text, write_comparison, write_reports
@@ -107,8 +107,8 @@ def test_the_summary_names_every_file_that_was_written(tmp_path: Path) -> None:
 
 def test_summary_agrees_with_the_detailed_report(tmp_path: Path) -> None:
     run = read_run(sample_run(tmp_path).paths)
-    assert summarise(run).overall == detail(run).overall
-    assert [row.problem for row in summarise(run).problems] == [p.problem for p in detail(run).problems]
+    assert summary_of(detail(run)).overall == detail(run).overall
+    assert [row.problem for row in summary_of(detail(run)).problems] == [p.problem for p in detail(run).problems]
 
 
 def test_an_incomplete_run_says_so_at_the_top(tmp_path: Path) -> None:

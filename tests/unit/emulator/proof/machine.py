@@ -9,10 +9,10 @@ from array import array
 from collections.abc import Sequence
 
 import numpy as np
+from support.emulator_step import State, StepRefused, step
 from unit.emulator.proof.wave import LANES, VCC, Wave
 
 from hkbench.emulator.executor import Memory
-from hkbench.emulator.step import State, StepRefused, step
 from hkbench.emulator.table import table
 
 ARCHITECTURES = ("gfx942", "gfx950")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from support.compilers import hip_or_skip
 from support.emulated import device_code, kernel_source
+from support.emulator_step import assemble
 from support.kittens import kittens_or_skip
 from tinygrad.renderer.amd import decode_inst
 from unit.emulator.proof import corpus, machine
@@ -18,7 +19,6 @@ from hkbench.emulator import elf
 from hkbench.emulator.decode import base_name, decode
 from hkbench.emulator.listing import Line, disassemble
 from hkbench.emulator.operands import Kind
-from hkbench.emulator.step import assemble
 from hkbench.emulator.table import table
 from hkbench.toolchain.hipkittens import Dialect
 

@@ -8,6 +8,7 @@ import re
 import subprocess
 from array import array
 from collections.abc import Sequence
+from ctypes import c_uint32, c_uint64
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -20,10 +21,18 @@ from hkbench.emulator.operands import EXEC, M0, SGPRS, VCC
 LANES = 64
 ALL_LANES = (1 << LANES) - 1
 MODE = 0xF0  #: round to the nearest, keep denormals
-_VECTOR = 256 * LANES  #: numbers that v0..v255 hold
 _ROOM = 512 * LANES
 _SECONDS = 60.0
 _FAULTS = 64
+
+
+class StepRecord(ctypes.Structure):
+    """One wave's registers and LDS."""
+
+    _fields_ = [
+        ("sgpr", c_uint64), ("vgpr", c_uint64), ("agpr", c_uint64), ("lds", c_uint64), ("lds_size", c_uint32),
+        ("scc", c_uint32), ("mode", c_uint32), ("spare", c_uint32),
+    ]  # fmt: skip
 
 
 class StepRefused(Exception):
@@ -108,7 +117,7 @@ def step(arch: str, text: Sequence[str], state: State) -> State:
     after.sgpr[EXEC], after.sgpr[EXEC + 1] = state.exec_ & 0xFFFFFFFF, state.exec_ >> 32
     after.sgpr[M0] = state.m0
     lds = (ctypes.c_char * max(len(after.lds), 1)).from_buffer(after.lds if after.lds else bytearray(1))
-    record = records.StepRecord(
+    record = StepRecord(
         sgpr=after.sgpr.buffer_info()[0],
         vgpr=after.vgpr.buffer_info()[0],
         agpr=after.agpr.buffer_info()[0],
