@@ -51,7 +51,6 @@ SAMPLED_CALLS = 200
 MIN_SAMPLED_CALLS = 3  #: however many samples one has; a candidate can foresee one place more easily than three
 COMPARED_SAMPLED_CALLS = 40  #: of them, at random
 WITNESS_SECONDS = 1.5
-PATIENCE = 3.0  #: times as long, where too little was seen at work to say whose it was: a short call, a busy machine
 ENOUGH_SAMPLES = 100  #: of threads that do not wait; beside other work nine of ten do
 #: Of them in somebody's arithmetic, twice as many as it takes to say whose: in a call of 1 ms few are.
 ENOUGH_AT_WORK = 2 * MIN_WORKING_SAMPLES
@@ -89,12 +88,8 @@ class Observations:
         telling = sum(not spins(place.path) for seen in self.samples for look in seen.looks for place in look)
         if calls < MIN_SAMPLED_CALLS or telling < ENOUGH_SAMPLES:
             return calls >= SAMPLED_CALLS
-        return self.at_work >= ENOUGH_AT_WORK or calls >= SAMPLED_CALLS
-
-    @property
-    def at_work(self) -> float:
-        """Return how many samples are of somebody's arithmetic."""
-        return sum(weight for place, weight in self.places.items() if computes(place.path))
+        at_work = sum(weight for place, weight in self.places.items() if computes(place.path))
+        return at_work >= ENOUGH_AT_WORK or calls >= SAMPLED_CALLS
 
     @property
     def error(self) -> str | None:
@@ -370,8 +365,9 @@ class Timing:
             reveal = partial(regions.put_inputs, self._fresh(draw_seed()))
             seen.only_here = not _failed(session.baseline.request(messages.Trace(), reveal))
             regions.clear()
-        if self._device.type == "cpu":
-            self._sample_on(self._effort.seconds)
+        ends = time.monotonic() + self._effort.seconds
+        while self._device.type == "cpu" and not seen.enough and time.monotonic() < ends:
+            self._sample()
         while self._device.type == "cpu" and len(seen.samples) < MIN_SAMPLED_CALLS:
             self._sample()
         if seen.error is not None:
@@ -387,14 +383,6 @@ class Timing:
         made = self._watched(messages.Trace(), sample=False)
         assert isinstance(made.answer, messages.Traced)
         self._seen.traces.append(made.answer)
-
-    def _sample_on(self, seconds: float) -> None:
-        seen, begin = self._seen, time.monotonic()
-        while not seen.enough:
-            patience = PATIENCE if seen.at_work < MIN_WORKING_SAMPLES else 1.0
-            if time.monotonic() - begin > patience * seconds:
-                return
-            self._sample()
 
     def _sample(self) -> None:
         made = self._watched(CALL, sample=True)
