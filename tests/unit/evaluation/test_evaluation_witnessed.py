@@ -32,11 +32,6 @@ def test_threads_that_wait_are_not_samples_enough() -> None:
     assert Observations(samples=[*waiting, looked(ENOUGH_SAMPLES)]).enough
 
 
-def test_threads_that_wait_are_not_at_work() -> None:
-    seen = Observations(samples=[looked(30), looked(70, "/venv/torch/lib/libgomp-a34b3233.so.1")])
-    assert seen.at_work == pytest.approx(30.0)
-
-
 def test_short_calls_are_sampled_until_there_are_many() -> None:
     assert not Observations(samples=[looked(0)] * (SAMPLED_CALLS - 1)).enough
     assert Observations(samples=[looked(0)] * SAMPLED_CALLS).enough
