@@ -81,7 +81,7 @@ def bootstrap_interval(
     values: Sequence[float],
     statistic: Callable[[Floats], float],
     *,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Interval:
@@ -172,11 +172,6 @@ def _checked(values: Sequence[float] | Floats, what: str) -> Floats:
     return data
 
 
-def _check_confidence(confidence: float) -> None:
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"a confidence lies between 0 and 1, not {confidence}")
-
-
 def _resampled(n: int, resamples: int, seed: int) -> Iterator[NDArray[np.int64]]:
     """Yield rows of n indices drawn with replacement, in blocks of bounded size."""
     if resamples < 1:
@@ -190,7 +185,8 @@ def _resampled(n: int, resamples: int, seed: int) -> Iterator[NDArray[np.int64]]
 
 
 def _percentiles(value: float, estimates: Floats, confidence: float) -> Interval:
-    _check_confidence(confidence)
+    if not 0.0 < confidence < 1.0:
+        raise ValueError(f"a confidence lies between 0 and 1, not {confidence}")
     tail = (1.0 - confidence) / 2.0
     low, high = np.quantile(estimates, (tail, 1.0 - tail))
     return Interval(value=float(value), low=float(low), high=float(high))

@@ -34,11 +34,12 @@ def draw_model(
     Raises:
         ProblemError, torch.OutOfMemoryError: the problem's own code fails.
     """
+    unfit = unfit or partial(_unfit, draw_seed)
     ends = time.monotonic() + MAX_SECONDS
     for draw in count(1):
         seed = draw_seed()
         reference = make(seed)
-        why = (unfit or partial(_unfit, draw_seed))(reference)
+        why = unfit(reference)
         if why != NOTE or draw == max_draws or not _draws_differ(reference) or time.monotonic() > ends:
             return reference, seed, why
         reference.forget()

@@ -14,7 +14,6 @@ from pathlib import Path
 from hkbench.device_kinds import model_of
 from hkbench.engine.stripped import forget_unused, replaced_files
 from hkbench.evaluation.job import EvaluateJob
-from hkbench.fastbuild.pch_cache import default_root
 from hkbench.profile.fatbin import UnknownFormat
 from hkbench.protocol.constants import WITHOUT_LIBRARIES
 from hkbench.records import DeviceKind, EvaluationSettings, Isolation, Reach, Track
@@ -22,6 +21,7 @@ from hkbench.sandbox import overlay
 from hkbench.sandbox.cage import NAMESPACES
 from hkbench.sandbox.client import ForkServer, ForkServerLost
 from hkbench.sandbox.environment import readable_paths
+from hkbench.shipped import cache_folder
 
 CHECK_SECONDS = 120.0
 _CHECK = "hkbench.runner.library_check"
@@ -90,7 +90,7 @@ class LibraryFreeRunners:
         return self._starting[reach]
 
     async def _start(self, reach: Reach) -> None:
-        store = default_root().with_name("libraries")
+        store = cache_folder() / "libraries"
         server = ForkServer("hkbench.runner.main", self._environment)
         try:
             replaced = await asyncio.to_thread(replaced_files, readable_paths(), store, reach is Reach.SIMPLE)

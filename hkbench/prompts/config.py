@@ -269,8 +269,10 @@ class _Files:
     def _keep(self, path: Path, name: str, text: str) -> None:
         self.templates[name] = text
         for other in check_template(path, text):
-            each = other == CARD and not (self._folder / CARD).exists()
-            for named in [backend.card for backend in shipped_backends()] if each else [other]:
+            names = [other]
+            if other == CARD and not (self._folder / CARD).exists():
+                names = [backend.card for backend in shipped_backends()]
+            for named in names:
                 self.add_template(str(path), named)
 
     def _text(self, named_by: str, name: str) -> tuple[Path, str]:

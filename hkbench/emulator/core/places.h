@@ -27,7 +27,7 @@ inline void to_lds(Wave& w, u32 at, u32 size, const void* data) {
     std::memcpy(&w.group->lds[at], data, size);
     return;
   }
-  Piece& piece = w.deferred->emplace_back(Piece{at, size, {}, nullptr, 0});
+  Piece& piece = w.deferred->emplace_back(Piece{at, size, {}});
   std::memcpy(piece.data, data, size);
 }
 
